@@ -271,6 +271,7 @@ fn plane_config(
         copies: stores::copies(&config.store),
         limits: Arc::clone(&held.limits),
         memory_budget: config.shard.memory_budget,
+        graph_above: config.shard.graph_above,
         handle_key,
         handle_ttl: config.handle.ttl,
         deferral: Arc::clone(&held.deferral),

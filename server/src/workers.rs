@@ -22,7 +22,7 @@ use toolgate_routing::encoder::EncoderMetrics;
 
 /// Time limits and restart pauses of the supervisor.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct SupervisorLimits {
     /// Pause before the first restart. Each further restart waits twice as long as the one before.
     pub pause_min: Duration,
     /// Longest pause before a restart.
@@ -35,7 +35,7 @@ pub struct Patience {
     pub stop: Duration,
 }
 
-impl Default for Patience {
+impl Default for SupervisorLimits {
     fn default() -> Self {
         Self {
             pause_min: Duration::from_millis(500),
@@ -57,7 +57,7 @@ pub struct Workers {
 /// Supervisor of one command, which runs one process at a time.
 struct Keeper {
     command: WorkerCommand,
-    patience: Patience,
+    patience: SupervisorLimits,
     addresses: Arc<watch::Sender<Vec<String>>>,
     metrics: EncoderMetrics,
     stop: CancellationToken,
@@ -68,7 +68,7 @@ impl Workers {
     #[must_use]
     pub fn start(
         commands: Vec<WorkerCommand>,
-        patience: Patience,
+        patience: SupervisorLimits,
         metrics: &EncoderMetrics,
     ) -> Self {
         let (sender, addresses) = watch::channel(Vec::new());
@@ -91,7 +91,7 @@ impl Workers {
         self.addresses.clone()
     }
 
-    /// Ends every process: SIGTERM first, then SIGKILL after [`Patience::stop`].
+    /// Ends every process: SIGTERM first, then SIGKILL after [`SupervisorLimits::stop`].
     pub async fn stop(mut self) {
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
@@ -160,7 +160,7 @@ impl Keeper {
     }
 }
 
-impl Patience {
+impl SupervisorLimits {
     fn pause(&self, ends_in_a_row: u32) -> Duration {
         let doubled = self.pause_min.saturating_mul(2_u32.saturating_pow(ends_in_a_row));
         doubled.min(self.pause_max)

@@ -25,7 +25,7 @@ pub use self::peer::Peer;
 pub(crate) use self::peer::UnderWay;
 use self::readable::Readable;
 pub use self::registry::{ConnectionLimits, ConnectionRefusal, Network};
-use self::registry::{Place, Registry};
+use self::registry::{ConnectionSlot, Registry};
 use self::stream::{Handshakes, Stream as Bytes};
 use crate::tls::Tls;
 
@@ -65,7 +65,7 @@ pub struct Connection {
     /// Pause during which nothing is read.
     pause: Option<Pin<Box<Sleep>>>,
     closed: Pin<Box<WaitForCancellationFutureOwned>>,
-    _place: Place,
+    _place: ConnectionSlot,
 }
 
 struct Opening {

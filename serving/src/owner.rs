@@ -1,7 +1,9 @@
 //! Owners of requests: the connection from the beginning, and the tenant once it is known. The place that a request
 //! holds in [`BoundRequests`](crate::BoundRequests) counts for both.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::connections::Peer;
 use crate::shares::{Owner, Share};
@@ -60,7 +62,7 @@ impl RequestOwner {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // The lock is never held across a panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

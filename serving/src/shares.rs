@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Ratio of an owner's share to the amount that is still free, at most: dynamic thresholds (Choudhury and Hahne,
 /// IEEE/ACM Transactions on Networking 6(2), 1998), the rule that admission uses for calls. One owner alone gets four
@@ -52,7 +54,7 @@ impl Shares {
     /// Takes `amount` for `owner`; returns `None` when less is free, or when the owner has its whole share.
     #[must_use]
     pub fn take(&self, owner: &Owner, amount: usize) -> Option<Share> {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         if !state.may_take(owner, amount) {
             return None;
         }
@@ -63,7 +65,7 @@ impl Shares {
     /// Returns the amount that is free.
     #[must_use]
     pub fn free(&self) -> usize {
-        locked(&self.state).free
+        self.state.lock().free
     }
 }
 
@@ -76,7 +78,7 @@ impl Share {
 
     /// Grows the share by `more`. Returns false, and changes nothing, when the limit forbids it.
     pub fn grow(&mut self, more: usize) -> bool {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         let grown = state.may_take(&self.owner, more);
         if grown {
             state.add(&self.owner, more);
@@ -99,7 +101,7 @@ impl Share {
         if self.owner.tenant.is_some() {
             return true;
         }
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         let held = state.of_tenants.get(tenant).copied().unwrap_or_default();
         // The amount of this share would be free without it.
         let free = state.free.saturating_add(self.amount);
@@ -114,7 +116,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        locked(&self.state).give_back(&self.owner, self.amount);
+        self.state.lock().give_back(&self.owner, self.amount);
     }
 }
 
@@ -158,11 +160,6 @@ fn lessen<K: Hash + Eq>(held: &mut HashMap<K, usize>, owner: &K, amount: usize) 
     }
 }
 
-/// Locks the state. Poisoning is ignored, because nothing panics while it holds the lock.
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,7 +181,7 @@ mod tests {
         assert_eq!(other.len(), 16);
         drop((greedy, other));
         assert_eq!(shares.free(), 100);
-        let state = locked(&shares.state);
+        let state = shares.state.lock();
         assert!(state.of_connections.is_empty(), "who holds nothing is forgotten");
     }
 

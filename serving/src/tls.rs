@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, RwLock};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -96,25 +97,25 @@ impl Tls {
     /// # Errors
     /// The files changed and are invalid; the previous ones stay in force. The same content is reported once.
     pub fn reload(&self) -> Result<bool, TlsError> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let content = Content::read(&self.files)?;
         if content == *last {
             return Ok(false);
         }
         let parsed = content.parse(&self.files);
         *last = content;
-        *self.present.write().unwrap_or_else(PoisonError::into_inner) = parsed?;
+        *self.present.write() = parsed?;
         Ok(true)
     }
 
     /// Returns the expiry of the certificate in force, in milliseconds since 1970 (UTC).
     #[must_use]
     pub fn not_after_ms(&self) -> i64 {
-        self.present.read().unwrap_or_else(PoisonError::into_inner).not_after_ms
+        self.present.read().not_after_ms
     }
 
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.present.read().unwrap_or_else(PoisonError::into_inner).config)
+        Arc::clone(&self.present.read().config)
     }
 }
 

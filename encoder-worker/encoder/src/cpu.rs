@@ -28,7 +28,6 @@ mod transpose;
 mod vectors;
 
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use crate::backend::{Backend, BackendError, Batch};
@@ -41,6 +40,7 @@ use forward::{Network, OwnScratch, Pass, Workspace, phases};
 use isa::Isa;
 use kernel::{Format, Kernel};
 use model::Model;
+use parking_lot::Mutex;
 use plan::{Plan, plan};
 use pool::Ending;
 use team::{Member, Team};
@@ -187,7 +187,7 @@ impl<K: Kernel> CpuBert<K> {
         let own = &self.own;
         let members = (tokens / TOKENS_PER_MEMBER).max(FEWEST);
         self.team.run(members, &|member| {
-            let mut own = own[member.index].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut own = own[member.index].lock();
             Pass { network, texts, bounds, workspace, member }.run(&mut own.scratch);
         });
         let hidden = self.network.model.shape.hidden;
@@ -199,16 +199,16 @@ impl<K: Kernel> CpuBert<K> {
         let own = &self.own;
         let done = Mutex::new(vec![Vec::new(); texts.len()]);
         self.team.run(groups.len(), &|member| {
-            let mut own = own[member.index].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut own = own[member.index].lock();
             member.last_phase(groups.len(), groups.len(), |range| {
                 for group in &groups[range] {
                     let embeddings = own.run_group(network, texts, group);
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut done = done.lock();
                     group.iter().zip(embeddings).for_each(|(&text, vector)| done[text] = vector);
                 }
             });
         });
-        done.into_inner().unwrap_or_else(PoisonError::into_inner)
+        done.into_inner()
     }
 }
 

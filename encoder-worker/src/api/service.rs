@@ -41,7 +41,8 @@ impl Face {
     /// Records the outcome of a call, and converts it to a response or a status.
     fn answer<R>(
         &self,
-        (method, call): (&'static str, &CallSpan),
+        method: &'static str,
+        call: &CallSpan,
         started: Instant,
         outcome: Result<R, CallError>,
     ) -> Result<Response<R>, Status> {
@@ -103,7 +104,7 @@ impl EncoderService for Face {
         let span = CallSpan::served(EMBED, call.metadata().as_ref());
         let work = self.embed_texts(call.into_inner(), until);
         let outcome = work.instrument(span.span().clone()).await;
-        self.answer((EMBED, &span), started, outcome)
+        self.answer(EMBED, &span, started, outcome)
     }
 
     async fn describe(
@@ -112,7 +113,7 @@ impl EncoderService for Face {
     ) -> Result<Response<DescribeResponse>, Status> {
         let outcome = self.encoder().map(|encoder| describe(encoder.model()));
         // Servers poll until the worker is ready, which would fill traces.
-        self.answer((DESCRIBE, &CallSpan::untraced()), Instant::now(), outcome)
+        self.answer(DESCRIBE, &CallSpan::untraced(), Instant::now(), outcome)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Admission of calls. A call is admitted or refused at once. Nothing waits here, so a refusal costs microseconds
 //! however busy the process is. Two scarce resources are shared among tenants: places for calls of all kinds, and the
-//! smaller number of places for prompt calls that keeps their answers fast (`limit`).
+//! smaller number of places for interactive calls that keeps their answers fast (`limit`).
 
 mod demand;
 mod limit;
@@ -10,7 +10,7 @@ mod queueing;
 mod rate;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ pub use limit::Measured;
 use limit::{Bounds, Limit};
 pub use memory::watch_memory;
 pub use metrics::AdmissionMetrics;
+use parking_lot::Mutex;
 use queueing::Queueing;
 use rate::{Rate, Spent};
 
@@ -35,12 +36,12 @@ const OF_WHAT_IS_FREE: usize = 4;
 /// returned to the system.
 const WHILE_SHORT: usize = 16;
 
-/// Number of prompt calls that keep a core busy: one that runs and some that are about to. A lower limit would gain
+/// Number of interactive calls that keep a core busy: one that runs and some that are about to. A lower limit would gain
 /// nothing.
 const OF_A_CORE: usize = 4;
 const LEAST: usize = 8;
 
-/// Multiple of the limit on prompt calls up to which tenants find places if they have less than an equal share, or
+/// Multiple of the limit on interactive calls up to which tenants find places if they have less than an equal share, or
 /// ask for little.
 const FOR_MODEST: usize = 2;
 
@@ -50,17 +51,17 @@ const REMEMBERED: usize = 1_024;
 /// Kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Prompt call whose duration shows how busy the process is. Its caller waits for the answer.
+    /// Interactive call whose duration shows how busy the process is. Its caller waits for the answer.
     Measured(Measured),
-    /// Prompt call that is not measured. Its caller waits for the answer.
-    Prompt,
+    /// Interactive call that is not measured. Its caller waits for the answer.
+    Interactive,
     /// Call of any duration, such as a registration.
     Lasting,
 }
 
 /// Request to begin a call.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish {
+pub struct AdmissionRequest {
     /// Kind of the call.
     pub kind: Kind,
     /// Time until the caller's deadline.
@@ -74,7 +75,7 @@ pub struct Wish {
 pub enum Refusal {
     /// The maximum number of calls is in progress, or the tenant has its share of them.
     Busy,
-    /// The maximum number of prompt calls that are answered without a long wait is in progress, or the tenant has its
+    /// The maximum number of interactive calls that are answered without a long wait is in progress, or the tenant has its
     /// share of them.
     Slow,
     /// The call would miss its deadline even if it ran alone, and other calls need the time.
@@ -104,9 +105,9 @@ struct Inner {
 struct State {
     config: AdmissionConfig,
     under_way: usize,
-    /// Number of prompt calls in progress, and the number of tenants that have one.
-    prompt: usize,
-    prompt_tenants: usize,
+    /// Number of interactive calls in progress, and the number of tenants that have one.
+    interactive: usize,
+    interactive_tenants: usize,
     limit: Limit,
     demand: Demand<TenantId>,
     tenants: HashMap<TenantId, Tenant>,
@@ -115,7 +116,7 @@ struct State {
 #[derive(Debug, Default)]
 struct Tenant {
     under_way: usize,
-    prompt: usize,
+    interactive: usize,
     spent: Spent,
 }
 
@@ -142,9 +143,9 @@ struct Begun {
 pub struct Reading {
     /// Number of calls in progress.
     pub under_way: usize,
-    /// Number of prompt calls in progress.
-    pub prompt: usize,
-    /// Maximum number of prompt calls in progress.
+    /// Number of interactive calls in progress.
+    pub interactive: usize,
+    /// Maximum number of interactive calls in progress.
     pub limit: usize,
 }
 
@@ -156,8 +157,8 @@ impl Admission {
         let state = State {
             config,
             under_way: 0,
-            prompt: 0,
-            prompt_tenants: 0,
+            interactive: 0,
+            interactive_tenants: 0,
             limit: Limit::new(bounds(&config), now),
             demand: Demand::new(now),
             tenants: HashMap::new(),
@@ -170,25 +171,25 @@ impl Admission {
 
     /// Replaces the configuration. Calls in progress continue.
     pub fn reconfigure(&self, config: AdmissionConfig) {
-        let mut state = self.inner.state();
+        let mut state = self.inner.state.lock();
         state.config = config;
         state.limit.rebound(bounds(&config));
         drop(state);
-        self.inner.queueing().reconfigure(config.max_wait);
+        self.inner.queueing.lock().reconfigure(config.max_wait);
     }
 
-    /// Returns true if a prompt call of the connection may still begin after it waited this long before it was
-    /// handled. The limit on prompt calls does not see such waiting calls, because they are not in progress yet.
+    /// Returns true if an interactive call of the connection may still begin after it waited this long before it was
+    /// handled. The limit on interactive calls does not see such waiting calls, because they are not in progress yet.
     #[must_use]
     pub fn is_in_time(&self, connection: Option<u64>, waited: Duration) -> bool {
-        self.inner.queueing().is_in_time(connection, waited, Instant::now())
+        self.inner.queueing.lock().is_in_time(connection, waited, Instant::now())
     }
 
-    /// Returns true if a prompt call of the connection may wait behind other calls of the connection, the first of
+    /// Returns true if an interactive call of the connection may wait behind other calls of the connection, the first of
     /// which has waited for `queue`.
     #[must_use]
     pub fn may_queue(&self, connection: Option<u64>, queue: Duration) -> bool {
-        self.inner.queueing().may_queue(connection, queue, Instant::now())
+        self.inner.queueing.lock().may_queue(connection, queue, Instant::now())
     }
 
     /// Returns the flag that is set while memory is short.
@@ -200,28 +201,37 @@ impl Admission {
     /// Returns the current counts and the limit.
     #[must_use]
     pub fn reading(&self) -> Reading {
-        let state = self.inner.state();
-        Reading { under_way: state.under_way, prompt: state.prompt, limit: state.limit.now() }
+        let state = self.inner.state.lock();
+        Reading {
+            under_way: state.under_way,
+            interactive: state.interactive,
+            limit: state.limit.now(),
+        }
     }
 
     /// Begins a call of the tenant.
     ///
     /// # Errors
     /// The reason that the call may not begin.
-    pub fn begin(&self, tenant: &TenantId, wish: Wish) -> Result<Permit, Refusal> {
+    pub fn begin(&self, tenant: &TenantId, wish: AdmissionRequest) -> Result<Permit, Refusal> {
         self.begin_at(tenant, wish, Instant::now())
     }
 
-    fn begin_at(&self, tenant: &TenantId, wish: Wish, now: Instant) -> Result<Permit, Refusal> {
+    fn begin_at(
+        &self,
+        tenant: &TenantId,
+        wish: AdmissionRequest,
+        now: Instant,
+    ) -> Result<Permit, Refusal> {
         let is_short = self.inner.short_of_memory.is_set();
-        let begun = self.inner.state().begin(tenant, wish, is_short, now)?;
+        let begun = self.inner.state.lock().begin(tenant, wish, is_short, now)?;
         let inner = Arc::clone(&self.inner);
         let tenant = tenant.clone();
         Ok(Permit { inner, tenant, begun, answered: false })
     }
 }
 
-/// Returns the bounds of the limit on prompt calls.
+/// Returns the bounds of the limit on interactive calls.
 fn bounds(config: &AdmissionConfig) -> Bounds {
     let cores = available_parallelism().map_or(1, usize::from);
     let calm = cores.min(config.max_calls);
@@ -240,34 +250,24 @@ impl Permit {
     }
 }
 
-impl Inner {
-    /// Locks the queue's state. Nothing panics while it holds the lock.
-    fn queueing(&self) -> MutexGuard<'_, Queueing> {
-        self.queueing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Locks the counts. Nothing panics while it holds the lock.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Inner {}
 
 impl State {
     fn begin(
         &mut self,
         tenant: &TenantId,
-        wish: Wish,
+        wish: AdmissionRequest,
         is_short: bool,
         now: Instant,
     ) -> Result<Begun, Refusal> {
-        let is_prompt = wish.kind != Kind::Lasting;
-        if is_prompt {
-            self.limit.asked(self.prompt, now);
+        let is_interactive = wish.kind != Kind::Lasting;
+        if is_interactive {
+            self.limit.asked(self.interactive, now);
             self.demand.count(tenant, now);
         }
         self.forget_idle(now);
         self.find_place(tenant, is_short)?;
-        if is_prompt {
+        if is_interactive {
             self.find_turn(tenant, wish, now)?;
         }
         let rate = self.config.calls_per_second_per_tenant.map(Rate::per_second);
@@ -276,12 +276,12 @@ impl State {
             entry.spent.spend(&rate, now).map_err(Refusal::TenantTooOften)?;
         }
         let at = now.checked_sub(wish.waited).unwrap_or(now);
-        let begun = Begun { kind: wish.kind, at, calm: self.limit.is_calm(self.prompt) };
+        let begun = Begun { kind: wish.kind, at, calm: self.limit.is_calm(self.interactive) };
         entry.under_way += 1;
-        self.prompt_tenants += usize::from(is_prompt && entry.prompt == 0);
-        entry.prompt += usize::from(is_prompt);
+        self.interactive_tenants += usize::from(is_interactive && entry.interactive == 0);
+        entry.interactive += usize::from(is_interactive);
         self.under_way += 1;
-        self.prompt += usize::from(is_prompt);
+        self.interactive += usize::from(is_interactive);
         Ok(begun)
     }
 
@@ -299,18 +299,23 @@ impl State {
         if known >= free.saturating_mul(OF_WHAT_IS_FREE) { Err(Refusal::Busy) } else { Ok(()) }
     }
 
-    /// Checks that one more prompt call would be answered promptly.
-    fn find_turn(&mut self, tenant: &TenantId, wish: Wish, now: Instant) -> Result<(), Refusal> {
+    /// Checks that one more interactive call would be answered without delay.
+    fn find_turn(
+        &mut self,
+        tenant: &TenantId,
+        wish: AdmissionRequest,
+        now: Instant,
+    ) -> Result<(), Refusal> {
         let limit = self.limit.now();
-        let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.prompt);
-        let free = limit.saturating_sub(self.prompt);
+        let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.interactive);
+        let free = limit.saturating_sub(self.interactive);
         // The limit may be so low that the calls of others leave nothing free. Tenants that ask for little do not
         // make it low, so they are not held down while the best durations are measured again.
         let asks_for_little = self.demand.is_little(tenant, now);
-        let has_less = known == 0 || known.saturating_mul(self.prompt_tenants) < limit;
+        let has_less = known == 0 || known.saturating_mul(self.interactive_tenants) < limit;
         let most = if asks_for_little { self.limit.settled() } else { limit };
         let has_room =
-            (has_less || asks_for_little) && self.prompt < most.saturating_mul(FOR_MODEST);
+            (has_less || asks_for_little) && self.interactive < most.saturating_mul(FOR_MODEST);
         if known >= free.saturating_mul(OF_WHAT_IS_FREE) && !has_room {
             self.limit.refused();
             return Err(Refusal::Slow);
@@ -318,7 +323,7 @@ impl State {
         // While few calls are in progress, a call that is tried in vain takes no place from others. Only such calls
         // can correct a best duration that was measured on a cold process.
         if let Kind::Measured(kind) = wish.kind
-            && !self.limit.is_calm(self.prompt)
+            && !self.limit.is_calm(self.interactive)
             && self.limit.best(kind).is_some_and(|best| best > wish.left)
         {
             return Err(Refusal::NoTime);
@@ -327,9 +332,9 @@ impl State {
     }
 
     fn end(&mut self, tenant: &TenantId, begun: Begun, answered: bool, now: Instant) {
-        let is_prompt = begun.kind != Kind::Lasting;
+        let is_interactive = begun.kind != Kind::Lasting;
         self.under_way -= 1;
-        self.prompt -= usize::from(is_prompt);
+        self.interactive -= usize::from(is_interactive);
         if let Kind::Measured(kind) = begun.kind {
             let took = now.saturating_duration_since(begun.at);
             match answered {
@@ -339,8 +344,8 @@ impl State {
         }
         if let Some(known) = self.tenants.get_mut(tenant) {
             known.under_way -= 1;
-            known.prompt -= usize::from(is_prompt);
-            self.prompt_tenants -= usize::from(is_prompt && known.prompt == 0);
+            known.interactive -= usize::from(is_interactive);
+            self.interactive_tenants -= usize::from(is_interactive && known.interactive == 0);
             if known.under_way == 0 && known.spent.is_nothing() {
                 self.tenants.remove(tenant);
             }
@@ -357,7 +362,7 @@ impl State {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.inner.state().end(&self.tenant, self.begun, self.answered, Instant::now());
+        self.inner.state.lock().end(&self.tenant, self.begun, self.answered, Instant::now());
     }
 }
 

@@ -6,8 +6,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -165,8 +166,7 @@ impl Audit {
             let Some(AuditFile { path, open, .. }) = self.file.as_deref() else { continue };
             match append_to(path) {
                 Ok(file) => {
-                    *open.lock().unwrap_or_else(PoisonError::into_inner) =
-                        Open { file, torn: false };
+                    *open.lock() = Open { file, torn: false };
                     info!("the audit file was opened again");
                 }
                 Err(problem) => {
@@ -276,7 +276,7 @@ fn append_to(path: &Path) -> io::Result<File> {
 
 /// Writes a line. The line is on disk when this returns.
 fn write(open: &Mutex<Open>, line: &[u8]) -> io::Result<()> {
-    let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut open = open.lock();
     if open.torn {
         open.file.write_all(b"\n")?;
     }

@@ -26,6 +26,7 @@ use toolgate_routing::gate::key::HandleKey;
 use toolgate_routing::memory::MemoryMetrics;
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::RouteQuery;
+use toolgate_routing::shard::vectors::GRAPH_ABOVE;
 use toolgate_store::ServerRecord;
 use toolgate_store::sqlite::SqliteStore;
 
@@ -178,6 +179,7 @@ async fn plane(folder: &Path) -> Plane {
         memory: (MemoryConfig::default(), MemoryMetrics::default()),
         limits: Arc::new(Live::new(LimitsConfig::default())),
         memory_budget: 64 << 30,
+        graph_above: GRAPH_ABOVE,
         handle_key: HandleKey::from_bytes(&[7; 32]).expect("a key"),
         handle_ttl: Duration::from_secs(600),
         deferral: Arc::new(Live::new(Policy::default())),

@@ -53,7 +53,7 @@ fn search(criterion: &mut Criterion) {
                 index.memory_bytes() >> 10
             );
             for share in SHARES {
-                measure(&mut group, (path, &index), &queries, share);
+                measure(&mut group, path, &index, &queries, share);
             }
         }
         usearch_exact(&mut group, &rows, &queries);
@@ -63,7 +63,8 @@ fn search(criterion: &mut Criterion) {
 
 fn measure(
     group: &mut BenchmarkGroup<'_, WallTime>,
-    (path, index): (&str, &VectorIndex),
+    path: &str,
+    index: &VectorIndex,
     queries: &[f32],
     share: usize,
 ) {

@@ -41,6 +41,8 @@ pub struct PlaneConfig {
     pub limits: Arc<Live<LimitsConfig>>,
     /// Maximum memory of all shards together, in bytes.
     pub memory_budget: u64,
+    /// Number of tools above which a shard gets a graph for approximate search.
+    pub graph_above: usize,
     /// Key that signs active-set handles.
     pub handle_key: HandleKey,
     /// Lifetime of a handle.
@@ -90,6 +92,7 @@ impl Plane {
         let shards = Shards::new(Arc::clone(&store), Arc::clone(&passages), budget);
         let shards = shards.with_copies(config.copies).with_max_staleness(config.max_staleness);
         let shards = shards.with_share(Arc::clone(catalog.share()));
+        let shards = shards.with_graph_above(config.graph_above);
         let shards = Arc::new(match config.packs {
             Some(packs) => shards.with_packs(packs, Arc::clone(&intents)),
             None => shards,

@@ -24,6 +24,8 @@ use toolgate_telemetry::{RpcMethod, TraceLabel, register_process, sampled_trace}
 
 pub use rejection::Rejection;
 
+use crate::pipeline::CallOutcome;
+
 /// Figures of the shards in memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ShardsReading {
@@ -210,22 +212,16 @@ impl Metrics {
         self.admission.clone()
     }
 
-    /// Records a finished call: its gRPC code, the name of the error reason (empty if none), and its time in seconds.
-    /// Must be called within the call's span.
-    pub fn call(
-        &self,
-        rpc_method: &'static str,
-        (rpc_response_status_code, error_type): (&'static str, &'static str),
-        seconds: f64,
-    ) {
+    /// Records a finished call. Must be called within the call's span.
+    pub fn call(&self, outcome: &CallOutcome) {
         let labels = CallLabels {
             rpc_system_name: "grpc",
-            rpc_method: RpcMethod(rpc_method),
-            rpc_response_status_code,
-            error_type,
+            rpc_method: RpcMethod(outcome.method),
+            rpc_response_status_code: outcome.code,
+            error_type: outcome.reason,
         };
         let (trace, at) = exemplar(sampled_trace().as_ref());
-        self.calls.get_or_create(&labels).observe(seconds, trace, at);
+        self.calls.get_or_create(&labels).observe(outcome.seconds, trace, at);
     }
 
     /// Records the stage times of a Route call in microseconds. Must be called within the call's span.

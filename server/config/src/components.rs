@@ -74,7 +74,7 @@ pub struct AdmissionConfig {
     pub max_calls_per_tenant: Option<usize>,
     /// Maximum number of calls that one tenant may begin per second; `None` for no limit.
     pub calls_per_second_per_tenant: Option<u32>,
-    /// Average wait of prompt calls above which fewer calls are admitted; `None` for no limit.
+    /// Average wait of interactive calls above which fewer calls are admitted; `None` for no limit.
     pub max_wait: Option<Duration>,
 }
 
@@ -162,6 +162,8 @@ impl PoolConfig {
 pub struct ShardConfig {
     /// Memory for the indexes of all tenants together, in bytes.
     pub memory_budget: u64,
+    /// Number of tools above which a shard gets a graph for approximate search.
+    pub graph_above: usize,
 }
 
 /// Default settings of Route.
@@ -334,7 +336,10 @@ impl From<&Settings> for PoolConfig {
 
 impl From<&Settings> for ShardConfig {
     fn from(settings: &Settings) -> Self {
-        Self { memory_budget: settings.count("shard.memory_budget") as u64 }
+        Self {
+            memory_budget: settings.count("shard.memory_budget") as u64,
+            graph_above: settings.count("shard.graph_above"),
+        }
     }
 }
 

@@ -208,6 +208,13 @@ const ROUTING: &[Key] = &[
          ten times as long as its building took, so up to twice as much is used while tenants push each other out.",
     ),
     key(
+        "shard.graph_above",
+        count(1, 1 << 32),
+        "50000",
+        "Tools of a tenant from which on searches go through a graph (HNSW), which is faster and may miss one in a hundred. \
+         It is built beside the calls, for half a second per thousand tools; until then, and below, searches are exact.",
+    ),
+    key(
         "router.threshold",
         Kind::Decimal { min: -1.0, max: 1.0 },
         "0.28",

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use crate::identity::TenantId;
 
-pub use decide::{Asked, Decision, Reason, Source};
+pub use decide::{Decision, DeferralRequest, Reason, Source};
 pub use mode::Mode;
 pub use pattern::{Pattern, host_of};
 

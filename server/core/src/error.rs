@@ -1,8 +1,12 @@
 //! Errors of the service, as one closed set. `api` maps each to a gRPC status in one place; nothing here knows of the
 //! wire.
 
+mod code;
+
 use std::error::Error as StdError;
 use std::time::Duration;
+
+pub use code::{Code, Reason};
 
 /// Cause of an error, kept for the log.
 pub type Cause = Box<dyn StdError + Send + Sync>;

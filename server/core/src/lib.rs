@@ -6,6 +6,7 @@ pub mod error;
 pub mod identity;
 pub mod imprint;
 pub mod live;
+pub mod method;
 pub mod metrics;
 pub mod nearest;
 pub mod policy;

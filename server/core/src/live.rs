@@ -1,6 +1,8 @@
 //! Values that may be replaced while the server runs.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 /// Value that may be replaced while the server runs.
 #[derive(Debug, Default)]
@@ -16,11 +18,11 @@ impl<T> Live<T> {
     /// Returns the current value.
     #[must_use]
     pub fn now(&self) -> Arc<T> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 
     /// Replaces the value. Calls in progress keep the value that they began with.
     pub fn replace(&self, value: T) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
+        *self.0.write() = Arc::new(value);
     }
 }

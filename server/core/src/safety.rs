@@ -16,7 +16,7 @@ pub mod rules;
 pub mod scan;
 pub mod survey;
 
-pub use decision::{Because, Tier};
+pub use decision::{QuarantineReason, Tier};
 pub use finding::{Finding, Severity};
 pub use rules::Rules;
 pub use scan::{Beside, Scanner};

@@ -6,17 +6,14 @@ use prost::Message;
 use toolgate_proto::v1;
 
 use toolgate_core::error::Error;
-use toolgate_routing::router::answer_size::LIMIT;
+use toolgate_core::method::Method;
+use toolgate_routing::router::answers::answer_size::LIMIT;
 
 /// Returns the answer as it is.
 ///
 /// # Errors
 /// [`Error::AnswerTooLarge`] if it would be larger than `message_max` bytes.
-pub(super) fn whole<R: Message>(
-    method: &'static str,
-    answer: R,
-    message_max: usize,
-) -> Result<R, Error> {
+pub(super) fn whole<R: Message>(method: Method, answer: R, message_max: usize) -> Result<R, Error> {
     let bytes = answer.encoded_len();
     if bytes <= message_max {
         return Ok(answer);
@@ -30,17 +27,17 @@ pub(super) fn whole<R: Message>(
 }
 
 /// Returns advice on what to ask for instead of an answer that is too large.
-fn instead_of(method: &str) -> &'static str {
+fn instead_of(method: Method) -> &'static str {
     match method {
-        "RouterService/GetSummaryPool" => {
+        Method::GetSummaryPool => {
             "ask with names_only, without render, or for what changed since a revision; no prompt takes that much, so \
              let Route and SearchTools find tools"
         }
-        "RouterService/Gate" => "ask for the verdicts on fewer calls at a time",
-        "RouterService/SearchTools" | "RouterService/BatchGetToolSchemas" => {
+        Method::Gate => "ask for the verdicts on fewer calls at a time",
+        Method::SearchTools | Method::BatchGetToolSchemas => {
             "ask for fewer tools at a time, or for less detail"
         }
-        "UsageService/GetUsage" => "ask for fewer hours at a time, or for days",
+        Method::GetUsage => "ask for fewer hours at a time, or for days",
         _ => "ask for less at a time, or have the limit raised",
     }
 }
@@ -203,7 +200,7 @@ mod tests {
         let pool = |bytes| {
             let pool = v1::SummaryPoolDelta { rendered: "x".repeat(bytes), ..Default::default() };
             let answer = v1::GetSummaryPoolResponse { pool: Some(pool) };
-            whole("RouterService/GetSummaryPool", answer, 100)
+            whole(Method::GetSummaryPool, answer, 100)
         };
         assert!(pool(80).is_ok());
         let error = pool(100).expect_err("it is too large");

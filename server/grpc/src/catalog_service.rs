@@ -12,13 +12,14 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::{Edge, change, withdrawal};
-use super::listing::{self, Place};
+use super::listing::{self, PageCursor};
 use super::{approve, bounded, register, render_catalog, state, watch};
 use toolgate_access::audit::Effect;
 use toolgate_access::auth::Caller;
 use toolgate_app::plane::listing::ToolPage;
 use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, TenantId};
+use toolgate_core::method::Method;
 use toolgate_core::role::{Role, Roles};
 use toolgate_routing::catalog::approval::Approved;
 use toolgate_routing::catalog::outcome::OutcomeKind;
@@ -37,21 +38,20 @@ impl CatalogService for Catalogs {
         call: Request<RegisterServerRequest>,
     ) -> Result<Response<RegisterServerResponse>, Status> {
         let edge = &self.edge;
-        let plane = &self.edge.plane;
-        let work = |caller: Caller, message: RegisterServerRequest, deadline| async move {
-            let tenant = caller.tenant(&message.tenant)?;
+        let plane = &self.edge.pipeline.plane;
+        let work = |caller: Caller, tenant: TenantId, message: RegisterServerRequest, deadline| async move {
             // Compiling expressions takes a core for a while, so it runs outside the async threads.
             let parse = move || register::parse(message);
             let registration =
                 tokio::task::spawn_blocking(parse).await.map_err(Error::internal)??;
             let of = registration.server.name.clone();
-            let change = change("CatalogService/RegisterServer", &caller, &tenant, of.as_str());
+            let change = change(Method::RegisterServer, &caller, &tenant, of.as_str());
             let register = plane.register(&tenant, registration, Some(deadline));
-            let registered = edge.change(change, register, effect).await?;
+            let registered = edge.pipeline.change(change, register, effect).await?;
             let answer = render_catalog::registered(&tenant, &registered);
-            Ok(bounded::registered(answer, edge.limits.now().max_message_bytes))
+            Ok(bounded::registered(answer, edge.pipeline.limits.now().max_message_bytes))
         };
-        self.edge.call("CatalogService/RegisterServer", call, work).await
+        self.edge.call(Method::RegisterServer, call, work).await
     }
 
     async fn unregister_server(
@@ -59,68 +59,65 @@ impl CatalogService for Catalogs {
         call: Request<UnregisterServerRequest>,
     ) -> Result<Response<UnregisterServerResponse>, Status> {
         let edge = &self.edge;
-        let plane = &self.edge.plane;
-        let work = |caller: Caller, message: UnregisterServerRequest, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
+        let plane = &self.edge.pipeline.plane;
+        let work = |caller: Caller, tenant: TenantId, message: UnregisterServerRequest, _| async move {
             let server = ServerName::parse(&message.server)?;
-            let change =
-                withdrawal("CatalogService/UnregisterServer", &caller, &tenant, server.as_str());
+            let change = withdrawal(Method::UnregisterServer, &caller, &tenant, server.as_str());
             let unregister = plane.unregister(&tenant, &server, &message.etag);
             let effect = |(committed, removed): &(Committed, u32)| Effect {
                 revision: Some(committed.revision),
                 removed: *removed as usize,
                 ..Effect::default()
             };
-            let (committed, removed_tools) = edge.change(change, unregister, effect).await?;
+            let (committed, removed_tools) =
+                edge.pipeline.change(change, unregister, effect).await?;
             let catalog_revision = committed.revision;
             Ok(UnregisterServerResponse { catalog_revision, removed_tools })
         };
-        self.edge.call("CatalogService/UnregisterServer", call, work).await
+        self.edge.call(Method::UnregisterServer, call, work).await
     }
 
     async fn get_server(
         &self,
         call: Request<GetServerRequest>,
     ) -> Result<Response<GetServerResponse>, Status> {
-        let plane = &self.edge.plane;
-        let work = |caller: Caller, message: GetServerRequest, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
+        let plane = &self.edge.pipeline.plane;
+        let work = |_: Caller, tenant: TenantId, message: GetServerRequest, _| async move {
             let server = ServerName::parse(&message.server)?;
             let stored = plane.catalog.server(&tenant, &server).await?;
             Ok(GetServerResponse { server: Some(render_catalog::server(&tenant, &stored)) })
         };
-        self.edge.call("CatalogService/GetServer", call, work).await
+        self.edge.call(Method::GetServer, call, work).await
     }
 
     async fn list_servers(
         &self,
         call: Request<ListServersRequest>,
     ) -> Result<Response<ListServersResponse>, Status> {
-        let plane = &self.edge.plane;
-        let work = |caller: Caller, message: ListServersRequest, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
+        let plane = &self.edge.pipeline.plane;
+        let work = |_: Caller, tenant: TenantId, message: ListServersRequest, _| async move {
             let size = listing::page_size(message.page_size)?;
             let after = listing::after_server(&message.page_token)?;
             let page = plane.catalog.servers(&tenant, after.as_deref(), size + 1).await?;
             let rows = page.iter().take(size as usize);
             let mut servers: Vec<_> = rows.map(|s| render_catalog::server(&tenant, s)).collect();
-            let most = self.edge.limits.now().max_message_bytes;
+            let most = self.edge.pipeline.limits.now().max_message_bytes;
             servers.truncate(listing::within_bytes(&servers, most));
             let last = servers.last().filter(|_| page.len() > servers.len());
-            let place = last.map(|server| Place::Server { name: server.name.clone() });
+            let place = last.map(|server| PageCursor::Server { name: server.name.clone() });
             Ok(ListServersResponse { next_page_token: token(place.as_ref())?, servers })
         };
-        self.edge.call("CatalogService/ListServers", call, work).await
+        self.edge.call(Method::ListServers, call, work).await
     }
 
     async fn list_tools(
         &self,
         call: Request<ListToolsRequest>,
     ) -> Result<Response<ListToolsResponse>, Status> {
-        let work = |caller: Caller, message: ListToolsRequest, _| async move {
-            self.tools(&caller, message).await
+        let work = |caller: Caller, tenant: TenantId, message: ListToolsRequest, _| async move {
+            self.tools(&caller, tenant, message).await
         };
-        self.edge.call("CatalogService/ListTools", call, work).await
+        self.edge.call(Method::ListTools, call, work).await
     }
 
     type WatchCatalogStream = watch::Answers;
@@ -129,7 +126,7 @@ impl CatalogService for Catalogs {
         &self,
         request: Request<WatchCatalogRequest>,
     ) -> Result<Response<Self::WatchCatalogStream>, Status> {
-        self.edge.open("CatalogService/WatchCatalog", request, watch::open)
+        self.edge.open(Method::WatchCatalog, request, watch::open)
     }
 
     async fn approve_tools(
@@ -137,11 +134,10 @@ impl CatalogService for Catalogs {
         call: Request<ApproveToolsRequest>,
     ) -> Result<Response<ApproveToolsResponse>, Status> {
         let edge = &self.edge;
-        let plane = &self.edge.plane;
-        let work = |caller: Caller, message: ApproveToolsRequest, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
+        let plane = &self.edge.pipeline.plane;
+        let work = |caller: Caller, tenant: TenantId, message: ApproveToolsRequest, _| async move {
             let (server, approvals) = approve::parse(message)?;
-            let change = change("CatalogService/ApproveTools", &caller, &tenant, server.as_str());
+            let change = change(Method::ApproveTools, &caller, &tenant, server.as_str());
             let approve = plane.approve(&tenant, &server, &approvals);
             let effect = |approved: &Approved| Effect {
                 revision: Some(approved.revision),
@@ -149,9 +145,9 @@ impl CatalogService for Catalogs {
                 rejected: approved.refused.len(),
                 ..Effect::default()
             };
-            Ok(approve::render(edge.change(change, approve, effect).await?))
+            Ok(approve::render(edge.pipeline.change(change, approve, effect).await?))
         };
-        self.edge.call("CatalogService/ApproveTools", call, work).await
+        self.edge.call(Method::ApproveTools, call, work).await
     }
 }
 
@@ -159,9 +155,9 @@ impl Catalogs {
     async fn tools(
         &self,
         caller: &Caller,
+        tenant: TenantId,
         message: ListToolsRequest,
     ) -> Result<ListToolsResponse, Error> {
-        let tenant = caller.tenant(&message.tenant)?;
         let filter = &message.server;
         let server = if filter.is_empty() { None } else { Some(ServerName::parse(filter)?) };
         let size = listing::page_size(message.page_size)?;
@@ -172,17 +168,18 @@ impl Catalogs {
             let rpc = "CatalogService/ListTools without as_agent";
             self.edge.guard.authenticator().require(caller, writers, rpc)?;
         }
-        let limits = self.edge.limits.now();
+        let limits = self.edge.pipeline.limits.now();
         let is_agents = message.as_agent.is_some();
         let agent = message.as_agent.map(|agent| state::parse(Some(agent), &limits, caller));
         let page = ToolPage { server, after, size: size + 1 };
-        let mut page = self.edge.plane.list_tools(&tenant, page, agent.transpose()?).await?;
+        let mut page =
+            self.edge.pipeline.plane.list_tools(&tenant, page, agent.transpose()?).await?;
         let read = page.len();
         let lengths = page.iter().map(|tool| tool.record.definition.len());
         page.truncate(listing::fitting(lengths, limits.max_message_bytes).min(size as usize));
         let mut tools = self.render(&tenant, page, is_agents).await?;
         tools.truncate(listing::within_bytes(&tools, limits.max_message_bytes));
-        let place = tools.last().filter(|_| tools.len() < read).map(|tool| Place::Tool {
+        let place = tools.last().filter(|_| tools.len() < read).map(|tool| PageCursor::Tool {
             of: filter.clone(),
             server: tool.server.clone(),
             name: tool.name.clone(),
@@ -205,7 +202,7 @@ impl Catalogs {
             }
             let name = tool.record.server.clone();
             if !servers.contains_key(&name) {
-                let server = self.edge.plane.catalog.server(tenant, &name).await?;
+                let server = self.edge.pipeline.plane.catalog.server(tenant, &name).await?;
                 servers.insert(name.clone(), server.record);
             }
             tools.extend(servers.get(&name).map(|s| render_catalog::tool(tenant, s, &tool)));
@@ -229,6 +226,6 @@ fn effect(registered: &Registered) -> Effect {
     }
 }
 
-fn token(place: Option<&Place>) -> Result<String, Error> {
-    place.map_or_else(|| Ok(String::new()), Place::token)
+fn token(place: Option<&PageCursor>) -> Result<String, Error> {
+    place.map_or_else(|| Ok(String::new()), PageCursor::token)
 }

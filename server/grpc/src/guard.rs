@@ -18,6 +18,7 @@ use tracing::Instrument as _;
 use super::status;
 use toolgate_access::auth::access::{self, Access};
 use toolgate_access::auth::{Authenticator, Authorization, Caller, Presented};
+use toolgate_app::pipeline::log_failure;
 use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
@@ -60,17 +61,11 @@ impl Guard {
         let known = self.know(presented, access, &name);
         let part = call.span().in_scope(|| part("authenticate"));
         let known = known.instrument(part).instrument(call.span().clone()).await;
-        let caller = known.inspect_err(|refusal| {
-            let (code, reason) = status::names(refusal);
-            call.answered(code, reason);
-        })?;
+        let caller = known.inspect_err(|refusal| refused(&call, refusal))?;
         if let Some(peer) = &peer {
             peer.prove(caller.own_tenant().map(TenantId::as_str));
         }
-        self.count_for(&caller, request).inspect_err(|refusal| {
-            let (code, reason) = status::names(refusal);
-            call.answered(code, reason);
-        })?;
+        self.count_for(&caller, request).inspect_err(|refusal| refused(&call, refusal))?;
         request.extensions_mut().insert(caller);
         request.extensions_mut().insert(call);
         Ok(())
@@ -101,6 +96,12 @@ impl Guard {
         }
         Ok(caller)
     }
+}
+
+/// Records that a call was refused before its message was read.
+fn refused(call: &CallSpan, refusal: &Error) {
+    call.answered(refusal.code().name(), refusal.reason().name());
+    log_failure(refusal);
 }
 
 /// Adds the guard to gRPC services.

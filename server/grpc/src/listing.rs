@@ -16,7 +16,7 @@ const TOKEN_MAX: usize = 2_048;
 
 /// Position in a listing.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Place {
+pub(super) enum PageCursor {
     /// After this MCP server.
     Server {
         /// Name of the server.
@@ -64,7 +64,7 @@ pub(super) fn page_bytes(message_max: usize) -> usize {
     PAGE_BYTES.min(message_max / 2)
 }
 
-impl Place {
+impl PageCursor {
     /// Returns the token for the page after this position.
     pub(super) fn token(&self) -> Result<String, Error> {
         let json = serde_json::to_vec(self).map_err(Error::internal)?;
@@ -85,9 +85,9 @@ pub(super) fn after_server(token: &str) -> Result<Option<String>, Error> {
     if token.is_empty() {
         return Ok(None);
     }
-    match Place::read(token)? {
-        Place::Server { name } => Ok(Some(name)),
-        Place::Tool { .. } => Err(Error::PageTokenInvalid),
+    match PageCursor::read(token)? {
+        PageCursor::Server { name } => Ok(Some(name)),
+        PageCursor::Tool { .. } => Err(Error::PageTokenInvalid),
     }
 }
 
@@ -96,8 +96,10 @@ pub(super) fn after_tool(token: &str, filter: &str) -> Result<Option<ToolCursor>
     if token.is_empty() {
         return Ok(None);
     }
-    match Place::read(token)? {
-        Place::Tool { of, server, name } if of == filter => Ok(Some(ToolCursor { server, name })),
+    match PageCursor::read(token)? {
+        PageCursor::Tool { of, server, name } if of == filter => {
+            Ok(Some(ToolCursor { server, name }))
+        }
         _ => Err(Error::PageTokenInvalid),
     }
 }
@@ -109,7 +111,7 @@ mod tests {
     #[test]
     fn tokens_are_bound_to_their_listing() {
         let text = |value: &str| value.to_owned();
-        let tool = Place::Tool { of: text("git"), server: text("git"), name: text("log") };
+        let tool = PageCursor::Tool { of: text("git"), server: text("git"), name: text("log") };
         let token = tool.token().expect("a token");
         let cursor = ToolCursor { server: text("git"), name: text("log") };
         assert_eq!(after_tool(&token, "git").expect("a place"), Some(cursor));

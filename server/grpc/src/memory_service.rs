@@ -15,7 +15,9 @@ use toolgate_access::audit::Effect;
 use toolgate_access::auth::Caller;
 use toolgate_app::plane::memory::MemoryStats;
 use toolgate_core::error::Error;
+use toolgate_core::identity::TenantId;
 use toolgate_core::identity::{ServerName, ToolName};
+use toolgate_core::method::Method;
 use toolgate_routing::memory::ToolStats;
 
 /// Maximum number of tools in an answer.
@@ -32,16 +34,15 @@ impl MemoryService for Memories {
         &self,
         call: Request<GetMemoryStatsRequest>,
     ) -> Result<Response<GetMemoryStatsResponse>, Status> {
-        let plane = &self.edge.plane;
-        let work = |caller: Caller, message: GetMemoryStatsRequest, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
+        let plane = &self.edge.pipeline.plane;
+        let work = |_: Caller, tenant: TenantId, message: GetMemoryStatsRequest, _| async move {
             let server = server(&message.server)?;
             let mut answer = render(&plane.memory_stats(&tenant, server.as_ref()).await?);
-            let most = self.edge.limits.now().max_message_bytes;
+            let most = self.edge.pipeline.limits.now().max_message_bytes;
             answer.tools.truncate(listing::within_bytes(&answer.tools, most));
             Ok(answer)
         };
-        self.edge.call("MemoryService/GetMemoryStats", call, work).await
+        self.edge.call(Method::GetMemoryStats, call, work).await
     }
 
     async fn clear_memory(
@@ -49,23 +50,22 @@ impl MemoryService for Memories {
         call: Request<ClearMemoryRequest>,
     ) -> Result<Response<ClearMemoryResponse>, Status> {
         let edge = &self.edge;
-        let plane = &self.edge.plane;
-        let work = |caller: Caller, message: ClearMemoryRequest, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
+        let plane = &self.edge.pipeline.plane;
+        let work = |caller: Caller, tenant: TenantId, message: ClearMemoryRequest, _| async move {
             let (server, tool) = parse(&message)?;
             let names =
                 [server.as_ref().map(ServerName::as_str), tool.as_ref().map(ToolName::as_str)];
             let of = names.into_iter().flatten().collect::<Vec<_>>().join("/");
-            let change = withdrawal("MemoryService/ClearMemory", &caller, &tenant, &of);
+            let change = withdrawal(Method::ClearMemory, &caller, &tenant, &of);
             let clear = plane.clear_memory(&tenant, server.as_ref(), tool.as_ref());
             let effect = |cleared: &u64| Effect {
                 removed: usize::try_from(*cleared).unwrap_or(usize::MAX),
                 ..Effect::default()
             };
-            let cleared = edge.change(change, clear, effect).await?;
+            let cleared = edge.pipeline.change(change, clear, effect).await?;
             Ok(ClearMemoryResponse { cleared: u32::try_from(cleared).unwrap_or(u32::MAX) })
         };
-        self.edge.call("MemoryService/ClearMemory", call, work).await
+        self.edge.call(Method::ClearMemory, call, work).await
     }
 }
 

@@ -10,12 +10,14 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::{Edge, withdrawal};
-use super::listing::{self, Place};
+use super::listing::{self, PageCursor};
 use super::{bounded, render, state};
 use toolgate_access::audit::Effect;
 use toolgate_access::auth::Caller;
 use toolgate_app::plane::policies::{Coverage, PolicyCheck, ToolVerdict};
 use toolgate_core::error::Error;
+use toolgate_core::identity::TenantId;
+use toolgate_core::method::Method;
 use toolgate_store::{StoredPolicy, ToolCursor};
 
 /// Name of the listing in page tokens of verdicts. No MCP server has this name.
@@ -33,34 +35,33 @@ impl PolicyService for Policies {
         call: Request<SetPolicyRequest>,
     ) -> Result<Response<SetPolicyResponse>, Status> {
         let edge = &self.edge;
-        let plane = &self.edge.plane;
-        let work = |caller: Caller, message: SetPolicyRequest, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
-            let change = withdrawal("PolicyService/SetPolicy", &caller, &tenant, "");
+        let plane = &self.edge.pipeline.plane;
+        let work = |caller: Caller, tenant: TenantId, message: SetPolicyRequest, _| async move {
+            let change = withdrawal(Method::SetPolicy, &caller, &tenant, "");
             let set = plane.set_policy(&tenant, message.document, &message.etag);
             let effect = |(stored, _): &(StoredPolicy, Vec<Coverage>)| Effect {
                 revision: Some(stored.revision),
                 ..Effect::default()
             };
-            let (stored, rules) = edge.change(change, set, effect).await?;
+            let (stored, rules) = edge.pipeline.change(change, set, effect).await?;
             let answer =
                 SetPolicyResponse { policy: Some(policy(stored)), rules: coverage(&rules) };
-            Ok(bounded::policy_set(answer, edge.limits.now().max_message_bytes))
+            Ok(bounded::policy_set(answer, edge.pipeline.limits.now().max_message_bytes))
         };
-        self.edge.call("PolicyService/SetPolicy", call, work).await
+        self.edge.call(Method::SetPolicy, call, work).await
     }
 
     async fn get_policy(
         &self,
         call: Request<GetPolicyRequest>,
     ) -> Result<Response<GetPolicyResponse>, Status> {
-        let plane = &self.edge.plane;
-        let work = |caller: Caller, message: GetPolicyRequest, _| async move {
-            let stored = plane.catalog.policy(&caller.tenant(&message.tenant)?).await?;
+        let plane = &self.edge.pipeline.plane;
+        let work = |_: Caller, tenant: TenantId, _: GetPolicyRequest, _| async move {
+            let stored = plane.catalog.policy(&tenant).await?;
             let policy = stored.map_or_else(v1::Policy::default, policy);
             Ok(GetPolicyResponse { policy: Some(policy) })
         };
-        self.edge.call("PolicyService/GetPolicy", call, work).await
+        self.edge.call(Method::GetPolicy, call, work).await
     }
 
     async fn check_policy(
@@ -68,17 +69,16 @@ impl PolicyService for Policies {
         call: Request<CheckPolicyRequest>,
     ) -> Result<Response<CheckPolicyResponse>, Status> {
         let edge = &self.edge;
-        let work = |caller: Caller, message: CheckPolicyRequest, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
+        let work = |caller: Caller, tenant: TenantId, message: CheckPolicyRequest, _| async move {
             let size = listing::page_size(message.page_size)?;
             let after = listing::after_tool(&message.page_token, LISTING)?;
-            let state = state::parse(message.state, &edge.limits.now(), &caller)?;
+            let state = state::parse(message.state, &edge.pipeline.limits.now(), &caller)?;
             let document = Some(message.document).filter(|document| !document.is_empty());
-            let check = edge.plane.check_policy(&tenant, document, state).await?;
-            let most = edge.limits.now().max_message_bytes;
+            let check = edge.pipeline.plane.check_policy(&tenant, document, state).await?;
+            let most = edge.pipeline.limits.now().max_message_bytes;
             page(&check, after.as_ref(), size as usize, most)
         };
-        self.edge.call("PolicyService/CheckPolicy", call, work).await
+        self.edge.call(Method::CheckPolicy, call, work).await
     }
 }
 
@@ -110,7 +110,7 @@ fn page(
     let rest = &verdicts[verdicts.partition_point(is_before)..];
     let mut page: Vec<_> = rest.iter().take(size).map(verdict).collect();
     page.truncate(listing::within_bytes(&page, message_max));
-    let last = page.last().filter(|_| page.len() < rest.len()).map(|last| Place::Tool {
+    let last = page.last().filter(|_| page.len() < rest.len()).map(|last| PageCursor::Tool {
         of: LISTING.to_owned(),
         server: last.server.clone(),
         name: last.name.clone(),

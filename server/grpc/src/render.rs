@@ -9,16 +9,16 @@ use toolgate_core::deferral::{Mode, Reason, Source};
 use toolgate_core::identity::TenantId;
 use toolgate_core::tokens::TOKENIZER;
 use toolgate_routing::gate::verdict::{RefusalCode, Refused, Verdict};
-use toolgate_routing::router::account::Account;
-use toolgate_routing::router::deferring::Deferral;
-use toolgate_routing::router::explain::Refusal;
-use toolgate_routing::router::fit::Fit;
-use toolgate_routing::router::lookups::Found;
-use toolgate_routing::router::pool::PoolDelta;
+use toolgate_routing::router::answers::account::Account;
+use toolgate_routing::router::answers::explain::Refusal;
+use toolgate_routing::router::answers::pool::PoolDelta;
+use toolgate_routing::router::lookups::SchemaLookup;
 use toolgate_routing::router::query::Detail;
-use toolgate_routing::router::rank::{Candidate, FoundBy};
+use toolgate_routing::router::ranking::fit::Fit;
+use toolgate_routing::router::ranking::rank::{Candidate, FoundBy};
 use toolgate_routing::router::route::{Active, Answer, Degraded, Ranking};
 use toolgate_routing::router::search::{Form, SearchAnswer};
+use toolgate_routing::router::selection::deferring::Deferral;
 use toolgate_routing::shard::snapshot::Snapshot;
 
 /// Renders the answer of Route.
@@ -124,7 +124,7 @@ pub(super) fn search(tenant: &TenantId, answer: &SearchAnswer) -> v1::SearchTool
 }
 
 /// Renders the answer of BatchGetToolSchemas.
-pub(super) fn schemas(tenant: &TenantId, found: &Found) -> v1::BatchGetToolSchemasResponse {
+pub(super) fn schemas(tenant: &TenantId, found: &SchemaLookup) -> v1::BatchGetToolSchemasResponse {
     let snapshot = &*found.snapshot;
     let tool = |active: &Active| active_tool(tenant, snapshot, active, found.detail);
     v1::BatchGetToolSchemasResponse {

@@ -6,16 +6,16 @@ use super::fields::{Fields, within};
 use super::state;
 use toolgate_access::auth::Caller;
 use toolgate_config::{LimitsConfig, RouterConfig};
-use toolgate_core::deferral::{Asked, Mode, host_of};
+use toolgate_core::deferral::{DeferralRequest, Mode, host_of};
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
 use toolgate_routing::gate::calls::Call;
-use toolgate_routing::router::caps::UntrustedCaps;
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::lookups::SchemasQuery;
 use toolgate_routing::router::query::{Detail, Listing, Options, RouteQuery, Unset};
 use toolgate_routing::router::search::SearchQuery;
 use toolgate_routing::router::search::grammar::Query;
+use toolgate_routing::router::selection::caps::UntrustedCaps;
 
 const WEIGHT_MAX: f32 = 100.0;
 const TOP_K_MAX: u32 = 100;
@@ -276,7 +276,7 @@ pub(super) fn schemas(
     })
 }
 
-fn deferral(wire: &v1::RouteOptions, fields: &mut Fields) -> Asked {
+fn deferral(wire: &v1::RouteOptions, fields: &mut Fields) -> DeferralRequest {
     let percent = wire.deferral_percent.map(u8::try_from);
     let is_share = |percent| matches!(percent, Ok(0..=100));
     let right = percent.is_none_or(is_share);
@@ -300,7 +300,7 @@ fn deferral(wire: &v1::RouteOptions, fields: &mut Fields) -> Asked {
     fields.require(url.len() <= URL_MAX, field, "must be at most 2 KiB");
     let host = host_of(url);
     fields.require(url.is_empty() || host.is_some(), field, "must be a URL with a host");
-    Asked { mode, model_host: host.map(str::to_owned) }
+    DeferralRequest { mode, model_host: host.map(str::to_owned) }
 }
 
 fn detail(wire: i32, field: &str, fields: &mut Fields) -> Detail {

@@ -11,6 +11,7 @@ use toolgate_proto::v1::{
 use super::edge::Edge;
 use super::{bounded, render, request, state};
 use toolgate_config::RouterConfig;
+use toolgate_core::method::Method;
 use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::router::lookups::{GateQuery, PoolQuery};
 
@@ -24,18 +25,17 @@ pub(super) struct Routing {
 impl RouterService for Routing {
     async fn route(&self, call: Request<RouteRequest>) -> Result<Response<RouteResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/Route", call, |caller, message, deadline| async move {
-            let tenant = caller.tenant(&message.tenant)?;
-            let limits = edge.limits.now();
+        edge.call(Method::Route, call, |caller, tenant, message, deadline| async move {
+            let limits = edge.pipeline.limits.now();
             let query = request::route(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
-            let answer = edge.plane.router.route(holder, query, Some(deadline)).await?;
-            edge.metrics.stages(&answer.timings);
+            let answer = edge.pipeline.plane.router.route(holder, query, Some(deadline)).await?;
+            edge.pipeline.metrics.stages(&answer.timings);
             for degraded in &answer.degraded {
-                edge.metrics.degraded(degraded.name());
+                edge.pipeline.metrics.degraded(degraded.name());
             }
             let account = &answer.account;
-            edge.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
+            edge.pipeline.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
             Ok(bounded::route(render::route(&tenant, &answer), limits.max_message_bytes))
         })
         .await
@@ -43,11 +43,10 @@ impl RouterService for Routing {
 
     async fn gate(&self, call: Request<GateRequest>) -> Result<Response<GateResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/Gate", call, |caller, message, deadline| async move {
-            let tenant = caller.tenant(&message.tenant)?;
+        edge.call(Method::Gate, call, |caller, tenant, message, deadline| async move {
             let calls = request::calls(&message.calls)?;
             request::require_handle(&message.active_set_handle)?;
-            let state = state::parse(message.state, &edge.limits.now(), &caller)?;
+            let state = state::parse(message.state, &edge.pipeline.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let query = GateQuery {
                 handle: message.active_set_handle,
@@ -55,18 +54,18 @@ impl RouterService for Routing {
                 state,
                 min_revision: message.min_revision,
             };
-            let gated = edge.plane.router.gate(holder, query, Some(deadline)).await?;
+            let gated = edge.pipeline.plane.router.gate(holder, query, Some(deadline)).await?;
             let answers = message.calls.iter().zip(&gated.verdicts);
             let verdicts = answers.map(|(wire, verdict)| {
                 let code =
                     verdict.as_ref().map_or_else(|refused| refused.code.name(), |_| "ALLOWED");
-                edge.metrics.decision(code);
+                edge.pipeline.metrics.decision(code);
                 render::verdict(&gated.snapshot, &wire.call_id, verdict)
             });
             let verdicts = verdicts.collect();
             let catalog_revision = gated.snapshot.revision;
             let answer = GateResponse { verdicts, catalog_revision };
-            Ok(bounded::gate(answer, edge.limits.now().max_message_bytes))
+            Ok(bounded::gate(answer, edge.pipeline.limits.now().max_message_bytes))
         })
         .await
     }
@@ -76,13 +75,13 @@ impl RouterService for Routing {
         call: Request<SearchToolsRequest>,
     ) -> Result<Response<SearchToolsResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/SearchTools", call, |caller, message, deadline| async move {
-            let tenant = caller.tenant(&message.tenant)?;
-            let query = request::search(message, &edge.limits.now(), &self.defaults, &caller)?;
+        edge.call(Method::SearchTools, call, |caller, tenant, message, deadline| async move {
+            let query =
+                request::search(message, &edge.pipeline.limits.now(), &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
-            let answer = edge.plane.router.search(holder, query, Some(deadline)).await?;
+            let answer = edge.pipeline.plane.router.search(holder, query, Some(deadline)).await?;
             let answer = render::search(&tenant, &answer);
-            Ok(bounded::search(answer, edge.limits.now().max_message_bytes))
+            Ok(bounded::search(answer, edge.pipeline.limits.now().max_message_bytes))
         })
         .await
     }
@@ -92,11 +91,10 @@ impl RouterService for Routing {
         call: Request<GetSummaryPoolRequest>,
     ) -> Result<Response<GetSummaryPoolResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/GetSummaryPool", call, |caller, message, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
-            let state = state::parse(message.state, &edge.limits.now(), &caller)?;
+        edge.call(Method::GetSummaryPool, call, |caller, tenant, message, _| async move {
+            let state = state::parse(message.state, &edge.pipeline.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
-            let router = &edge.plane.router;
+            let router = &edge.pipeline.plane.router;
             let since = message.since_revision;
             let names_only = message.names_only;
             let query = PoolQuery { state, since, names_only, render: message.render };
@@ -111,13 +109,12 @@ impl RouterService for Routing {
         call: Request<BatchGetToolSchemasRequest>,
     ) -> Result<Response<BatchGetToolSchemasResponse>, Status> {
         let edge = &self.edge;
-        edge.call("RouterService/BatchGetToolSchemas", call, |caller, message, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
-            let query = request::schemas(message, &edge.limits.now(), &caller)?;
+        edge.call(Method::BatchGetToolSchemas, call, |caller, tenant, message, _| async move {
+            let query = request::schemas(message, &edge.pipeline.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
-            let found = edge.plane.router.schemas(holder, &query).await?;
+            let found = edge.pipeline.plane.router.schemas(holder, &query).await?;
             let answer = render::schemas(&tenant, &found);
-            Ok(bounded::schemas(answer, edge.limits.now().max_message_bytes))
+            Ok(bounded::schemas(answer, edge.pipeline.limits.now().max_message_bytes))
         })
         .await
     }

@@ -24,7 +24,7 @@ use toolgate_serving::{
 use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
-use super::edge::{Edge, REGISTER_DEADLINE, is_prompt};
+use super::edge::{Edge, is_interactive};
 use super::guard::Guard;
 use super::memory_service::Memories;
 use super::policy_service::Policies;
@@ -35,6 +35,7 @@ use super::web::{WebFaces, WebLimits};
 use toolgate_access::admission::Admission;
 use toolgate_access::audit::Audit;
 use toolgate_access::auth::Authenticator;
+use toolgate_app::pipeline::{Pipeline, REGISTRATION_TIME};
 use toolgate_app::plane::Plane;
 use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_config::{LimitsConfig, RouterConfig, ServerConfig};
@@ -75,16 +76,17 @@ pub async fn serve(
     let connection_metrics = Arc::clone(&metrics);
     let (reporter, health) = health_reporter();
     set_health(&reporter, true).await;
-    let edge = Edge {
-        guard: Guard::new(Arc::clone(&config.authenticator), Arc::clone(&metrics)),
-        audit: Arc::clone(&config.audit),
+    let pipeline = Pipeline {
         plane,
-        metrics,
+        audit: Arc::clone(&config.audit),
         limits: Arc::clone(&config.limits),
+        metrics: Arc::clone(&metrics),
         admission: config.admission.clone(),
         max_deadline: config.server.max_deadline,
         draining: stop.clone(),
     };
+    let guard = Guard::new(Arc::clone(&config.authenticator), metrics);
+    let edge = Edge { guard, pipeline };
     let router = services(edge, &config).add_service(health);
     let refused = move |why| connection_metrics.rejected(Rejection::from(why));
     let incoming = Connections::new(listener, connection_limits(&config.server), refused)
@@ -124,7 +126,7 @@ type Bounds = Stack<BoundAnswers, Stack<BoundRequests, Identity>>;
 type Layers = Stack<ExplainUndecoded, Stack<Guard, Stack<WebFaces, Bounds>>>;
 
 fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
-    let metrics = Arc::clone(&edge.metrics);
+    let metrics = Arc::clone(&edge.pipeline.metrics);
     let requests = request_bounds(config, &metrics);
     let answers = answer_bounds(&config.server, &metrics);
     let guard = edge.guard.clone();
@@ -146,7 +148,7 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let memory = MemoryServiceServer::new(Memories { edge: edge.clone() });
     let usage = UsageServiceServer::new(Ledgers { edge: edge.clone() });
     let encoder = EncoderServiceServer::new(Unserved { edge });
-    let aging = |age| ending_after(transport(), age, REGISTER_DEADLINE);
+    let aging = |age| ending_after(transport(), age, REGISTRATION_TIME);
     let transport = config.server.max_connection_age.map_or_else(transport, aging);
     transport
         // For browsers and callers without HTTP/2.
@@ -189,7 +191,7 @@ fn let_in(admission: &Admission, request: &AtDoor<'_>) -> Result<(), DoorRefusal
     if request.asked.is_some_and(|asked| request.waited >= asked) {
         return Err(DoorRefusal::Late);
     }
-    if !is_prompt(request.path) {
+    if !is_interactive(request.path) {
         return Ok(());
     }
     let is_in_time = match request.stage {

@@ -1,16 +1,13 @@
 //! Mapping of the domain's closed set of errors to gRPC statuses. No other place maps them.
 
 use std::collections::HashMap;
-use std::error::Error as StdError;
 use std::time::Duration;
 
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation as Violation, StatusExt};
 use toolgate_proto::ERROR_DOMAIN;
-use toolgate_proto::v1::ErrorReason;
-use tracing::error;
 
-use toolgate_core::error::{Error, FieldViolation};
+use toolgate_core::error::{self, Error, FieldViolation};
 
 /// Delay after which a shed or failed call should be retried.
 pub(super) const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -20,13 +17,12 @@ pub(super) const RETRY_AFTER: Duration = Duration::from_millis(100);
 const VIOLATIONS_SHOWN: usize = 16;
 const MESSAGE_MAX: usize = 1_024;
 
-/// Returns the status of an error, with `ErrorInfo` and the details that its reason requires. Causes go to the log, not
-/// to the caller.
+/// Returns the status of an error, with `ErrorInfo` and the details that its reason requires. Causes go to the log, which is
+/// the pipeline's, and not to the caller.
 pub(super) fn of(failure: &Error) -> Status {
-    log(failure);
-    let (code, reason) = code_of(failure);
+    let code = code_of(failure);
     let mut details = ErrorDetails::new();
-    details.set_error_info(reason.name(), ERROR_DOMAIN, metadata(failure));
+    details.set_error_info(failure.reason().name(), ERROR_DOMAIN, metadata(failure));
     if let Error::InvalidFields(violations) | Error::ToolsRejected(violations) = failure {
         let shown = violations.iter().take(VIOLATIONS_SHOWN);
         details.set_bad_request(shown.map(violation).collect::<Vec<_>>());
@@ -53,58 +49,21 @@ fn retry_after(failure: &Error, code: Code) -> Option<Duration> {
     }
 }
 
-/// Returns the names of code and reason, for metrics and spans.
-pub(super) fn names(failure: &Error) -> (&'static str, &'static str) {
-    let (code, reason) = code_of(failure);
-    let code = match code {
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::DataLoss => "DATA_LOSS",
-        _ => "INTERNAL",
-    };
-    (code, reason.name())
-}
-
-fn code_of(failure: &Error) -> (Code, ErrorReason) {
-    match failure {
-        Error::InvalidFields(_) => (Code::InvalidArgument, ErrorReason::InvalidField),
-        Error::LimitExceeded { .. } => (Code::InvalidArgument, ErrorReason::LimitExceeded),
-        Error::StockExceeded { .. } => (Code::ResourceExhausted, ErrorReason::LimitExceeded),
-        Error::AnswerTooLarge { .. } => (Code::ResourceExhausted, ErrorReason::LimitExceeded),
-        Error::MalformedCatalog { .. } => (Code::InvalidArgument, ErrorReason::MalformedCatalog),
-        Error::TenantNotFound(_) => (Code::NotFound, ErrorReason::TenantNotFound),
-        Error::ServerNotFound(_) => (Code::NotFound, ErrorReason::ServerNotFound),
-        Error::EtagMismatch { .. } => (Code::Aborted, ErrorReason::EtagMismatch),
-        Error::Contended => (Code::Aborted, ErrorReason::EtagMismatch),
-        Error::RequestIdReused(_) => (Code::AlreadyExists, ErrorReason::RequestIdReused),
-        Error::ToolsRejected(_) => (Code::FailedPrecondition, ErrorReason::ToolsRejected),
-        Error::HandleInvalid(_) => (Code::InvalidArgument, ErrorReason::HandleInvalid),
-        Error::PageTokenInvalid => (Code::InvalidArgument, ErrorReason::PageTokenInvalid),
-        Error::Unauthenticated(_) => (Code::Unauthenticated, ErrorReason::Unauthenticated),
-        Error::PermissionDenied(_) => (Code::PermissionDenied, ErrorReason::PermissionDenied),
-        Error::Overloaded => (Code::ResourceExhausted, ErrorReason::Overloaded),
-        Error::TenantLimited { .. } => (Code::ResourceExhausted, ErrorReason::TenantLimited),
-        Error::Draining => (Code::Unavailable, ErrorReason::Draining),
-        Error::DeadlineExceeded => (Code::DeadlineExceeded, ErrorReason::DeadlineExceeded),
-        Error::EncoderUnavailable(_) => (Code::Unavailable, ErrorReason::EncoderUnavailable),
-        Error::StoreUnavailable(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
-        Error::StoreDamaged(_) => (Code::DataLoss, ErrorReason::StoreUnavailable),
-        Error::StoreFull(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
-        Error::CatalogUnvouched { .. } => (Code::Unavailable, ErrorReason::StoreUnavailable),
-        Error::AuditUnavailable(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
-        Error::AuditFull(_) => (Code::Unavailable, ErrorReason::StoreUnavailable),
-        Error::RevisionNotReached { .. } => (Code::Unavailable, ErrorReason::RevisionNotReached),
-        Error::NotImplemented(_) => (Code::Unimplemented, ErrorReason::NotImplemented),
-        Error::Internal(_) => (Code::Internal, ErrorReason::Internal),
+fn code_of(failure: &Error) -> Code {
+    match failure.code() {
+        error::Code::InvalidArgument => Code::InvalidArgument,
+        error::Code::ResourceExhausted => Code::ResourceExhausted,
+        error::Code::NotFound => Code::NotFound,
+        error::Code::Aborted => Code::Aborted,
+        error::Code::AlreadyExists => Code::AlreadyExists,
+        error::Code::FailedPrecondition => Code::FailedPrecondition,
+        error::Code::Unauthenticated => Code::Unauthenticated,
+        error::Code::PermissionDenied => Code::PermissionDenied,
+        error::Code::Unavailable => Code::Unavailable,
+        error::Code::DeadlineExceeded => Code::DeadlineExceeded,
+        error::Code::DataLoss => Code::DataLoss,
+        error::Code::Unimplemented => Code::Unimplemented,
+        error::Code::Internal => Code::Internal,
     }
 }
 
@@ -137,24 +96,19 @@ fn violation(violation: &FieldViolation) -> Violation {
     Violation::new(violation.field.clone(), violation.problem.clone())
 }
 
-/// Logs an error that has causes, with the chain of them. Each error is logged only here.
-fn log(failure: &Error) {
-    let mut cause = failure.source();
-    let mut chain = String::new();
-    while let Some(inner) = cause {
-        chain.push_str(": ");
-        chain.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    if !chain.is_empty() {
-        error!(reason = names(failure).1, "{failure}{chain}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolgate_core::error::Reason;
+    use toolgate_proto::v1::ErrorReason;
     use toolgate_store::StoreError;
+
+    #[test]
+    fn every_reason_is_one_of_the_contract() {
+        for reason in Reason::ALL {
+            assert!(ErrorReason::from_name(reason.name()).is_some(), "{}", reason.name());
+        }
+    }
 
     #[test]
     fn what_is_damaged_is_told_as_lost_and_not_as_a_defect() {

@@ -12,6 +12,8 @@ use super::edge::Edge;
 use super::fields::Fields;
 use toolgate_access::auth::Caller;
 use toolgate_core::error::Error;
+use toolgate_core::identity::TenantId;
+use toolgate_core::method::Method;
 use toolgate_routing::usage::{Amounts, Bucket, Deferral, Granularity, Span, Usage, hour_of};
 use toolgate_store::Hour;
 
@@ -30,15 +32,14 @@ impl UsageService for Ledgers {
         &self,
         call: Request<GetUsageRequest>,
     ) -> Result<Response<GetUsageResponse>, Status> {
-        let plane = &self.edge.plane;
-        let work = |caller: Caller, message: GetUsageRequest, _| async move {
-            let tenant = caller.tenant(&message.tenant)?;
+        let plane = &self.edge.pipeline.plane;
+        let work = |_: Caller, tenant: TenantId, message: GetUsageRequest, _| async move {
             let (span, buckets) = parse(&message)?;
             let usage = plane.usage.read(&tenant, span.clone(), buckets).await?;
             let begins = message.start_time.is_some().then_some(span.start);
             Ok(render(&usage, begins, span.end))
         };
-        self.edge.call("UsageService/GetUsage", call, work).await
+        self.edge.call(Method::GetUsage, call, work).await
     }
 }
 

@@ -13,9 +13,10 @@ use tonic::{Request, Response, Status};
 use toolgate_proto::v1::{WatchCatalogRequest, WatchCatalogResponse};
 use toolgate_serving::time_asked;
 
-use super::edge::{Edge, caller_of};
+use super::edge::Edge;
 use super::{bounded, status};
 use toolgate_access::auth::{Authenticator, Caller};
+use toolgate_app::pipeline::{Identity, log_failure};
 use toolgate_app::plane::watching::{CatalogWatch, Watched};
 use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
@@ -32,18 +33,17 @@ const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
 /// becomes invalid, or when the service drains.
 pub(super) fn open(
     edge: &Edge,
+    Identity { caller, tenant }: Identity,
     request: Request<WatchCatalogRequest>,
 ) -> Result<Response<Answers>, Error> {
     let until = time_asked(request.metadata()).map(|asked| Instant::now() + asked);
-    let caller = caller_of(&request)?;
     let message = request.into_inner();
-    let tenant = caller.tenant(&message.tenant)?;
-    let watch = edge.plane.watch(&tenant, message.since_revision, watched(&caller))?;
+    let watch = edge.pipeline.plane.watch(&tenant, message.since_revision, watched(&caller))?;
     // The channel holds one answer. Commits in the meantime are combined in the next one.
     let (sender, receiver) = mpsc::channel(1);
     let credential = Credential { caller, authenticator: Arc::clone(edge.guard.authenticator()) };
-    let watcher = Watcher { answers: sender, limits: Arc::clone(&edge.limits) };
-    tokio::spawn(tell(watch, watcher, until, credential, edge.draining.clone()));
+    let watcher = Watcher { answers: sender, limits: Arc::clone(&edge.pipeline.limits) };
+    tokio::spawn(tell(watch, watcher, until, credential, edge.pipeline.draining.clone()));
     Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
 }
 
@@ -114,6 +114,7 @@ async fn tell(
         let most = limits.now().max_message_bytes;
         let answer = next
             .map(|changes| bounded::watched(render(changes), most))
+            .inspect_err(log_failure)
             .map_err(|failure| status::of(&failure));
         if answers.send(answer).await.is_err() || ends {
             return;

@@ -22,6 +22,7 @@ use self::failure::Failure;
 use self::methods::Methods;
 use super::guard::Guard;
 use super::status;
+use toolgate_app::pipeline::log_failure;
 use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_config::WebOrigin;
 use toolgate_core::error::Error;
@@ -254,6 +255,7 @@ fn about(admin_port: u16) -> String {
 /// Renders a refusal as gRPC-Web.
 async fn refused_grpc_web(refusal: &Error, request: Request<Body>) -> Response<Body> {
     let (parts, _) = request.into_parts();
+    log_failure(refusal);
     let status = status::of(refusal);
     let refused = service_fn(move |_: Request<Body>| {
         std::future::ready(Ok::<_, Infallible>(status.clone().into_http::<Body>()))

@@ -1,6 +1,6 @@
-//! Finds where a catalog's rankings are best cut, from labelled queries: the published threshold (Tool Attention,
-//! section 5.2: the best F1 in steps of .01), and the product's own rule. Queries are answered by the product's
-//! ranking; what is found is held against queries that it was not found with.
+//! Calibration of the cut of a catalog's rankings, from labelled queries. It fits two rules: the published threshold
+//! (Tool Attention, section 5.2: the best F1 in steps of .01), and the product's own rule. Queries are answered by the
+//! product's ranking. Each rule is also scored on queries that it was not fitted to.
 
 pub mod cases;
 pub mod folds;
@@ -19,8 +19,8 @@ use toolgate_config::{LimitsConfig, RouterConfig};
 use toolgate_core::error::Error;
 use toolgate_core::policy::FEATURES;
 use toolgate_routing::packs::Packs;
-use toolgate_routing::router::level::Level;
 use toolgate_routing::router::query::Options;
+use toolgate_routing::router::ranking::level::Level;
 use toolgate_routing::shard::snapshot::Snapshot;
 
 use cases::Case;
@@ -28,65 +28,65 @@ use folds::held_out;
 use rule::{Rule, Scores};
 use sweep::{Aim, Sweep};
 
-/// Fewer labelled pairs of query and tool than these tell little.
+/// Number of labelled pairs of query and tool below which a calibration says little.
 pub const PAIRS_ENOUGH: usize = 100;
 
-/// What is to be calibrated.
+/// Catalog, queries and settings of a calibration.
 #[derive(Debug, Clone)]
 pub struct Calibration {
-    /// The MCP servers with their tools.
+    /// MCP servers with their tools.
     pub servers: Vec<CatalogServer>,
     /// Labelled queries, and those that need no tool.
     pub queries: Vec<LabelledQuery>,
-    /// What registered tools are held to.
+    /// Limits that tools must meet to be registered.
     pub limits: LimitsConfig,
-    /// What people say who want well-known tools, where tools are found by it.
+    /// Intent packs, which help to find well-known tools; `None` ranks without packs.
     pub packs: Option<Arc<Packs>>,
-    /// The rule that is served now.
+    /// Router settings that are in use now.
     pub router: RouterConfig,
-    /// What the product's rule is to keep.
+    /// Targets that the product's rule must meet.
     pub aim: Aim,
-    /// Also train a gate.
+    /// True if a gate is trained as well.
     pub learn: bool,
 }
 
-/// A rule, how it does on the queries that it was found with, and on others.
+/// Rule with its scores, both on the queries that it was fitted to and on others.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
-    /// The rule.
+pub struct FittedRule {
+    /// Fitted rule.
     pub rule: Rule,
-    /// On all queries.
+    /// Scores on all queries, to which the rule was fitted.
     pub fitted: Scores,
-    /// Found without a fifth of the queries and held against that fifth, for each fifth.
+    /// Cross-validated scores: for each fifth of the queries, a rule fitted without that fifth is scored on it.
     pub held_out: Scores,
 }
 
-/// What came out.
+/// Result of a calibration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibrated {
-    /// Labelled pairs of query and tool.
+    /// Number of labelled pairs of query and tool.
     pub pairs: usize,
-    /// Queries that have labels.
+    /// Number of queries with labels.
     pub labelled: usize,
-    /// Queries that need no tool.
+    /// Number of queries that need no tool.
     pub no_tool: usize,
-    /// The rule that is served now, on all queries.
+    /// Rule that is in use now, with its scores on all queries.
     pub now: (Rule, Scores),
-    /// The threshold for each tool with the best F1.
-    pub threshold: Found,
-    /// The product's rule: a level and a ratio.
-    pub ratio: Found,
-    /// A level and a trained gate, when that was asked for.
-    pub learned: Option<Found>,
-    /// The F1 of each threshold.
+    /// Threshold with the best F1, applied to each tool.
+    pub threshold: FittedRule,
+    /// Product's own rule: a level and a ratio.
+    pub ratio: FittedRule,
+    /// Level and trained gate; `None` unless a gate was requested.
+    pub learned: Option<FittedRule>,
+    /// F1 of each threshold.
     pub curve: Vec<(f32, f64)>,
 }
 
 impl Calibration {
-    /// Answers every query, then looks for the rules; `None` when no query has labels.
+    /// Answers every query, then fits the rules. Returns `None` if no query has labels.
     ///
     /// # Errors
-    /// [`Error::EncoderUnavailable`], or a defect.
+    /// [`Error::EncoderUnavailable`], or an internal error.
     pub async fn run(
         &self,
         encoders: Sides<'_>,
@@ -105,11 +105,12 @@ impl Calibration {
         snapshot.build_graph();
         let cases = Case::all(&snapshot, &stock, &embeddings, &self.queries)?;
         let options = Options { threshold: self.router.threshold, ..Options::default() };
-        let level = Level::of(&snapshot, (&[], &options), &embeddings.background(), None);
+        let level = Level::of(&snapshot, &[], &options, &embeddings.background(), None);
         Ok(self.find(&cases, level))
     }
 
-    /// The rules for queries that were answered; `level` is the catalog's own.
+    /// Fits the rules to answered queries. `level` is the level in use for the catalog. Returns `None` if no query has
+    /// labels.
     #[must_use]
     pub fn find(&self, cases: &[Case], level: Level) -> Option<Calibrated> {
         let pairs = cases.iter().map(|case| case.relevant).sum();
@@ -121,7 +122,7 @@ impl Calibration {
             let all: Vec<&Case> = cases.iter().collect();
             let rule = find(&all);
             let fitted = Scores::of(&rule, &all, sweep.top_k);
-            Found { rule, fitted, held_out: held_out(cases, sweep.top_k, find) }
+            FittedRule { rule, fitted, held_out: held_out(cases, sweep.top_k, find) }
         };
         let all: Vec<&Case> = cases.iter().collect();
         let now = self.now(level);
@@ -147,17 +148,17 @@ impl Calibration {
 }
 
 impl Calibrated {
-    /// The trained gate, where it is worth more than the ratio on queries that neither was found with: a better F1,
-    /// and no less of the right tools than a hundredth.
+    /// Returns the trained gate if it beats the ratio on queries that neither was fitted to: its F1 must be better, and
+    /// its recall at most 0.01 lower.
     #[must_use]
-    pub fn worthy(&self) -> Option<&Found> {
+    pub fn worthy(&self) -> Option<&FittedRule> {
         let ratio = &self.ratio.held_out;
         let learned = self.learned.as_ref()?;
         let other = &learned.held_out;
         (other.f1 > ratio.f1 && other.recall >= ratio.recall - 0.01).then_some(learned)
     }
 
-    /// A policy that says what was found, as YAML.
+    /// Returns a policy that sets the given rule, as YAML.
     #[must_use]
     pub fn policy(&self, rule: &Rule) -> String {
         match rule {
@@ -187,7 +188,7 @@ mod tests {
     use toolgate_core::policy::Policy;
     use toolgate_routing::encoder::words::WordEncoder;
 
-    /// Queries whose right tool has the overlap .5 and a wrong one .3, and chat whose best tool has .2.
+    /// Returns queries whose right tool has the overlap .5 and a wrong one .3, and chat whose best tool has .2.
     fn cases() -> Vec<Case> {
         let asked = || case(vec![judged(0.5, 1.0, true), judged(0.3, 0.4, false)], 1);
         let chat = || case(vec![judged(0.2, 1.0, false)], 0);
@@ -244,7 +245,7 @@ mod tests {
         }
     }
 
-    /// Two servers with the same tools, and people who go on with the one that they used last.
+    /// Uses two servers with the same tools, and callers who stay with the server that they used last.
     #[tokio::test]
     async fn what_was_called_before_is_learned_from() {
         let server = |name: &str| {

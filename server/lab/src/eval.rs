@@ -1,6 +1,6 @@
-//! How well a catalog's tools are found: labelled queries go the product's own way from a catalog file to
-//! ranked candidates, in this process, and what comes out is measured. No server, no store, and no
-//! ranking of its own.
+//! Evaluation of how well a catalog's tools are found. Labelled queries are ranked by the product's own code, from a
+//! catalog file to candidates, and the results are measured. Everything runs in this process, without a server or a
+//! store. The evaluation has no ranking of its own.
 
 pub mod abstention;
 pub mod baseline;
@@ -36,9 +36,9 @@ use toolgate_config::{LimitsConfig, RouterConfig};
 use toolgate_core::error::Error;
 use toolgate_routing::encoder::Encoder;
 use toolgate_routing::packs::{Attached, Packs};
-use toolgate_routing::router::background::Background;
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::Options;
+use toolgate_routing::router::ranking::background::Background;
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_store::StoredCatalog;
 
@@ -61,58 +61,58 @@ use sample::Samples;
 use stock::Stock;
 use visible::VisibleRow;
 
-/// What of the ranking can be left out, and how it ranks then.
+/// Parts of the ranking that can be left out, each with the way to rank without it.
 pub const ABLATIONS: [(&str, Way); 3] = [
     ("without clauses", Way::Undivided),
     ("without overlap", Way::WordsAlone),
     ("without words", Way::OverlapAlone),
 ];
 
-/// How long the requests of packs may take: all of them, on a slow machine.
+/// Time limit for embedding the requests of all packs, long enough for a slow machine.
 const PACKS_WITHIN: Duration = Duration::from_mins(10);
 
-/// What is to be evaluated.
+/// Catalog, queries and settings of an evaluation.
 #[derive(Debug, Clone)]
 pub struct Evaluation {
-    /// The MCP servers with their tools.
+    /// MCP servers with their tools.
     pub servers: Vec<CatalogServer>,
-    /// The queries, in the order of the answer.
+    /// Queries, in the order of the rankings in [`Evaluated`].
     pub queries: Vec<LabelledQuery>,
-    /// More queries, which need no tool.
+    /// Further queries, which need no tool.
     pub no_tool: Vec<LabelledQuery>,
-    /// What registered tools are held to.
+    /// Limits that tools must meet to be registered.
     pub limits: LimitsConfig,
-    /// Where rankings are cut.
+    /// Router settings, such as the threshold and `top_k`.
     pub router: RouterConfig,
-    /// What people say who want well-known tools, where tools are found by it.
+    /// Intent packs, which help to find well-known tools; `None` ranks without packs.
     pub packs: Option<Arc<Packs>>,
-    /// What the intervals are made of.
+    /// Settings of the confidence intervals.
     pub bootstrap: Bootstrap,
-    /// Also rank by plain summaries ([`baseline::plain_summary`]), for comparison.
+    /// True if queries are also ranked with plain summaries ([`baseline::plain_summary`]), for comparison.
     pub with_baseline: bool,
-    /// Also rank each query with its clauses as intents of one turn, for comparison.
+    /// True if each query is also ranked with its clauses as intents of one turn, for comparison.
     pub with_clauses: bool,
-    /// Also rank with a part of the ranking left out, one after another ([`ABLATIONS`]), for comparison.
+    /// True if queries are also ranked with one part of the ranking left out at a time ([`ABLATIONS`]), for comparison.
     pub with_ablations: bool,
-    /// Also look at what so many tokens show, split one way or another.
+    /// True if the tools visible for fixed token budgets are also measured, with several splits of the budget.
     pub with_visible: bool,
-    /// Play so many queries as one conversation; 0 for none.
+    /// Number of queries to play as one conversation; 0 for none.
     pub conversation: usize,
 }
 
-/// What came out.
+/// Result of an evaluation.
 #[derive(Debug, Clone)]
 pub struct Evaluated {
-    /// One ranking per query, in their order, before any cut; of the queries alone, without those that were
-    /// given as needing no tool.
+    /// Rankings before any cut, one per query and in the same order. They cover [`Evaluation::queries`] only, not
+    /// [`Evaluation::no_tool`].
     pub ranked: Vec<Ranked>,
-    /// What was measured, query by query.
+    /// Measures of each query.
     pub samples: Samples,
-    /// Everything measured.
+    /// Report of everything measured.
     pub report: Report,
 }
 
-/// A catalog and its queries, embedded.
+/// Catalog and its queries, embedded.
 #[derive(Clone, Copy)]
 struct Embedded<'a> {
     stock: &'a Stock,
@@ -121,17 +121,17 @@ struct Embedded<'a> {
     encoder: &'a dyn Encoder,
     queries: &'a [&'a LabelledQuery],
     options: &'a Options,
-    /// Whether the clauses of a query count.
+    /// True if the clauses of a query are ranked as well as the whole.
     clauses: bool,
 }
 
 impl Embedded<'_> {
-    /// Every query's answer from a catalog.
+    /// Returns every query's answer from a catalog.
     fn answers(&self, catalog: StoredCatalog, way: Way) -> Result<Vec<Answer>, Error> {
         let dimensions = self.encoder.dimensions();
         let known = (self.embeddings.vectors(), self.packs);
         let snapshot = Snapshot::build_with(catalog, known, dimensions)?;
-        // Large shards are served exactly only until their graph is there.
+        // Large shards are searched exactly only until their graph exists.
         snapshot.build_graph();
         let names = &self.stock.names;
         let embeddings = self.embeddings;
@@ -141,14 +141,14 @@ impl Embedded<'_> {
         ranking.answer(&snapshot, self.queries)
     }
 
-    /// The same, measured.
+    /// Answers every query from a catalog and measures the answers.
     fn samples(&self, catalog: StoredCatalog, way: Way) -> Result<Samples, Error> {
         Ok(Samples::of(&self.answers(catalog, way)?, self.queries))
     }
 }
 
-/// Answers to all queries, and what other ways of answering them came to.
-struct Found {
+/// Answers to all queries, and the measures of each other way to answer them.
+struct QueryResults {
     answers: Vec<Answer>,
     samples: Samples,
     baseline: Option<Samples>,
@@ -158,7 +158,7 @@ struct Found {
     conversation: Option<Conversation>,
 }
 
-impl Found {
+impl QueryResults {
     fn others(&self) -> impl Iterator<Item = (&'static str, &Samples)> {
         let baseline = self.baseline.iter().map(|samples| ("plain", samples));
         let clauses = self.clauses.iter().map(|samples| ("by clauses", samples));
@@ -167,7 +167,7 @@ impl Found {
     }
 }
 
-/// What packs have for a catalog's tools; nothing where there are none.
+/// Returns what the packs hold for a catalog's tools; empty without packs.
 pub async fn attached(packs: Option<&Packs>, stock: &Stock, encoders: Sides<'_>) -> Attached {
     match packs {
         Some(packs) => packs.attach(&stock.catalog, encoders.queries, PACKS_WITHIN).await,
@@ -176,10 +176,10 @@ pub async fn attached(packs: Option<&Packs>, stock: &Stock, encoders: Sides<'_>)
 }
 
 impl Evaluation {
-    /// Checks, embeds, indexes, ranks and measures; `progress` hears of each batch that was embedded.
+    /// Checks, embeds, indexes, ranks and measures. `progress` is called for each embedded batch.
     ///
     /// # Errors
-    /// [`Error::EncoderUnavailable`], or a defect.
+    /// [`Error::EncoderUnavailable`], or an internal error.
     pub async fn run(&self, encoders: Sides<'_>, progress: &Progress) -> Result<Evaluated, Error> {
         let began = Instant::now();
         let stock = Stock::check(&self.servers, &self.limits);
@@ -205,7 +205,7 @@ impl Evaluation {
         };
         let published = Embedded { packs: &Attached::default(), ..embedded };
         let answers = embedded.answers(stock.catalog.clone(), Way::Router)?;
-        let found = Found {
+        let found = QueryResults {
             samples: Samples::of(&answers, &queries),
             answers,
             baseline: plain.map(|plain| published.samples(plain, Way::OverlapAlone)).transpose()?,
@@ -216,18 +216,18 @@ impl Evaluation {
         };
         let mut report = self.report(&embedded, &found);
         report.times = Times { check, embed, whole: began.elapsed() };
-        let Found { answers, samples, .. } = found;
+        let QueryResults { answers, samples, .. } = found;
         let ranked = answers.into_iter().take(self.queries.len()).map(|answer| answer.ranked);
         Ok(Evaluated { ranked: ranked.collect(), samples, report })
     }
 
-    /// All queries, those that were given as needing no tool at the end.
+    /// Returns all queries, with [`Evaluation::no_tool`] at the end.
     fn all_queries(&self) -> Vec<&LabelledQuery> {
         self.queries.iter().chain(&self.no_tool).collect()
     }
 
-    /// What was found, measured; the times are not known yet.
-    fn report(&self, embedded: &Embedded<'_>, found: &Found) -> Report {
+    /// Builds the report. Its times are not known yet and stay at their defaults.
+    fn report(&self, embedded: &Embedded<'_>, found: &QueryResults) -> Report {
         let Embedded { stock, embeddings, queries, .. } = *embedded;
         let answers = &found.answers;
         let bootstrap = &self.bootstrap;
@@ -290,7 +290,7 @@ impl Evaluation {
     }
 }
 
-/// What Route goes by when a request says nothing.
+/// Returns the options that Route uses if a request sets none.
 fn options(router: &RouterConfig) -> Options {
     Options {
         top_k: router.top_k,
@@ -300,14 +300,14 @@ fn options(router: &RouterConfig) -> Options {
     }
 }
 
-/// Every summary to embed; those that occur twice are for the embedder to notice.
+/// Returns every summary to embed. Duplicates stay, and the embedder embeds each text once.
 fn summaries<'a>(catalog: &'a StoredCatalog, plain: Option<&'a StoredCatalog>) -> Vec<&'a str> {
     let tools = catalog.tools.iter().chain(plain.into_iter().flat_map(|catalog| &catalog.tools));
     tools.map(|tool| tool.record.summary.as_str()).collect()
 }
 
-/// Every text to embed for these queries: as Route reads them and as they stand, and the background that tells
-/// when no tool fits.
+/// Returns every text to embed for these queries: the texts that Route derives from a query, the query itself, and the
+/// background requests that show when no tool fits.
 pub fn texts<'a>(queries: impl Iterator<Item = &'a str>) -> Vec<String> {
     let read = |query: &str| {
         let whole = Intent::new(query.to_owned(), 1.0);

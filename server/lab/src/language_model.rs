@@ -12,6 +12,6 @@ pub(crate) mod scripted;
 
 pub use api_key::ApiKey;
 pub use call_error::CallError;
-pub use crew::{Asker, Crew};
+pub use crew::{Asker, WorkerPool};
 pub use endpoint::{Endpoint, EndpointAddress};
-pub use patience::Patience;
+pub use patience::RetryPolicy;

@@ -107,7 +107,7 @@ impl Lint {
         let stock = Stock::check(&self.servers, &self.limits);
         let tools = Tool::all(&stock);
         let boilerplate = Boilerplate::of(&tools);
-        let asked = Asked::new(&tools, &boilerplate);
+        let asked = CatalogQueries::new(&tools, &boilerplate);
         let mut findings = of_texts(&stock, &tools, &boilerplate);
         let suggested: Vec<String> =
             if self.suggest { suggestions(&tools, &boilerplate) } else { Vec::new() };
@@ -123,19 +123,19 @@ impl Lint {
         let by_intent = trial.rank(&snapshot, &asked.intents.queries)?;
         let found = findables(&tools, &asked, &by_summary, &by_intent, &mut findings);
         findings.extend(twins::check(&tools, &snapshot, &embeddings)?);
-        let suggestions = asked.try_out(&trial, (&tools, suggested), &by_intent, &findings)?;
+        let suggestions = asked.try_out(&trial, &tools, suggested, &by_intent, &findings)?;
         finding::sort(&mut findings);
         Ok(Linted { findings, tools: found, suggestions })
     }
 }
 
 /// Queries to the catalog: every tool's summary, and every tool's intent.
-struct Asked {
+struct CatalogQueries {
     summaries: Probes,
     intents: Probes,
 }
 
-impl Asked {
+impl CatalogQueries {
     fn new(tools: &[Tool<'_>], boilerplate: &Boilerplate<'_>) -> Self {
         let names = KnownNames::of(tools);
         let ids = || tools.iter().map(Tool::id).collect();
@@ -157,7 +157,8 @@ impl Asked {
     fn try_out(
         &self,
         trial: &Trial<'_>,
-        (tools, suggested): (&[Tool<'_>], Vec<String>),
+        tools: &[Tool<'_>],
+        suggested: Vec<String>,
         before: &[Ranked],
         findings: &[Finding],
     ) -> Result<Vec<Suggestion>, Error> {
@@ -188,7 +189,7 @@ fn suggestions(tools: &[Tool<'_>], boilerplate: &Boilerplate<'_>) -> Vec<String>
 /// Returns the ranks of every tool, and adds problems with them to `findings`.
 fn findables(
     tools: &[Tool<'_>],
-    asked: &Asked,
+    asked: &CatalogQueries,
     by_summary: &[Ranked],
     by_intent: &[Ranked],
     findings: &mut Vec<Finding>,

@@ -9,10 +9,11 @@ mod observed;
 mod recall;
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use tokio::sync::Notify;
@@ -126,7 +127,7 @@ impl Memory {
             return None;
         }
         let held = self.held.get(tenant);
-        if held.is_none() && locked(&self.wanted).insert(tenant.clone()) {
+        if held.is_none() && self.wanted.lock().insert(tenant.clone()) {
             self.wake.notify_one();
         }
         held.filter(|remembered| !remembered.is_empty())
@@ -137,7 +138,7 @@ impl Memory {
         if !self.is_on(tenant) || observation.imprint.encoder() != self.encoder {
             return;
         }
-        let mut waiting = locked(&self.waiting);
+        let mut waiting = self.waiting.lock();
         if waiting.len() < WAITING_MAX {
             waiting.push((tenant.clone(), observation));
             self.metrics.observed();
@@ -153,7 +154,7 @@ impl Memory {
     /// The store can't be written.
     pub async fn flush(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
-        let observed = std::mem::take(&mut *locked(&self.waiting));
+        let observed = std::mem::take(&mut *self.waiting.lock());
         let mut failure = Ok(());
         for (tenant, by_tool) in observed::grouped(observed) {
             let tools: Vec<ToolId> = by_tool.keys().cloned().collect();
@@ -191,7 +192,7 @@ impl Memory {
     pub async fn refresh(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         // A tenant that can't be read yet stays in the set, so that it does not wake the loop again.
-        let wanted = locked(&self.wanted).clone();
+        let wanted = self.wanted.lock().clone();
         let held: HashSet<TenantId> = self.held.iter().map(|(tenant, _)| tenant).collect();
         let mut failure = Ok(());
         for tenant in held.union(&wanted) {
@@ -215,7 +216,7 @@ impl Memory {
             let remembered = tokio::task::spawn_blocking(with).await.map_err(Error::internal)?;
             self.held.insert(tenant.clone(), remembered);
         }
-        locked(&self.wanted).remove(tenant);
+        self.wanted.lock().remove(tenant);
         Ok(())
     }
 
@@ -252,7 +253,7 @@ impl Memory {
                 && tool.is_none_or(|tool| one.name == *tool)
         };
         let _turn = self.turn.lock().await;
-        locked(&self.waiting).retain(|(of, seen)| of != tenant || !is_meant(&seen.tool));
+        self.waiting.lock().retain(|(of, seen)| of != tenant || !is_meant(&seen.tool));
         let gone = self.store.clear_memory(tenant, server, tool).await?;
         // Route forgets before the caller gets the answer.
         self.held.remove(tenant);
@@ -290,10 +291,4 @@ impl Memory {
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Locks the mutex and ignores poisoning. No code here panics while it holds a lock, and the content is consistent
-/// between statements anyway.
-fn locked<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

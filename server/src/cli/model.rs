@@ -39,18 +39,18 @@ enum Action {
         #[arg(long, value_name = "DIR")]
         from: Option<PathBuf>,
         #[command(flatten)]
-        place: Place,
+        place: ModelLocation,
     },
     /// Print the model directory.
     Path {
         #[command(flatten)]
-        place: Place,
+        place: ModelLocation,
     },
 }
 
 /// Which model and which directory are meant.
 #[derive(Debug, Args)]
-struct Place {
+struct ModelLocation {
     /// The model (encoder.model).
     #[arg(long, value_name = "NAME", ignore_case = true)]
     model: Option<KnownModel>,
@@ -77,7 +77,7 @@ pub(super) async fn run(model: Model) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-impl Place {
+impl ModelLocation {
     fn resolve(&self) -> Result<(KnownModel, PathBuf), Failure> {
         let named = self.model.map(|model| FlagValue {
             flag: "--model".into(),

@@ -53,7 +53,7 @@ impl Beside {
         let shown = admission.clone();
         metrics.show(move || {
             let reading = shown.reading();
-            [reading.under_way, reading.prompt, reading.limit]
+            [reading.under_way, reading.interactive, reading.limit]
         });
         let watching = watch_memory(admission.memory_flag(), config.server.max_memory);
         let watching = self.over.clone().run_until_cancelled_owned(watching);

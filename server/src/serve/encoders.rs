@@ -7,7 +7,7 @@ use toolgate_encoder::{Device, EncoderConfig as DeviceConfig, EncoderHandle, Loa
 use toolgate_telemetry::TraceOptions;
 
 use super::ServeError;
-use crate::workers::{Patience, WorkerCommand, Workers};
+use crate::workers::{SupervisorLimits, WorkerCommand, Workers};
 use toolgate_config::{Config, EncoderConfig};
 use toolgate_core::error::Error;
 use toolgate_core::tokens;
@@ -71,7 +71,7 @@ fn start_workers(
     };
     let commands: Result<Vec<_>, _> = config.pool.local.iter().map(on).collect();
     let commands = commands.map_err(|error| ServeError::Internal(Error::internal(error)))?;
-    Ok(Some(Workers::start(commands, Patience::default(), metrics)))
+    Ok(Some(Workers::start(commands, SupervisorLimits::default(), metrics)))
 }
 
 /// Loads the encoders of both sides of a search (passages, then queries), without any worker. Evaluations use them.

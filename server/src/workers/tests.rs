@@ -5,9 +5,14 @@ use super::*;
 
 const SOON: Duration = Duration::from_secs(20);
 
-fn patience() -> Patience {
+fn patience() -> SupervisorLimits {
     let tiny = Duration::from_millis(10);
-    Patience { pause_min: tiny, pause_max: tiny * 8, stop: tiny * 20, ..Patience::default() }
+    SupervisorLimits {
+        pause_min: tiny,
+        pause_max: tiny * 8,
+        stop: tiny * 20,
+        ..SupervisorLimits::default()
+    }
 }
 
 /// Starts a script as a worker. `say PORT` in the script reports an address as a worker does.

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -153,7 +153,7 @@ impl Copies {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         // Only one writer at a time, because all drafts of a copy have the same name.
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         if kept.get(&packed.name).is_some_and(|copy| copy.revision > packed.revision) {
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl Copies {
     /// Returns true if there is a copy of the tenant's catalog, valid or not.
     #[must_use]
     pub fn has(&self, tenant: &TenantId) -> bool {
-        self.kept().contains_key(&name_of(tenant.as_str()))
+        self.kept.lock().contains_key(&name_of(tenant.as_str()))
     }
 
     /// Returns the copy of a tenant's catalog; `None` if there is no valid copy. The embeddings are included if this
@@ -192,7 +192,7 @@ impl Copies {
         let unpacked = fs::read(&path).ok().and_then(|bytes| unpack(tenant, fingerprint, &bytes));
         let now = SystemTime::now();
         if unpacked.is_some() {
-            if let Some(kept) = self.kept().get_mut(&name) {
+            if let Some(kept) = self.kept.lock().get_mut(&name) {
                 kept.used = now;
             }
             // The next process orders copies by this time. A disk that can't be written must not keep a copy from
@@ -220,7 +220,7 @@ impl Copies {
     /// Deletes the copy of a tenant if it is older than the committed revision. Blocks on the file system.
     pub fn throw_away_older(&self, tenant: &TenantId, committed: Revision) {
         let name = name_of(tenant.as_str());
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         if kept.get(&name).is_some_and(|copy| copy.revision < committed) {
             drop(fs::remove_file(self.folder.join(&name)));
             kept.remove(&name);
@@ -229,13 +229,13 @@ impl Copies {
 
     /// Deletes all copies, because they no longer match the store.
     pub fn clear(&self) {
-        for (name, _) in self.kept().drain() {
+        for (name, _) in self.kept.lock().drain() {
             drop(fs::remove_file(self.folder.join(name)));
         }
     }
 
     fn make_room(&self) {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let mut bytes: u64 = kept.values().map(|copy| copy.bytes).sum();
         while bytes > self.budget {
             let oldest = kept.iter().min_by_key(|(_, copy)| copy.used);
@@ -246,11 +246,6 @@ impl Copies {
             kept.remove(&name);
             bytes = bytes.saturating_sub(copy.bytes);
         }
-    }
-
-    /// Locks the list of copies. Nothing panics while it holds the lock.
-    fn kept(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Minimum reserve in bytes, unless fewer were requested.
 const BYTES_MIN: u64 = 1 << 20;
@@ -35,13 +36,13 @@ impl Reserve {
     #[must_use]
     pub fn is_missing(&self) -> bool {
         // Another process may have used it, such as one that revoked a key.
-        self.is_there.try_lock().is_ok_and(|is_there| !*is_there || !self.path.exists())
+        self.is_there.try_lock().is_some_and(|is_there| !*is_there || !self.path.exists())
     }
 
     /// Reserves the requested bytes, or half, a quarter and so on if there is less room. Without a reserve,
     /// everything works until the disk is full. Blocks on the file system.
     pub fn fill(&self) {
-        let mut is_there = self.lock();
+        let mut is_there = self.is_there.lock();
         *is_there &= self.path.exists();
         let mut bytes = self.bytes;
         while !*is_there && bytes >= self.bytes.min(BYTES_MIN) {
@@ -55,14 +56,9 @@ impl Reserve {
 
     /// Releases the reserved space. Returns true if there was any.
     pub fn release(&self) -> bool {
-        let mut is_there = self.lock();
+        let mut is_there = self.is_there.lock();
         *is_there = false;
         std::fs::remove_file(&self.path).is_ok()
-    }
-
-    /// Locks the state. Nothing panics while it holds the lock.
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.is_there.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn allocate(&self, bytes: u64) -> Result<(), Error> {

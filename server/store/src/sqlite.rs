@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use self::failure::failed;
 use self::open::{Connections, Tuning};
-use self::place::Place;
+use self::place::FileIdentity;
 use self::transaction::SqliteTransaction;
 use super::clock::here_ms;
 use super::error::DiskFull;
@@ -38,7 +38,7 @@ const RESERVE: u64 = 32 << 20;
 pub struct SqliteStore {
     writer: SqlitePool,
     readers: SqlitePool,
-    place: Place,
+    place: FileIdentity,
     reserve: Arc<Reserve>,
     /// Milliseconds by which the store's clock is ahead of this process's clock; not 0 only in tests.
     ahead_ms: i64,

@@ -1,10 +1,11 @@
 //! Memory budget that unread answers share, and the removal of answers that nobody reads.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
@@ -36,7 +37,7 @@ impl Room {
         let state = State { rest: VecDeque::new(), out: 0, moved: Instant::now(), gone: false };
         let untaken = Untaken { state: Mutex::new(state), peer, owner, _cost: cost };
         let untaken = Arc::new(untaken);
-        locked(&self.open).push(Arc::downgrade(&untaken));
+        self.open.lock().push(Arc::downgrade(&untaken));
         Some(untaken)
     }
 
@@ -87,7 +88,7 @@ impl Untaken {
     /// Queues bytes to send; returns false when there is no room for them.
     pub(super) fn add(&self, room: &Room, mut bytes: Bytes) -> bool {
         let Some(mut share) = room.take(&self.owner, bytes.len()) else { return false };
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         if state.rest.is_empty() && state.out == 0 {
             state.moved = Instant::now();
         }
@@ -102,7 +103,7 @@ impl Untaken {
     }
 
     pub(super) fn next(self: &Arc<Self>) -> Next {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         if state.gone {
             return Next::Gone;
         }
@@ -119,14 +120,14 @@ impl Untaken {
     }
 
     pub(super) fn has_rest(&self) -> bool {
-        let state = locked(&self.state);
+        let state = self.state.lock();
         state.gone || !state.rest.is_empty()
     }
 
     /// Discards the rest of the answer if nothing was sent for `patience`, and closes its connection after twice that
     /// time.
     fn look_after(&self, patience: Duration) {
-        let mut state = locked(&self.state);
+        let mut state = self.state.lock();
         if state.rest.is_empty() && state.out == 0 && !state.gone {
             return;
         }
@@ -157,7 +158,7 @@ impl AsRef<[u8]> for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        let mut state = locked(&self.answer.state);
+        let mut state = self.answer.state.lock();
         state.out -= 1;
         state.moved = Instant::now();
     }
@@ -168,18 +169,13 @@ pub(super) async fn sweep(room: Weak<Room>, patience: Duration) {
     loop {
         sleep(patience / 20).await;
         let Some(room) = room.upgrade() else { return };
-        let mut open = std::mem::take(&mut *locked(&room.open));
+        let mut open = std::mem::take(&mut *room.open.lock());
         open.retain(|answer| {
             let answer = answer.upgrade();
             answer.inspect(|answer| answer.look_after(patience)).is_some()
         });
-        locked(&room.open).append(&mut open);
+        room.open.lock().append(&mut open);
     }
-}
-
-/// Locks a mutex. Poisoning is ignored: nothing panics while it holds a lock, and each write is complete.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

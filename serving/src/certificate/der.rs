@@ -1,5 +1,7 @@
 //! Minimal DER reader (X.690), just enough for the names and dates of certificates.
 
+use time::{Date, Month};
+
 pub(super) const UTF8_STRING: u8 = 0x0c;
 pub(super) const PRINTABLE_STRING: u8 = 0x13;
 pub(super) const IA5_STRING: u8 = 0x16;
@@ -50,27 +52,14 @@ pub(super) fn digits(text: &[u8]) -> Option<i64> {
     text.iter().try_fold(0, |number, byte| Some(number * 10 + digit(byte)?))
 }
 
-/// Converts `MMDDHHMMSSZ` in a given year to seconds since 1970 (UTC).
+/// Converts `MMDDHHMMSSZ` in a given year to seconds since 1970 (UTC). A leap second counts as the second before it.
 pub(super) fn moment(year: i64, rest: &[u8]) -> Option<i64> {
     let (fields, b"Z") = rest.split_at_checked(10)? else { return None };
-    let field = |at: usize| digits(&fields[at * 2..at * 2 + 2]);
-    let month = field(0)?;
-    let day = field(1)?;
-    let hour = field(2)?;
-    let minute = field(3)?;
-    let second = field(4)?;
-    let right = (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 61;
-    right.then(|| days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
-}
-
-/// Returns the days from 1970 to a date. Years begin in March here, so that the leap day is the last of a year.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month > 2 { year } else { year - 1 };
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + of_year
-        - 719_468
+    let field = |at: usize| u8::try_from(digits(&fields[at * 2..at * 2 + 2])?).ok();
+    let year = i32::try_from(year).ok()?;
+    let month = Month::try_from(field(0)?).ok()?;
+    let date = Date::from_calendar_date(year, month, field(1)?).ok()?;
+    let second = field(4).filter(|second| *second < 61)?.min(59);
+    let moment = date.with_hms(field(2)?, field(3)?, second).ok()?;
+    Some(moment.assume_utc().unix_timestamp())
 }

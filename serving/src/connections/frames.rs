@@ -47,8 +47,8 @@ const STREAM: u32 = u32::MAX >> 1;
 /// Parser and budget for the incoming frames of one connection.
 #[derive(Debug)]
 pub(super) struct Frames {
-    place: Place,
-    budget: Budget,
+    place: FramePosition,
+    budget: FrameBudget,
     requests: Requests,
 }
 
@@ -69,7 +69,7 @@ struct Requests {
 
 /// Position in the byte stream.
 #[derive(Debug)]
-enum Place {
+enum FramePosition {
     /// In the preface, with the number of bytes seen.
     Preface(usize),
     Header {
@@ -84,7 +84,7 @@ enum Place {
 }
 
 #[derive(Debug)]
-struct Budget {
+struct FrameBudget {
     points: i64,
     /// Time up to which points were credited.
     given: Instant,
@@ -93,15 +93,15 @@ struct Budget {
 impl Frames {
     /// Creates the state of a connection that begins now.
     pub(super) fn new(now: Instant) -> Self {
-        let budget = Budget { points: POINTS_MAX, given: now };
+        let budget = FrameBudget { points: POINTS_MAX, given: now };
         let requests =
             Requests { settled: 0, then: 0, since: now, last: 0, last_at: now, free_resets: 0 };
-        Self { place: Place::Preface(0), budget, requests }
+        Self { place: FramePosition::Preface(0), budget, requests }
     }
 
     /// Counts incoming bytes. Returns how long to stop reading when the peer has sent too many cheap frames.
     pub(super) fn came(&mut self, mut bytes: &[u8], now: Instant) -> Option<Duration> {
-        if matches!(self.place, Place::Elsewhere) {
+        if matches!(self.place, FramePosition::Elsewhere) {
             return None;
         }
         self.budget.refill(now);
@@ -115,19 +115,19 @@ impl Frames {
     /// Consumes the bytes of one part, as far as they are there, and returns the rest.
     fn step<'a>(&mut self, bytes: &'a [u8], now: Instant) -> &'a [u8] {
         match &mut self.place {
-            Place::Elsewhere => &[],
-            Place::Preface(seen) => {
+            FramePosition::Elsewhere => &[],
+            FramePosition::Preface(seen) => {
                 let wanted = &PREFACE[*seen..];
                 let taken = wanted.len().min(bytes.len());
                 *seen += taken;
                 if bytes[..taken] != wanted[..taken] {
-                    self.place = Place::Elsewhere;
+                    self.place = FramePosition::Elsewhere;
                 } else if *seen == PREFACE.len() {
-                    self.place = Place::next();
+                    self.place = FramePosition::next();
                 }
                 &bytes[taken..]
             }
-            Place::Header { bytes: header, seen } => {
+            FramePosition::Header { bytes: header, seen } => {
                 let taken = (HEADER - *seen).min(bytes.len());
                 header[*seen..*seen + taken].copy_from_slice(&bytes[..taken]);
                 *seen += taken;
@@ -141,15 +141,19 @@ impl Frames {
                         _ => worth(kind, flags, left),
                     };
                     self.budget.add(worth);
-                    self.place = if left == 0 { Place::next() } else { Place::Payload { left } };
+                    self.place = if left == 0 {
+                        FramePosition::next()
+                    } else {
+                        FramePosition::Payload { left }
+                    };
                 }
                 &bytes[taken..]
             }
-            Place::Payload { left } => {
+            FramePosition::Payload { left } => {
                 let taken = (*left).min(bytes.len());
                 *left -= taken;
                 if *left == 0 {
-                    self.place = Place::next();
+                    self.place = FramePosition::next();
                 }
                 &bytes[taken..]
             }
@@ -157,7 +161,7 @@ impl Frames {
     }
 }
 
-impl Place {
+impl FramePosition {
     /// Returns the position before a frame.
     fn next() -> Self {
         Self::Header { bytes: [0; HEADER], seen: 0 }
@@ -205,7 +209,7 @@ fn worth(kind: u8, flags: u8, length: usize) -> i64 {
     }
 }
 
-impl Budget {
+impl FrameBudget {
     fn refill(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.given);
         let points = passed.as_micros() * u128::from(POINTS_A_SECOND) / 1_000_000;

@@ -1,9 +1,10 @@
 //! Remote end of a connection, as requests see it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant as Moment;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -132,7 +133,7 @@ impl Peer {
 
     fn activity(&self) -> MutexGuard<'_, Activity> {
         // Nothing panics while it holds the lock.
-        self.inner.activity.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.activity.lock()
     }
 }
 

@@ -6,9 +6,11 @@
 //! task that it had made pause, although there was something to read, or nothing any more. A wakeup after which nothing
 //! is read is ignored.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 /// Observer of the wakeups for reading from one connection.
 #[derive(Debug, Default)]
@@ -34,7 +36,7 @@ struct State {
 impl Readable {
     /// Returns the waker to read with: it wakes the reader and records the time.
     pub(super) fn waker(&mut self, cx: &Context<'_>) -> Waker {
-        let mut state = self.woken.state();
+        let mut state = self.woken.0.lock();
         if !state.reader.as_ref().is_some_and(|reader| reader.will_wake(cx.waker())) {
             state.reader = Some(cx.waker().clone());
         }
@@ -57,12 +59,7 @@ impl Readable {
     }
 }
 
-impl Woken {
-    /// Locks the state. Poisoning is ignored, because nothing panics while it holds the lock.
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Woken {}
 
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
@@ -70,7 +67,7 @@ impl Wake for Woken {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.at.get_or_insert_with(Instant::now);
         let reader = state.reader.clone();
         // The reader may lock the state as soon as it is woken.

@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::peer::Peer;
@@ -84,16 +85,16 @@ struct OfAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Network(IpAddr);
 
-/// Place of a connection; dropping it gives it back.
+/// Slot of a connection; dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     registry: Arc<Registry>,
     id: u64,
 }
 
 /// Connection that was let in; `replaced` is true if another one was closed for it.
 pub(super) struct Admitted {
-    pub(super) place: Place,
+    pub(super) place: ConnectionSlot,
     pub(super) peer: Peer,
     pub(super) replaced: bool,
 }
@@ -159,7 +160,7 @@ impl Registry {
         state.next += 1;
         let peer = Peer::new(id, network, Arc::downgrade(self));
         state.add(id, Entry { network, tenant: None, peer: peer.clone() });
-        let place = Place { registry: Arc::clone(self), id };
+        let place = ConnectionSlot { registry: Arc::clone(self), id };
         Ok(Admitted { place, peer, replaced: closed.is_some() })
     }
 
@@ -170,11 +171,11 @@ impl Registry {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         drop(self.registry.state().remove(self.id));
     }

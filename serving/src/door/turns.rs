@@ -4,9 +4,10 @@
 //! as in FQ-CoDel (Hoeiland-Joergensen et al., RFC 8290, 4.1 and 4.2), with one request instead of a quantum of bytes.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// Turns of a process.
@@ -75,7 +76,7 @@ impl Turns {
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Nothing panics while it holds the lock.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 

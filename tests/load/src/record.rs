@@ -1,10 +1,10 @@
 //! Outcomes and latencies of calls, by stream and by second.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::outcome::Outcome;
@@ -181,12 +181,12 @@ impl Record {
         if at < 0.0 {
             return;
         }
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = self.streams.lock();
         streams[stream].add(outcome, latency);
         drop(streams);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not below 0")]
         let second = at as usize;
-        let mut seconds = self.seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seconds = self.seconds.lock();
         if let Some(tally) = seconds.get_mut(second) {
             tally.add(outcome, latency);
         }
@@ -195,12 +195,12 @@ impl Record {
     /// Returns the report after `length` seconds.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a length")]
     pub(crate) fn report(&self, length: f64) -> Report {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let streams = self.streams.lock();
         let mut all = Tally::new();
         streams.iter().for_each(|stream| all.merge(stream));
         let named = streams.iter().zip(&self.tenants);
         let streams = named.map(|(tally, tenant)| tally.summary(tenant, length)).collect();
-        let seconds = self.seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        let seconds = self.seconds.lock();
         let ran = seconds.iter().take(length.ceil() as usize);
         let seconds = ran.enumerate().map(|(second, tally)| Second {
             second: second as u64,

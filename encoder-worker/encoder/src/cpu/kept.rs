@@ -41,11 +41,11 @@ impl<V: Copy + Default> Kept<V> {
         let scales = linear.row_scales();
         KeptRows {
             values: &mut self.values.own(rows.end * inputs, V::default())[rows.start * inputs..],
-            value_place: Place { first: columns.start, stride: inputs, width: columns.len() },
+            value_place: RowBlock { first: columns.start, stride: inputs, width: columns.len() },
             group: group.min(columns.len()),
             scales: &mut self.scales.own(rows.end * scales, RowScale::default())
                 [rows.start * scales..],
-            scale_place: Place {
+            scale_place: RowBlock {
                 first: columns.start / group,
                 stride: scales,
                 width: columns.len().div_ceil(group),
@@ -56,13 +56,13 @@ impl<V: Copy + Default> Kept<V> {
 
 /// Equal pieces of rows.
 #[derive(Clone, Copy)]
-struct Place {
+struct RowBlock {
     first: usize,
     stride: usize,
     width: usize,
 }
 
-impl Place {
+impl RowBlock {
     fn of(self, row: usize) -> Range<usize> {
         let start = self.first + row * self.stride;
         start..start + self.width
@@ -72,9 +72,9 @@ impl Place {
 /// Destination for some columns of some rows.
 pub(super) struct KeptRows<'a, V> {
     values: &'a mut [V],
-    value_place: Place,
+    value_place: RowBlock,
     scales: &'a mut [RowScale],
-    scale_place: Place,
+    scale_place: RowBlock,
     /// Columns that share a scale.
     group: usize,
 }

@@ -8,10 +8,12 @@ use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::cores::Cores;
 use crate::giving_way::{Behind, give_way};
@@ -96,7 +98,7 @@ impl Member<'_> {
     pub(super) fn phase(&self, units: usize, parts: usize, mut work: impl FnMut(Range<usize>)) {
         let Some(board) = self.board else { return work(0..units) };
         let parts = parts.clamp(1, units.max(1));
-        let (phase, done) = self.work_off(board, (units, parts), work);
+        let (phase, done) = self.work_off(board, units, parts, work);
         // Once and not part by part, because all members write to this cache line.
         phase.done.0.fetch_add(done, Release);
         look_until(|| phase.done.0.load(Acquire) == parts || board.broken.load(Relaxed));
@@ -112,7 +114,7 @@ impl Member<'_> {
         mut work: impl FnMut(Range<usize>),
     ) {
         match self.board {
-            Some(board) => _ = self.work_off(board, (units, parts.clamp(1, units.max(1))), work),
+            Some(board) => _ = self.work_off(board, units, parts.clamp(1, units.max(1)), work),
             None => work(0..units),
         }
     }
@@ -121,7 +123,8 @@ impl Member<'_> {
     fn work_off<'b>(
         &self,
         board: &'b Board,
-        (units, parts): (usize, usize),
+        units: usize,
+        parts: usize,
         mut work: impl FnMut(Range<usize>),
     ) -> (&'b Phase, usize) {
         let phase = &board.phases[self.next.get()];
@@ -235,18 +238,18 @@ impl Team {
         for phase in &board.phases {
             phase.reset();
         }
-        *lock(&board.job) = Some((forget_lifetime(job), thread::current()));
+        *board.job.lock() = Some((forget_lifetime(job), thread::current()));
         board.door.store(OPEN, Release);
         board.number.fetch_add(1, Release);
         self.rouse(members);
-        board.take_part(job, (0, self.size()));
+        board.take_part(job, 0, self.size());
         board.door.fetch_and(!OPEN, AcqRel);
         // While asleep, this thread leaves its core to a helper whose own core is taken.
         while !look_out(|| board.door.load(Acquire) == 0) {
             thread::park();
         }
-        *lock(&board.job) = None;
-        if let Some(panic) = lock(&board.panic).take() {
+        *board.job.lock() = None;
+        if let Some(panic) = board.panic.lock().take() {
             resume_unwind(panic);
         }
     }
@@ -261,11 +264,11 @@ fn forget_lifetime(job: Job<'_>) -> Job<'static> {
 }
 
 impl Board {
-    fn take_part(&self, job: Job<'_>, (index, count): (usize, usize)) {
+    fn take_part(&self, job: Job<'_>, index: usize, count: usize) {
         let member = Member { index, count, board: Some(self), next: Cell::new(0) };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(&member))) {
             // The first panic is the cause; others follow from it.
-            lock(&self.panic).get_or_insert(panic);
+            self.panic.lock().get_or_insert(panic);
             self.broken.store(true, Relaxed);
         }
     }
@@ -276,9 +279,9 @@ impl Board {
         if self.door.fetch_update(AcqRel, Relaxed, enter).is_err() {
             return;
         }
-        let job = lock(&self.job).clone();
+        let job = self.job.lock().clone();
         let runner = job.map(|(job, runner)| {
-            self.take_part(job, (index, count));
+            self.take_part(job, index, count);
             runner
         });
         // The thread that runs the job may end it from here on.
@@ -313,10 +316,6 @@ impl Drop for Team {
             let _ = helper.join();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use toolgate_telemetry as telemetry;
 use tracing::Span;
 
-use super::stats::Place;
+use super::stats::QueueSlot;
 use super::turns::{Flow, Turn, Turns};
 use super::{EmbedError, Embedding};
 use crate::tokenize::{TextTokenizer, Tokens};
@@ -69,7 +69,7 @@ pub(super) struct Request {
     held: Option<Tokens>,
     done: Vec<Embedding>,
     failed: Option<EmbedError>,
-    place: Place,
+    place: QueueSlot,
     /// Span of the call, if it is sampled.
     call: Span,
     /// Span of the wait for a batch; ends when the first text is in one.
@@ -86,7 +86,7 @@ pub(super) enum Gone {
 
 impl Request {
     /// Creates a request; must be called within the span of the caller's call.
-    pub(super) fn new(wanted: Wanted, reply: Reply, left_at: LeftAt, place: Place) -> Self {
+    pub(super) fn new(wanted: Wanted, reply: Reply, left_at: LeftAt, place: QueueSlot) -> Self {
         Self {
             done: Vec::with_capacity(wanted.texts.len()),
             wanted,
@@ -237,7 +237,7 @@ impl Request {
 
 /// Sends the result. The place is freed before the caller knows, so that a caller may always ask again at once. A
 /// caller that has left meanwhile is no error.
-fn answer(reply: Reply, place: Place, result: Result<Vec<Embedding>, EmbedError>) {
+fn answer(reply: Reply, place: QueueSlot, result: Result<Vec<Embedding>, EmbedError>) {
     drop(place);
     let _ = reply.send(result);
 }

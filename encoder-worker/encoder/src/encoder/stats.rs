@@ -98,11 +98,11 @@ impl Default for Counters {
     }
 }
 
-/// Place of one request in the queue, given back on drop.
+/// Slot of one request in the queue, given back on drop.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Counters>);
+pub(super) struct QueueSlot(Arc<Counters>);
 
-impl Drop for Place {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         self.0.depth.fetch_sub(1, Relaxed);
     }
@@ -110,7 +110,7 @@ impl Drop for Place {
 
 impl Counters {
     /// Takes one of `capacity` places, or returns `None` when all are taken.
-    pub(super) fn take_place(self: &Arc<Self>, capacity: usize) -> Option<Place> {
+    pub(super) fn take_place(self: &Arc<Self>, capacity: usize) -> Option<QueueSlot> {
         let taken = self
             .depth
             .fetch_update(Relaxed, Relaxed, |depth| (depth < capacity).then_some(depth + 1));
@@ -118,13 +118,13 @@ impl Counters {
             self.refused.fetch_add(1, Relaxed);
             return None;
         }
-        Some(Place(Arc::clone(self)))
+        Some(QueueSlot(Arc::clone(self)))
     }
 
     /// Takes a place beyond the capacity, for a request that must not be refused.
-    pub(super) fn extra_place(self: &Arc<Self>) -> Place {
+    pub(super) fn extra_place(self: &Arc<Self>) -> QueueSlot {
         self.depth.fetch_add(1, Relaxed);
-        Place(Arc::clone(self))
+        QueueSlot(Arc::clone(self))
     }
 
     pub(super) fn is_running(&self) -> bool {

@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use toolgate_model_hub::{Carried, HubPin, ModelManifest, PackagePin, PinnedFile};
 
@@ -65,7 +66,7 @@ impl SmallHub {
     }
 
     pub(crate) fn requests(&self) -> Vec<Asked> {
-        self.asked.lock().expect("not poisoned").clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -99,7 +100,7 @@ fn serve(stream: &TcpStream, conduct: Conduct, log: &Mutex<Vec<Asked>>) -> std::
     let name = asked.path.strip_prefix("/owner/name/resolve/main/").unwrap_or_default();
     let known = FILES.iter().find(|(path, _)| *path == name);
     let first_time = {
-        let mut log = log.lock().expect("not poisoned");
+        let mut log = log.lock();
         let first = !log.iter().any(|before| before.path == asked.path);
         log.push(asked.clone());
         first

@@ -1,4 +1,4 @@
-//! Number of prompt calls that each tenant or connection asks for. While calls wait for each other, the calls of
+//! Number of interactive calls that each tenant or connection asks for. While calls wait for each other, the calls of
 //! those that ask for most are refused, as Core-Stateless Fair Queueing does with packets (Stoica, Shenker and Zhang,
 //! SIGCOMM 1998). The number of calls in progress is no measure: one that asks for little has many in progress when
 //! they wait for the calls of others.

@@ -1,4 +1,4 @@
-//! Limit on prompt calls in progress: as many as are answered without a long wait. More calls than the process can
+//! Limit on interactive calls in progress: as many as are answered without a long wait. More calls than the process can
 //! serve would only wait for each other until all of them miss their deadlines.
 //!
 //! Durations are compared with the best seen while little was going on, as congestion control does that avoids queues

@@ -8,13 +8,16 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-/// Function that returns the number of calls in progress, the number of prompt ones, and the limit on prompt ones.
+/// Function that returns the number of calls in progress, the number of interactive ones, and the limit on interactive ones.
 type Reading = Box<dyn Fn() -> [usize; 3] + Send + Sync>;
 
 const SHOWN: [(&str, &str); 3] = [
     ("toolgate_admission_calls", "Calls in progress"),
-    ("toolgate_admission_prompt_calls", "Calls in progress that are answered promptly"),
-    ("toolgate_admission_limit", "Prompt calls that may be in progress, for that none waits long"),
+    ("toolgate_admission_interactive_calls", "Calls in progress that are answered without delay"),
+    (
+        "toolgate_admission_limit",
+        "Interactive calls that may be in progress, for that none waits long",
+    ),
 ];
 
 /// Metrics of admission: calls in progress and their limit.
@@ -35,7 +38,7 @@ impl AdmissionMetrics {
         r.register_collector(Box::new(self.clone()));
     }
 
-    /// Sets the source of the values: calls in progress, prompt ones, and the limit on these. Only the first call has
+    /// Sets the source of the values: calls in progress, interactive ones, and the limit on these. Only the first call has
     /// an effect.
     pub fn show(&self, reading: impl Fn() -> [usize; 3] + Send + Sync + 'static) {
         drop(self.reading.set(Box::new(reading)));

@@ -1,7 +1,8 @@
 use super::*;
 
-/// Prompt call without a deadline.
-const ANY: Wish = Wish { kind: Kind::Prompt, left: Duration::MAX, waited: Duration::ZERO };
+/// Interactive call without a deadline.
+const ANY: AdmissionRequest =
+    AdmissionRequest { kind: Kind::Interactive, left: Duration::MAX, waited: Duration::ZERO };
 
 fn admission(max_calls: usize) -> Admission {
     Admission::new(config(max_calls, None))
@@ -100,7 +101,7 @@ fn tenants_who_are_gone_are_forgotten() {
     for i in 0..20_000 {
         drop(admission.begin(&tenant(&format!("t{i}")), ANY));
     }
-    assert_eq!(admission.inner.state().tenants.len(), 0);
+    assert_eq!(admission.inner.state.lock().tenants.len(), 0);
     let start = Instant::now();
     let rated = AdmissionConfig { calls_per_second_per_tenant: Some(1_000), ..config(8, None) };
     admission.reconfigure(rated);
@@ -108,11 +109,11 @@ fn tenants_who_are_gone_are_forgotten() {
         let now = start + Duration::from_millis(i);
         drop(admission.begin_at(&tenant(&format!("t{i}")), ANY, now));
     }
-    assert!(admission.inner.state().tenants.len() <= REMEMBERED + 1);
+    assert!(admission.inner.state.lock().tenants.len() <= REMEMBERED + 1);
 }
 
 /// Call of Route with one second left.
-const ROUTE: Wish = Wish {
+const ROUTE: AdmissionRequest = AdmissionRequest {
     kind: Kind::Measured(Measured::Route),
     left: Duration::from_secs(1),
     waited: Duration::ZERO,
@@ -120,7 +121,7 @@ const ROUTE: Wish = Wish {
 
 /// Makes the limit fall to its lower bound, as in a slow process.
 fn slow_down(admission: &Admission, now: Instant) -> Instant {
-    let mut state = admission.inner.state();
+    let mut state = admission.inner.state.lock();
     let mut now = now;
     for _ in 0..100 {
         for _ in 0..10 {
@@ -142,19 +143,20 @@ fn slow_admission() -> (Admission, Instant, usize) {
 }
 
 #[test]
-fn prompt_calls_beyond_the_limit_are_refused_and_lasting_ones_are_not() {
+fn interactive_calls_beyond_the_limit_are_refused_and_lasting_ones_are_not() {
     let (admission, now, limit) = slow_admission();
     let begin = |name: &str, wish| admission.begin_at(&tenant(name), wish, now);
-    let lasting = Wish { kind: Kind::Lasting, left: Duration::MAX, waited: Duration::ZERO };
+    let lasting =
+        AdmissionRequest { kind: Kind::Lasting, left: Duration::MAX, waited: Duration::ZERO };
     // Registrations neither use the limit nor are held by it.
     let lasting: Vec<_> = (0..100).map(|_| begin("a", lasting).expect("a place")).collect();
     let held: Vec<_> = std::iter::from_fn(|| begin("a", ROUTE).ok()).collect();
     assert!((limit * 4 / 5..=limit).contains(&held.len()), "{} of {limit}", held.len());
     assert_eq!(begin("a", ROUTE).err(), Some(Refusal::Slow));
     let reading = admission.reading();
-    assert_eq!((reading.under_way, reading.prompt), (100 + held.len(), held.len()));
+    assert_eq!((reading.under_way, reading.interactive), (100 + held.len(), held.len()));
     drop((lasting, held));
-    assert_eq!(admission.reading(), Reading { under_way: 0, prompt: 0, limit });
+    assert_eq!(admission.reading(), Reading { under_way: 0, interactive: 0, limit });
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn busy_interval(admission: &Admission, now: Instant) -> Instant {
     for name in ["quiet"].iter().chain(&["busy"; 10]) {
         drop(admission.begin_at(&tenant(name), ANY, now));
     }
-    let mut state = admission.inner.state();
+    let mut state = admission.inner.state.lock();
     state.limit.refused();
     for _ in 0..10 {
         state.limit.answered(Measured::Route, Duration::from_millis(400), false, now);
@@ -224,15 +226,15 @@ fn a_call_whose_caller_would_be_gone_is_not_begun() {
     let admission = Admission::new(config(256, Some(Duration::from_millis(20))));
     let now = Instant::now();
     let best = Duration::from_millis(30);
-    admission.inner.state().limit.answered(Measured::Route, best, true, now);
-    let left = |millis| Wish { left: Duration::from_millis(millis), ..ROUTE };
+    admission.inner.state.lock().limit.answered(Measured::Route, best, true, now);
+    let left = |millis| AdmissionRequest { left: Duration::from_millis(millis), ..ROUTE };
     let cores = available_parallelism().map_or(1, usize::from);
     let held: Vec<_> = (0..cores)
         .map(|_| admission.begin_at(&tenant("b"), left(29), now).expect("calm"))
         .collect();
     let begin = |wish| admission.begin_at(&tenant("a"), wish, now).err();
     assert_eq!((begin(left(29)), begin(left(30))), (Some(Refusal::NoTime), None));
-    assert_eq!(begin(Wish { kind: Kind::Measured(Measured::Gate), ..left(1) }), None);
+    assert_eq!(begin(AdmissionRequest { kind: Kind::Measured(Measured::Gate), ..left(1) }), None);
     drop(held);
     assert_eq!(begin(left(29)), None, "nobody else wants the time");
 }
@@ -243,11 +245,11 @@ fn a_first_call_that_was_slow_keeps_nobody_out() {
     let tenant = tenant("a");
     let start = Instant::now();
     let slow = Duration::from_secs(3);
-    admission.inner.state().limit.answered(Measured::Route, slow, true, start);
-    let soon = Wish { left: Duration::from_secs(1), ..ROUTE };
+    admission.inner.state.lock().limit.answered(Measured::Route, slow, true, start);
+    let soon = AdmissionRequest { left: Duration::from_secs(1), ..ROUTE };
     let first = admission.begin_at(&tenant, soon, start).expect("it may be quick");
     first.answered();
-    let best = admission.inner.state().limit.best(Measured::Route);
+    let best = admission.inner.state.lock().limit.best(Measured::Route);
     assert!(best.is_some_and(|best| best < slow), "{best:?}");
 }
 
@@ -260,7 +262,7 @@ fn what_a_call_waited_before_it_began_counts() {
     };
     let _held: Vec<_> = (0..128).map(|_| begin("busy", ANY, Duration::ZERO)).collect();
     for _ in 0..20 {
-        let late = Wish { waited: Duration::from_millis(200), ..ROUTE };
+        let late = AdmissionRequest { waited: Duration::from_millis(200), ..ROUTE };
         begin("a", late, Duration::ZERO).answered();
     }
     assert_eq!(admission.reading().limit, 256, "the window goes on");

@@ -1,6 +1,7 @@
-//! The single table of roles that RPCs require. `toolgate_grpc` checks it against the contract's descriptors, and
-//! checks docs/security.md against it.
+//! Requirements on the callers of each RPC. Those of the service's own methods are in the table of [`Method`]s.
+//! `toolgate_grpc` checks them against the contract's descriptors, and docs/security.md against them.
 
+use toolgate_core::method::Method;
 use toolgate_core::role::{Role, Roles};
 
 /// Requirement on the callers of an RPC.
@@ -14,33 +15,11 @@ pub enum Access {
     Needs(Roles),
 }
 
-const AGENT: Access = Access::Needs(Roles::of(&[Role::Agent]));
-const WRITER: Access = Access::Needs(Roles::of(&[Role::CatalogWriter]));
-const EITHER: Access = Access::Needs(Roles::of(&[Role::Agent, Role::CatalogWriter]));
-const ADMIN: Access = Access::Needs(Roles::of(&[Role::Admin]));
+/// Path before the name of a method, such as `RouterService/Route`.
+const PACKAGE: &str = "/toolgate.v1.";
 
-/// Every RPC that the server serves, with its requirement.
-pub const TABLE: &[(&str, Access)] = &[
-    ("/toolgate.v1.RouterService/Route", AGENT),
-    ("/toolgate.v1.RouterService/Gate", AGENT),
-    ("/toolgate.v1.RouterService/SearchTools", AGENT),
-    ("/toolgate.v1.RouterService/GetSummaryPool", AGENT),
-    ("/toolgate.v1.RouterService/BatchGetToolSchemas", AGENT),
-    ("/toolgate.v1.CatalogService/RegisterServer", WRITER),
-    ("/toolgate.v1.CatalogService/UnregisterServer", WRITER),
-    ("/toolgate.v1.CatalogService/GetServer", WRITER),
-    ("/toolgate.v1.CatalogService/ListServers", WRITER),
-    // An agent may list tools only with `as_agent`, which shows what the agent itself sees.
-    ("/toolgate.v1.CatalogService/ListTools", EITHER),
-    ("/toolgate.v1.CatalogService/WatchCatalog", EITHER),
-    // A caller that registers tools must not also approve them.
-    ("/toolgate.v1.CatalogService/ApproveTools", ADMIN),
-    ("/toolgate.v1.PolicyService/SetPolicy", WRITER),
-    ("/toolgate.v1.PolicyService/GetPolicy", WRITER),
-    ("/toolgate.v1.PolicyService/CheckPolicy", WRITER),
-    ("/toolgate.v1.UsageService/GetUsage", WRITER),
-    ("/toolgate.v1.MemoryService/GetMemoryStats", WRITER),
-    ("/toolgate.v1.MemoryService/ClearMemory", WRITER),
+/// RPCs that are no methods of this service.
+const OTHERS: [(&str, Access); 6] = [
     // Only encoder workers serve these. Here the answer is that they are not served.
     ("/toolgate.v1.EncoderService/Embed", Access::Known),
     ("/toolgate.v1.EncoderService/Describe", Access::Known),
@@ -52,10 +31,23 @@ pub const TABLE: &[(&str, Access)] = &[
     ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Access::Known),
 ];
 
-/// Returns the requirement of the RPC with this path. An RPC that is not in the table is for admins.
+/// Returns every RPC that the server serves, with its requirement.
+#[must_use]
+pub fn table() -> Vec<(String, Access)> {
+    let ours = Method::ALL
+        .map(|method| (format!("{PACKAGE}{}", method.name()), Access::Needs(method.roles())));
+    let others = OTHERS.map(|(path, access)| (path.to_owned(), access));
+    ours.into_iter().chain(others).collect()
+}
+
+/// Returns the requirement of the RPC with this path. An unknown RPC is for admins.
 #[must_use]
 pub fn of(path: &str) -> Access {
-    TABLE.iter().find(|(known, _)| *known == path).map_or(ADMIN, |(_, access)| *access)
+    if let Some(method) = path.strip_prefix(PACKAGE).and_then(Method::named) {
+        return Access::Needs(method.roles());
+    }
+    let other = OTHERS.iter().find(|(known, _)| *known == path);
+    other.map_or(Access::Needs(Roles::of(&[Role::Admin])), |(_, access)| *access)
 }
 
 #[cfg(test)]
@@ -64,16 +56,20 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_table_is_for_admins() {
-        assert_eq!(of("/toolgate.v1.RouterService/Route"), AGENT);
-        for path in ["", "/", "/toolgate.v1.RouterService/route", "/x/Check"] {
-            assert_eq!(of(path), ADMIN, "{path}");
+        let agent = Access::Needs(Roles::of(&[Role::Agent]));
+        assert_eq!(of("/toolgate.v1.RouterService/Route"), agent);
+        assert_eq!(of("/grpc.health.v1.Health/Check"), Access::Open);
+        let admin = Access::Needs(Roles::of(&[Role::Admin]));
+        for path in ["", "/", "/toolgate.v1.RouterService/route", "RouterService/Route", "/x/Check"]
+        {
+            assert_eq!(of(path), admin, "{path}");
         }
     }
 
     #[test]
-    fn each_rpc_is_there_once() {
-        for (place, (path, _)) in TABLE.iter().enumerate() {
-            assert!(TABLE[..place].iter().all(|(other, _)| other != path), "{path}");
+    fn the_table_is_what_is_asked() {
+        for (path, access) in table() {
+            assert_eq!(of(&path), access, "{path}");
         }
     }
 }

@@ -14,11 +14,11 @@ const DEFAULT_TENANT: &str = "default";
 
 /// Caller with a valid credential, or any caller while authentication is off.
 #[derive(Debug, Clone)]
-pub struct Caller(Arc<Known>);
+pub struct Caller(Arc<CallerIdentity>);
 
 /// Identity and permissions that a credential gives.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct CallerIdentity {
     /// Tenant of the credential; `None` if calls may name any tenant.
     pub(crate) tenant: Option<TenantId>,
     /// Name of the caller within the tenant.
@@ -74,14 +74,14 @@ impl fmt::Display for CredentialId {
 }
 
 impl Caller {
-    pub(crate) fn new(known: Known) -> Self {
+    pub(crate) fn new(known: CallerIdentity) -> Self {
         Self(Arc::new(known))
     }
 
     /// Creates the caller of every call while authentication is off. It has all roles.
     #[must_use]
     pub fn anybody() -> Self {
-        Self::new(Known {
+        Self::new(CallerIdentity {
             tenant: None,
             principal: String::new(),
             roles: Roles::of(&Role::ALL),
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn caller(tenant: Option<&str>, roles: &[Role]) -> Caller {
-        Caller::new(Known {
+        Caller::new(CallerIdentity {
             tenant: tenant.map(|name| TenantId::parse(name).expect("a tenant")),
             principal: "p".into(),
             roles: Roles::of(roles),

@@ -3,7 +3,7 @@
 
 use toolgate_serving::PeerCertificate;
 
-use super::caller::Known;
+use super::caller::CallerIdentity;
 use super::{Caller, CredentialId, Now, Refusal};
 use toolgate_config::CertificateRule;
 use toolgate_core::identity::TenantId;
@@ -36,7 +36,14 @@ impl Certificates {
             known.ok_or(Refusal::Certificate("the client certificate names nobody known here"))?;
         let credential = CredentialId::Mtls(hex::encode(&shown.sha256[..ID_BYTES]));
         let good_until_ms = Some(shown.not_after_ms);
-        Ok(Caller::new(Known { tenant, principal, roles, scopes: None, credential, good_until_ms }))
+        Ok(Caller::new(CallerIdentity {
+            tenant,
+            principal,
+            roles,
+            scopes: None,
+            credential,
+            good_until_ms,
+        }))
     }
 
     /// Finds the rule for a URI of the certificate, or for its common name if it has no URI.

@@ -1,9 +1,9 @@
 //! Counters and log lines for refused credentials. The log rate is bounded, so that a sender of bad credentials can't
 //! fill a disk.
 
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tracing::warn;
 
 use super::{Caller, Refusal};
@@ -56,7 +56,7 @@ impl Failures {
     /// Takes a log line from the budget. Returns the number of lines that were left out before it; `None` if it must
     /// be left out too.
     fn line(&self) -> Option<u64> {
-        let mut budget = self.budget.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut budget = self.budget.lock();
         budget.take(Instant::now())
     }
 }

@@ -4,10 +4,11 @@
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -44,11 +45,11 @@ pub(super) struct Published {
 #[derive(Clone)]
 pub(super) struct Source {
     keys: watch::Receiver<Arc<Published>>,
-    asked: Arc<Asked>,
+    asked: Arc<RefreshRequests>,
 }
 
 /// Requests for newer keys, which the follower's loop serves.
-struct Asked {
+struct RefreshRequests {
     wanted: Notify,
     /// True if the loop is fetching keys.
     under_way: AtomicBool,
@@ -58,9 +59,9 @@ struct Asked {
 
 /// Loop that keeps the keys up to date.
 pub(super) struct Follower {
-    place: Place,
+    place: JwksOrigin,
     publish: watch::Sender<Arc<Published>>,
-    asked: Arc<Asked>,
+    asked: Arc<RefreshRequests>,
     refresh: Duration,
     /// Text of the current key set.
     text: Vec<u8>,
@@ -70,7 +71,7 @@ pub(super) struct Follower {
 }
 
 /// Location of the keys.
-pub(super) enum Place {
+pub(super) enum JwksOrigin {
     /// File that holds the key set.
     File(PathBuf),
     /// https URL that serves the key set.
@@ -82,7 +83,7 @@ pub(super) enum Place {
     },
 }
 
-impl Place {
+impl JwksOrigin {
     /// Creates an https location. Its certificate must come from these authorities (PEM), or from the public ones if
     /// `None`.
     pub(super) fn url(url: &str, authorities: Option<&[u8]>) -> Result<Self, String> {
@@ -143,11 +144,11 @@ impl Source {
     /// Loads the keys from `place` and creates their follower. A file must exist and be valid; a URL may be
     /// unreachable for now. Blocks for a moment.
     pub(super) fn begin(
-        place: Place,
+        place: JwksOrigin,
         refresh: Duration,
         max_age: Duration,
     ) -> Result<(Self, Follower), String> {
-        let is_file = matches!(place, Place::File(_));
+        let is_file = matches!(place, JwksOrigin::File(_));
         let read = place.read().and_then(|text| match KeySet::parse(&text)? {
             set if set.is_empty() => Err(NO_KEY.to_owned()),
             set => Ok((set, text)),
@@ -163,7 +164,7 @@ impl Source {
         };
         let (publish, keys) = watch::channel(Arc::new(Published { set, generation: 0 }));
         let again_min = if is_file { FILE_AGAIN_MIN } else { AGAIN_MIN };
-        let asked = Arc::new(Asked {
+        let asked = Arc::new(RefreshRequests {
             wanted: Notify::new(),
             under_way: AtomicBool::new(false),
             last: Mutex::new(Some(Instant::now())),
@@ -195,10 +196,10 @@ impl Source {
     }
 }
 
-impl Asked {
+impl RefreshRequests {
     /// Returns true if keys will arrive soon, because a fetch is running or starts now.
     fn may_wait(&self) -> bool {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.last.lock();
         if self.under_way.load(Ordering::Acquire) {
             return true;
         }
@@ -211,12 +212,12 @@ impl Asked {
     }
 
     fn begins(&self) {
-        let _last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let _last = self.last.lock();
         self.under_way.store(true, Ordering::Release);
     }
 
     fn is_over(&self) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         *last = Some(Instant::now());
         self.under_way.store(false, Ordering::Release);
     }
@@ -293,7 +294,7 @@ impl Follower {
     }
 }
 
-async fn read_off_thread(place: Place) -> (Place, Result<Vec<u8>, String>) {
+async fn read_off_thread(place: JwksOrigin) -> (JwksOrigin, Result<Vec<u8>, String>) {
     let place = Arc::new(place);
     let read = {
         let place = Arc::clone(&place);

@@ -3,10 +3,11 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, RwLock};
 use quick_cache::sync::Cache;
 use tokio::sync::watch;
 use tokio::time::{interval, timeout};
@@ -18,7 +19,7 @@ use self::admin::AdminKey;
 use self::bucket::Questions;
 use self::copy::{Kept, KeyCopy};
 use super::api_key::ApiKey;
-use super::caller::Known;
+use super::caller::CallerIdentity;
 use super::refusal::KeyFault;
 use super::{Caller, CredentialId, Now, Refusal};
 use toolgate_core::error::Cause;
@@ -142,7 +143,7 @@ impl KeyRing {
         now: Now,
     ) -> Result<Caller, Refusal> {
         let key = ApiKey::parse(text).ok_or(Refusal::Malformed)?;
-        let of_admin = self.admin().as_ref().and_then(|admin| admin.caller(&key));
+        let of_admin = self.admin.read().as_ref().and_then(|admin| admin.caller(&key));
         if let Some(told) = of_admin {
             return told;
         }
@@ -157,7 +158,7 @@ impl KeyRing {
 
     /// Returns true if the key of an accepted caller is still valid, or if the store can't be asked about it.
     pub(super) async fn is_still_good(self: &Arc<Self>, id: &str, now: Now) -> bool {
-        let of_admin = self.admin().as_ref().and_then(|admin| admin.has_id(id));
+        let of_admin = self.admin.read().as_ref().and_then(|admin| admin.has_id(id));
         if let Some(is_good) = of_admin {
             return is_good;
         }
@@ -207,7 +208,7 @@ impl KeyRing {
             Ok(Some(read)) => Ok(entry.set(Seen::read(read, now))),
             Ok(None) => {
                 self.known.remove(id);
-                self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(id.to_owned());
+                self.gone.lock().push(id.to_owned());
                 Err(Refusal::Key(KeyFault::Unknown, id.to_owned()))
             }
             Err(cause) => {
@@ -270,7 +271,7 @@ impl KeyRing {
     }
 
     fn may_ask(&self, network: Option<Network>, now: Now) -> bool {
-        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut strangers = self.strangers.lock();
         strangers.take(network, now.moment)
     }
 
@@ -287,11 +288,7 @@ impl KeyRing {
             return;
         }
         entry.noted_ms.store(now.ms, Ordering::Relaxed);
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(key.id.clone());
-    }
-
-    fn admin(&self) -> std::sync::RwLockReadGuard<'_, Option<AdminKey>> {
-        self.admin.read().unwrap_or_else(PoisonError::into_inner)
+        self.used.lock().insert(key.id.clone());
     }
 
     /// Records key use in the store, writes the copy, and reads the admin key file again on hangups, until `over` is
@@ -323,7 +320,7 @@ impl KeyRing {
     }
 
     async fn write_use(&self) {
-        let used = std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
+        let used = std::mem::take(&mut *self.used.lock());
         if used.is_empty() {
             return;
         }
@@ -341,7 +338,7 @@ impl KeyRing {
             Kept { key: (*seen.key).clone(), seen_ms: now.ms.saturating_sub(age) }
         };
         let known: Vec<_> = self.known.iter().map(|(_, entry)| kept(entry.seen())).collect();
-        let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
+        let gone = std::mem::take(&mut *self.gone.lock());
         let write = move || copy.write(known, &gone, now.ms);
         if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
             warn!(%error, "the copy of API keys can't be written");
@@ -351,7 +348,7 @@ impl KeyRing {
     fn read_admin_key_again(&self) {
         let Some(path) = &self.admin_file else { return };
         let read = AdminKey::read(path);
-        let mut admin = self.admin.write().unwrap_or_else(PoisonError::into_inner);
+        let mut admin = self.admin.write();
         match read {
             Ok(key) => {
                 let changed = admin.as_ref().is_none_or(|before| !before.is_same(&key));
@@ -371,11 +368,11 @@ impl KeyRing {
 
 impl Entry {
     fn seen(&self) -> Seen {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen.lock().clone()
     }
 
     fn set(&self, seen: Seen) -> Seen {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen.clone();
+        *self.seen.lock() = seen.clone();
         seen
     }
 }
@@ -388,7 +385,7 @@ impl Seen {
     }
 
     fn new(key: StoredKey, now: Now) -> Self {
-        let caller = Caller::new(Known {
+        let caller = Caller::new(CallerIdentity {
             tenant: key.tenant.clone(),
             principal: key.principal.clone(),
             roles: Roles::named(key.roles.iter().map(String::as_str)),

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Authenticator;
 use super::certificates::Certificates;
 use super::failures::Failures;
-use super::jwks_source::{Follower, Place, Source, read_bounded};
+use super::jwks_source::{Follower, JwksOrigin, Source, read_bounded};
 use super::jwt::Rules;
 use super::key_ring::{AdminKeyError, KeyRing};
 use super::tokens::Tokens;
@@ -94,7 +94,7 @@ pub fn look(config: &AuthConfig) -> Result<(), AuthError> {
 
 fn begin_tokens(config: &TokenConfig) -> Result<(Tokens, Follower), AuthError> {
     let place = match &config.keys {
-        JwksPlace::File(path) => Place::File(path.clone()),
+        JwksPlace::File(path) => JwksOrigin::File(path.clone()),
         JwksPlace::Url { url, ca_file } => with_authorities(url, ca_file.as_deref())?,
     };
     let begun = Source::begin(place, config.refresh, config.max_age);
@@ -117,11 +117,12 @@ fn begin_tokens(config: &TokenConfig) -> Result<(Tokens, Follower), AuthError> {
     Ok((Tokens::new(rules, source), follower))
 }
 
-fn with_authorities(url: &str, ca_file: Option<&Path>) -> Result<Place, AuthError> {
+fn with_authorities(url: &str, ca_file: Option<&Path>) -> Result<JwksOrigin, AuthError> {
     let Some(path) = ca_file else {
-        return Ok(Place::url(url, None).expect("there is no file to be wrong"));
+        return Ok(JwksOrigin::url(url, None).expect("there is no file to be wrong"));
     };
-    let place = read_bounded(path, AUTHORITIES_MAX).and_then(|pem| Place::url(url, Some(&pem)));
+    let place =
+        read_bounded(path, AUTHORITIES_MAX).and_then(|pem| JwksOrigin::url(url, Some(&pem)));
     place.map_err(|problem| AuthError::Authorities { path: path.to_owned(), problem })
 }
 

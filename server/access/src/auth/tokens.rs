@@ -8,7 +8,7 @@ use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 
-use super::caller::Known;
+use super::caller::CallerIdentity;
 use super::jwks_source::{Published, Source};
 use super::jwt::{self, Rules};
 use super::refusal::TokenFault;
@@ -82,7 +82,7 @@ impl Tokens {
     ) -> Result<Caller, TokenFault> {
         let claims = jwt::verify(token, &keys.set, &self.rules, now.ms.div_euclid(1_000))?;
         let generation = keys.generation;
-        let caller = Caller::new(Known {
+        let caller = Caller::new(CallerIdentity {
             tenant: claims.tenant,
             principal: claims.principal,
             roles: claims.roles,

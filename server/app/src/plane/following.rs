@@ -2,9 +2,10 @@
 //! when it hints at a change. Loaded shards are rebuilt, and watchers are notified.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -54,17 +55,17 @@ impl Default for Following {
 
 impl Following {
     fn answered(&self) {
-        let before = locked(&self.reached).replace(true);
+        let before = self.reached.lock().replace(true);
         if before == Some(false) {
             info!("the store can be reached again");
         }
-        if locked(&self.builds).is_empty() {
-            *locked(&self.up_to_date) = Instant::now();
+        if self.builds.lock().is_empty() {
+            *self.up_to_date.lock() = Instant::now();
         }
     }
 
     fn missed(&self, error: &Error) {
-        let before = locked(&self.reached).replace(false);
+        let before = self.reached.lock().replace(false);
         if before != Some(false) {
             warn!(
                 error = with_causes(error),
@@ -72,11 +73,6 @@ impl Following {
             );
         }
     }
-}
-
-/// Locks a mutex. No code panics while it holds one of these locks.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Plane {
@@ -122,11 +118,11 @@ impl Plane {
     /// Records at intervals, for the next process, that this one is up to date.
     async fn mark(&self, followed: Sequence) {
         let Some(copies) = self.shards.copies() else { return };
-        let is_due = locked(&self.following.marked).is_none_or(|at| at.elapsed() >= MARKED_EVERY);
+        let is_due = self.following.marked.lock().is_none_or(|at| at.elapsed() >= MARKED_EVERY);
         if !is_due {
             return;
         }
-        *locked(&self.following.marked) = Some(Instant::now());
+        *self.following.marked.lock() = Some(Instant::now());
         let copies = Arc::clone(copies);
         let note = move || copies.note_followed(followed);
         if let Ok(Err(error)) = tokio::task::spawn_blocking(note).await {
@@ -139,7 +135,7 @@ impl Plane {
     #[must_use]
     pub fn lag(&self) -> Duration {
         match self.store.is_shared() {
-            true => locked(&self.following.up_to_date).elapsed(),
+            true => self.following.up_to_date.lock().elapsed(),
             false => Duration::ZERO,
         }
     }
@@ -147,7 +143,7 @@ impl Plane {
     /// Returns true if the shared store answered the last poll, or has not been polled yet.
     #[must_use]
     pub fn reaches_store(&self) -> bool {
-        *locked(&self.following.reached) != Some(false)
+        *self.following.reached.lock() != Some(false)
     }
 
     /// Returns the number of failed calls to the store.
@@ -211,7 +207,7 @@ impl Plane {
             // The shard may have been built in the meantime.
             freshness.caught_up(&tenant, served);
         }
-        let before = locked(&self.following.builds).insert(tenant.clone(), revision);
+        let before = self.following.builds.lock().insert(tenant.clone(), revision);
         if before.is_some() {
             // The shard is queued already, and will be built to this revision.
             return;
@@ -219,7 +215,7 @@ impl Plane {
         let plane = Arc::clone(self);
         tokio::spawn(async move {
             let Ok(_place) = plane.following.places.acquire().await else { return };
-            let wanted = locked(&plane.following.builds).remove(&tenant);
+            let wanted = plane.following.builds.lock().remove(&tenant);
             plane.follow(&tenant, wanted.unwrap_or(revision)).await;
         });
     }

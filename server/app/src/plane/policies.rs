@@ -110,7 +110,7 @@ fn ruled(catalog: StoredCatalog, policy: &Arc<Policy>) -> Result<RuledCatalog, E
         return Ok(ruled);
     }
     let problem = format!(
-        "makes too much of this catalog: {} of its tools would be left out; give it fewer rules, patterns or \
+        "expands to more conditions than a catalog may have: {} of its tools would be left out; give it fewer rules, patterns or \
          conditions on `tool`, or let them match fewer tools",
         ruled.unjudged
     );

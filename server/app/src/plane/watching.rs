@@ -1,9 +1,10 @@
 //! Watches on catalogs. This process reports that something changed, and the store tells what changed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use toolgate_serving::{Owner, Share, Shares};
@@ -11,7 +12,7 @@ use toolgate_serving::{Owner, Share, Shares};
 use super::Plane;
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
-use toolgate_routing::router::listing::known_servers;
+use toolgate_routing::router::answers::listing::known_servers;
 use toolgate_routing::shard::shards::Shards;
 use toolgate_store::{Changes, Revision, Store};
 
@@ -39,7 +40,7 @@ impl Watchers {
 
     /// Wakes the tenant's watchers.
     pub(super) fn tell(&self, tenant: &TenantId, revision: Revision) {
-        if let Some(sender) = self.tenants().get(tenant) {
+        if let Some(sender) = self.tenants.lock().get(tenant) {
             sender.send_if_modified(|told| {
                 let newer = revision > *told;
                 *told = revision.max(*told);
@@ -51,22 +52,17 @@ impl Watchers {
     fn join(&self, tenant: &TenantId) -> Result<Seat, Error> {
         let owner = Owner { connection: None, tenant: Some(tenant.as_str().into()) };
         let place = self.places.take(&owner, 1).ok_or(Error::Overloaded)?;
-        let mut tenants = self.tenants();
+        let mut tenants = self.tenants.lock();
         let sender = tenants.entry(tenant.clone()).or_insert_with(|| watch::channel(0).0);
         Ok(Seat { news: sender.subscribe(), _place: place })
     }
 
     /// Removes the tenant's entry if it has no watchers left.
     fn leave(&self, tenant: &TenantId) {
-        let mut tenants = self.tenants();
+        let mut tenants = self.tenants.lock();
         if tenants.get(tenant).is_some_and(|sender| sender.receiver_count() == 0) {
             tenants.remove(tenant);
         }
-    }
-
-    /// Locks the tenants. No code panics while it holds the lock.
-    fn tenants(&self) -> MutexGuard<'_, HashMap<TenantId, watch::Sender<Revision>>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -227,7 +223,7 @@ mod tests {
         drop(seats);
         watchers.leave(&tenant("a"));
         watchers.leave(&tenant("b"));
-        assert!(watchers.tenants().is_empty(), "who got no place is not remembered");
+        assert!(watchers.tenants.lock().is_empty(), "who got no place is not remembered");
         assert!(watchers.join(&tenant("c")).is_ok());
     }
 

@@ -7,9 +7,9 @@ use toolgate_serving::{ConnectionRefusal, DoorRefusal};
 pub enum Rejection {
     /// The limit on calls in progress, or the tenant's share of it, is reached.
     Concurrency,
-    /// More prompt calls (those whose caller waits) are in progress than can be answered without a long wait.
+    /// More interactive calls (those whose caller waits) are in progress than can be answered without a long wait.
     Wait,
-    /// More prompt calls are queued than can be started without a long wait.
+    /// More interactive calls are queued than can be started without a long wait.
     Queue,
     /// The deadline has passed, or the remaining time would not be enough.
     Deadline,

@@ -15,7 +15,7 @@ use toolgate_routing::catalog::outcome::OutcomeKind;
 use toolgate_routing::catalog::registration::Registration;
 use toolgate_routing::catalog::vetting::Vetting;
 use toolgate_routing::router::query::{Options, RouteQuery};
-use toolgate_routing::router::rank::FoundBy;
+use toolgate_routing::router::ranking::rank::FoundBy;
 use toolgate_routing::router::route::Answer;
 use toolgate_routing::router::search::{Form, SearchQuery};
 use toolgate_store::sqlite::SqliteStore;

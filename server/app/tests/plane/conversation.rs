@@ -393,8 +393,9 @@ async fn kept_tools_cost_nothing_of_the_budget() {
     let query = RouteQuery { previous: first.handle.clone(), options: broke, ..ask(TOPICS[1]) };
     let second = world.route("acme", query).await;
     assert_eq!(model_names(&second), model_names(&first));
-    let over =
-        |r: &&toolgate_routing::router::explain::Refusal| r.code == RefusalCode::OverTokenBudget;
+    let over = |r: &&toolgate_routing::router::answers::explain::Refusal| {
+        r.code == RefusalCode::OverTokenBudget
+    };
     assert!(second.refusals.iter().filter(over).count() >= 4);
 }
 

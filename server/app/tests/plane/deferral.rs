@@ -1,11 +1,11 @@
 //! Tests of whether tools are deferred: the modes, who chooses them, and tools that are never deferred. In case of
 //! doubt, more is sent.
 
-use toolgate_core::deferral::{Asked, Mode, Pattern, Policy, Reason, Source};
+use toolgate_core::deferral::{DeferralRequest, Mode, Pattern, Policy, Reason, Source};
 use toolgate_routing::catalog::registration::Registration;
 use toolgate_routing::gate::handle::TOOLS_MAX;
 use toolgate_routing::router::query::{Options, RouteQuery};
-use toolgate_routing::router::rank::FoundBy;
+use toolgate_routing::router::ranking::rank::FoundBy;
 use toolgate_routing::router::route::Answer;
 
 use crate::support::{
@@ -26,7 +26,7 @@ fn turn(options: Options) -> RouteQuery {
 }
 
 fn mode(mode: Mode) -> Options {
-    let deferral = Asked { mode: Some(mode), model_host: None };
+    let deferral = DeferralRequest { mode: Some(mode), model_host: None };
     Options { deferral, top_k: 1, ..options() }
 }
 
@@ -130,7 +130,7 @@ async fn the_operators_word() {
     let answer = world.route("acme", turn(mode(Mode::Always))).await;
     assert_eq!(decided(&answer), (false, Reason::KillSwitch, Source::Request, 0));
     world.deferral.replace(Policy { trusted_hosts: vec![Pattern::new("a")], ..Policy::default() });
-    let behind = Asked { mode: None, model_host: Some("proxy.example".to_owned()) };
+    let behind = DeferralRequest { mode: None, model_host: Some("proxy.example".to_owned()) };
     let answer = world.route("acme", turn(Options { deferral: behind, ..options() })).await;
     assert_eq!(decided(&answer), (false, Reason::UnknownProxy, Source::Default, 0));
 }

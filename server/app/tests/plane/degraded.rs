@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use toolgate_core::error::Error;
-use toolgate_routing::router::fit::Fit;
 use toolgate_routing::router::query::{Options, RouteQuery};
-use toolgate_routing::router::rank::FoundBy;
+use toolgate_routing::router::ranking::fit::Fit;
+use toolgate_routing::router::ranking::rank::FoundBy;
 use toolgate_routing::router::route::Degraded;
 
 use crate::support::{Mode, World, ask, call, model_names, options, server, shown, tool};

@@ -9,7 +9,7 @@ use toolgate_core::state::AgentState;
 use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::router::lookups::GateQuery;
 use toolgate_routing::router::query::{Options, RouteQuery};
-use toolgate_routing::router::rank::FoundBy;
+use toolgate_routing::router::ranking::rank::FoundBy;
 use toolgate_routing::router::route::Answer;
 
 use crate::support::{

@@ -8,7 +8,7 @@ use toolgate_core::precondition::Precondition;
 use toolgate_core::state::AgentState;
 use toolgate_routing::gate::verdict::RefusalCode;
 use toolgate_routing::router::query::{Options, RouteQuery, Unset};
-use toolgate_routing::router::rank::FoundBy;
+use toolgate_routing::router::ranking::rank::FoundBy;
 
 use crate::support::{
     ToolText, World, ask, call, found, granted, look_for, options, reached, server, shown, tool,
@@ -298,7 +298,7 @@ fn one_condition_a_tool(rules: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_policy_that_makes_too_much_of_a_catalog_is_refused() {
+async fn a_policy_that_expands_to_too_many_conditions_is_refused() {
     let world = world(refunds(100)).await;
     world.set_policy("acme", &one_condition_a_tool(2), "").await.unwrap();
     let huge = one_condition_a_tool(40);
@@ -307,7 +307,7 @@ async fn a_policy_that_makes_too_much_of_a_catalog_is_refused() {
         world.check_policy("acme", Some(&huge), AgentState::default()).await.map(|_| ()),
     ] {
         let Err(Error::InvalidFields(fields)) = refused else { panic!("{refused:?}") };
-        assert!(fields[0].problem.contains("makes too much of this catalog"), "{fields:?}");
+        assert!(fields[0].problem.contains("expands to more conditions"), "{fields:?}");
     }
     let verdicts = check(&world, None).await;
     assert_eq!(verdicts.len(), 100, "the policy of before is still there");

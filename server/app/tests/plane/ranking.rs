@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::{Options, RouteQuery, Unset};
-use toolgate_routing::router::rank::FoundBy;
+use toolgate_routing::router::ranking::rank::FoundBy;
 use toolgate_routing::router::route::Answer;
 
 use crate::support::encoder::{cosine, embed};

@@ -4,7 +4,7 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
 use toolgate_routing::gate::verdict::RefusalCode;
 use toolgate_routing::router::query::{Detail, Options, RouteQuery};
-use toolgate_routing::router::rank::FoundBy;
+use toolgate_routing::router::ranking::rank::FoundBy;
 
 use crate::support::{ToolText, World, ask, options, server, shown, tool};
 

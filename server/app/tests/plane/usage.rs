@@ -1,8 +1,9 @@
 //! Tests of the usage counted by Route and Gate for each tenant, and of the decision events.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use toolgate_app::logging;
 use toolgate_config::{LogConfig, LogFormat, LogLevel};
@@ -100,7 +101,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -148,7 +149,7 @@ async fn decision_events_say_everything_but_words_of_users() {
     format.with_writer(log.clone()).init();
     let turn = watched_turn(&World::new().await).await;
 
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = String::from_utf8(log.0.lock().clone()).unwrap();
     assert!(!log.contains("zanzibar") && !log.contains(&turn.handle), "{log}");
     let events = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let ours: Vec<_> = events.filter(|event| event["tenant"] == "watched").collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use toolgate_app::plane::watching::{CatalogWatch, Watched};
 use toolgate_routing::catalog::registration::Registration;
 use toolgate_routing::gate::verdict::RefusalCode;
-use toolgate_routing::router::explain::Refusal;
+use toolgate_routing::router::answers::explain::Refusal;
 use toolgate_routing::router::query::{Options, RouteQuery};
 use toolgate_routing::router::route::Answer;
 

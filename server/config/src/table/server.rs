@@ -49,7 +49,7 @@ pub(super) const KEYS: &[Key] = &[
         "server.max_wait",
         span(0, 60_000),
         "100ms",
-        "How long Route and other prompt calls may wait for their turn on average: while it is longer, fewer are let in \
+        "How long Route and other interactive calls may wait for their turn on average: while it is longer, fewer are let in \
          than server.max_concurrent_calls, and the rest is refused with RESOURCE_EXHAUSTED and a retry delay. While \
          most calls wait longer before anything is done for them, a call is refused as it comes where its connection's \
          first has waited for a twentieth of it. 0s: never fewer.",

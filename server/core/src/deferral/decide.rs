@@ -5,7 +5,7 @@ use crate::identity::TenantId;
 
 /// Settings of one request for deferral.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct DeferralRequest {
     /// Mode; `None` to leave it to the operator.
     pub mode: Option<Mode>,
     /// Host at which the model is called; `None` when the request doesn't say.
@@ -68,7 +68,7 @@ impl Policy {
     pub fn decide(
         &self,
         tenant: &TenantId,
-        asked: &Asked,
+        asked: &DeferralRequest,
         (model, window): (&str, Option<u32>),
         cost: u64,
     ) -> Decision {
@@ -100,7 +100,7 @@ impl Policy {
         }
     }
 
-    fn chosen(&self, tenant: &TenantId, asked: &Asked) -> (Mode, Source) {
+    fn chosen(&self, tenant: &TenantId, asked: &DeferralRequest) -> (Mode, Source) {
         let request = asked.mode.map(|mode| (mode, Source::Request));
         let of_tenant = || self.tenants.get(tenant).map(|mode| (*mode, Source::Tenant));
         let of_server = || self.mode.map(|mode| (mode, Source::Server));
@@ -155,7 +155,12 @@ mod tests {
 
     fn decide(policy: &Policy, mode: Option<Mode>, host: &str, cost: u64) -> Decision {
         let model_host = (!host.is_empty()).then(|| host.to_owned());
-        policy.decide(&tenant(), &Asked { mode, model_host }, ("haiku-1", Some(1_000)), cost)
+        policy.decide(
+            &tenant(),
+            &DeferralRequest { mode, model_host },
+            ("haiku-1", Some(1_000)),
+            cost,
+        )
     }
 
     #[test]
@@ -202,7 +207,7 @@ mod tests {
             assert_eq!((decision.deferred, decision.threshold), (deferred, Some(100)), "{cost}");
         }
         assert!(decide(&policy, Some(Mode::Auto(0)), "", 0).deferred, "0% is always reached");
-        let asked = Asked { mode: Some(Mode::AUTO), model_host: None };
+        let asked = DeferralRequest { mode: Some(Mode::AUTO), model_host: None };
         let decision = policy.decide(&tenant(), &asked, ("", None), u64::MAX);
         assert_eq!((decision.deferred, decision.reason), (false, Reason::NoWindow));
     }

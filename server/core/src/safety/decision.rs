@@ -16,7 +16,7 @@ pub enum Tier {
 
 /// Reason for a tool's quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Because {
+pub enum QuarantineReason {
     /// Findings in the tool's texts.
     Findings,
     /// Change of the tool's definition.
@@ -81,24 +81,24 @@ impl Tier {
     /// in them. Later changes and additions wait for approval, because whoever relied on the first texts never saw
     /// them.
     #[must_use]
-    pub fn quarantine(self, before: Before, findings: &[Finding]) -> Option<Because> {
+    pub fn quarantine(self, before: Before, findings: &[Finding]) -> Option<QuarantineReason> {
         if before == Before::Approved {
             return None;
         }
         let bar = self.bar()?;
         if findings.iter().any(|finding| finding.severity >= bar) {
-            return Some(Because::Findings);
+            return Some(QuarantineReason::Findings);
         }
         match (self, before) {
-            (Self::Untrusted, Before::Otherwise) => Some(Because::Changed),
-            (Self::Untrusted, Before::NoTool) => Some(Because::Added),
-            (Self::Untrusted, Before::Quarantined) => Some(Because::Waiting),
+            (Self::Untrusted, Before::Otherwise) => Some(QuarantineReason::Changed),
+            (Self::Untrusted, Before::NoTool) => Some(QuarantineReason::Added),
+            (Self::Untrusted, Before::Quarantined) => Some(QuarantineReason::Waiting),
             _ => None,
         }
     }
 }
 
-impl Because {
+impl QuarantineReason {
     /// Returns the name of the reason, as in metrics and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn tiers_decide() {
-        use {Because as B, Before as F, Severity as S, Tier as T};
+        use {Before as F, QuarantineReason as B, Severity as S, Tier as T};
         for (tier, before, severity, wanted) in [
             (T::Trusted, F::NoServer, Some(S::High), None),
             (T::Trusted, F::Quarantined, Some(S::High), None),

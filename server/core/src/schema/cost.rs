@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::places::{Place, Places};
+use super::places::{Places, Subschema};
 
 /// Maximum depth of schemas within schemas and of values within values. Each level takes stack.
 const DEPTH_MAX: usize = 512;
@@ -24,7 +24,7 @@ pub(super) struct TooMuch;
 
 /// Count of checks that stops when nothing is left.
 pub(super) struct Count<'a> {
-    places: &'a [Place],
+    places: &'a [Subschema],
     left: usize,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Count<'a> {
 
     fn member(
         &mut self,
-        place: &Place,
+        place: &Subschema,
         (name, member): (&str, &Value),
         depth: usize,
     ) -> Result<(), TooMuch> {
@@ -100,7 +100,7 @@ impl<'a> Count<'a> {
         place.in_place.iter().try_for_each(|to| self.name(*to, bytes, depth + 1))
     }
 
-    fn text(&mut self, place: &Place, bytes: usize) -> Result<(), TooMuch> {
+    fn text(&mut self, place: &Subschema, bytes: usize) -> Result<(), TooMuch> {
         let of_pattern = place.pattern.as_ref().map_or(0, |pattern| pattern.checks(bytes));
         self.spend((bytes / TEXT_A_CHECK).saturating_add(of_pattern))
     }

@@ -45,7 +45,7 @@ const NAMES_A_CHECK: usize = 8;
 
 /// Schema with the places to which it leads; numbers are places.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Subschema {
     /// Number of checks that the schema itself makes of any value.
     pub(super) own: usize,
     /// True if it compares the elements of an array with each other.
@@ -56,7 +56,7 @@ pub(super) struct Place {
     pub(super) name_patterns: Option<Box<Weight>>,
     /// Places that apply to the same value.
     pub(super) in_place: Vec<usize>,
-    /// Place that applies to the member of that name.
+    /// Subschema that applies to the member of that name.
     pub(super) properties: HashMap<String, usize>,
     /// Places that apply to every member whose name matches a pattern. Each member is tried on each.
     pub(super) patterns: Vec<usize>,
@@ -73,7 +73,7 @@ pub(super) struct Place {
 /// All places that are reached from the root, which is the first.
 #[derive(Debug)]
 pub(super) struct Places {
-    pub(super) all: Vec<Place>,
+    pub(super) all: Vec<Subschema>,
     /// Schemas that are compiled again for unevaluated keywords.
     pub(super) unevaluated: Unevaluated,
 }
@@ -245,8 +245,8 @@ impl<'a> Reading<'a> {
         schemas.into_iter().map(|schema| self.number(schema)).collect()
     }
 
-    fn place(&mut self, schema: &'a Value) -> Result<Place, String> {
-        let Value::Object(map) = schema else { return Ok(Place::default()) };
+    fn place(&mut self, schema: &'a Value) -> Result<Subschema, String> {
+        let Value::Object(map) = schema else { return Ok(Subschema::default()) };
         let mut place = self.alone(map);
         place.in_place = self.in_place(map)?;
         if UNEVALUATED.iter().any(|key| map.contains_key(*key)) {
@@ -268,7 +268,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns the place of a schema without the schemas to which it leads.
-    fn alone(&self, map: &'a Map<String, Value>) -> Place {
+    fn alone(&self, map: &'a Map<String, Value>) -> Subschema {
         let data = each(map, &["enum", "const"]).map(size).sum::<usize>() / DATA_A_CHECK;
         let names = object(map, "properties").count()
             + array(map, "required").count()
@@ -281,12 +281,12 @@ impl<'a> Reading<'a> {
                 .sum::<usize>();
         let weight = |text: &str| self.patterns.weight(text);
         let named = object(map, "patternProperties").map(|(text, _)| weight(text));
-        Place {
+        Subschema {
             own: data + names / NAMES_A_CHECK + usize::from(map.contains_key("format")),
             compares_elements: map.get("uniqueItems") == Some(&Value::Bool(true)),
             pattern: map.get("pattern").and_then(Value::as_str).map(weight).map(Box::new),
             name_patterns: named.reduce(Weight::and).map(Box::new),
-            ..Place::default()
+            ..Subschema::default()
         }
     }
 

@@ -17,6 +17,7 @@ use toolgate_proto::v1::ErrorReason;
 
 use super::response;
 use crate::status;
+use toolgate_app::pipeline::log_failure;
 use toolgate_core::error::Error;
 
 /// Failed call, with the HTTP status and an optional header. The HTTP status may be more specific than the code's own.
@@ -41,6 +42,7 @@ impl From<Status> for Failure {
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
+        log_failure(error);
         status::of(error).into()
     }
 }

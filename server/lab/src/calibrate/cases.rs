@@ -1,4 +1,4 @@
-//! Queries as the product answers them, each candidate judged by the labels.
+//! Answered queries: candidates ranked by the product and judged by the labels.
 
 use std::collections::HashMap;
 
@@ -6,37 +6,38 @@ use crate::eval::LabelledQuery;
 use crate::eval::embeddings::Embeddings;
 use crate::eval::stock::Stock;
 use toolgate_core::error::Error;
-use toolgate_routing::router::cut::leaders_first;
 use toolgate_routing::router::intent::{self, Intent};
-use toolgate_routing::router::learned::Best;
-use toolgate_routing::router::level::Level;
-use toolgate_routing::router::rank::{Candidate, Embedded};
-use toolgate_routing::router::recent;
+use toolgate_routing::router::ranking::cut::leaders_first;
+use toolgate_routing::router::ranking::learned::Best;
+use toolgate_routing::router::ranking::level::Level;
+use toolgate_routing::router::ranking::rank::{Candidate, Embedded};
+use toolgate_routing::router::ranking::recent;
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_routing::shard::tool::Tool;
 
-/// Candidates that are looked at: as many as Route ranks.
+/// Number of candidates per query, the same as Route ranks.
 const CANDIDATES: usize = 100;
 
-/// A candidate and whether it serves.
+/// Candidate with the judgement of the labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
-    /// As Route ranks it.
+    /// Candidate with Route's score.
     pub candidate: Candidate,
-    /// The labels name it.
+    /// True if the labels name the tool.
     pub is_relevant: bool,
 }
 
-/// One query's candidates.
+/// One answered query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// Those that the query names first, then each clause's best, then the rest: the order in which Route takes them.
+    /// Candidates in the order in which Route takes them: those that the query names, then each clause's best, then the
+    /// rest.
     pub candidates: Vec<Judged>,
-    /// What each is held against.
+    /// Best score and overlap among the candidates, with which each one is compared.
     pub best: Best,
-    /// Whether a level is asked of the query.
+    /// True if the best overlap of the query must reach a level.
     pub has_level: bool,
-    /// Tools that serve it, found or not; 0 when it needs none.
+    /// Number of tools that serve the query, found or not; 0 if it needs none.
     pub relevant: usize,
 }
 
@@ -44,7 +45,7 @@ impl Case {
     /// Ranks the queries that are labelled or need no tool.
     ///
     /// # Errors
-    /// A defect of the index.
+    /// An internal error of the index.
     pub fn all(
         snapshot: &Snapshot,
         stock: &Stock,
@@ -56,18 +57,18 @@ impl Case {
         told.map(|query| catalog.answer(query)).collect()
     }
 
-    /// Whether some tool serves it.
+    /// Returns true if some tool serves the query.
     #[must_use]
     pub fn needs_tools(&self) -> bool {
         self.relevant > 0
     }
 }
 
-/// What queries are asked of.
+/// Catalog that the queries are ranked in.
 struct Catalog<'a> {
     snapshot: &'a Snapshot,
     embeddings: &'a Embeddings,
-    /// The tools' labels, by slot.
+    /// Labels of the tools, by slot.
     labels: Vec<String>,
     slots: HashMap<String, u32>,
 }

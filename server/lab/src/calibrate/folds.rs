@@ -1,13 +1,14 @@
-//! Holds a rule against queries that it was not found with.
+//! Cross-validation: scores of rules on queries that they were not fitted to.
 
 use super::cases::Case;
 use super::rule::{Rule, Scores, Tally};
 
-/// Parts of the queries, each of which is held out once.
+/// Number of parts of the queries, each held out once.
 const FOLDS: usize = 5;
 
-/// What `find` comes to when a fifth of the queries is held out from it and then judged by it, for each fifth.
-/// Queries go to fifths in turn, those that need tools and those that need none apart.
+/// Returns the cross-validated scores of `find`. It fits a rule without a fifth of the queries, the rule is scored on
+/// that fifth, and this is repeated for each fifth. Queries go to the fifths in turn. Those that need tools are dealt
+/// separately from those that need none.
 pub(super) fn held_out(cases: &[Case], top_k: usize, find: &dyn Fn(&[&Case]) -> Rule) -> Scores {
     let mut tally = Tally::default();
     for fold in 0..FOLDS {

@@ -1,16 +1,16 @@
-//! Trains the learned gate: logistic regression by gradient descent over all candidates at once, which is convex, so
-//! that the same queries always give the same gate.
+//! Training of the learned gate: logistic regression by gradient descent over all candidates at once. The problem is
+//! convex, so the same queries always give the same gate.
 
 use super::cases::{Case, Judged};
 use toolgate_core::policy::{FEATURE_COUNT, Features, Learned};
 
-/// Steps of the descent, the length of a step, and how much weights are held near 0 (T. Hastie, R. Tibshirani and J.
-/// Friedman, "The Elements of Statistical Learning", section 4.4, 2009).
+/// Number of descent steps. `RATE` is the length of a step, and `RIDGE` is the penalty that keeps weights near 0 (T.
+/// Hastie, R. Tibshirani and J. Friedman, "The Elements of Statistical Learning", section 4.4, 2009).
 const STEPS: usize = 400;
 const RATE: f64 = 0.5;
 const RIDGE: f64 = 1e-3;
 
-/// A gate that asks nothing yet, trained on the first `top_k` candidates of each query.
+/// Trains a gate on the first `top_k` candidates of each query. Its least chance is 0, so it passes every candidate.
 pub(super) fn train(cases: &[&Case], top_k: usize) -> Learned {
     let samples: Vec<Sample> = cases.iter().flat_map(|case| samples(case, top_k)).collect();
     let scale = Scale::of(&samples);
@@ -35,10 +35,10 @@ pub(super) fn train(cases: &[&Case], top_k: usize) -> Learned {
     scale.fold(weights, bias)
 }
 
-/// What the gate knows of a candidate, and 1 where it is right, else 0.
+/// Features of a candidate, with its label: 1 if it is right, else 0.
 type Sample = (Features, f64);
 
-/// The gate is not asked of candidates that the query names.
+/// Returns the samples of a query. Candidates that the query names are left out, because the gate does not judge them.
 fn samples(case: &Case, top_k: usize) -> impl Iterator<Item = Sample> {
     let asked = case.candidates.iter().filter(|one| one.candidate.found_by.is_by_meaning());
     let sample =
@@ -46,7 +46,7 @@ fn samples(case: &Case, top_k: usize) -> impl Iterator<Item = Sample> {
     asked.take(top_k).map(sample)
 }
 
-/// Mean and deviation of each feature: the descent wants all of them alike.
+/// Mean and standard deviation of each feature. The descent needs all features on the same scale.
 struct Scale {
     means: [f64; FEATURE_COUNT],
     deviations: [f64; FEATURE_COUNT],
@@ -61,7 +61,7 @@ impl Scale {
         let deviations = std::array::from_fn(|place| {
             let mean: f64 = values(place).sum::<f64>() / count;
             let variance = values(place).map(|value| (value - mean).powi(2)).sum::<f64>() / count;
-            // A feature that never changes tells nothing: its weight is to be 0, not huge.
+            // A constant feature tells nothing. An infinite deviation makes its weight 0 instead of huge.
             if variance > 1e-12 { variance.sqrt() } else { f64::INFINITY }
         });
         Self { means, deviations }
@@ -73,7 +73,7 @@ impl Scale {
         })
     }
 
-    /// The same gate over features as they are.
+    /// Converts weights and bias for scaled features to a gate for unscaled ones.
     fn fold(&self, weights: [f64; FEATURE_COUNT], bias: f64) -> Learned {
         let own: [f64; FEATURE_COUNT] =
             std::array::from_fn(|place| weights[place] / self.deviations[place]);
@@ -99,7 +99,7 @@ mod tests {
         };
         let cases: Vec<Case> = (0..20).map(apart).collect();
         let gate = train(&cases.iter().collect::<Vec<_>>(), 10);
-        // The overlap, and the score.
+        // Weight 0 is of the overlap, weight 3 of the score.
         assert!(gate.weights[0] > 1.0 && gate.weights[3] == 0.0, "{gate:?}");
         for (features, label) in cases.iter().flat_map(|case| samples(case, 10)) {
             assert_eq!(gate.chance(&features) > 0.5, label > 0.5, "{features:?}");

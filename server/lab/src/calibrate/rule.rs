@@ -1,33 +1,35 @@
-//! Rules that cut a ranking, and what comes of them.
+//! Rules that cut a ranking, and their scores over queries.
 
 use super::cases::{Case, Judged};
 use toolgate_core::policy::Learned;
-use toolgate_routing::router::cut::{self, Bar};
-use toolgate_routing::router::level::Level;
+use toolgate_routing::router::ranking::cut::{self, Bar};
+use toolgate_routing::router::ranking::level::Level;
 
-/// Where a ranking is cut, beside `top_k`.
+/// Rule that cuts a ranking, in addition to `top_k`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    /// Each tool's overlap must reach it (Tool Attention's rule).
+    /// Lower bound of each tool's overlap (Tool Attention's rule).
     Threshold(f32),
-    /// The best overlap must reach a level, and a tool's score a share of the best one's.
+    /// Lower bounds of the query's best overlap, and of a tool's score as a share of the best score.
     Ratio {
-        /// The level.
+        /// Lower bound of the query's best overlap, a cosine. Below it no tool is chosen, except tools that the query
+        /// names.
         abstain_below: f32,
-        /// The share.
+        /// Lower bound of a tool's score as a share of the best score, 0 to 1.
         ratio: f32,
     },
-    /// The best overlap must reach a level, and a tool's chance what the gate asks.
+    /// Lower bound of the query's best overlap, and a learned gate for each tool.
     Learned {
-        /// The level.
+        /// Lower bound of the query's best overlap, a cosine. Below it no tool is chosen, except tools that the query
+        /// names.
         abstain_below: f32,
-        /// The gate.
+        /// Learned gate, with the least chance that a chosen tool must have.
         gate: Learned,
     },
 }
 
 impl Rule {
-    /// What Route would choose, `top_k` at most.
+    /// Returns the tools that Route would choose, at most `top_k`.
     fn chosen<'a>(&'a self, case: &'a Case, top_k: usize) -> impl Iterator<Item = &'a Judged> {
         let (rule, level) = match self {
             Self::Threshold(least) => (cut::Rule::Threshold(*least), 0.0),
@@ -40,25 +42,25 @@ impl Rule {
     }
 }
 
-/// What a rule comes to over queries.
+/// Scores of a rule over queries.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Scores {
-    /// The harmonic mean of precision and recall over all pairs of query and tool; a tool for a query that needs
-    /// none is a wrong pair.
+    /// Harmonic mean of precision and recall over all pairs of query and tool, 0 to 1. A tool chosen for a query that
+    /// needs none is a wrong pair.
     pub f1: f64,
-    /// The share of the right tools that are chosen, over all pairs.
+    /// Share of the right tools that are chosen, over all pairs, 0 to 1.
     pub recall: f64,
-    /// The share of the chosen tools that are right, over all pairs.
+    /// Share of the chosen tools that are right, over all pairs, 0 to 1.
     pub precision: f64,
-    /// Tools chosen for a query that needs some, on average.
+    /// Mean number of tools chosen for a query that needs some.
     pub size: f64,
-    /// The share of queries that need tools and get none.
+    /// Share of the queries needing tools that get none, 0 to 1.
     pub false_rejects: f64,
-    /// The share of queries that need no tool and get some; `None` without such queries.
+    /// Share of the queries needing no tool that get some, 0 to 1; `None` without such queries.
     pub false_accepts: Option<f64>,
 }
 
-/// Counts over queries, from which [`Scores`] are made.
+/// Counts over queries, from which [`Scores`] are computed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     right: usize,
@@ -101,7 +103,7 @@ impl Tally {
 }
 
 impl Scores {
-    /// What a rule comes to.
+    /// Scores a rule on these queries, with at most `top_k` tools each.
     #[must_use]
     pub fn of(rule: &Rule, cases: &[&Case], top_k: usize) -> Self {
         let mut tally = Tally::default();
@@ -114,7 +116,7 @@ impl Scores {
 mod tests {
     use super::*;
     use crate::calibrate::samples::{case, judged};
-    use toolgate_routing::router::rank::FoundBy;
+    use toolgate_routing::router::ranking::rank::FoundBy;
 
     #[test]
     fn by_hand() {

@@ -1,10 +1,10 @@
 //! Answered queries for tests.
 
 use super::cases::{Case, Judged};
-use toolgate_routing::router::learned::Best;
-use toolgate_routing::router::rank::{Candidate, FoundBy, Parts, Recent};
+use toolgate_routing::router::ranking::learned::Best;
+use toolgate_routing::router::ranking::rank::{Candidate, FoundBy, Parts, Recent};
 
-/// A candidate of a query of one clause; the best of none.
+/// Returns a candidate for a query of one clause. It does not lead any clause.
 pub(super) fn judged(overlap: f32, score: f32, is_relevant: bool) -> Judged {
     let parts = Parts { nearest: overlap, whole: score, clause: score, ..Parts::default() };
     let found_by = FoundBy::Overlap;
@@ -22,7 +22,7 @@ pub(super) fn judged(overlap: f32, score: f32, is_relevant: bool) -> Judged {
     Judged { candidate, is_relevant }
 }
 
-/// A query with these candidates, of which a level is asked.
+/// Returns a query with these candidates, whose best overlap must reach a level.
 pub(super) fn case(candidates: Vec<Judged>, relevant: usize) -> Case {
     let best = Best::of(candidates.iter().map(|one| &one.candidate));
     Case { candidates, best, has_level: true, relevant }

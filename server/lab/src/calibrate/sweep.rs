@@ -1,22 +1,22 @@
-//! Looks through the values that a rule may have.
+//! Search over the values that a rule may have.
 
 use super::cases::Case;
 use super::learn;
 use super::rule::{Rule, Scores};
 
-/// Steps from 0 to 1: .01, as published.
+/// Number of steps from 0 to 1. One step is .01, as published.
 const STEPS: u16 = 100;
 
-/// What the product's rule is to keep.
+/// Targets that the product's rule must meet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aim {
-    /// The share of the right tools within `top_k` that stay, 0 to 1.
+    /// Least share of the right tools within `top_k` that must stay, 0 to 1.
     pub kept: f64,
-    /// The share of queries needing tools that may get none, 0 to 1.
+    /// Largest share of the queries needing tools that may get none, 0 to 1.
     pub false_rejects: f64,
 }
 
-/// How values are looked for.
+/// Settings of the search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sweep {
     pub(super) top_k: usize,
@@ -24,13 +24,13 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// The F1 of each threshold, from 0 to 1.
+    /// Returns each threshold from 0 to 1 with its F1.
     pub(super) fn curve(&self, cases: &[&Case]) -> Vec<(f32, f64)> {
         let f1 = |at: f32| Scores::of(&Rule::Threshold(at), cases, self.top_k).f1;
         steps().map(|at| (at, f1(at))).collect()
     }
 
-    /// The threshold with the best F1; the lowest of equals, which refuses least.
+    /// Returns the threshold with the best F1. If several are equal, the lowest wins, because it refuses least.
     pub(super) fn threshold(&self, cases: &[&Case]) -> Rule {
         let mut best = (0.0, f64::NEG_INFINITY);
         for (at, f1) in self.curve(cases) {
@@ -41,18 +41,20 @@ impl Sweep {
         Rule::Threshold(best.0)
     }
 
-    /// The highest level that rejects no more than the aim allows, and the highest ratio that keeps what it asks.
+    /// Returns the highest level that keeps false rejects within the aim, with the highest ratio that keeps the share
+    /// of right tools that the aim demands.
     pub(super) fn ratio(&self, cases: &[&Case]) -> Rule {
         let needing = needing(cases);
         let abstain_below = self.level(&needing);
         let rule = |ratio| Rule::Ratio { abstain_below, ratio };
         let keeps = self.keeps(&needing, abstain_below);
-        // A policy's ratio is above 0.
+        // The ratio of a policy must be above 0.
         let ratio = steps().skip(1).take_while(|ratio| keeps(&rule(*ratio))).last();
         rule(ratio.unwrap_or(1.0 / f32::from(STEPS)))
     }
 
-    /// A gate trained on these queries, which asks as much as keeps what the aim does.
+    /// Trains a gate on these queries, and sets the highest least chance that keeps the share of right tools that the
+    /// aim demands.
     pub(super) fn learned(&self, cases: &[&Case]) -> Rule {
         let needing = needing(cases);
         let abstain_below = self.level(&needing);
@@ -63,14 +65,14 @@ impl Sweep {
         rule(least.unwrap_or(0.0))
     }
 
-    /// The highest level that rejects no more than the aim allows.
+    /// Returns the highest level that keeps false rejects within the aim.
     fn level(&self, needing: &[&Case]) -> f32 {
         let rejected = |level| Scores::of(&everything(level), needing, self.top_k).false_rejects;
         let allowed = |level: &f32| rejected(*level) <= self.aim.false_rejects;
         steps().take_while(allowed).last().unwrap_or(0.0)
     }
 
-    /// Whether a rule keeps as many of the right tools as the aim asks.
+    /// Returns a check that is true if a rule keeps as many of the right tools as the aim demands.
     fn keeps<'a>(&self, needing: &'a [&Case], level: f32) -> impl Fn(&Rule) -> bool + use<'a> {
         let top_k = self.top_k;
         let wanted = self.aim.kept * Scores::of(&everything(level), needing, top_k).recall;
@@ -78,7 +80,7 @@ impl Sweep {
     }
 }
 
-/// The first `top_k` of whatever reaches the level.
+/// Returns the rule that takes the first `top_k` candidates of each query that reaches the level.
 fn everything(abstain_below: f32) -> Rule {
     Rule::Ratio { abstain_below, ratio: 0.0 }
 }

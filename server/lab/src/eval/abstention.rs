@@ -1,42 +1,40 @@
-//! How well queries that need no tool are told from those that do: by the best overlap of any tool, over all
-//! thresholds.
+//! Separation of queries that need no tool from those that do, by the best overlap of any tool, over all thresholds.
 
 use super::bootstrap::{Bootstrap, Estimate};
 use super::query_file::LabelledQuery;
 use super::ranking::Answer;
 
-/// Thresholds of the curve, from 0 to 1.
+/// Number of threshold steps of the curve, from 0 to 1.
 const STEPS: u32 = 100;
 
-/// The two kinds of query, told apart by overlap.
+/// Separation of the two kinds of query by overlap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Abstention {
-    /// How many queries have labels.
+    /// Number of queries with labels.
     pub labelled: usize,
-    /// How many need no tool.
+    /// Number of queries that need no tool.
     pub no_tool: usize,
-    /// How often a query with labels has the better overlap than one that needs no tool, a tie counting half:
-    /// the area under the ROC curve (H. B. Mann and D. R. Whitney, "On a test of whether one of two random
+    /// Probability that a query with labels has a higher overlap than one that needs no tool, 0 to 1. A tie counts
+    /// half. It is the area under the ROC curve (H. B. Mann and D. R. Whitney, "On a test of whether one of two random
     /// variables is stochastically larger than the other", 1947).
     pub auc: Estimate,
-    /// What each threshold would accept and reject.
+    /// Error rates at each threshold.
     pub curve: Vec<Point>,
 }
 
-/// What one threshold does. A query that names a tool gets it at any threshold, which this leaves out of
-/// account.
+/// Error rates at one threshold. A query that names a tool gets it at any threshold; these rates ignore that.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// The least overlap of the best tool.
+    /// Least overlap of the best tool, 0 to 1.
     pub threshold: f64,
-    /// The share of the queries that need no tool, and would get one.
+    /// Share of the queries needing no tool that would get one, 0 to 1.
     pub false_accepts: f64,
-    /// The share of the queries that have labels, and would get none.
+    /// Share of the queries with labels that would get no tool, 0 to 1.
     pub false_rejects: f64,
 }
 
 impl Abstention {
-    /// Holds the answers' overlaps against each other; `None` without queries of both kinds.
+    /// Compares the overlaps of the two kinds of query. Returns `None` unless there are queries of both kinds.
     #[must_use]
     pub fn of(
         answers: &[Answer],
@@ -121,7 +119,7 @@ mod tests {
     #[test]
     fn the_area_counts_pairs_and_half_of_ties() {
         let held = of(&[0.6, 0.4, 0.2], &[0.4, 0.1]).expect("both kinds");
-        // Of six pairs four are won, one is tied and one is lost.
+        // Of six pairs, four are won, one is tied and one is lost.
         assert!((held.auc.value - 4.5 / 6.0).abs() < 1e-12, "{held:?}");
         assert_eq!((held.labelled, held.no_tool), (3, 2));
         assert_eq!(of(&[0.5, 0.6], &[0.1]).expect("both").auc.value, 1.0);

@@ -1,5 +1,5 @@
-//! The plain summaries that the product's own are held against: `name: description` as the file has it,
-//! cut to the same number of tokens.
+//! Plain summaries, with which the product's own are compared: `name: description` from the file, cut to the same
+//! number of tokens.
 
 use tiktoken_rs::cl100k_base_singleton;
 
@@ -7,8 +7,7 @@ use toolgate_routing::catalog::definition::Definition;
 use toolgate_routing::catalog::summary::SUMMARY_TOKENS_MAX;
 use toolgate_store::StoredCatalog;
 
-/// `name: description`, the first [`SUMMARY_TOKENS_MAX`] tokens of it (Tool Attention, phase 1, taken at
-/// its word).
+/// Returns the first [`SUMMARY_TOKENS_MAX`] tokens of `name: description` (Tool Attention, phase 1, taken literally).
 #[must_use]
 pub fn plain_summary(name: &str, description: &str) -> String {
     let text = format!("{name}: {description}");
@@ -20,7 +19,7 @@ pub fn plain_summary(name: &str, description: &str) -> String {
     String::from_utf8_lossy(&bytes).trim_end_matches('\u{fffd}').to_owned()
 }
 
-/// The same catalog with plain summaries.
+/// Returns the same catalog with plain summaries.
 #[must_use]
 pub fn plain(catalog: &StoredCatalog) -> StoredCatalog {
     let mut plain = catalog.clone();

@@ -1,37 +1,37 @@
-//! How far a figure may be off because other queries could have been asked: percentile bootstrap intervals over
-//! queries (B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993; for retrieval T. Sakai,
+//! Percentile bootstrap intervals over queries: the range in which a figure may lie, since other queries could have
+//! been asked (B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993; for retrieval T. Sakai,
 //! "Evaluating evaluation metrics based on the bootstrap", SIGIR 2006).
 
 use super::random::Random;
 use super::sample::{mean, quantile};
 
-/// The share of intervals that hold the true value.
+/// Confidence level: the share of intervals that hold the true value.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Where a value lies.
+/// Confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The least.
+    /// Lower bound.
     pub low: f64,
-    /// The most.
+    /// Upper bound.
     pub high: f64,
 }
 
-/// A value, and where it would lie with other queries.
+/// Value with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The value for the queries that there are.
+    /// Value for the given queries.
     pub value: f64,
-    /// Its interval; `None` when nothing was resampled.
+    /// Confidence interval; `None` if nothing was resampled.
     pub interval: Option<Interval>,
 }
 
-/// How queries are resampled.
+/// Settings of the resampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bootstrap {
-    /// How often; 0 for no intervals.
+    /// Number of resamples; 0 for no intervals.
     pub resamples: usize,
-    /// What decides the resamples: the same seed gives the same intervals.
+    /// Seed of the resamples. The same seed gives the same intervals.
     pub seed: u64,
 }
 
@@ -42,14 +42,14 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// The mean of each column. All columns are of the same queries and see the same resamples.
+    /// Returns the mean of each column. All columns must be of the same queries, and they share the same resamples.
     #[must_use]
     pub fn means(&self, columns: &[&[f64]]) -> Vec<Estimate> {
         let length = columns.first().map_or(0, |column| column.len());
         let mut resampled = vec![Vec::with_capacity(self.resamples); columns.len()];
         let mut random = Random::new(self.seed);
         let mut picks = vec![0; length];
-        // Nothing resampled is nothing.
+        // Without values there is nothing to resample.
         let resamples = if length == 0 { 0 } else { self.resamples };
         for _ in 0..resamples {
             picks.iter_mut().for_each(|pick| *pick = random.below(length));
@@ -61,7 +61,8 @@ impl Bootstrap {
         estimates.map(|(column, means)| estimate(mean(column), means)).collect()
     }
 
-    /// A statistic of two groups that are resampled apart; it gets how often each of a group was drawn.
+    /// Estimates a statistic of two groups that are resampled separately. `statistic` receives the number of times that
+    /// each member of a group was drawn.
     pub fn of_two(
         &self,
         sizes: (usize, usize),
@@ -78,7 +79,7 @@ impl Bootstrap {
     }
 }
 
-/// How often each of `size` is drawn in as many draws.
+/// Counts how often each of `size` members is drawn in `size` draws.
 fn drawn(random: &mut Random, size: usize) -> Vec<u32> {
     let mut counts = vec![0; size];
     (0..size).for_each(|_| counts[random.below(size)] += 1);

@@ -1,5 +1,5 @@
-//! The catalog to evaluate, from a file of several MCP servers, a file of one, or a directory of such
-//! files. Tools stay the JSON text that they are; judging them is the product's business.
+//! Catalog file to evaluate: a file of several MCP servers, a file of one, or a directory of such files. Tools stay
+//! JSON text; the product checks them later.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use serde_json::value::RawValue;
 
 use super::input_error::{InputError, read_text};
 
-/// One MCP server of the catalog.
+/// MCP server of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogServer {
-    /// Its name as the file has it.
+    /// Name in the file.
     pub name: String,
-    /// What it is for; empty when the file does not say.
+    /// Description of the server; empty if the file has none.
     pub description: String,
-    /// Its tools as they stand in the file.
+    /// Tools as JSON text, unchanged from the file.
     pub tools: Vec<Box<str>>,
 }
 
 const EXPECTED: &str = "expected {\"servers\": [{\"name\", \"description\", \"tools\"}]}, or one server's \
                         {\"name\", \"tools\"} with the tools as its tools/list has them";
 
-/// The top of a file: many servers, or one.
+/// Top-level object of a file: several servers, or one.
 #[derive(Deserialize)]
 struct Top<'a> {
     #[serde(borrow)]
@@ -42,11 +42,11 @@ struct Server<'a> {
     tools: Vec<&'a RawValue>,
 }
 
-/// Reads a file, or every `*.json` of a directory in the order of their names. Entries of one name are
-/// one server.
+/// Reads a file, or every `*.json` of a directory in the order of the file names. Entries with the same name become one
+/// server.
 ///
 /// # Errors
-/// The file at fault, with the line where there is one.
+/// The file at fault, with the line if it is known.
 pub fn read(path: &Path) -> Result<Vec<CatalogServer>, InputError> {
     let mut servers: Vec<CatalogServer> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -67,7 +67,7 @@ pub fn read(path: &Path) -> Result<Vec<CatalogServer>, InputError> {
     Ok(servers)
 }
 
-/// The file, or every `*.json` of a directory, by name.
+/// Returns the file itself, or every `*.json` of a directory in the order of their names.
 pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, InputError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -91,7 +91,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<CatalogServer>, InputError> {
     let is_object = text.trim_start().starts_with('{');
     let top: Top<'_> =
         serde_json::from_str(text).map_err(|error| InputError::of_json(path, 1, &error))?;
-    // An array would be taken for the fields of an object in their order.
+    // serde would read an array as the fields of an object in order.
     match (is_object, top) {
         (true, Top { servers: Some(servers), .. }) => {
             Ok(servers.into_iter().map(CatalogServer::from).collect())

@@ -1,37 +1,37 @@
-//! Two ways of answering the same queries, side by side: each measure's means, their difference, and whether it is
-//! more than chance.
+//! Comparison of two ways to answer the same queries: each measure's means, their difference, and whether the
+//! difference is more than chance.
 
 use super::bootstrap::{Bootstrap, Estimate};
 use super::metrics::Measure;
 use super::randomisation::p_value;
 use super::sample::{Column, Sample, Samples};
 
-/// This evaluation against another one.
+/// Comparison of this evaluation with another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// What the other one is.
+    /// Name of the other evaluation.
     pub name: String,
-    /// The measures that both have.
+    /// Rows of the measures that both have.
     pub rows: Vec<Row>,
 }
 
-/// One measure of both.
+/// One measure in both evaluations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// Which measure.
+    /// Measure that is compared.
     pub measure: Measure,
-    /// Its mean here.
+    /// Mean in this evaluation.
     pub this: f64,
-    /// Its mean there.
+    /// Mean in the other evaluation.
     pub other: f64,
-    /// This less the other, query by query, with the interval of its mean.
+    /// Mean of the differences per query, this minus the other, with its interval.
     pub difference: Estimate,
-    /// How likely such a difference is when both are the same ([`p_value`]).
+    /// Probability of such a difference if both are the same ([`p_value`]), 0 to 1.
     pub p: f64,
 }
 
 impl Comparison {
-    /// Compares samples; those that are not of the same queries are passed over.
+    /// Compares samples. Samples that are not of the same queries are skipped.
     #[must_use]
     pub fn of(name: &str, this: &Samples, other: &Samples, bootstrap: &Bootstrap) -> Self {
         let pairs = this.both().zip(other.both());

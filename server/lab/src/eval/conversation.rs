@@ -1,7 +1,7 @@
-//! How much of a conversation's prompts a provider's cache can serve, by the way tools are put into them and by what
-//! stands behind the tools when it begins. The queries are the turns, each with one call; halfway, one more tool is
-//! registered. Nothing is sent anywhere: a cache serves what a prompt has in common with the beginning of the one before
-//! it, and parts are tokenised apart.
+//! Prompt cache use of a conversation: the share of its prompts that a provider's cache can serve, by the way tools are
+//! put into the prompts and by the length of the initial history. The queries are the turns, each with one call.
+//! Halfway through, one more tool is registered. Nothing is sent anywhere. The cache is assumed to serve the prefix
+//! that a prompt shares with the one before it. The parts of a prompt are tokenised separately.
 
 mod prompt;
 
@@ -11,11 +11,11 @@ use toolgate_routing::gate::handle::ActiveSet;
 use toolgate_routing::gate::standing::Standings;
 use toolgate_routing::packs::Attached;
 use toolgate_routing::router::allow::Allowed;
-use toolgate_routing::router::choose::{Choice, Chosen};
 use toolgate_routing::router::intent::{self, Intent};
-use toolgate_routing::router::level::Level;
 use toolgate_routing::router::query::{Options, RouteQuery};
-use toolgate_routing::router::rank::Embedded;
+use toolgate_routing::router::ranking::level::Level;
+use toolgate_routing::router::ranking::rank::Embedded;
+use toolgate_routing::router::selection::choose::{Choice, Chosen};
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_store::StoredCatalog;
 
@@ -24,71 +24,73 @@ use super::query_file::LabelledQuery;
 
 use prompt::{Part, Prompts};
 
-/// What a turn's call, its result and the model's answer come to, in tokens. An assumption: queries come
+/// Tokens of a turn's call, its result and the model's answer together. This is an assumption, because queries come
 /// without answers.
 pub const ANSWER_TOKENS: u32 = 300;
 
 /// Tokens of messages that a conversation begins with, such as a document or an earlier conversation.
 pub const HISTORIES: [u32; 4] = [0, 5_000, 20_000, 60_000];
 
-/// Candidates that a set is chosen from: as many as Route ranks, whatever its `top_k`.
+/// Number of candidates that a set is chosen from, the same as Route ranks, whatever its `top_k`.
 const CANDIDATES: usize = 100;
 
-/// One way to put tools into prompts, over a whole conversation.
+/// One way to put tools into prompts, measured over a whole conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
-    /// Its name.
+    /// Name of the layout.
     pub name: &'static str,
-    /// Tokens of all prompts.
+    /// Tokens of all prompts together.
     pub tokens: u64,
-    /// Those that the prompt before begins with.
+    /// Tokens of the prefix that each prompt shares with the one before it, added up.
     pub cached: u64,
-    /// The most tools of one prompt.
+    /// Largest number of tools in one prompt.
     pub tools: usize,
-    /// The most tokens of schemas of one prompt.
+    /// Largest number of schema tokens in one prompt.
     pub schema_tokens: u64,
-    /// Turns without any of their right tools.
+    /// Number of turns without any of their right tools.
     pub missed: usize,
 }
 
 impl Layout {
-    /// The share of all tokens that a cache serves.
+    /// Returns the share of all tokens that a cache serves, 0 to 1.
     #[must_use]
     pub fn hit_rate(&self) -> f64 {
         self.cached as f64 / (self.tokens as f64).max(1.0)
     }
 
-    /// Tokens at the price of uncached ones: a cached one costs a tenth.
+    /// Returns the cost in tokens at the price of uncached ones. A cached token costs a tenth.
     #[must_use]
     pub fn priced(&self) -> f64 {
         (self.tokens - self.cached) as f64 + self.cached as f64 / 10.0
     }
 }
 
-/// A conversation in every layout, with so much behind the tools when it begins.
+/// Conversation in every layout, after one initial history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Played {
-    /// Tokens that it begins with.
+    /// Tokens of the initial history.
     pub history: u32,
-    /// Every schema, before the history.
+    /// Layout with every schema, before the history.
     pub all: Layout,
-    /// Each turn's set anew, before the history.
+    /// Layout with each turn's set chosen anew, before the history.
     pub anew: Layout,
-    /// All summaries in the prefix, behind them each turn's set anew, before the history: the paper's layout where a
-    /// provider takes definitions in `tools[]` only.
+    /// Layout with all summaries in the prefix, then each turn's set chosen anew, before the history. It is the paper's
+    /// layout if a provider takes definitions in `tools[]` only.
     pub paper_first: Layout,
-    /// Each turn's set anew, directly before the message. Nothing else is listed.
+    /// Layout with each turn's set chosen anew, directly before the message, and no other tools listed.
     pub anew_last: Layout,
-    /// All summaries in the prefix, each turn's set anew directly before the message (Tool Attention).
+    /// Layout with all summaries in the prefix, and each turn's set chosen anew directly before the message (Tool
+    /// Attention).
     pub paper: Layout,
-    /// The set that Route keeps, before the history, whose length it is told.
+    /// Layout with the set that Route keeps, before the history. Route is told the length of the history.
     pub kept_first: Layout,
-    /// The set that Route keeps, directly before the message, told that nothing cached stands behind it. Nothing else is
-    /// listed.
+    /// Layout with the set that Route keeps, directly before the message, and no other tools listed. Route is told that
+    /// nothing cached comes after the tools.
     pub kept_last: Layout,
-    /// The set that Route keeps by default, before the history: it is not told what stands behind the tools.
+    /// Layout with the set that Route keeps by default, before the history. Route is not told what comes after the
+    /// tools.
     pub default_first: Layout,
-    /// The set that Route keeps by default, directly before the message. Nothing else is listed.
+    /// Layout with the set that Route keeps by default, directly before the message, and no other tools listed.
     pub default_last: Layout,
 }
 
@@ -109,9 +111,9 @@ impl Played {
         ]
     }
 
-    /// Returns true if a set that is kept is dearer than the cheaper of the paper's layout and routing anew at the same
-    /// place, before the history or directly before the message. Held to it are the sets of which Route knows what stands
-    /// behind them: of what a set keeps, nobody else can say whether it pays.
+    /// Returns true if a kept set costs more than the cheaper of the paper's layout and routing anew at the same place,
+    /// before the history or directly before the message. The check covers only the sets for which Route was told what
+    /// comes after the tools. Otherwise Route cannot know whether keeping a set pays.
     #[must_use]
     pub fn is_dearer(&self) -> bool {
         let is_dearer = |kept: &Layout, others: [&Layout; 2]| {
@@ -122,35 +124,35 @@ impl Played {
     }
 }
 
-/// A conversation in every layout, with each of [`HISTORIES`].
+/// Conversation in every layout, played once with each of [`HISTORIES`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
-    /// Its turns.
+    /// Number of turns.
     pub turns: usize,
-    /// One for each history.
+    /// Results in the order of [`HISTORIES`].
     pub played: Vec<Played>,
 }
 
-/// What a conversation is played over.
+/// Catalog, embeddings and options that a conversation is played with.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
-    /// The catalog.
+    /// Catalog after the halfway registration.
     pub catalog: &'a StoredCatalog,
-    /// What packs have for its tools.
+    /// Requests of packs for the catalog's tools.
     pub packs: &'a Attached,
-    /// Of summaries and queries.
+    /// Embeddings of summaries and queries.
     pub embeddings: &'a Embeddings,
-    /// Of the embeddings.
+    /// Length of one embedding.
     pub dimensions: usize,
-    /// How each turn is routed.
+    /// Options that each turn is routed with.
     pub options: &'a Options,
 }
 
 impl Conversation {
-    /// Plays `queries`, one after another.
+    /// Plays `queries` as the turns of a conversation, in order.
     ///
     /// # Errors
-    /// A defect of the index.
+    /// An internal error of the index.
     pub fn play(scene: Scene<'_>, queries: &[LabelledQuery]) -> Result<Self, Error> {
         let known = (scene.embeddings.vectors(), scene.packs);
         let after = Snapshot::build_with(scene.catalog.clone(), known, scene.dimensions)?;
@@ -167,14 +169,14 @@ impl Conversation {
         Ok(Self { turns: queries.len(), played })
     }
 
-    /// Returns true if the default is dearer than it should be with any history.
+    /// Returns true if [`Played::is_dearer`] holds with any history.
     #[must_use]
     pub fn is_dearer(&self) -> bool {
         self.played.iter().any(Played::is_dearer)
     }
 }
 
-/// The catalog before the tool in its middle was registered.
+/// Returns the catalog before the tool in its middle was registered.
 fn without_one(catalog: &StoredCatalog) -> StoredCatalog {
     let mut catalog = catalog.clone();
     if catalog.tools.len() > 1 {
@@ -183,7 +185,7 @@ fn without_one(catalog: &StoredCatalog) -> StoredCatalog {
     catalog
 }
 
-/// The prompts so far in every layout.
+/// Prompts so far in every layout.
 struct Stage<'a> {
     scene: Scene<'a>,
     background: Vec<Vec<f32>>,
@@ -196,28 +198,28 @@ struct Stage<'a> {
     kept_last: Kept,
     default_first: Kept,
     default_last: Kept,
-    /// What stands behind the tools.
+    /// Parts of the initial history and of all turns so far.
     history: Vec<Part>,
     history_tokens: u32,
 }
 
-/// A layout whose set is kept.
+/// Layout that keeps its set from turn to turn.
 #[derive(Default)]
 struct Kept {
     prompts: Prompts,
     turns: Turns,
 }
 
-/// What is known of the turns before, where the set is kept.
+/// State from the turns before, for a set that is kept.
 #[derive(Default)]
 struct Turns {
     shown: Option<ActiveSet>,
     calls: Vec<PriorCall>,
-    /// What a scan of the history says was discovered: each tool that a call to succeeded.
+    /// Tools with a successful call, which a scan of the history would report as discovered.
     discovered: Vec<String>,
 }
 
-/// A turn that is played.
+/// Turn that is being played.
 #[derive(Clone, Copy)]
 struct Turn<'a> {
     snapshot: &'a Snapshot,
@@ -285,7 +287,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// The set that Route chooses after the turns before.
+    /// Returns the set that Route chooses after the turns `before`.
     fn route(
         &self,
         snapshot: &Snapshot,
@@ -304,8 +306,13 @@ impl<'a> Stage<'a> {
         let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
         let standings = Standings::of(snapshot, &route.state);
         let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
-        let asked = (&*route.intents, &route.options);
-        let level = Level::of(snapshot, asked, &self.background, allowed.slots.as_ref());
+        let level = Level::of(
+            snapshot,
+            &route.intents,
+            &route.options,
+            &self.background,
+            allowed.slots.as_ref(),
+        );
         let embedded = Embedded { level, ..Embedded::new(&route.intents, &vectors) };
         let candidates = embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?;
         let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);
@@ -333,7 +340,8 @@ impl<'a> Stage<'a> {
 }
 
 impl Kept {
-    /// Ends a turn that was played with `set`, between what of the history stands before and behind it.
+    /// Ends a turn that was played with `set`. `before` and `behind` are the parts of the history on either side of the
+    /// tools.
     fn end(&mut self, turn: Turn<'_>, set: &[Chosen], [before, behind]: [&[Part]; 2]) {
         let Turn { snapshot, number, query, message } = turn;
         let tools = schemas(snapshot, set);
@@ -346,14 +354,14 @@ impl Kept {
 }
 
 impl Turns {
-    /// Returns what an integration says of the conversation.
+    /// Returns the agent state that an integration would send.
     fn state(&self) -> AgentState {
         let calls = self.calls.clone();
         let discovered = self.discovered.clone();
         AgentState { calls, discovered, ..AgentState::default() }
     }
 
-    /// The turn's call was of the first right tool that was there.
+    /// Records a turn. Its call is of the first right tool in the set, if there is one.
     fn end(&mut self, snapshot: &Snapshot, turn: usize, query: &LabelledQuery, set: &[Chosen]) {
         let called =
             set.iter().find(|one| is_right(snapshot, query, one)).map(|chosen| PriorCall {
@@ -394,7 +402,8 @@ mod tests {
         Layout { name: "x", tokens, cached: 0, tools: 0, schema_tokens: 0, missed: 0 }
     }
 
-    /// With these kept before the history and before the message, and these there by default.
+    /// Returns a conversation with these costs of the kept sets and the default sets, each before the history and
+    /// before the message.
     fn played(
         [kept_first, kept_last]: [u64; 2],
         [default_first, default_last]: [u64; 2],

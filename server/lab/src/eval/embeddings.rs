@@ -1,5 +1,5 @@
-//! Embeds everything that an evaluation needs: each text once, in batches large enough to keep the encoder
-//! busy.
+//! Embeddings of everything that an evaluation needs. Each text is embedded once, in batches large enough to keep the
+//! encoder busy.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -7,61 +7,61 @@ use std::time::{Duration, Instant};
 use toolgate_core::error::Error;
 use toolgate_routing::catalog::plan::text_hash;
 use toolgate_routing::encoder::{Encoder, Flow};
-use toolgate_routing::router::background::Background;
+use toolgate_routing::router::ranking::background::Background;
 use toolgate_store::ContentHash;
 
-/// Texts in one call to the encoder, which packs them into batches of its own.
+/// Number of texts in one call to the encoder, which splits them into batches of its own.
 const CHUNK: usize = 256;
 
-/// Hears how many texts of how many are embedded.
+/// Callback that receives the number of embedded texts and the number of all texts.
 pub type Progress = dyn Fn(usize, usize) + Send + Sync;
 
-/// The encoders of both sides of a search, which a model's prefixes tell apart.
+/// Encoders of both sides of a search, which differ by the model's prefixes.
 #[derive(Clone, Copy)]
 pub struct Sides<'a> {
-    /// Embeds summaries.
+    /// Encoder of the summaries.
     pub passages: &'a dyn Encoder,
-    /// Embeds queries.
+    /// Encoder of the queries.
     pub queries: &'a dyn Encoder,
 }
 
-/// How long texts took that were embedded in batches.
+/// Time that texts took to embed in batches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Batches {
-    /// How many, each once.
+    /// Number of texts, without duplicates.
     pub texts: usize,
-    /// All of them.
+    /// Time for all texts together.
     pub time: Duration,
 }
 
 impl Batches {
-    /// The time of one text in microseconds; 0 when there was none.
+    /// Returns the time per text in microseconds; 0 without texts.
     #[must_use]
     pub fn micros_a_text(&self) -> f64 {
         self.time.as_secs_f64() * 1e6 / self.texts.max(1) as f64
     }
 }
 
-/// Embeddings by hash of their text.
+/// Embeddings by the hash of their text.
 #[derive(Debug, Default)]
 pub struct Embeddings {
     summaries: HashMap<ContentHash, Vec<f32>>,
     queries: HashMap<ContentHash, Vec<f32>>,
     truncated: HashSet<ContentHash>,
-    /// How long the summaries took.
+    /// Time that the summaries took to embed.
     pub of_summaries: Batches,
-    /// How long the queries took.
+    /// Time that the queries took to embed.
     pub of_queries: Batches,
 }
 
-/// Texts by their hashes, each once.
+/// Texts with their hashes, without duplicates.
 type Distinct<'a> = Vec<(ContentHash, &'a str)>;
 
 impl Embeddings {
     /// Embeds summaries and queries.
     ///
     /// # Errors
-    /// As [`Encoder::embed`].
+    /// Same as [`Encoder::embed`].
     pub async fn of(
         sides: Sides<'_>,
         summaries: &[&str],
@@ -106,26 +106,27 @@ impl Embeddings {
         Ok(vectors)
     }
 
-    /// The summaries', as a shard is built from.
+    /// Returns the embeddings of the summaries, from which a shard is built.
     #[must_use]
     pub fn vectors(&self) -> &HashMap<ContentHash, Vec<f32>> {
         &self.summaries
     }
 
-    /// The embedding of a query; `None` when it was not embedded.
+    /// Returns the embedding of a query; `None` if it was not embedded.
     #[must_use]
     pub fn vector(&self, query: &str) -> Option<&[f32]> {
         self.queries.get(&text_hash(query)).map(Vec::as_slice)
     }
 
-    /// Those of the background that tells when no tool fits; none where it was not embedded.
+    /// Returns the embeddings of the background requests, which show when no tool fits. They are empty if they were not
+    /// embedded.
     #[must_use]
     pub fn background(&self) -> Vec<Vec<f32>> {
         let vectors = Background::texts().iter().filter_map(|text| self.vector(text));
         vectors.map(<[f32]>::to_vec).collect()
     }
 
-    /// Whether the encoder did not read all of the text.
+    /// Returns true if the encoder did not read all of the text.
     #[must_use]
     pub fn is_truncated(&self, text: &str) -> bool {
         self.truncated.contains(&text_hash(text))

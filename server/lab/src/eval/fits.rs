@@ -1,27 +1,29 @@
-//! Whether what Route says of the fit is true: how often the first tool is right where it stands out, and where others
-//! are said to fit about as well.
+//! Accuracy of the fit that Route reports: how often the first tool is right if it is said to stand out, and how often
+//! a right tool is among the contenders if several are said to fit about equally.
 
 use super::bootstrap::{Bootstrap, Estimate};
 use super::query_file::LabelledQuery;
 use super::ranking::Answer;
-use toolgate_routing::router::fit::Fit;
+use toolgate_routing::router::ranking::fit::Fit;
 
-/// The queries of which the same was said.
+/// Accuracy over the queries with the same reported fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitRow {
-    /// [`Fit::name`].
+    /// Name of the fit ([`Fit::name`]).
     pub fit: &'static str,
-    /// Queries with labels.
+    /// Number of queries with labels.
     pub labelled: usize,
-    /// The share of them whose first tool is relevant; `None` where there are none, or no tool was said to fit.
+    /// Share of the labelled queries whose first tool is relevant, 0 to 1; `None` without labelled queries, or if the
+    /// fit is that no tool fits.
     pub first: Option<Estimate>,
-    /// The share of them with a relevant tool among the contenders; `None` where there are no contenders.
+    /// Share of the labelled queries with a relevant tool among the contenders, 0 to 1; `None` if there are no
+    /// contenders.
     pub among: Option<Estimate>,
-    /// Queries that need no tool.
+    /// Number of queries that need no tool.
     pub no_tool: usize,
 }
 
-/// A row for each thing that was said of some query; none where there are neither labels nor queries that need no tool.
+/// Returns a row for each fit that was reported. Queries without labels count only if they are known to need no tool.
 #[must_use]
 pub fn fits(answers: &[Answer], queries: &[&LabelledQuery], bootstrap: &Bootstrap) -> Vec<FitRow> {
     let names = [Fit::Clear, Fit::Ambiguous(Vec::new()), Fit::None, Fit::Unknown];

@@ -1,5 +1,5 @@
-//! Labelled sets in the shapes that they are published in: which shape a file has is seen from its content. All
-//! become MCP servers with tools, and queries with labels.
+//! Labelled sets in their published formats. The format of a file is detected from its content. Each set becomes MCP
+//! servers with tools, and queries with labels.
 
 mod bfcl;
 mod csv;
@@ -21,12 +21,12 @@ use super::catalog_file::{self, CatalogServer};
 use super::input_error::{InputError, read_text};
 use super::query_file::{self, LabelledQuery};
 
-/// The shape of a labelled set.
+/// Format of a labelled set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Our own: a catalog, and queries line by line.
+    /// Toolgate's own format: a catalog, and one query per line.
     Toolgate,
-    /// The Berkeley Function-Calling Leaderboard, single-turn categories.
+    /// Berkeley Function-Calling Leaderboard, single-turn categories.
     Bfcl,
     /// MetaTool (ToolE).
     MetaTool,
@@ -37,7 +37,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All, with their names.
+    /// All formats with their names.
     pub const ALL: [(&'static str, Self); 5] = [
         ("toolgate", Self::Toolgate),
         ("bfcl", Self::Bfcl),
@@ -46,37 +46,37 @@ impl Format {
         ("toolret", Self::ToolRet),
     ];
 
-    /// Its name.
+    /// Returns the format's name, as `--format` takes it.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
     }
 }
 
-/// Where a labelled set lies.
+/// Files of a labelled set.
 #[derive(Debug, Clone, Copy)]
 pub struct Files<'a> {
-    /// The tools; some sets have them beside each query.
+    /// Catalog of the tools. Some sets have the tools in each query instead.
     pub catalog: Option<&'a Path>,
-    /// The queries.
+    /// Queries.
     pub queries: &'a Path,
-    /// The answers, where a set keeps them apart.
+    /// Answers, if a set keeps them in a file of their own.
     pub answers: Option<&'a Path>,
 }
 
-/// Tools, and queries that say which of them serve.
+/// Tools, and queries with the tools that serve them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelledSet {
-    /// The MCP servers with their tools.
+    /// MCP servers with their tools.
     pub servers: Vec<CatalogServer>,
-    /// The queries.
+    /// Queries with their labels.
     pub queries: Vec<LabelledQuery>,
 }
 
-/// Reads a labelled set; without a format, of the one that its queries look like.
+/// Reads a labelled set. Without a format, it is detected from the queries.
 ///
 /// # Errors
-/// The file and line at fault; a file of no known shape.
+/// The file and line at fault, or a file of unknown format.
 pub fn read(files: Files<'_>, format: Option<Format>) -> Result<LabelledSet, InputError> {
     let text = read_text(files.queries)?;
     let format = format.map_or_else(|| detect(files.queries, &text), Ok)?;
@@ -98,14 +98,14 @@ pub fn read(files: Files<'_>, format: Option<Format>) -> Result<LabelledSet, Inp
     Ok(LabelledSet { queries, ..set })
 }
 
-/// The catalog of a format whose queries come without tools.
+/// Returns the catalog for a format whose queries come without tools.
 fn needed(files: Files<'_>, format: Format) -> Result<&Path, InputError> {
     let problem =
         || format!("{} queries come without tools: name them with --catalog", format.name());
     files.catalog.ok_or_else(|| InputError::of_file(files.queries, problem()))
 }
 
-/// The format that queries look like.
+/// Detects the format of queries from their content.
 fn detect(path: &Path, text: &str) -> Result<Format, InputError> {
     let start = text.trim_start();
     if !start.starts_with(['{', '[']) {
@@ -116,7 +116,7 @@ fn detect(path: &Path, text: &str) -> Result<Format, InputError> {
             false => Err(unknown(path, &format!("a first line that reads {:?}", cut(header)))),
         };
     }
-    // What is no JSON is for the parser of our own lines to explain.
+    // Text that is not JSON goes to the parser of our own format, which explains the problem.
     let first = elements::read(path, text).ok().and_then(|found| found.first().copied());
     let object =
         first.and_then(|(_, first)| serde_json::from_str::<Map<String, Value>>(first).ok());
@@ -144,12 +144,12 @@ fn unknown(path: &Path, seen: &str) -> InputError {
     InputError::of_file(path, problem)
 }
 
-/// As much as an error may repeat of a file.
+/// Cuts a text to the 40 characters that an error may quote.
 fn cut(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// A query with its labels; one whose text is blank is at fault.
+/// Makes a query with its labels. A blank text is an error.
 fn query(
     path: &Path,
     line: usize,

@@ -1,4 +1,4 @@
-//! What a catalog costs in tokens, form by form: names, summaries, signatures, full schemas.
+//! Token cost of a catalog in each form: names, summaries, signatures, full schemas.
 
 use std::collections::HashMap;
 
@@ -12,22 +12,22 @@ use toolgate_routing::catalog::definition::Definition;
 use toolgate_routing::catalog::signature::Signature;
 use toolgate_store::ToolRecord;
 
-/// Tokens (cl100k_base) of one server's tools, added up.
+/// Counts for the tools of one or several servers. Tokens are of cl100k_base.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Forms {
-    /// Tools that were taken.
+    /// Number of tools that a registration would accept.
     pub tools: u64,
-    /// Tools that a registration would reject.
+    /// Number of tools that a registration would reject.
     pub rejected: u64,
-    /// Model-facing names, one a line.
+    /// Tokens of the model-facing names, one name per line.
     pub names: u64,
-    /// Lines of the summary pool.
+    /// Tokens of the lines in the summary pool.
     pub summaries: u64,
-    /// Signatures, one a line.
+    /// Tokens of the signatures, one per line.
     pub signatures: u64,
-    /// Signatures that leave something out.
+    /// Number of signatures that leave something out.
     pub lossy: u64,
-    /// Full definitions, minified.
+    /// Tokens of the full definitions, minified.
     pub schemas: u64,
 }
 
@@ -35,7 +35,7 @@ impl Forms {
     /// Measures the tools of one server.
     ///
     /// # Errors
-    /// A server's name that no registration takes.
+    /// The server's name is one that no registration accepts.
     pub fn of(server: &CatalogServer, limits: &LimitsConfig) -> Result<Self, Error> {
         let name = ServerName::parse(&server.name)?;
         let settings = HashMap::new();
@@ -56,7 +56,7 @@ impl Forms {
         Ok(forms)
     }
 
-    /// Adds another server's.
+    /// Adds the counts of another server.
     pub fn add(&mut self, other: &Self) {
         self.tools += other.tools;
         self.rejected += other.rejected;

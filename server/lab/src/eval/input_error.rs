@@ -1,34 +1,35 @@
-//! What is wrong with a file that was given to evaluate, and where.
+//! Errors in files that were given to evaluate, with their position.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A file that can't be used.
+/// Error in an input file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The line at fault, from 1; `None` when it is the file as a whole.
+    /// Line at fault, from 1; `None` if the file is wrong as a whole.
     pub line: Option<usize>,
-    /// What is wrong and what would be right.
+    /// Description of the problem, and of what would be right.
     pub problem: String,
 }
 
 impl InputError {
-    /// A file that is wrong as a whole.
+    /// Makes an error about a file as a whole.
     pub fn of_file(path: &Path, problem: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line: None, problem: problem.into() }
     }
 
-    /// A line that is wrong.
+    /// Makes an error about one line.
     pub fn of_line(path: &Path, line: usize, problem: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line: Some(line), problem: problem.into() }
     }
 
-    /// JSON that can't be parsed; `first_line` is where its text begins in the file.
+    /// Makes an error about JSON that cannot be parsed. `first_line` is the line of the file on which the JSON text
+    /// begins.
     #[must_use]
     pub fn of_json(path: &Path, first_line: usize, error: &serde_json::Error) -> Self {
-        // The parser's text ends in its own place, which is not the file's.
+        // The parser's message ends with a position in the JSON text, which is not the position in the file.
         let text = error.to_string();
         let problem = text.split(" at line ").next().unwrap_or(&text);
         let line = first_line + error.line().saturating_sub(1);
@@ -48,10 +49,10 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// Reads a whole file as text, a byte order mark left out.
+/// Reads a whole file as text, without a byte order mark.
 ///
 /// # Errors
-/// The file can't be read, or a line is not UTF-8.
+/// The file cannot be read, or a line is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, InputError> {
     let bytes = std::fs::read(path)
         .map_err(|error| InputError::of_file(path, format!("cannot be read: {error}")))?;

@@ -1,5 +1,5 @@
-//! How long answers take: ranking and choosing, query by query; embedding apart, since queries are embedded in
-//! batches here and one by one in a server.
+//! Latency of answers: the time to rank and choose, query by query. Embedding is timed separately, because queries are
+//! embedded in batches here and one by one in a server.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use super::embeddings::Batches;
 use super::ranking::Answer;
 use super::sample::quantile;
 
-/// Times of an evaluation.
+/// Latency of an evaluation.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Latency {
-    /// Microseconds of ranking and choosing that half of the queries stay below.
+    /// Median time to rank and choose, in microseconds.
     pub p50: f64,
-    /// The same for nine in ten.
+    /// 90th percentile of the same, in microseconds.
     pub p90: f64,
-    /// The same for 99 in 100.
+    /// 99th percentile of the same, in microseconds.
     pub p99: f64,
-    /// The most.
+    /// Longest time, in microseconds.
     pub max: f64,
-    /// Queries as they were embedded.
+    /// Embedding of the queries.
     pub queries: Batches,
-    /// Summaries as they were embedded.
+    /// Embedding of the summaries.
     pub summaries: Batches,
 }
 
 impl Latency {
-    /// The answers' times.
+    /// Computes the percentiles of the answers' times.
     #[must_use]
     pub fn of(answers: &[Answer], summaries: Batches, queries: Batches) -> Self {
         let mut times: Vec<f64> = answers.iter().map(|answer| micros(answer.time)).collect();
@@ -35,7 +35,7 @@ impl Latency {
     }
 }
 
-/// A duration in microseconds.
+/// Converts a duration to microseconds.
 #[must_use]
 pub fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6

@@ -1,5 +1,5 @@
-//! Learning curves of the memory of what worked: half of a set's queries are observed as calls of their tools, the
-//! others are ranked with what was learned. By the product's own rules of learning and ranking; only time and callers are
+//! Learning curves of the memory of calls. Half of a set's queries are observed as calls of their tools, and the others
+//! are ranked with what was learned. Learning and ranking follow the product's own rules; only times and callers are
 //! made up.
 
 mod lessons;
@@ -12,10 +12,10 @@ use toolgate_config::{LimitsConfig, RouterConfig};
 use toolgate_core::error::Error;
 use toolgate_core::imprint::{EncoderKey, Imprint, encoder_key};
 use toolgate_routing::memory::Remembered;
-use toolgate_routing::router::blend::Blend;
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::Options;
-use toolgate_routing::router::recall::Recall;
+use toolgate_routing::router::ranking::blend::Blend;
+use toolgate_routing::router::ranking::recall::Recall;
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_store::MemoryChanges;
 
@@ -29,10 +29,10 @@ use super::{CatalogServer, options, summaries, texts};
 
 use lessons::{Lessons, Split, Taught};
 
-/// Calls of each tool that are observed at most.
+/// Largest numbers of observed calls per tool, one for each place of a curve.
 pub const CALLS: [usize; 4] = [0, 1, 5, 20];
 
-/// What is measured of the queries that were not observed.
+/// Measures of the queries that were not observed.
 pub const MEASURES: [Measure; 5] = [
     Measure::Recall(1),
     Measure::Recall(5),
@@ -41,25 +41,25 @@ pub const MEASURES: [Measure; 5] = [
     Measure::SetSize,
 ];
 
-/// Whose calls are observed beside those of the right tools.
+/// Other calls that are observed beside those of the right tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Company {
-    /// Nobody's.
+    /// No other calls.
     None,
-    /// One in ten calls is of the wrong tool that is ranked best.
+    /// One call in ten is of the best-ranked wrong tool.
     Wrong,
-    /// One caller calls one wrong tool a thousand times within a month, for intents of all sorts.
+    /// One caller calls one wrong tool a thousand times within a month, for all kinds of intents.
     Flood,
-    /// One caller calls, for each query that is measured, the wrong tool that is ranked best: a thousand times within a
-    /// month, in the query's own words.
+    /// One caller calls, for each measured query, the best-ranked wrong tool a thousand times within a month, in the
+    /// query's own words.
     Aimed,
 }
 
 impl Company {
-    /// All, in the order of reports.
+    /// All variants, in the order of reports.
     pub const ALL: [Self; 4] = [Self::None, Self::Wrong, Self::Flood, Self::Aimed];
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,58 +71,58 @@ impl Company {
     }
 }
 
-/// What is to be measured.
+/// Catalog, queries and settings of the learning curves.
 #[derive(Debug, Clone)]
 pub struct Curves {
-    /// The MCP servers with their tools.
+    /// MCP servers with their tools.
     pub servers: Vec<CatalogServer>,
-    /// What people ask.
+    /// Queries of users, with labels.
     pub queries: Vec<LabelledQuery>,
-    /// More queries, which need no tool.
+    /// Further queries, which need no tool.
     pub no_tool: Vec<LabelledQuery>,
-    /// What registered tools are held to.
+    /// Limits that tools must meet to be registered.
     pub limits: LimitsConfig,
-    /// Where rankings are cut.
+    /// Router settings, such as the threshold and `top_k`.
     pub router: RouterConfig,
-    /// How long a call takes to count half.
+    /// Half-life of a call's weight.
     pub half_life: Duration,
-    /// What the intervals are made of; its seed also divides the queries.
+    /// Settings of the confidence intervals. The seed also divides the queries.
     pub bootstrap: Bootstrap,
-    /// How often the queries are divided anew.
+    /// Number of times that the queries are divided anew.
     pub rounds: u64,
-    /// The weight of memory, instead of the product's.
+    /// Weight of memory; `None` for the product's.
     pub weight: Option<f32>,
 }
 
-/// A place of a curve.
+/// One point of a curve.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// Whose calls were observed beside the right ones.
+    /// Other calls that were observed beside the right ones.
     pub company: Company,
-    /// Calls of each tool that were observed at most.
+    /// Largest number of observed calls per tool.
     pub calls: usize,
-    /// The mean over the tools that had any.
+    /// Mean number of observed calls per tool, over the tools with observed queries.
     pub observed: f64,
-    /// Of [`MEASURES`].
+    /// Estimates of [`MEASURES`], in the same order.
     pub measured: Vec<Estimate>,
-    /// The share of queries without a tool that were sent one; `None` without such queries.
+    /// Share of the queries without a tool that were sent one, 0 to 1; `None` without such queries.
     pub false_accepts: Option<f64>,
 }
 
-/// What came out.
+/// Result of the learning curves.
 #[derive(Debug, Clone)]
 pub struct Learned {
-    /// Queries that were measured, in any round.
+    /// Number of queries that were measured, in any round.
     pub queries: usize,
-    /// Tools that were observed, in the last round.
+    /// Number of tools that were observed, in the last round.
     pub tools: usize,
-    /// The weight of memory.
+    /// Weight of memory that was used.
     pub weight: f32,
-    /// The curves, one company after another.
+    /// Points of the curves, one [`Company`] after another.
     pub points: Vec<Point>,
 }
 
-/// A catalog and its queries, embedded.
+/// Catalog and its queries, embedded.
 struct Class<'a> {
     curves: &'a Curves,
     stock: &'a Stock,
@@ -134,7 +134,7 @@ struct Class<'a> {
     weight: f32,
 }
 
-/// Of one point: the sums of each query's measures, and how often it was measured.
+/// Sums for one point: each query's measures, and the number of times that it was measured.
 #[derive(Default)]
 struct Sums {
     queries: BTreeMap<usize, (Vec<f64>, f64)>,
@@ -146,7 +146,7 @@ impl Curves {
     /// Checks, embeds, indexes, teaches and measures.
     ///
     /// # Errors
-    /// [`Error::EncoderUnavailable`], or a defect.
+    /// [`Error::EncoderUnavailable`], or an internal error.
     pub async fn run(&self, encoders: Sides<'_>, progress: &Progress) -> Result<Learned, Error> {
         let stock = Stock::check(&self.servers, &self.limits);
         let summaries = summaries(&stock.catalog, None);
@@ -195,7 +195,7 @@ impl Class<'_> {
         Ok(Learned { queries, tools, weight: self.weight, points: points.collect() })
     }
 
-    /// Every query's answer without any memory.
+    /// Returns every query's answer without memory.
     fn plain(&self) -> Result<Vec<Answer>, Error> {
         let queries = self.curves.queries.iter();
         queries.map(|query| self.answer(&query.text, None)).collect()
@@ -267,7 +267,7 @@ impl Class<'_> {
         ranking.answer_one(self.snapshot, query, &self.background)
     }
 
-    /// What a handle would carry of a query.
+    /// Returns the imprint of a query that a handle would carry.
     fn imprint(&self, query: &str) -> Option<Imprint> {
         let text = Intent::new(query.to_owned(), 1.0).texts().next()?;
         Imprint::of(self.encoder, self.embeddings.vector(&text)?)

@@ -1,4 +1,4 @@
-//! Means of a sample's measures with their intervals, for all its queries or by a field that queries carry.
+//! Means of a sample's measures with their intervals, for all its queries or by a field of the queries.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,17 @@ use super::query_file::LabelledQuery;
 use super::ranking::Answer;
 use super::sample::Sample;
 
-/// Means of a sample.
+/// Means of the measures of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// How many queries they are of.
+    /// Number of queries in the sample.
     pub queries: usize,
-    /// Each measure's mean.
+    /// Mean of each measure.
     pub means: Vec<(Measure, Estimate)>,
 }
 
 impl Measured {
-    /// Measures a sample; `None` of an empty one.
+    /// Computes the means of a sample; `None` if it is empty.
     #[must_use]
     pub fn of(sample: &Sample, bootstrap: &Bootstrap) -> Option<Self> {
         let values: Vec<&[f64]> = sample.columns.iter().map(|c| c.values.as_slice()).collect();
@@ -30,19 +30,19 @@ impl Measured {
         (!sample.is_empty()).then(measured)
     }
 
-    /// One measure's mean.
+    /// Returns the mean of one measure.
     #[must_use]
     pub fn get(&self, measure: Measure) -> Option<Estimate> {
         self.means.iter().find(|(known, _)| *known == measure).map(|(_, estimate)| *estimate)
     }
 }
 
-/// What queries are told apart by.
+/// Field by which queries are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
-    /// The kind of query.
+    /// Kind of query.
     Kind,
-    /// Its language.
+    /// Language of the query.
     Language,
 }
 
@@ -55,19 +55,19 @@ impl Field {
     }
 }
 
-/// Queries that have one value in a field.
+/// Queries with the same value in a field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// The value.
+    /// Value of the field.
     pub name: String,
-    /// Those that have labels.
+    /// Means over the queries with labels.
     pub labelled: Option<Measured>,
-    /// Those that need no tool.
+    /// Means over the queries that need no tool.
     pub no_tool: Option<Measured>,
 }
 
-/// The queries by a field, in the order of its values; those without the field are in no group, and a value
-/// without any query to measure makes none.
+/// Groups queries by a field, in the order of its values. Queries without the field are in no group. A value without
+/// any query to measure makes no group.
 #[must_use]
 pub fn groups(
     answers: &[Answer],

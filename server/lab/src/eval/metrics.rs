@@ -1,45 +1,45 @@
-//! What is measured of a query's answer, and the arithmetic of it. Nothing here knows of catalogs.
+//! Measures of a query's answer and their arithmetic, independent of catalogs.
 
 use std::collections::BTreeSet;
 
 use super::ranking::Answer;
 
-/// The ranks that recall is taken at.
+/// Ranks at which recall is taken.
 pub const CUTS: [usize; 5] = [1, 3, 5, 10, 20];
 
-/// The rank that nDCG is taken at.
+/// Rank at which nDCG is taken.
 pub const NDCG_AT: usize = 10;
 
-/// One measure of one query. What is reported of several queries is its mean.
+/// One measure of one query. Reports give its mean over several queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// The share of the relevant tools among the first so many.
+    /// Share of the relevant tools within the given number of first ranks.
     Recall(usize),
     /// Normalised discounted cumulated gain at [`NDCG_AT`], with a gain of 1 for each relevant tool
     /// (K. Järvelin and J. Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM
     /// Transactions on Information Systems 20(4), 2002) and the usual discount of log2(rank + 1).
     Ndcg,
-    /// One over the rank of the first relevant tool, 0 when none is ranked; its mean is MRR (E. M. Voorhees,
-    /// "The TREC-8 Question Answering Track Report", TREC 1999). Ranks end where the ranking does.
+    /// One over the rank of the first relevant tool; 0 if none is ranked. Its mean is MRR (E. M. Voorhees, "The TREC-8
+    /// Question Answering Track Report", TREC 1999). A tool beyond the end of the ranking counts as not ranked.
     ReciprocalRank,
-    /// Tools of the active set.
+    /// Number of tools in the active set.
     SetSize,
-    /// The share of the active set that is relevant; 0 for an empty one.
+    /// Share of the active set that is relevant; 0 for an empty set.
     SetPrecision,
-    /// The share of the relevant tools that the active set has.
+    /// Share of the relevant tools that the active set has.
     SetRecall,
-    /// Whether the active set has every relevant tool.
+    /// 1 if the active set has every relevant tool, else 0.
     SetWhole,
-    /// Whether the active set is empty: of a query that needs tools, a false reject.
+    /// 1 if the active set is empty, else 0. For a query that needs tools, this is a false reject.
     SetEmpty,
-    /// Tokens of the active set's schemas.
+    /// Tokens of the active set as the model sees it.
     SetTokens,
-    /// Whether a query that needs no tool is sent one.
+    /// 1 if a query that needs no tool is sent one, else 0.
     FalseAccept,
 }
 
 impl Measure {
-    /// Of queries that have labels.
+    /// Measures of queries that have labels.
     pub const LABELLED: [Self; 13] = [
         Self::Recall(CUTS[0]),
         Self::Recall(CUTS[1]),
@@ -56,10 +56,10 @@ impl Measure {
         Self::SetTokens,
     ];
 
-    /// Of queries that need no tool.
+    /// Measures of queries that need no tool.
     pub const NO_TOOL: [Self; 1] = [Self::FalseAccept];
 
-    /// Its name in reports, such as `recall@5`.
+    /// Returns the name in reports, such as `recall@5`.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -76,8 +76,8 @@ impl Measure {
         }
     }
 
-    /// The measure for an answer to a query with these relevant tools; those that are relative to them want
-    /// at least one. A relevant tool that no ranking could hold counts as missed.
+    /// Returns the measure for an answer to a query with these relevant tools. Recall, nDCG and [`Measure::SetRecall`]
+    /// need at least one relevant tool. A relevant tool that no ranking could hold counts as missed.
     #[must_use]
     pub fn of(self, answer: &Answer, relevant: &BTreeSet<String>) -> f64 {
         let ranked = &answer.ranked.ranked;
@@ -102,13 +102,13 @@ fn share(holds: bool) -> f64 {
     if holds { 1.0 } else { 0.0 }
 }
 
-/// The share of `relevant` among the first `cut`.
+/// Returns the share of `relevant` among the first `cut`.
 fn recall(ranked: &[String], relevant: &BTreeSet<String>, cut: usize) -> f64 {
     let found = ranked.iter().take(cut).filter(|id| relevant.contains(*id)).count();
     found as f64 / relevant.len() as f64
 }
 
-/// The discounted gain of the first `cut`, against the most that it could be.
+/// Returns the discounted gain of the first `cut`, divided by the largest possible gain.
 fn ndcg(ranked: &[String], relevant: &BTreeSet<String>, cut: usize) -> f64 {
     let discounted = |place: usize| 1.0 / (place as f64 + 2.0).log2();
     let places = ranked.iter().take(cut).enumerate();
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // Relevant at ranks 2 and 4, the third one never found; the set is the first three.
+        // The relevant tools are at ranks 2 and 4, and the third one is never found. The set is the first three.
         let answer = answer(&["x", "a", "y", "b", "z", "w"], 3);
         let relevant = ["a", "b", "c"];
         for (cut, found) in CUTS.into_iter().zip([0.0, 1.0, 2.0, 2.0, 2.0]) {

@@ -1,5 +1,5 @@
-//! Measures query by query, in a report: what a later evaluation of the same queries is compared with. Queries are
-//! named by a hash, so that a report has no words of users in it.
+//! Per-query measures in a report, with which a later evaluation of the same queries is compared. A hash identifies
+//! each query, so that a report contains no text of users.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use super::sample::{Column, Sample, Samples};
 const EXPECTED: &str =
     "has no \"per_query\": write the earlier report with --json FILE --per-query";
 
-/// The key of queries' hashes, beside those of the measures.
+/// Key of the queries' hashes, beside the keys of the measures.
 const QUERY: &str = "query";
 
-/// What is read of a report.
+/// Part of a report that is read.
 #[derive(Deserialize)]
 struct Report {
     per_query: Option<PerQuery>,
@@ -28,7 +28,7 @@ struct PerQuery {
     no_tool: Map<String, Value>,
 }
 
-/// The samples for a report.
+/// Returns the samples as they stand in a report.
 #[must_use]
 pub fn to_json(samples: &Samples) -> Value {
     json!({"labelled": columns(&samples.labelled), "no_tool": columns(&samples.no_tool)})
@@ -44,7 +44,7 @@ fn columns(sample: &Sample) -> Value {
 /// Reads the samples of an earlier report.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem in the file.
 pub fn read(path: &Path) -> Result<Samples, InputError> {
     let text = read_text(path)?;
     let report: Report =
@@ -60,7 +60,7 @@ pub fn read(path: &Path) -> Result<Samples, InputError> {
     })
 }
 
-/// Measures that are not known any more, or not yet, are passed over.
+/// Reads one sample. Unknown measures are ignored, and measures that the report lacks are left out.
 fn sample(mut columns: Map<String, Value>, measures: &[Measure]) -> Result<Sample, String> {
     let keys: Vec<String> = taken(&mut columns, QUERY)?.unwrap_or_default();
     let mut sample = Sample { keys, columns: Vec::new() };

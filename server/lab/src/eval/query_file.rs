@@ -1,6 +1,5 @@
-//! Labelled queries, one JSON object a line: `{"query": "...", "relevant": ["server/tool", ...]}`. One whose
-//! `relevant` is empty needs no tool, which measures abstention; one without `relevant` is ranked, and takes no
-//! part in the measures.
+//! Labelled queries, one JSON object per line: `{"query": "...", "relevant": ["server/tool", ...]}`. A query with an
+//! empty `relevant` needs no tool, and measures abstention. A query without `relevant` is ranked but not measured.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,32 +9,32 @@ use serde_json::Value;
 
 use super::input_error::{InputError, read_text};
 
-/// One query and the tools that serve it.
+/// Query with the tools that serve it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelledQuery {
-    /// The text.
+    /// Text of the query.
     pub text: String,
-    /// The tools that serve it, as `server/tool`; empty when none does, or nobody knows.
+    /// Tools that serve the query, as `server/tool`; empty if there are none or they are not known.
     pub relevant: BTreeSet<String>,
-    /// Whether it is known to need no tool.
+    /// True if the query is known to need no tool.
     pub needs_no_tool: bool,
-    /// The tools that were called before it, as `server/tool`, the last one last.
+    /// Tools that were called before the query, as `server/tool`, oldest first.
     pub called: Vec<String>,
-    /// The kind of query, for reports by kind.
+    /// Kind of query, for reports by kind.
     pub kind: Option<String>,
-    /// The language that it is written in, for reports by language.
+    /// Language of the query, for reports by language.
     pub language: Option<String>,
 }
 
 impl LabelledQuery {
-    /// Whether it takes part in measures of what was found.
+    /// Returns true if the query has labels, so that it takes part in the measures of retrieval.
     #[must_use]
     pub fn is_labelled(&self) -> bool {
         !self.relevant.is_empty()
     }
 }
 
-/// Sets carry further fields, which are passed over; so is a kind or a language that is not text.
+/// One line of the file. Further fields are ignored, and so is a kind or a language that is not text.
 #[derive(Deserialize)]
 struct Line {
     query: String,
@@ -49,7 +48,7 @@ struct Line {
     language: Value,
 }
 
-/// Reads a file of queries; blank lines are passed over.
+/// Reads a file of queries. Blank lines are skipped.
 ///
 /// # Errors
 /// The first line at fault, or a file without queries.
@@ -57,10 +56,10 @@ pub fn read(path: &Path) -> Result<Vec<LabelledQuery>, InputError> {
     parse(path, &read_text(path)?)
 }
 
-/// Reads a file of queries that need no tool; they come without `relevant`, or with an empty one.
+/// Reads a file of queries that need no tool. Their `relevant` is absent or empty.
 ///
 /// # Errors
-/// As [`read`]; a query that names tools.
+/// Same as [`read`], or a query that names tools.
 pub fn read_no_tool(path: &Path) -> Result<Vec<LabelledQuery>, InputError> {
     let text = read_text(path)?;
     let mut queries = Vec::new();
@@ -77,18 +76,18 @@ pub fn read_no_tool(path: &Path) -> Result<Vec<LabelledQuery>, InputError> {
     unless_empty(path, queries)
 }
 
-/// The queries of a file's text.
+/// Parses the queries of a file's text.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<LabelledQuery>, InputError> {
     let queries = lines(text).map(|(number, line)| parse_line(path, number, line));
     unless_empty(path, queries.collect::<Result<_, _>>()?)
 }
 
-/// The lines that say something, numbered from 1.
+/// Returns the lines that are not blank, numbered from 1.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// The queries, unless there are none.
+/// Returns the queries, or an error if there are none.
 pub(super) fn unless_empty(
     path: &Path,
     queries: Vec<LabelledQuery>,

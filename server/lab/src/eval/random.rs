@@ -1,18 +1,18 @@
-//! Chance that comes out the same every time (SplitMix64: G. L. Steele, D. Lea and C. H. Flood, "Fast
-//! splittable pseudorandom number generators", OOPSLA 2014).
+//! Reproducible pseudorandom numbers (SplitMix64: G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom
+//! number generators", OOPSLA 2014).
 
-/// A stream of numbers that its seed decides.
+/// Stream of numbers that is determined by its seed.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
+    /// Returns the stream of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -21,8 +21,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is above 0. The high half of a product of 128 bits: no number is likelier
-    /// than another by more than `bound` in 2^64.
+    /// Returns a number below `bound`, which must be above 0. The number is the high half of a product of 128 bits, so
+    /// no number is likelier than another by more than `bound` in 2^64.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }

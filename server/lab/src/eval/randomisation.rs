@@ -1,26 +1,27 @@
-//! Whether two configurations differ by more than chance: the paired randomisation test (M. D. Smucker, J. Allan
-//! and B. Carterette, "A comparison of statistical significance tests for information retrieval evaluation",
-//! CIKM 2007). If both were the same, each query's difference could as well have the other sign.
+//! Paired randomisation test of whether two configurations differ by more than chance (M. D. Smucker, J. Allan and B.
+//! Carterette, "A comparison of statistical significance tests for information retrieval evaluation", CIKM 2007). If
+//! both were the same, each query's difference could just as well have the other sign.
 
 use super::random::Random;
 
-/// How often signs are drawn; the least p is one over this.
+/// Number of times that signs are drawn. The least p is 1 / (`DRAWS` + 1).
 pub const DRAWS: u32 = 10_000;
 
-/// How likely a mean difference at least as far from 0 is, either way, when signs are drawn by chance.
+/// Returns the probability of a mean difference at least as far from 0, in either direction, if signs are drawn at
+/// random.
 #[must_use]
 pub fn p_value(differences: &[f64], seed: u64) -> f64 {
-    // The others take no part, whatever their sign.
+    // Differences of 0 do not count, whatever their sign.
     let differences: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     let size: f64 = differences.iter().map(|d| d.abs()).sum();
-    // Sums in another order differ in their last digits.
+    // Sums in another order differ in their last digits, so the bound is slightly lower.
     let observed = differences.iter().sum::<f64>().abs() - size * 1e-12;
     let mut random = Random::new(seed);
     let mut as_far = 0_u32;
     for _ in 0..DRAWS {
         as_far += u32::from(signed_sum(&differences, &mut random).abs() >= observed);
     }
-    // What was observed is one of the draws.
+    // The observed signs are one of the draws.
     f64::from(as_far + 1) / f64::from(DRAWS + 1)
 }
 
@@ -47,9 +48,9 @@ mod tests {
 
     #[test]
     fn small_cases_are_those_counted_by_hand() {
-        // Of 2^5 ways to sign them two are as far from 0: all the same.
+        // Of the 2^5 ways to choose signs, two are as far from 0: all plus and all minus.
         check(&[1.0; 5], 2.0 / 32.0);
-        // Zeros say nothing.
+        // Zeros do not count.
         check(&[1.0, 0.0, 1.0, 0.0, 1.0], 2.0 / 8.0);
         // |1 + 2 - 4| = 1 is the least that any signs give.
         check(&[1.0, 2.0, -4.0], 1.0);

@@ -1,5 +1,5 @@
-//! Answers each query as Route would in a conversation's first turn: the router's own ranking, with nothing
-//! cut, and the active set that its own cut makes of it.
+//! Answers to queries, as Route gives them in a conversation's first turn: the router's own ranking without any cut,
+//! and the active set that its own cut makes of it.
 
 use std::time::{Duration, Instant};
 
@@ -10,91 +10,91 @@ use super::query_file::LabelledQuery;
 use super::stock::ServerNames;
 use toolgate_core::error::Error;
 use toolgate_routing::gate::standing::Standings;
-use toolgate_routing::router::account;
 use toolgate_routing::router::allow::Allowed;
-use toolgate_routing::router::blend::Blend;
-use toolgate_routing::router::choose::{Choice, Chosen};
-use toolgate_routing::router::cut::Cut;
-use toolgate_routing::router::fit::Fit;
+use toolgate_routing::router::answers::account;
 use toolgate_routing::router::intent::{self, Intent};
-use toolgate_routing::router::level::Level;
 use toolgate_routing::router::query::{Detail, Options, RouteQuery};
-use toolgate_routing::router::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
-use toolgate_routing::router::recall::Recall;
+use toolgate_routing::router::ranking::blend::Blend;
+use toolgate_routing::router::ranking::cut::Cut;
+use toolgate_routing::router::ranking::fit::Fit;
+use toolgate_routing::router::ranking::level::Level;
+use toolgate_routing::router::ranking::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
+use toolgate_routing::router::ranking::recall::Recall;
+use toolgate_routing::router::selection::choose::{Choice, Chosen};
 use toolgate_routing::shard::Hit;
 use toolgate_routing::shard::snapshot::Snapshot;
 
-/// Tools of one ranking; a smaller catalog gives fewer.
+/// Largest number of tools in one ranking. A smaller catalog gives fewer.
 pub const RANKED: usize = 50;
 
-/// Candidates that a set is chosen from: as many as Route ranks, whatever its `top_k`.
+/// Number of candidates that a set is chosen from, the same as Route ranks, whatever its `top_k`.
 const CANDIDATES: usize = 100;
 
-/// One query's ranking.
+/// Ranking of one query.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Ranked {
-    /// The tools as `server/tool`, best first.
+    /// Tools as `server/tool`, best first.
     pub ranked: Vec<String>,
-    /// What each was ranked by; comparable within one ranking only.
+    /// Scores of the tools, comparable within one ranking only.
     pub scores: Vec<f32>,
-    /// The overlap of the first; 0 when there is none.
+    /// Overlap of the first tool, a cosine; 0 if there is none.
     pub top: f32,
 }
 
-/// One query's active set.
+/// Active set of one query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Set {
-    /// The tools as `server/tool`.
+    /// Tools as `server/tool`.
     pub tools: Vec<String>,
-    /// What the model sees of them costs.
+    /// Tokens of the tools as the model sees them.
     pub tokens: u64,
 }
 
-/// What a query is answered with.
+/// Answer to one query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// The ranking.
+    /// Ranking before any cut.
     pub ranked: Ranked,
-    /// The best overlap of any tool; 0 when there is none.
+    /// Best overlap of any tool, a cosine; 0 if there is none.
     pub overlap: f32,
-    /// The active set.
+    /// Tools that would be sent.
     pub set: Set,
-    /// What Route says of how well the first fits.
+    /// Fit of the first tool, as Route reports it.
     pub fit: Fit,
-    /// How long ranking and choosing took, once the query was embedded.
+    /// Time to rank and choose, without the time to embed the query.
     pub time: Duration,
 }
 
-/// How queries are ranked.
+/// Settings of a ranking.
 #[derive(Clone, Copy)]
 pub struct Ranking<'a> {
-    /// Of summaries and queries.
+    /// Embeddings of summaries and queries.
     pub embeddings: &'a Embeddings,
-    /// The names to answer with.
+    /// Server names that answers use.
     pub names: &'a ServerNames,
-    /// Where rankings are cut.
+    /// Options of Route, such as the threshold and `top_k`.
     pub options: &'a Options,
-    /// Whether the clauses of a query count.
+    /// True if the clauses of a query are ranked as well as the whole.
     pub clauses: bool,
-    /// By what.
+    /// Way to rank.
     pub way: Way,
-    /// What is remembered of calls, and the weight of it instead of the product's.
+    /// Memory of calls, and the weight that replaces the product's.
     pub memory: Option<(&'a Recall, f32)>,
 }
 
-/// By what queries are ranked.
+/// Way to rank queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// As Route ranks them.
+    /// Ranking of Route.
     Router,
-    /// The same, with a query's clauses as intents of the same turn, each of which gets its best tool before
-    /// any gets its second.
+    /// Ranking of Route with a query's clauses as intents of the same turn. Each intent gets its best tool before any
+    /// intent gets its second.
     Clauses,
-    /// The same, with each query as a whole.
+    /// Ranking of Route with each query as a whole.
     Undivided,
-    /// By words and nothing else (BM25).
+    /// Ranking by words only (BM25).
     WordsAlone,
-    /// By overlap and nothing else, with the threshold for each tool (Tool Attention's rule).
+    /// Ranking by overlap only, with the threshold applied to each tool (Tool Attention's rule).
     OverlapAlone,
 }
 
@@ -102,7 +102,7 @@ impl Ranking<'_> {
     /// Answers every query.
     ///
     /// # Errors
-    /// A defect of the index.
+    /// An internal error of the index.
     pub fn answer(
         &self,
         snapshot: &Snapshot,
@@ -127,15 +127,15 @@ impl Ranking<'_> {
         let began = Instant::now();
         let standings = Standings::of(snapshot, &route.state);
         let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
-        let asked = (&*route.intents, &route.options);
-        let level = Level::of(snapshot, asked, background, allowed.slots.as_ref());
+        let level =
+            Level::of(snapshot, &route.intents, &route.options, background, allowed.slots.as_ref());
         let ranks = Embedded::new(&route.intents, &vectors);
         let embedded = Embedded { blend, recall, level, ..ranks };
         let candidates = match self.way {
             Way::OverlapAlone => by_overlap(snapshot, &vectors)?,
             _ => embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?,
         };
-        let cut = Cut::of(snapshot, (&embedded, &route.options), level, &candidates);
+        let cut = Cut::of(snapshot, &embedded, &route.options, level, &candidates);
         let fit = Fit::of(&candidates, |one| cut.passes(one));
         let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);
         let active = choice.make(None, &candidates, true).active;
@@ -163,8 +163,8 @@ impl Ranking<'_> {
         RouteQuery { options, ..RouteQuery::of(intents) }
     }
 
-    /// The embeddings of a route's texts; of the query as it stands for the rule that knows no other, and none
-    /// where words alone decide.
+    /// Returns the embeddings of a route's texts. [`Way::OverlapAlone`] has only that of the unchanged query, and
+    /// [`Way::WordsAlone`] has none.
     fn vectors(&self, query: &str, route: &RouteQuery) -> Vec<Vec<f32>> {
         let texts = match self.way {
             Way::WordsAlone => Vec::new(),
@@ -184,7 +184,7 @@ impl Ranking<'_> {
     fn ranked(&self, snapshot: &Snapshot, mut candidates: Vec<Candidate>) -> Ranked {
         let top = candidates.first().map_or(0.0, |first| first.overlap);
         if self.way == Way::Clauses {
-            // Stable, as the router's choice is.
+            // The sort is stable, like the router's choice.
             candidates.sort_by_key(|candidate| !candidate.leads);
         }
         candidates.truncate(RANKED);
@@ -208,7 +208,7 @@ impl Ranking<'_> {
     }
 }
 
-/// The candidates of the one intent that there is, by overlap.
+/// Returns the candidates by overlap with the only intent.
 fn by_overlap(snapshot: &Snapshot, vectors: &[Vec<f32>]) -> Result<Vec<Candidate>, Error> {
     let (Some(index), Some(vector)) = (snapshot.vectors(), vectors.first()) else {
         return Ok(Vec::new());

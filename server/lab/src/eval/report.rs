@@ -1,5 +1,5 @@
-//! What an evaluation found, as values. How machines are told is in `json`; how people are shown it is the command
-//! line's business.
+//! Results of an evaluation, as values. The `json` module writes them for machines, and the command line shows them to
+//! people.
 
 mod json;
 
@@ -19,46 +19,46 @@ use super::{Embedded, Evaluation};
 use toolgate_config::RouterConfig;
 use toolgate_store::{StoredCatalog, StoredTool};
 
-/// Everything that was measured.
+/// Report of everything that was measured.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The encoder's fingerprint.
+    /// Fingerprint of the encoder.
     pub encoder: String,
-    /// Where rankings were cut.
+    /// Router settings, such as the threshold and `top_k`.
     pub router: RouterConfig,
-    /// What there was.
+    /// Numbers of servers, tools and queries.
     pub counts: Counts,
-    /// What the intervals are made of.
+    /// Settings of the confidence intervals.
     pub bootstrap: Bootstrap,
-    /// How well it was found; `None` when no query has labels.
+    /// Measures of the queries with labels; `None` if there are none.
     pub metrics: Option<Measured>,
-    /// How queries fared that need no tool, when there are any.
+    /// Measures of the queries that need no tool; `None` if there are none.
     pub no_tool: Option<Measured>,
-    /// How well it was found by plain summaries, when that was asked for.
+    /// Measures with plain summaries; `None` unless requested.
     pub baseline: Option<Measured>,
-    /// How well it was found with each query's clauses as intents, when that was asked for.
+    /// Measures with each query's clauses as intents; `None` unless requested.
     pub clauses: Option<Measured>,
-    /// How well it was found with a part of the ranking left out, when that was asked for.
+    /// Measures with one part of the ranking left out, by its name; empty unless requested.
     pub ablations: Vec<(&'static str, Measured)>,
-    /// The same queries answered otherwise, side by side.
+    /// Comparisons with other answers to the same queries.
     pub comparisons: Vec<Comparison>,
-    /// How well both kinds of query are told apart, when there are both.
+    /// Separation of the queries that need no tool from the others; `None` unless there are both.
     pub abstention: Option<Abstention>,
-    /// What was said of how well the best tool fits, and whether it is true.
+    /// Accuracy of the reported fit of the best tool.
     pub fits: Vec<FitRow>,
     /// Measures by kind of query.
     pub kinds: Vec<Group>,
-    /// Measures by language.
+    /// Measures by language of the query.
     pub languages: Vec<Group>,
-    /// What so many tokens show, when that was asked for.
+    /// Tools that are visible for fixed token budgets; empty unless requested.
     pub visible: Vec<VisibleRow>,
-    /// The queries as one conversation, when that was asked for.
+    /// Queries played as one conversation; `None` unless requested.
     pub conversation: Option<Conversation>,
-    /// What the catalog costs.
+    /// Token cost of the catalog.
     pub tokens: TokenTax,
-    /// How long answers take.
+    /// Latency of answers.
     pub latency: Latency,
-    /// How long the evaluation took.
+    /// Duration of the evaluation, by step.
     pub times: Times,
     /// Tools that were not ranked, because the product would not store them.
     pub rejected: Vec<Rejected>,
@@ -66,47 +66,47 @@ pub struct Report {
     pub renamed: Vec<Renamed>,
 }
 
-/// How long an evaluation took.
+/// Duration of an evaluation, by step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// To check the tools and derive their summaries.
+    /// Time to check the tools and derive their summaries.
     pub check: Duration,
-    /// To embed summaries and queries.
+    /// Time to embed summaries and queries.
     pub embed: Duration,
-    /// Everything.
+    /// Time for the whole evaluation.
     pub whole: Duration,
 }
 
-/// What there was.
+/// Numbers of servers, tools and queries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// MCP servers.
+    /// Number of MCP servers.
     pub servers: usize,
-    /// Tools that were ranked.
+    /// Number of tools that were ranked.
     pub tools: usize,
-    /// Those of them that are also found by the requests of a pack.
+    /// Number of ranked tools that the requests of a pack also help to find.
     pub packed: usize,
-    /// Queries, but for those that were given as needing no tool.
+    /// Number of queries, without those that were given as needing no tool.
     pub queries: usize,
-    /// Queries that have labels.
+    /// Number of queries that have labels.
     pub labelled: usize,
-    /// Queries that need no tool.
+    /// Number of queries that need no tool.
     pub no_tool: usize,
-    /// Queries that the encoder did not read to their end.
+    /// Number of queries that the encoder did not read to their end.
     pub truncated_queries: usize,
-    /// Relevant tools that no ranking can hold, because they were rejected or the catalog has no such
-    /// tool; they count as missed.
+    /// Relevant tools that no ranking can hold, because they were rejected or the catalog has no such tool. They count
+    /// as missed.
     pub missing: BTreeSet<String>,
 }
 
-/// What the catalog costs a prompt, in tokens.
+/// Token cost of the catalog in a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenTax {
-    /// All definitions.
+    /// Tokens of all definitions.
     pub schemas: u64,
-    /// The largest of them.
+    /// Tokens of the largest definition.
     pub largest_schema: u32,
-    /// The summary pool.
+    /// Tokens of the summary pool.
     pub pool: u64,
 }
 
@@ -134,7 +134,7 @@ impl Counts {
 }
 
 impl TokenTax {
-    /// Adds up a catalog.
+    /// Adds up the tokens of a catalog's tools.
     #[must_use]
     pub fn of(catalog: &StoredCatalog) -> Self {
         let records = || catalog.tools.iter().map(|tool| &tool.record);

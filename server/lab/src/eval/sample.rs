@@ -1,4 +1,4 @@
-//! Measures of many queries, query by query: what means, intervals and comparisons are made of.
+//! Measures of many queries, query by query. Means, intervals and comparisons are computed from them.
 
 use sha2::{Digest as _, Sha256};
 
@@ -9,14 +9,14 @@ use super::ranking::Answer;
 /// One measure of every query of a sample, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Which measure.
+    /// Measure of the column.
     pub measure: Measure,
-    /// Its values.
+    /// Value for each query.
     pub values: Vec<f64>,
 }
 
 impl Column {
-    /// The mean; 0 of nothing.
+    /// Returns the mean; 0 for an empty column.
     #[must_use]
     pub fn mean(&self) -> f64 {
         mean(&self.values)
@@ -26,14 +26,14 @@ impl Column {
 /// Measures of the same queries.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
-    /// What tells each query and its labels from others.
+    /// Hash of each query and its labels, which identifies the query.
     pub keys: Vec<String>,
-    /// One per measure, each with a value per query.
+    /// Columns, one per measure, each with a value per query.
     pub columns: Vec<Column>,
 }
 
 impl Sample {
-    /// Takes `measures` of the answers whose queries are `wanted`.
+    /// Takes `measures` of the answers whose queries satisfy `wanted`.
     #[must_use]
     pub fn of(
         answers: &[Answer],
@@ -52,31 +52,31 @@ impl Sample {
         }
     }
 
-    /// How many queries there are.
+    /// Returns the number of queries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no queries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One measure.
+    /// Returns the column of a measure; `None` if it was not taken.
     #[must_use]
     pub fn column(&self, measure: Measure) -> Option<&Column> {
         self.columns.iter().find(|column| column.measure == measure)
     }
 }
 
-/// What one way of ranking came to, query by query.
+/// Samples of one way to rank, query by query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Samples {
-    /// Queries that have labels.
+    /// Measures of the queries with labels.
     pub labelled: Sample,
-    /// Queries that need no tool.
+    /// Measures of the queries that need no tool.
     pub no_tool: Sample,
 }
 
@@ -90,30 +90,30 @@ impl Samples {
         }
     }
 
-    /// Both samples.
+    /// Returns both samples, first the one with labels.
     pub fn both(&self) -> impl Iterator<Item = &Sample> {
         [&self.labelled, &self.no_tool].into_iter()
     }
 }
 
-/// A hash of a query and its labels: what other words or other labels make another of.
+/// Returns a hash of a query and its labels. A change in either gives another hash.
 fn key(query: &LabelledQuery) -> String {
     let mut hash = Sha256::new_with_prefix(query.text.as_bytes());
     for id in &query.relevant {
-        // No text and no name has it.
+        // The separator is a byte that no text and no name contains.
         hash.update([0]);
         hash.update(id.as_bytes());
     }
     hex::encode(&hash.finalize()[..8])
 }
 
-/// The mean; 0 of nothing.
+/// Returns the mean; 0 without values.
 #[must_use]
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The value that a share of the sorted values are below, interpolated; 0 of nothing.
+/// Returns the value below which `share` of the sorted values lies, interpolated; 0 without values. `share` is 0 to 1.
 #[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };

@@ -1,5 +1,5 @@
-//! From catalog files to what a store would hold: every tool through the product's own check. What it
-//! refuses is kept with the reason, never passed over.
+//! Catalog as a store would hold it, made from catalog files. Every tool goes through the product's own check. Refused
+//! tools are kept with the reason, never dropped silently.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,51 +10,51 @@ use toolgate_store::{ServerRecord, StoredCatalog, StoredServer, StoredTool, Tool
 
 use super::catalog_file::CatalogServer;
 
-/// A tool that the product would not store.
+/// Tool that the product would not store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// Its MCP server, as the file names it.
+    /// MCP server of the tool, by its name in the file.
     pub server: String,
-    /// Which tool, and why.
+    /// Name of the tool, and the reason.
     pub rejection: Rejection,
 }
 
-/// A server that can't have its name in the product: an operator would have to choose another.
+/// Server whose name the product does not allow. An operator would have to choose another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renamed {
-    /// The name in the file, which answers carry.
+    /// Name in the file, which answers use.
     pub from: String,
-    /// The name it is ranked under.
+    /// Name under which it is ranked.
     pub to: ServerName,
 }
 
-/// The files' names of MCP servers.
+/// Names of MCP servers in the files.
 #[derive(Debug, Clone, Default)]
 pub struct ServerNames(HashMap<ServerName, String>);
 
 impl ServerNames {
-    /// The name in the file.
+    /// Returns the name in the file.
     #[must_use]
     pub fn in_file<'a>(&'a self, name: &'a ServerName) -> &'a str {
         self.0.get(name).map_or(name.as_str(), String::as_str)
     }
 }
 
-/// What a store would hold.
+/// Catalog as a store would hold it, with what the check changed.
 #[derive(Debug, Clone, Default)]
 pub struct Stock {
-    /// The catalog, at its first revision.
+    /// Catalog at its first revision.
     pub catalog: StoredCatalog,
-    /// The tools that are not in it.
+    /// Tools that are not in the catalog.
     pub rejected: Vec<Rejected>,
-    /// The servers that are in it under other names.
+    /// Servers that are in the catalog under other names.
     pub renamed: Vec<Renamed>,
-    /// The names to answer with.
+    /// Server names that answers use.
     pub names: ServerNames,
 }
 
 impl Stock {
-    /// Checks every tool alone, as a registration does.
+    /// Checks each tool separately, as a registration does.
     #[must_use]
     pub fn check(servers: &[CatalogServer], limits: &LimitsConfig) -> Self {
         let mut stock = Self::default();
@@ -67,7 +67,7 @@ impl Stock {
             let name = stock.name(server, &mut names);
             stock.add(server, name, limits, &mut taken);
         }
-        // The order that a store gives: by server, then name.
+        // A store orders tools by server, then by name.
         let key = |t: &StoredTool| (t.record.server.clone(), t.record.name.clone());
         stock.catalog.tools.sort_by_cached_key(key);
         stock
@@ -116,7 +116,8 @@ impl Stock {
     }
 }
 
-/// A repeated tool would have the same model-facing name as well, so that one rule finds both.
+/// Returns the record unless its model-facing name is taken. A repeated tool has the same model-facing name too, so one
+/// rule finds both.
 fn unless_taken(
     index: usize,
     record: ToolRecord,
@@ -130,7 +131,7 @@ fn unless_taken(
     Err(Rejection { name, field: format!("tools[{index}].name"), problem })
 }
 
-/// A legal name close to `name` that no other server has.
+/// Returns a legal name close to `name` that no other server has.
 fn legal_name(name: &str, taken: &mut HashSet<String>) -> ServerName {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let swapped: String = name.chars().map(|c| if is_legal(c) { c } else { '-' }).collect();

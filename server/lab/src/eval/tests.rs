@@ -1,4 +1,4 @@
-//! Whole evaluations with an encoder that is a bag of words.
+//! Tests of whole evaluations with a bag-of-words encoder.
 
 use super::metrics::{CUTS, Measure};
 use super::*;
@@ -109,7 +109,8 @@ async fn a_set_before_the_message_leaves_the_history_in_the_cache() {
     assert_eq!((conversation.turns, conversation.played.len()), (2, 4));
     let [none, .., longest] = &conversation.played[..] else { panic!("{conversation:?}") };
     assert_eq!((none.history, longest.history), (0, 60_000));
-    // A tool is registered between the two turns, and another set is needed: what stands behind them is lost.
+    // A tool is registered between the two turns, and another set is needed, so the cache of what comes after the tools
+    // is lost.
     for last in [&longest.anew_last, &longest.kept_last] {
         assert!(last.hit_rate() > 0.45, "{longest:?}");
     }
@@ -155,7 +156,7 @@ async fn the_set_is_the_one_that_route_would_send() {
     let [compared] = &report.comparisons[..] else { panic!("{:?}", report.comparisons) };
     assert_eq!((compared.name.as_str(), compared.rows.len()), ("plain", Measure::LABELLED.len()));
     assert!(report.latency.p50 > 0.0 && report.latency.p50 <= report.latency.p99);
-    // Two plain summaries are the same as ours.
+    // Two plain summaries equal the product's own.
     let background = Background::texts().len();
     let embedded = (report.latency.queries.texts, report.latency.summaries.texts);
     assert_eq!(embedded, (2 + background, 2));
@@ -168,7 +169,7 @@ async fn queries_that_need_no_tool_are_held_against_the_others() {
         run(vec![query("letter people", &["mail/send"]), empty, query("joins", &[])]).await;
     assert_eq!((ranked.len(), samples.labelled.len(), samples.no_tool.len()), (3, 1, 2));
     let held = report.abstention.as_ref().expect("both kinds");
-    // One of the two is all of a tool's words, the other has nothing to do with any.
+    // One of the two has all of a tool's words; the other has no word in common with any tool.
     assert_eq!(held.auc.value, 0.5);
     assert_eq!(values(report.no_tool.as_ref().expect("some"), &[Measure::FalseAccept]), [0.5]);
     let json = report.to_json();

@@ -1,4 +1,4 @@
-//! What the model gets to see for so many tokens: full schemas alone, or a few of them and a tail of signatures.
+//! Tools that the model sees within a token budget: full schemas alone, or a few of them and a tail of signatures.
 
 use super::Embedded;
 use super::bootstrap::{Bootstrap, Estimate};
@@ -7,32 +7,32 @@ use super::ranking::{Answer, Way};
 use toolgate_core::error::Error;
 use toolgate_routing::router::query::Options;
 
-/// Tokens of one turn's tools.
+/// Token budgets for the tools of one turn.
 const BUDGETS: [u32; 4] = [500, 1_000, 2_000, 4_000];
 
-/// Tools with full schemas before the tail; `None` for schemas alone.
+/// Numbers of tools with full schemas before the tail; `None` for schemas alone.
 const HEADS: [Option<usize>; 4] = [None, Some(5), Some(3), Some(1)];
 
-/// The most tools of either form: what Route takes.
+/// Largest number of tools in either form, which is the most that Route accepts.
 const TOOLS: usize = 100;
 
-/// What one budget shows, split one way.
+/// Result of one budget, split in one way.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VisibleRow {
-    /// The most tokens.
+    /// Largest number of tokens.
     pub budget: u32,
-    /// Tools with full schemas at most; `None` where all have them.
+    /// Largest number of tools with full schemas; `None` if all have them.
     pub head: Option<usize>,
-    /// The share of the relevant tools that are visible, over queries with labels.
+    /// Share of the relevant tools that are visible, over queries with labels, 0 to 1.
     pub visible: Estimate,
-    /// The mean number of tools.
+    /// Mean number of tools.
     pub tools: f64,
-    /// The mean of their tokens.
+    /// Mean number of tokens of the tools.
     pub tokens: f64,
 }
 
-/// A row for each budget and split; none without labels. Tools are taken in the order of the ranking, as far as the
-/// budget goes; no level is asked for.
+/// Returns a row for each budget and split; none without labels. Tools are taken in the order of the ranking until the
+/// budget is used up. No level is required.
 pub(super) fn visible(
     embedded: &Embedded<'_>,
     bootstrap: &Bootstrap,
@@ -52,7 +52,7 @@ fn row(
         top_k: head.unwrap_or(TOOLS),
         signature_tail: head.map_or(0, |_| TOOLS),
         schema_token_budget: Some(budget),
-        // Whatever its score.
+        // Any score and any overlap passes.
         ratio: Some(-1.0),
         abstain_below: Some(-1.0),
         ..embedded.options.clone()

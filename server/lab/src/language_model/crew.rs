@@ -2,27 +2,27 @@
 //! unusable.
 
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::call_error::CallError;
 use super::endpoint::Endpoint;
-use super::patience::{CommonPause, Patience};
+use super::patience::{CommonPause, RetryPolicy};
 
 /// Number of consecutive items that may fail before processing stops.
 const FAILURES_MAX: usize = 5;
 
 /// Pool of workers that call one endpoint.
 #[derive(Debug)]
-pub struct Crew<'a> {
+pub struct WorkerPool<'a> {
     /// Endpoint that the workers call.
     pub endpoint: &'a Endpoint,
     /// Retry policy of each call.
-    pub patience: Patience,
+    pub patience: RetryPolicy,
     /// Maximum number of calls in progress at once.
     pub workers: usize,
 }
@@ -30,7 +30,7 @@ pub struct Crew<'a> {
 /// Handle through which a worker calls the endpoint.
 #[derive(Debug)]
 pub struct Asker<'a> {
-    crew: &'a Crew<'a>,
+    crew: &'a WorkerPool<'a>,
     shared: &'a Shared,
 }
 
@@ -49,7 +49,7 @@ struct Shared {
     broken: Mutex<Option<CallError>>,
 }
 
-impl Crew<'_> {
+impl WorkerPool<'_> {
     /// Calls `one` for each of `things`. Calls `done` with the index and the result of each item, in order of
     /// completion. `done` may stop all processing. Items that are in progress at that moment and then fail are not
     /// reported.
@@ -79,7 +79,7 @@ impl Crew<'_> {
                 }
             }
         });
-        let broken = shared.broken.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let broken = shared.broken.into_inner();
         broken.map_or(Ok(()), Err)
     }
 }
@@ -90,7 +90,7 @@ impl Asker<'_> {
     /// # Errors
     /// Returns the last error if no try succeeds.
     pub fn ask(&self, messages: &Value) -> Result<String, CallError> {
-        let Crew { endpoint, patience, .. } = self.crew;
+        let WorkerPool { endpoint, patience, .. } = self.crew;
         let shared = self.shared;
         let mut tried = 0;
         loop {
@@ -153,7 +153,7 @@ impl Shared {
         let most = if self.is_there.load(Ordering::Relaxed) { FAILURES_MAX } else { 1 };
         if error.is_final() || failures >= most {
             self.stop.store(true, Ordering::Relaxed);
-            let mut broken = self.broken.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut broken = self.broken.lock();
             broken.get_or_insert_with(|| error.clone());
         }
     }

@@ -1,9 +1,10 @@
 //! Retry policy: the number of tries, and the pauses between them.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::call_error::CallError;
 
@@ -12,7 +13,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// Limits on tries and pauses of one call.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// Maximum number of tries of one call.
     pub tries: u32,
     /// Pause before the second try; doubled for each further one.
@@ -21,7 +22,7 @@ pub struct Patience {
     pub longest_pause: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             tries: 5,
@@ -31,7 +32,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl RetryPolicy {
     /// Returns the pause after the `failed`th try, counted from 1, or `None` if the call should not be retried.
     #[must_use]
     pub fn pause(&self, failed: u32, error: &CallError) -> Option<Duration> {
@@ -55,14 +56,14 @@ impl CommonPause {
     /// Delays all calls until this pause is over.
     pub(super) fn extend(&self, pause: Duration) {
         let until = Instant::now() + pause;
-        let mut known = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = self.0.lock();
         *known = Some(known.map_or(until, |before| before.max(until)));
     }
 
     /// Sleeps until calls are allowed again. Returns early if `stop` is set.
     pub(super) fn sit_out(&self, stop: &AtomicBool) {
         loop {
-            let until = *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let until = *self.0.lock();
             let left = until.and_then(|until| until.checked_duration_since(Instant::now()));
             match left {
                 Some(left) if !left.is_zero() && !stop.load(Ordering::Relaxed) => {
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn pauses_double_unless_the_endpoint_names_one() {
-        let patience = Patience::default();
+        let patience = RetryPolicy::default();
         let seconds = |failed, error| patience.pause(failed, &error).map(|pause| pause.as_secs());
         assert_eq!(seconds(2, busy(None)), Some(1));
         assert_eq!(seconds(4, busy(None)), Some(4));
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(patience.pause(1, &busy(Some(0))), Some(patience.first_pause));
         assert_eq!(seconds(1, busy(Some(3_600))), None);
         assert_eq!(seconds(1, CallError::Refused { status: 401, message: String::new() }), None);
-        let patient = Patience { tries: 40, ..patience };
+        let patient = RetryPolicy { tries: 40, ..patience };
         assert_eq!(patient.pause(39, &busy(None)), Some(Duration::from_secs(60)));
     }
 

@@ -2,9 +2,10 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// Received requests: the tool's name and the request head of each.
@@ -55,7 +56,7 @@ fn answer(
     let tool: Value = serde_json::from_str(body["messages"][1]["content"].as_str()?).ok()?;
     let name = tool["name"].as_str()?.to_owned();
     let before = {
-        let mut asked = asked.lock().expect("no panic while held");
+        let mut asked = asked.lock();
         asked.push((name.clone(), head));
         asked.iter().filter(|(other, _)| *other == name).count() - 1
     };

@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::prompt;
 use super::wanted::Wanted;
 use super::yaml::Voices;
-use crate::language_model::{Asker, CallError, Crew};
+use crate::language_model::{Asker, CallError, WorkerPool};
 use crate::lint::tool::Tool;
 use toolgate_routing::packs::lint::REQUESTS_MIN;
 
@@ -47,7 +47,7 @@ pub enum Written {
 /// # Errors
 /// Returns the error that makes the endpoint unusable. Earlier results were passed to `done`.
 pub fn write(
-    crew: &Crew<'_>,
+    crew: &WorkerPool<'_>,
     tools: &[Asking<'_>],
     wanted: &Wanted,
     mut done: impl FnMut(usize, Written) -> ControlFlow<()>,

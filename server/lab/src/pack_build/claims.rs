@@ -1,8 +1,8 @@
 //! Requests that are already assigned to a tool. The same request must not stand for two tools.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use toolgate_routing::packs::lint::words;
 
 /// Words of each request, mapped to the tool that has it.
@@ -15,7 +15,7 @@ impl Claims {
     /// # Errors
     /// Returns the name of the tool that already has the request.
     pub fn take(&self, request: &str, tool: &str) -> Result<(), String> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.0.lock();
         match taken.get(&words(request)) {
             Some(other) => Err(other.clone()),
             None => {
@@ -27,7 +27,7 @@ impl Claims {
 
     /// Releases all requests of a tool.
     pub fn give_back(&self, tool: &str) {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.0.lock();
         taken.retain(|_, other| other != tool);
     }
 }

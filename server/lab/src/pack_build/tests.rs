@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::eval::stock::Stock;
 use crate::language_model::scripted::{self, Asked, Reply, said};
-use crate::language_model::{CallError, Crew, Endpoint, EndpointAddress, Patience};
+use crate::language_model::{CallError, Endpoint, EndpointAddress, RetryPolicy, WorkerPool};
 use crate::lint::tool::Tool;
 use crate::lint::tool::samples::stock;
 use toolgate_routing::packs::{Pack, lint::lint};
@@ -64,7 +64,7 @@ fn run(names: &[&str], workers: usize) -> Came {
     let address = EndpointAddress::parse(&address).expect("an address");
     let endpoint = Endpoint::new(address, "m".into(), None, Duration::from_millis(1_500));
     let patience =
-        Patience { tries: 3, first_pause: Duration::from_millis(10), ..Patience::default() };
+        RetryPolicy { tries: 3, first_pause: Duration::from_millis(10), ..RetryPolicy::default() };
     let stock: Stock =
         stock(&names.iter().map(|name| (*name, "Opens one door.")).collect::<Vec<_>>());
     let tools = Tool::all(&stock);
@@ -72,7 +72,7 @@ fn run(names: &[&str], workers: usize) -> Came {
     let siblings = Siblings::of(&tools);
     let asking = |(place, tool)| Asking { tool, siblings: siblings.near(place), claims: &claims };
     let asking: Vec<Asking<'_>> = tools.iter().enumerate().map(asking).collect();
-    let crew = Crew { endpoint: &endpoint, patience, workers };
+    let crew = WorkerPool { endpoint: &endpoint, patience, workers };
     let wanted = Wanted::new(8, &["de".to_owned()]);
     let mut written = HashMap::new();
     let outcome = write(&crew, &asking, &wanted, |place, came| {
@@ -91,7 +91,7 @@ impl Came {
     }
 
     fn times(&self, name: &str) -> usize {
-        let asked = self.asked.lock().expect("no panic while held");
+        let asked = self.asked.lock();
         asked.iter().filter(|(other, _)| other == name).count()
     }
 }
@@ -142,5 +142,5 @@ fn a_refusal_ends_it_all() {
     let error = came.outcome.expect_err("refused").to_string();
     assert!(error.contains("HTTP 401: no"), "{error}");
     assert!(matches!(came.written["front_door"], Written::Requests { .. }));
-    assert_eq!(came.asked.lock().expect("no panic while held").len(), 2);
+    assert_eq!(came.asked.lock().len(), 2);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::known::Known;
+use super::known::StoredEmbeddings;
 use super::requests::Requests;
 use crate::eval::embeddings::Embeddings;
 use crate::eval::stock::Stock;
@@ -14,9 +14,9 @@ use crate::eval::{self, Progress, Sides};
 use toolgate_core::error::Error;
 use toolgate_core::identity::ToolId;
 use toolgate_routing::packs::Packs;
-use toolgate_routing::router::blend::Blend;
 use toolgate_routing::router::intent::{self, Intent};
-use toolgate_routing::router::rank::{Candidate, Embedded};
+use toolgate_routing::router::ranking::blend::Blend;
+use toolgate_routing::router::ranking::rank::{Candidate, Embedded};
 use toolgate_routing::shard::snapshot::Snapshot;
 
 /// Number of candidates in a ranking; the same as in Route.
@@ -43,7 +43,7 @@ pub(super) type Ask<'a> = (&'a str, &'a [ToolId]);
 #[derive(Debug)]
 pub struct Bed<'a> {
     stock: &'a Stock,
-    known: Known,
+    known: StoredEmbeddings,
     clauses: bool,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Bed<'a> {
         let texts = eval::texts(asked.chain(queries.iter().copied()));
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(sides, &summaries, &texts, progress).await?;
-        let known = Known {
+        let known = StoredEmbeddings {
             embeddings: Arc::new(embeddings),
             fingerprint: sides.queries.fingerprint().to_owned(),
             dimensions: sides.queries.dimensions(),
@@ -76,7 +76,11 @@ impl<'a> Bed<'a> {
     /// Creates a bed without embeddings, in which only words decide the ranking.
     #[must_use]
     pub fn of_words(stock: &'a Stock) -> Self {
-        let known = Known { embeddings: Arc::default(), fingerprint: String::new(), dimensions: 1 };
+        let known = StoredEmbeddings {
+            embeddings: Arc::default(),
+            fingerprint: String::new(),
+            dimensions: 1,
+        };
         Self { stock, known, clauses: false }
     }
 

@@ -40,14 +40,16 @@ pub(super) struct ByServer {
 pub(super) async fn by_server(
     bed: &Bed<'_>,
     requests: &Requests,
-    (queries, without): (&[Query], &[Placed]),
-    (folds, seed): (usize, u64),
+    queries: &[Query],
+    without: &[Placed],
+    folds: usize,
+    seed: u64,
 ) -> Result<ByServer, Error> {
     let parts = deal(requests.packs(), folds, seed);
     if queries.is_empty() {
         of_requests(bed, requests, without, &parts, folds).await
     } else {
-        of_queries(bed, requests, (queries, without), (&parts, folds)).await
+        of_queries(bed, requests, queries, without, &parts, folds).await
     }
 }
 
@@ -98,8 +100,10 @@ fn pair(without: &Placed, with: &Placed) -> Pair {
 async fn of_queries(
     bed: &Bed<'_>,
     requests: &Requests,
-    (queries, without): (&[Query], &[Placed]),
-    (parts, folds): (&[usize], usize),
+    queries: &[Query],
+    without: &[Placed],
+    parts: &[usize],
+    folds: usize,
 ) -> Result<ByServer, Error> {
     let of_query = |query: &Query| -> Option<BTreeSet<usize>> {
         let pack = |id: &ToolId| requests.pack_of(&id.server).map(|pack| parts[pack]);

@@ -9,14 +9,14 @@ use toolgate_routing::encoder::{EmbedFuture, Embedded, Encoder, Flow};
 
 /// Stored embeddings that act as an encoder.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct StoredEmbeddings {
     /// Stored embeddings; empty if only words decide.
     pub(super) embeddings: Arc<Embeddings>,
     pub(super) fingerprint: String,
     pub(super) dimensions: usize,
 }
 
-impl Encoder for Known {
+impl Encoder for StoredEmbeddings {
     fn fingerprint(&self) -> &str {
         &self.fingerprint
     }

@@ -69,13 +69,13 @@ pub async fn measure(
     let folds = match folds {
         0 => None,
         folds if queries.is_empty() => {
-            let found = by_server(bed, requests, (&[], &without), (folds, seed)).await?;
+            let found = by_server(bed, requests, &[], &without, folds, seed).await?;
             Some(Folds::new((folds, false), &found, bootstrap))
         }
         folds => {
             let asked = queries.iter().map(|query| (query.text.as_str(), &*query.relevant));
             let without: Vec<Placed> = bed.places(&bare, &asked.collect::<Vec<Ask<'_>>>())?;
-            let found = by_server(bed, requests, (queries, &without), (folds, seed)).await?;
+            let found = by_server(bed, requests, queries, &without, folds, seed).await?;
             Some(Folds::new((folds, true), &found, bootstrap))
         }
     };

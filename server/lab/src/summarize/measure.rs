@@ -49,7 +49,8 @@ pub async fn measure(
     written: &Written,
     queries: &[LabelledQuery],
     keep_better: bool,
-    (encoders, progress): (Sides<'_>, &Progress),
+    encoders: Sides<'_>,
+    progress: &Progress,
 ) -> Result<Tried, Error> {
     let tools = Tool::all(stock);
     let probes = probes(&tools, queries, keep_better);

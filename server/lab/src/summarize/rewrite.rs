@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::{answer, prompt};
-use crate::language_model::{CallError, Crew};
+use crate::language_model::{CallError, WorkerPool};
 use crate::lint::tool::Tool;
 
 /// Result for one tool.
@@ -23,7 +23,7 @@ pub enum Rewritten {
 /// # Errors
 /// Returns the error that makes the endpoint unusable. Earlier results were passed to `done`.
 pub fn rewrite(
-    crew: &Crew<'_>,
+    crew: &WorkerPool<'_>,
     tools: &[&Tool<'_>],
     mut done: impl FnMut(usize, Rewritten) -> ControlFlow<()>,
 ) -> Result<(), CallError> {

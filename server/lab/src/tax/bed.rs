@@ -16,11 +16,11 @@ use toolgate_routing::gate::schemas::Schemas;
 use toolgate_routing::gate::standing::Standings;
 use toolgate_routing::gate::verdict::Verdict;
 use toolgate_routing::router::allow::Allowed;
-use toolgate_routing::router::choose::Choice;
 use toolgate_routing::router::intent::{self, Intent};
-use toolgate_routing::router::level::Level;
 use toolgate_routing::router::query::{Options, RouteQuery};
-use toolgate_routing::router::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
+use toolgate_routing::router::ranking::level::Level;
+use toolgate_routing::router::ranking::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
+use toolgate_routing::router::selection::choose::Choice;
 use toolgate_routing::shard::Hit;
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_store::StoredCatalog;
@@ -110,9 +110,14 @@ impl<'a> Bed<'a> {
         let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
         let standings = Standings::of(&self.snapshot, &query.state);
         let allowed = Allowed::new(&self.snapshot, standings, &query.options, &[])?;
-        let asked = (&*query.intents, &query.options);
         let allowed_slots = allowed.slots.as_ref();
-        let level = Level::of(&self.snapshot, asked, &self.background, allowed_slots);
+        let level = Level::of(
+            &self.snapshot,
+            &query.intents,
+            &query.options,
+            &self.background,
+            allowed_slots,
+        );
         let embedded = Embedded { level, ..Embedded::new(&query.intents, &vectors) };
         let candidates = match rule.order {
             Order::Router => embedded.rank(&self.snapshot, LOOK_AT, allowed_slots)?,

@@ -66,8 +66,7 @@ impl Testbed {
             for (object, verb) in pairs(domain).take(wanted) {
                 let tool = BedTool::new(domain, verb, object)?;
                 let names = (tool.name(), tool.model_name.as_str());
-                let text =
-                    definition::write((domain, verb, object), (&names.0, names.1), &mut random)?;
+                let text = definition::write(domain, verb, object, &names.0, names.1, &mut random)?;
                 texts.push(text.into());
                 known.push(tool);
             }

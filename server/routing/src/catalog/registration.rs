@@ -62,7 +62,7 @@ pub struct Registered {
 
 /// Registration with its tenant.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct TenantRegistration<'a> {
     tenant: &'a TenantId,
     registration: &'a Registration,
 }
@@ -130,8 +130,8 @@ impl Catalog {
                 plan.outcomes[place].add(&finding);
                 vetted[place].findings.push(finding);
             }
-            let asked = Asked { tenant, registration: &registration };
-            match self.commit(asked, (server, plan), stored, &embedded).await {
+            let asked = TenantRegistration { tenant, registration: &registration };
+            match self.commit(asked, server, plan, stored, &embedded).await {
                 Err(CommitError::Conflict) => {}
                 Err(CommitError::NameTaken(name)) => reject_taken(&mut body.checked, &name),
                 Err(CommitError::Failed(error)) => return Err(error),
@@ -242,12 +242,13 @@ impl Catalog {
 
     async fn commit(
         &self,
-        asked: Asked<'_>,
-        (record, plan): (ServerRecord, Plan),
+        asked: TenantRegistration<'_>,
+        record: ServerRecord,
+        plan: Plan,
         stored: Stored,
         embedded: &HashMap<ContentHash, Vec<f32>>,
     ) -> Result<Registered, CommitError> {
-        let Asked { tenant, registration } = asked;
+        let TenantRegistration { tenant, registration } = asked;
         let request = pending(registration, &plan.outcomes)?;
         if let (true, Some((server, _))) = (plan.is_empty(), stored.as_ref()) {
             if let Some(request) = request {

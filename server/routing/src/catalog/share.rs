@@ -3,10 +3,11 @@
 //! Registrations and large shards use one share; compiling schemas for Gate uses another.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as Turn, Semaphore, oneshot};
 pub use toolgate_encoder::Behind;
 use toolgate_encoder::give_way;
@@ -76,7 +77,7 @@ impl Share {
     }
 
     fn turn(&self, tenant: &TenantId) -> Arc<Turn<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.turns.lock();
         if turns.len() >= TURNS_KEPT {
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         }

@@ -21,7 +21,7 @@ use toolgate_core::safety::decision::Before;
 use toolgate_core::safety::imitation::{Neighbours, Other, Subject};
 use toolgate_core::safety::rename::{Moving, renamed};
 use toolgate_core::safety::rules::Detector;
-use toolgate_core::safety::{Because, Beside, Finding, Scanner, Severity, Tier, finding};
+use toolgate_core::safety::{Beside, Finding, QuarantineReason, Scanner, Severity, Tier, finding};
 use toolgate_store::{
     ContentHash, PastTool, ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord,
     ToolStatus,
@@ -51,7 +51,7 @@ pub struct Vetted {
     /// Status to store, which decides if the tool is shown.
     pub status: ToolStatus,
     /// Reason for the quarantine, if any.
-    pub because: Option<Because>,
+    pub because: Option<QuarantineReason>,
     /// Findings in the tool, the most severe first.
     pub findings: Vec<Finding>,
 }
@@ -65,7 +65,7 @@ pub(super) struct Body {
 
 /// Context in which tools are vetted: other tools of the same MCP server, and those of other servers.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct VettingContext {
     pub(super) server: ServerName,
     pub(super) checked: Vec<Checked>,
     pub(super) stored: Vec<StoredTool>,
@@ -104,7 +104,7 @@ impl Vetting {
     }
 
     /// Returns the findings that come from comparing tools with others, each with the tool's index in the body.
-    pub(super) fn beside(&self, scene: &Scene) -> Vec<(usize, Finding)> {
+    pub(super) fn beside(&self, scene: &VettingContext) -> Vec<(usize, Finding)> {
         let parsed: Vec<(usize, &ToolRecord, Value)> = scene
             .checked
             .iter()
@@ -138,7 +138,7 @@ impl Vetting {
 
     fn renames(
         &self,
-        scene: &Scene,
+        scene: &VettingContext,
         parsed: &[(usize, &ToolRecord, Value)],
     ) -> Vec<(usize, Finding)> {
         if scene.mode == Mode::Merge || scene.stored.is_empty() {
@@ -182,14 +182,14 @@ impl Catalog {
             true => self.store.past_tools(tenant, server).await?,
             false => Vec::new(),
         };
-        let known = Known { stored, past: &past };
+        let known = PreviousState { stored, past: &past };
         let Some(vetting) = &self.vetting else {
             return Ok(verdicts(None, &body.checked, &known, Vec::new()));
         };
         let tier = Tier::of(registration.server.trust_tier);
         let mut findings = body.texts.clone();
         if needs_scene(&body.checked, stored) {
-            let scene = Scene {
+            let scene = VettingContext {
                 server: server.clone(),
                 checked: body.checked.clone(),
                 stored: stored.map_or_else(Vec::new, |(_, tools)| tools.clone()),
@@ -252,7 +252,7 @@ impl Catalog {
                     tenant = tenant.as_str(),
                     server = server.record.name.as_str(),
                     tool = name.as_str(),
-                    quarantined = vetted.because.map_or("no", Because::as_str),
+                    quarantined = vetted.because.map_or("no", QuarantineReason::as_str),
                     rules = rules.join(","),
                     "a registered tool {}",
                     if is_grave { "has suspicious texts" } else { "waits for approval" }
@@ -285,14 +285,14 @@ fn brings_new(checked: &[Checked], stored: Stored<'_>) -> bool {
 }
 
 /// Earlier state of the MCP server.
-pub(super) struct Known<'a> {
+pub(super) struct PreviousState<'a> {
     /// MCP server and its stored tools.
     pub(super) stored: Stored<'a>,
     /// Removed tools of the server. Empty if every tool of the body is stored.
     pub(super) past: &'a [PastTool],
 }
 
-impl Known<'_> {
+impl PreviousState<'_> {
     /// Returns the earlier state of each tool of the body, in the body's order.
     fn before(&self, checked: &[Checked]) -> Vec<Before> {
         let stored = by_name(self.stored);
@@ -318,7 +318,7 @@ impl Known<'_> {
 pub(super) fn verdicts(
     tier: Option<Tier>,
     checked: &[Checked],
-    known: &Known<'_>,
+    known: &PreviousState<'_>,
     findings: Vec<Vec<Finding>>,
 ) -> Vec<Vetted> {
     let mut findings = findings.into_iter();
@@ -330,7 +330,7 @@ pub(super) fn verdicts(
         }
         let because = match tier {
             Some(tier) => tier.quarantine(before, &findings),
-            None => (before == Before::Quarantined).then_some(Because::Waiting),
+            None => (before == Before::Quarantined).then_some(QuarantineReason::Waiting),
         };
         let status = match (because, before) {
             (Some(_), _) => ToolStatus::Quarantined,

@@ -59,19 +59,19 @@ type Guard<'a> = PlaceholderGuard<
 pub(super) struct Cache(Entries);
 
 /// Result of a lookup in the cache.
-pub(super) enum Found<'a> {
+pub(super) enum CacheLookup<'a> {
     /// Embedding that is in the cache.
     Here(Embedded),
     /// No embedding. The caller must make it.
-    Missing(Place<'a>),
+    Missing(PendingEmbedding<'a>),
     /// Embedding that another caller is making.
     UnderWay,
 }
 
 /// Right and duty to make an embedding. If it is dropped unfilled, it passes to one of the waiting callers.
-pub(super) struct Place<'a>(Guard<'a>);
+pub(super) struct PendingEmbedding<'a>(Guard<'a>);
 
-impl Place<'_> {
+impl PendingEmbedding<'_> {
     pub(super) fn fill(self, embedded: Embedded) {
         // The insert is refused if the entry was replaced or is larger than the cache. Waiting callers get the
         // embedding anyway.
@@ -87,18 +87,18 @@ impl Cache {
     }
 
     /// Looks up a key without waiting.
-    pub(super) fn look(&self, key: &Key) -> Found<'_> {
+    pub(super) fn look(&self, key: &Key) -> CacheLookup<'_> {
         match self.0.get_value_or_guard(key, Some(Duration::ZERO)) {
-            GuardResult::Value(embedded) => Found::Here(Embedded::clone(&embedded)),
-            GuardResult::Guard(guard) => Found::Missing(Place(guard)),
-            GuardResult::Timeout => Found::UnderWay,
+            GuardResult::Value(embedded) => CacheLookup::Here(Embedded::clone(&embedded)),
+            GuardResult::Guard(guard) => CacheLookup::Missing(PendingEmbedding(guard)),
+            GuardResult::Timeout => CacheLookup::UnderWay,
         }
     }
 
     /// Waits for the caller that makes the embedding. Returns the place if that caller gave up.
-    pub(super) async fn wait(&self, key: &Key) -> Result<Embedded, Place<'_>> {
+    pub(super) async fn wait(&self, key: &Key) -> Result<Embedded, PendingEmbedding<'_>> {
         let waited = self.0.get_value_or_guard_async(key).await;
-        waited.map(|embedded| Embedded::clone(&embedded)).map_err(Place)
+        waited.map(|embedded| Embedded::clone(&embedded)).map_err(PendingEmbedding)
     }
 
     /// Returns the approximate bytes of all entries.

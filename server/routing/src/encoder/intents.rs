@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cache::{Cache, Found, Key, Place};
+use super::cache::{Cache, CacheLookup, Key, PendingEmbedding};
 use super::{Embedded, Encoder, Flow, flow_of_intents};
 use crate::encoder::EncoderMetrics;
 use toolgate_core::error::Error;
@@ -49,9 +49,9 @@ impl Intents {
         let mut others = Vec::new();
         for (i, key) in keys.iter().enumerate() {
             match cache.look(key) {
-                Found::Here(found) => embedded[i] = Some(found),
-                Found::Missing(place) => ours.push((i, place)),
-                Found::UnderWay => others.push(i),
+                CacheLookup::Here(found) => embedded[i] = Some(found),
+                CacheLookup::Missing(place) => ours.push((i, place)),
+                CacheLookup::UnderWay => others.push(i),
             }
         }
         self.count(&texts, &ours, &others);
@@ -60,7 +60,7 @@ impl Intents {
         }
         // This waits only when no place of this call is open: otherwise two calls could wait for each other forever.
         for i in others {
-            embedded[i] = Some(self.follow(cache, (&keys[i], &texts[i]), flow, deadline).await?);
+            embedded[i] = Some(self.follow(cache, &keys[i], &texts[i], flow, deadline).await?);
         }
         self.metrics.cache_memory(self.cache_memory());
         Ok(embedded.into_iter().flatten().collect())
@@ -94,7 +94,7 @@ impl Intents {
     async fn fill(
         &self,
         texts: &[String],
-        places: Vec<(usize, Place<'_>)>,
+        places: Vec<(usize, PendingEmbedding<'_>)>,
         flow: Flow,
         deadline: Option<Instant>,
     ) -> Result<Vec<(usize, Embedded)>, Error> {
@@ -113,7 +113,8 @@ impl Intents {
     async fn follow(
         &self,
         cache: &Cache,
-        (key, text): (&Key, &str),
+        key: &Key,
+        text: &str,
         flow: Flow,
         deadline: Option<Instant>,
     ) -> Result<Embedded, Error> {
@@ -127,7 +128,7 @@ impl Intents {
         Ok(made)
     }
 
-    fn count(&self, texts: &[String], ours: &[(usize, Place<'_>)], others: &[usize]) {
+    fn count(&self, texts: &[String], ours: &[(usize, PendingEmbedding<'_>)], others: &[usize]) {
         let misses = ours.len() as u64;
         let shared = others.len() as u64;
         let hits = texts.len() as u64 - misses - shared;

@@ -1,9 +1,10 @@
 //! Tests of the embedding cache and the prefixes, with an encoder that waits for permits.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -26,7 +27,7 @@ impl Gated {
     }
 
     fn begun(&self) -> Vec<String> {
-        self.begun.lock().expect("not poisoned").clone()
+        self.begun.lock().clone()
     }
 
     /// Waits until a total of `texts` texts have begun.
@@ -51,7 +52,7 @@ impl Encoder for Gated {
 
     fn embed(&self, texts: Vec<String>, _: Flow, _: Option<Instant>) -> EmbedFuture<'_> {
         Box::pin(async move {
-            self.begun.lock().expect("not poisoned").extend(texts.iter().cloned());
+            self.begun.lock().extend(texts.iter().cloned());
             self.allowed.acquire().await.expect("open").forget();
             if self.failures.load(Ordering::SeqCst) > 0 {
                 self.failures.fetch_sub(1, Ordering::SeqCst);

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tracing::warn;
 
 use super::attached::{Attached, Given};
@@ -84,7 +85,7 @@ impl Packs {
     }
 
     fn with_means(self, means: HashMap<MeanKey, Mean>) -> Self {
-        self.means.lock().unwrap_or_else(PoisonError::into_inner).extend(means);
+        self.means.lock().extend(means);
         self
     }
 
@@ -154,7 +155,7 @@ impl Packs {
     #[must_use]
     pub fn hubs(&self, fingerprint: &str) -> Option<Hubs> {
         self.shipped_by.as_deref().filter(|shipped_by| *shipped_by == fingerprint)?;
-        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let means = self.means.lock();
         let everyday = means.get(&everyday::key(fingerprint))?;
         Some(Hubs::new(Arc::clone(everyday), everyday::NEAR_EVERYTHING))
     }
@@ -177,7 +178,7 @@ impl Packs {
             warn!(%error, "some requests of packs are not embedded yet: they lend their words only");
         }
         let fingerprint = encoder.fingerprint();
-        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let means = self.means.lock();
         let everyday = means.get(&everyday::key(fingerprint)).cloned();
         let given = |(id, lines): (ToolId, Arc<Lines>)| {
             let mean = means.get(&(fingerprint.to_owned(), lines.hash())).cloned();
@@ -190,7 +191,7 @@ impl Packs {
     /// Embeds the sample of everyday requests if that was not done before.
     async fn embed_everyday(&self, encoder: &dyn Encoder) -> Result<(), Error> {
         let key = everyday::key(encoder.fingerprint());
-        let known = || self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.means.lock();
         if known().contains_key(&key) {
             return Ok(());
         }
@@ -232,7 +233,7 @@ impl Packs {
         encoder: &dyn Encoder,
         progress: &(dyn Fn(usize, usize) + Send + Sync),
     ) -> Result<Vec<u8>, Error> {
-        self.means.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.means.lock().clear();
         let lines: Vec<&Arc<Lines>> = self
             .packs
             .iter()
@@ -242,7 +243,7 @@ impl Packs {
         self.embed(lines.iter().copied(), encoder, progress).await?;
         self.embed_everyday(encoder).await?;
         let fingerprint = encoder.fingerprint();
-        let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        let means = self.means.lock();
         let keys = lines.iter().map(|lines| (fingerprint.to_owned(), lines.hash()));
         let means = keys
             .chain([everyday::key(fingerprint)])
@@ -260,7 +261,7 @@ impl Packs {
     ) -> Result<(), Error> {
         let fingerprint = encoder.fingerprint();
         let missing: Vec<&Arc<Lines>> = {
-            let means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+            let means = self.means.lock();
             let is_missing =
                 |lines: &&Arc<Lines>| !means.contains_key(&(fingerprint.to_owned(), lines.hash()));
             lines.filter(is_missing).collect()
@@ -276,7 +277,7 @@ impl Packs {
                 return Err(Error::internal("the encoder left texts out"));
             }
             let mut vectors = vectors.into_iter().map(|embedded| embedded.vector);
-            let mut means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut means = self.means.lock();
             for lines in now {
                 let own: Vec<Vec<f32>> = vectors.by_ref().take(lines.all().len()).collect();
                 means.insert((fingerprint.to_owned(), lines.hash()), mean(&own));
@@ -356,7 +357,7 @@ mod tests {
     fn every_shipped_pack_can_be_read_and_was_embedded() {
         let packs = Packs::shipped();
         assert_eq!(packs.all().len(), SHIPPED.len());
-        let means = packs.means.lock().expect("not poisoned");
+        let means = packs.means.lock();
         let embedded: HashSet<ContentHash> = means.keys().map(|(_, hash)| *hash).collect();
         for (name, tool) in packs.all().iter().flat_map(|pack| &pack.tools) {
             assert!(embedded.contains(&tool.lines.hash()), "{name} changed: `make packs`");

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use fixedbitset::FixedBitSet;
 
-use super::query::Options;
 use crate::gate::standing::{Standing, Standings};
+use crate::router::query::Options;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;

@@ -12,7 +12,7 @@ const TOOLS_INLINE_MAX: usize = 10_000;
 const STEPS_INLINE_MAX: usize = 20_000;
 
 /// Runs work that evaluates or searches the tools of a shard. Heavy work runs on a blocking thread.
-pub(super) async fn aside<T: Send + 'static>(
+pub(in crate::router) async fn aside<T: Send + 'static>(
     snapshot: &Snapshot,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

@@ -5,28 +5,28 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use super::warmer::{PIECE_UNITS, Warmer};
 use crate::catalog::share::Behind;
 use crate::gate::calls::{Call, CallCheck};
 use crate::gate::handle::ActiveSet;
 use crate::gate::schemas::Schemas;
 use crate::gate::verdict::Verdict;
+use crate::router::warmer::{PIECE_UNITS, Warmer};
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::state::AgentState;
 
 /// Calls, and the verdicts found so far.
-pub(super) struct Judging {
-    pub(super) tenant: TenantId,
-    pub(super) snapshot: Arc<Snapshot>,
-    pub(super) state: AgentState,
-    pub(super) active: ActiveSet,
-    pub(super) schemas: Arc<Schemas>,
-    pub(super) now: SystemTime,
-    pub(super) deadline: Option<Instant>,
-    pub(super) calls: Vec<Call>,
-    pub(super) verdicts: Vec<Option<Verdict>>,
+pub(in crate::router) struct Judging {
+    pub(in crate::router) tenant: TenantId,
+    pub(in crate::router) snapshot: Arc<Snapshot>,
+    pub(in crate::router) state: AgentState,
+    pub(in crate::router) active: ActiveSet,
+    pub(in crate::router) schemas: Arc<Schemas>,
+    pub(in crate::router) now: SystemTime,
+    pub(in crate::router) deadline: Option<Instant>,
+    pub(in crate::router) calls: Vec<Call>,
+    pub(in crate::router) verdicts: Vec<Option<Verdict>>,
 }
 
 impl Judging {
@@ -34,7 +34,7 @@ impl Judging {
     ///
     /// # Errors
     /// [`Error::DeadlineExceeded`] if the deadline passes first.
-    pub(super) async fn verdicts(self, warmer: &Warmer) -> Result<Vec<Verdict>, Error> {
+    pub(in crate::router) async fn verdicts(self, warmer: &Warmer) -> Result<Vec<Verdict>, Error> {
         // Matching a long argument may take milliseconds, too long for an async thread.
         let at_once = tokio::task::spawn_blocking(move || self.go_on(0));
         let mut judging = at_once.await.map_err(Error::internal)??;

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Router;
-use super::account;
-use super::answer_size::AnswerSize;
-use super::aside::aside;
-use super::choose::Chosen;
-use super::event;
-use super::explain::{self, Refusal};
-use super::judging::Judging;
-use super::left_out::LeftOut;
-use super::pool::{self, PoolDelta};
-use super::query::Detail;
-use super::rank::FoundBy;
-use super::route::Active;
 use crate::gate::calls::Call;
 use crate::gate::handle::{ActiveSet, HELD_MAX, Holder, ShownTool, TOOLS_MAX};
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::{RefusalCode, Refused, Verdict};
 use crate::memory::{Observation, now_ms};
+use crate::router::Router;
+use crate::router::answers::account;
+use crate::router::answers::answer_size::AnswerSize;
+use crate::router::answers::event;
+use crate::router::answers::explain::{self, Refusal};
+use crate::router::answers::pool::{self, PoolDelta};
+use crate::router::aside::aside;
+use crate::router::judging::Judging;
+use crate::router::query::Detail;
+use crate::router::ranking::rank::FoundBy;
+use crate::router::route::Active;
+use crate::router::selection::choose::Chosen;
+use crate::router::selection::left_out::LeftOut;
 use crate::shard::snapshot::Snapshot;
 use crate::shard::tool::Tool;
 use crate::usage::Amounts;
@@ -79,7 +79,7 @@ pub struct SchemasQuery {
 }
 
 /// Tools found by name.
-pub struct Found {
+pub struct SchemaLookup {
     /// Snapshot that all slots refer to.
     pub snapshot: Arc<Snapshot>,
     /// Tools found, in the order of the request.
@@ -156,7 +156,7 @@ impl Router {
     }
 
     /// Queues the schemas of shown tools for compilation, before the tools are called.
-    pub(super) fn warm_schemas(
+    pub(in crate::router) fn warm_schemas(
         &self,
         tenant: &TenantId,
         snapshot: &Arc<Snapshot>,
@@ -204,7 +204,11 @@ impl Router {
     /// # Errors
     /// An unknown tenant, a store that can't be read, a handle that does not belong to this holder, or more tools than
     /// a handle has room for.
-    pub async fn schemas(&self, holder: Holder<'_>, query: &SchemasQuery) -> Result<Found, Error> {
+    pub async fn schemas(
+        &self,
+        holder: Holder<'_>,
+        query: &SchemasQuery,
+    ) -> Result<SchemaLookup, Error> {
         let SchemasQuery { names, detail, state, previous, message_max } = query;
         let detail = *detail;
         let previous = self.previous(holder, previous)?;
@@ -235,7 +239,7 @@ impl Router {
         self.usage.count(holder.tenant, &account::looked_up(&tools));
         let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown, imprint);
         let refusals = explain::refusals(&snapshot, &standings, left_out);
-        Ok(Found { snapshot, tools, detail, refusals, handle, handle_expires })
+        Ok(SchemaLookup { snapshot, tools, detail, refusals, handle, handle_expires })
     }
 }
 
@@ -263,7 +267,7 @@ fn find(snapshot: &Snapshot, standings: &Standings, name: &str) -> Result<u32, L
 }
 
 /// Refuses more tools than a handle can name.
-pub(super) fn check_room(shown: &[ShownTool]) -> Result<(), Error> {
+pub(in crate::router) fn check_room(shown: &[ShownTool]) -> Result<(), Error> {
     if shown.len() <= TOOLS_MAX {
         return Ok(());
     }
@@ -275,7 +279,7 @@ pub(super) fn check_room(shown: &[ShownTool]) -> Result<(), Error> {
 
 /// Adds the tool with its current definition and holds it for the next Route calls. Returns true if this definition was
 /// not shown before. A tool that was shown as a signature remains one if `detail` sends no full definition.
-pub(super) fn show(shown: &mut Vec<ShownTool>, tool: &Tool, detail: Detail) -> bool {
+pub(in crate::router) fn show(shown: &mut Vec<ShownTool>, tool: &Tool, detail: Detail) -> bool {
     let now = ShownTool::new(tool.key, &tool.hash).held_for(HELD_MAX);
     match shown.iter_mut().find(|before| before.id == now.id) {
         Some(before) => {

@@ -1,8 +1,8 @@
 //! Parsed Route requests. Every value here is within its limits.
 
-use super::caps::UntrustedCaps;
-use super::intent::Intent;
-use toolgate_core::deferral::Asked;
+use crate::router::intent::Intent;
+use crate::router::selection::caps::UntrustedCaps;
+use toolgate_core::deferral::DeferralRequest;
 use toolgate_core::identity::ServerName;
 use toolgate_core::policy::{Learned, Policy};
 use toolgate_core::state::AgentState;
@@ -73,7 +73,7 @@ pub struct Options {
     /// True to change the set regardless of the lost cache.
     pub ignore_cache_cost: bool,
     /// Deferral as the request asks for it.
-    pub deferral: Asked,
+    pub deferral: DeferralRequest,
     /// Options that the request left out, which the tenant's policy may set.
     pub unset: Unset,
     /// Limits on tools of untrusted MCP servers.
@@ -168,7 +168,7 @@ impl Default for Options {
             active_token_budget: None,
             history_tokens: None,
             ignore_cache_cost: false,
-            deferral: Asked::default(),
+            deferral: DeferralRequest::default(),
             unset: Unset::default(),
             untrusted: UntrustedCaps::default(),
             active_set_limit: None,

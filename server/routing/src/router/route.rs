@@ -5,30 +5,31 @@ use std::time::{Duration, Instant};
 
 use tracing::Instrument as _;
 
-use super::account::{self, Account};
-use super::aside::aside;
-use super::background::Background;
-use super::choose::Chosen;
-use super::continuity::Change;
-use super::decision::{Case, Decision};
-use super::deferring::{Costs, Deferral, Deferring};
-use super::event;
-use super::explain::{self, Refusal};
-use super::fit::Fit;
-use super::intent;
-use super::level::Level;
-use super::pool::{self, PoolDelta};
-use super::query::{Detail, Listing, RouteQuery};
-use super::rank::Candidate;
-use super::recall::Recall;
-use super::stages::Stages;
-use super::warmer::Warmer;
 use crate::catalog::signature::Signature;
 use crate::encoder::Intents;
 use crate::gate::handle::{ActiveSet, Holder, ShownTool};
 use crate::gate::key::HandleKey;
 use crate::gate::schemas::Schemas;
 use crate::memory::Memory;
+use crate::router::answers::account::{self, Account};
+use crate::router::answers::event;
+use crate::router::answers::explain::{self, Refusal};
+use crate::router::answers::pool::{self, PoolDelta};
+use crate::router::aside::aside;
+use crate::router::intent;
+use crate::router::outage::Outage;
+use crate::router::query::{Detail, Listing, RouteQuery};
+use crate::router::ranking::background::Background;
+use crate::router::ranking::fit::Fit;
+use crate::router::ranking::level::Level;
+use crate::router::ranking::rank::Candidate;
+use crate::router::ranking::recall::Recall;
+use crate::router::selection::choose::Chosen;
+use crate::router::selection::continuity::Change;
+use crate::router::selection::decision::{Decision, RouteInputs};
+use crate::router::selection::deferring::{Costs, Deferral, Deferring};
+use crate::router::stages::Stages;
+use crate::router::warmer::Warmer;
 use crate::shard::freshness::Currency;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
@@ -126,17 +127,18 @@ pub struct Answer {
 
 /// Router for the calls of all tenants.
 pub struct Router {
-    pub(super) shards: Arc<Shards>,
-    pub(super) intents: Arc<Intents>,
-    pub(super) usage: Arc<Ledger>,
-    pub(super) key: HandleKey,
-    pub(super) handle_ttl: Duration,
-    pub(super) schemas: Arc<Schemas>,
-    pub(super) warmer: Warmer,
-    pub(super) memory: Option<Arc<Memory>>,
+    pub(in crate::router) shards: Arc<Shards>,
+    pub(in crate::router) intents: Arc<Intents>,
+    pub(in crate::router) usage: Arc<Ledger>,
+    pub(in crate::router) key: HandleKey,
+    pub(in crate::router) handle_ttl: Duration,
+    pub(in crate::router) schemas: Arc<Schemas>,
+    pub(in crate::router) warmer: Warmer,
+    pub(in crate::router) memory: Option<Arc<Memory>>,
     deferral: Arc<Live<Policy>>,
     costs: Arc<Costs>,
     background: Background,
+    outage: Outage,
 }
 
 impl Router {
@@ -168,6 +170,7 @@ impl Router {
             deferral,
             costs,
             background,
+            outage: Outage::default(),
         }
     }
 
@@ -228,7 +231,7 @@ impl Router {
                 let background = background.as_deref().map_or(&[][..], Vec::as_slice);
                 let deferring = &deferring;
                 let recall = recall.as_ref();
-                let case = Case { snapshot, query, deferring, previous, background, recall };
+                let case = RouteInputs { snapshot, query, deferring, previous, background, recall };
                 case.decide(vectors, &mut stages).map(|decision| (decision, stages))
             }
         };
@@ -247,7 +250,7 @@ impl Router {
 
     /// Opens the handle of the previous turn; an empty text means none. An expired handle still names the shown tools
     /// and their places, and Route renews it.
-    pub(super) fn previous(
+    pub(in crate::router) fn previous(
         &self,
         holder: Holder<'_>,
         text: &str,
@@ -261,13 +264,17 @@ impl Router {
     }
 
     /// Returns [`Degraded::StaleCatalog`] if an answer from this snapshot may be older than the store.
-    pub(super) fn staleness(&self, tenant: &TenantId, snapshot: &Snapshot) -> Option<Degraded> {
+    pub(in crate::router) fn staleness(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+    ) -> Option<Degraded> {
         let is_current = self.shards.currency(tenant, snapshot) == Currency::Current;
         (!is_current).then_some(Degraded::StaleCatalog)
     }
 
     /// Returns the handle of an active set that is valid from now on, and its expiry in seconds since 1970 (UTC).
-    pub(super) fn seal(
+    pub(in crate::router) fn seal(
         &self,
         holder: Holder<'_>,
         revision: Revision,
@@ -286,13 +293,13 @@ impl Router {
     }
 
     /// Returns the memory of the tenant's past calls; `None` where there is none.
-    pub(super) fn recall(&self, tenant: &TenantId) -> Option<Recall> {
+    pub(in crate::router) fn recall(&self, tenant: &TenantId) -> Option<Recall> {
         let remembered = self.memory.as_ref()?.of(tenant)?;
         Some(Recall::new(remembered, encoder_key(self.intents.encoder().fingerprint())))
     }
 
     /// Returns the imprint of the intent that the tools of an answer are for; `None` where calls are not remembered.
-    pub(super) fn imprint(
+    pub(in crate::router) fn imprint(
         &self,
         tenant: &TenantId,
         embedding: Option<&Vec<f32>>,
@@ -301,7 +308,7 @@ impl Router {
     }
 
     /// Embeds the texts. Returns no embeddings if the encoder is unavailable, so that words decide.
-    pub(super) async fn embed(
+    pub(in crate::router) async fn embed(
         &self,
         tenant: &TenantId,
         texts: Vec<String>,
@@ -312,6 +319,7 @@ impl Router {
         let embedded = tokio::time::timeout_at(until.into(), embedding).await;
         match embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
             Ok(embedded) => {
+                self.outage.answered();
                 let truncated = embedded.iter().any(|e| e.truncated);
                 let degraded = truncated.then_some(Degraded::IntentTruncated);
                 let vectors = embedded.into_iter().map(|e| e.vector).collect();
@@ -321,7 +329,7 @@ impl Router {
                 Err(Error::DeadlineExceeded)
             }
             Err(error) => {
-                tracing::warn!(%error, "no embedding: ranking by words");
+                self.outage.failed(&error);
                 Ok((Vec::new(), Vec::new()))
             }
         }

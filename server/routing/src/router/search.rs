@@ -12,25 +12,25 @@ use std::time::Instant;
 use toolgate_telemetry::part;
 use tracing::Instrument as _;
 
-use super::Router;
-use super::account;
-use super::answer_size::AnswerSize;
-use super::aside::aside;
-use super::caps::{Caps, UntrustedCaps};
-use super::choose::Chosen;
-use super::event;
-use super::explain::{self, Refusal};
-use super::fuse::POOL;
-use super::intent::{self, Intent};
-use super::left_out::LeftOut;
-use super::level::Level;
-use super::lookups::{check_room, show};
-use super::pending;
-use super::query::Detail;
-use super::rank::{Candidate, Embedded, FoundBy};
-use super::route::{Active, Degraded};
 use crate::gate::handle::{Holder, ShownTool};
 use crate::gate::standing::Standings;
+use crate::router::Router;
+use crate::router::answers::account;
+use crate::router::answers::answer_size::AnswerSize;
+use crate::router::answers::event;
+use crate::router::answers::explain::{self, Refusal};
+use crate::router::answers::pending;
+use crate::router::aside::aside;
+use crate::router::intent::{self, Intent};
+use crate::router::lookups::{check_room, show};
+use crate::router::query::Detail;
+use crate::router::ranking::fuse::POOL;
+use crate::router::ranking::level::Level;
+use crate::router::ranking::rank::{Candidate, Embedded, FoundBy};
+use crate::router::route::{Active, Degraded};
+use crate::router::selection::caps::{Caps, UntrustedCaps};
+use crate::router::selection::choose::Chosen;
+use crate::router::selection::left_out::LeftOut;
 use crate::shard::snapshot::Snapshot;
 use empty::Nothing;
 use grammar::Query;
@@ -160,8 +160,9 @@ impl Router {
         let findings = match looked {
             Looked::Settled(findings) => findings,
             Looked::AskEncoder(text) => {
-                let asked = (holder.tenant, deadline);
-                let meant = self.by_meaning(asked, &snapshot, (&query, &standings), text).await?;
+                let meant = self
+                    .by_meaning(holder.tenant, deadline, &snapshot, &query, &standings, text)
+                    .await?;
                 (degraded, searched_for) = (meant.degraded, meant.imprint);
                 meant.findings
             }
@@ -184,9 +185,11 @@ impl Router {
     /// Searches by the meaning of a text that names nothing. Without embeddings, words decide.
     async fn by_meaning(
         &self,
-        (tenant, deadline): (&TenantId, Option<Instant>),
+        tenant: &TenantId,
+        deadline: Option<Instant>,
         snapshot: &Arc<Snapshot>,
-        (query, standings): (&Arc<SearchQuery>, &Arc<Standings>),
+        query: &Arc<SearchQuery>,
+        standings: &Arc<Standings>,
         text: String,
     ) -> Result<Meant, Error> {
         let intents = [Intent::new(text, 1.0)];

@@ -6,29 +6,29 @@ use toolgate_telemetry::part;
 use tracing::Span;
 
 /// Timer of stages; each ends where the next begins.
-pub(super) struct Stages {
+pub(in crate::router) struct Stages {
     stage: &'static str,
     span: Span,
     started: Instant,
     /// Duration of each finished stage, in microseconds.
-    pub(super) timings: Vec<(&'static str, u64)>,
+    pub(in crate::router) timings: Vec<(&'static str, u64)>,
 }
 
 impl Stages {
     /// Begins the first stage.
-    pub(super) fn begin(stage: &'static str) -> Self {
+    pub(in crate::router) fn begin(stage: &'static str) -> Self {
         let timings = Vec::with_capacity(5);
         Self { stage, span: part(stage), started: Instant::now(), timings }
     }
 
     /// Ends the current stage and begins the next.
-    pub(super) fn next(&mut self, stage: &'static str) {
+    pub(in crate::router) fn next(&mut self, stage: &'static str) {
         self.end();
         (self.stage, self.span) = (stage, part(stage));
     }
 
     /// Ends the last stage.
-    pub(super) fn end(&mut self) {
+    pub(in crate::router) fn end(&mut self) {
         let now = Instant::now();
         let micros = (now - self.started).as_micros();
         self.timings.push((self.stage, u64::try_from(micros).unwrap_or(u64::MAX)));
@@ -36,7 +36,7 @@ impl Stages {
     }
 
     /// Returns the span of the current stage, for work that has spans of its own.
-    pub(super) fn span(&self) -> Span {
+    pub(in crate::router) fn span(&self) -> Span {
         self.span.clone()
     }
 }

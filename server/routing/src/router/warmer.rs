@@ -2,8 +2,9 @@
 //! way to them, and in pieces, so that one tenant's heavy schemas do not delay another's.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::warn;
 
@@ -13,7 +14,7 @@ use crate::shard::snapshot::Snapshot;
 use toolgate_core::identity::TenantId;
 
 /// Units of about 100 ns after which a piece of work begins no further schema: ten milliseconds.
-pub(super) const PIECE_UNITS: usize = 100_000;
+pub(in crate::router) const PIECE_UNITS: usize = 100_000;
 
 /// Maximum number of answers whose schemas wait to be compiled, over all tenants. Schemas of further answers are
 /// compiled when they are called.
@@ -22,7 +23,7 @@ const WAITING_MAX: usize = 256;
 const WAITING_OF_ONE_MAX: usize = 8;
 
 /// Background compiler of schemas. Dropping it ends the work after the current piece.
-pub(super) struct Warmer(Arc<Work>);
+pub(in crate::router) struct Warmer(Arc<Work>);
 
 struct Work {
     schemas: Arc<Schemas>,
@@ -47,7 +48,7 @@ struct Wanted {
 }
 
 impl Warmer {
-    pub(super) fn new(schemas: Arc<Schemas>) -> Self {
+    pub(in crate::router) fn new(schemas: Arc<Schemas>) -> Self {
         let share = Share::default();
         let queue = Mutex::default();
         let idle = Notify::new();
@@ -55,12 +56,12 @@ impl Warmer {
     }
 
     /// Returns the share of the cores in which schemas are compiled.
-    pub(super) fn share(&self) -> &Share {
+    pub(in crate::router) fn share(&self) -> &Share {
         &self.0.share
     }
 
     /// Queues the schemas that are not compiled yet, if there is room.
-    pub(super) fn want(
+    pub(in crate::router) fn want(
         &self,
         tenant: &TenantId,
         snapshot: &Arc<Snapshot>,
@@ -72,17 +73,17 @@ impl Warmer {
             return;
         }
         let wanted = Wanted { tenant: tenant.clone(), snapshot: Arc::downgrade(snapshot), slots };
-        if self.0.queue().add(wanted) {
+        if self.0.queue.lock().add(wanted) {
             tokio::spawn(go_on(Arc::downgrade(&self.0)));
         }
     }
 
     /// Waits until nothing is left to compile.
-    pub(super) async fn idle(&self) {
+    pub(in crate::router) async fn idle(&self) {
         loop {
             let mut idle = std::pin::pin!(self.0.idle.notified());
             idle.as_mut().enable();
-            if !self.0.queue().is_at_work {
+            if !self.0.queue.lock().is_at_work {
                 return;
             }
             idle.await;
@@ -109,17 +110,12 @@ impl Queue {
     }
 }
 
-impl Work {
-    /// Locks the queue. A poisoned lock is safe to use, because nothing panics while it is held.
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Work {}
 
 /// Compiles one piece of each answer in turn, until nothing waits or the warmer is dropped.
 async fn go_on(work: Weak<Work>) {
     while let Some(work) = work.upgrade() {
-        let next = work.queue().next();
+        let next = work.queue.lock().next();
         let Some(wanted) = next else {
             work.idle.notify_waiters();
             return;
@@ -129,7 +125,7 @@ async fn go_on(work: Weak<Work>) {
         match work.share.run(&tenant, Behind::Answers, move || wanted.piece(&schemas)).await {
             Ok(None) => {}
             // The rest is not refused for lack of room, because it already had a place.
-            Ok(Some(rest)) => work.queue().waiting.push_back(rest),
+            Ok(Some(rest)) => work.queue.lock().waiting.push_back(rest),
             Err(error) => warn!(%error, "schemas are compiled when they are called"),
         }
     }

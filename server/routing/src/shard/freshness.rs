@@ -3,9 +3,9 @@
 //! permissions may have been withdrawn since.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
+use parking_lot::RwLock;
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_store::Revision;
@@ -33,11 +33,11 @@ pub enum Currency {
 pub struct Freshness {
     /// Time for which a snapshot may be used for verdicts without the store.
     bound: Duration,
-    known: RwLock<Known>,
+    known: RwLock<LastSeen>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct LastSeen {
     /// True if other processes may change the store, so that it must be polled.
     is_followed: bool,
     /// Instant at which the store last confirmed that there is nothing new.
@@ -59,45 +59,45 @@ impl Freshness {
     /// `is_followed` has no other writer.
     #[must_use]
     pub fn new(bound: Duration, is_followed: bool) -> Self {
-        Self { bound, known: RwLock::new(Known { is_followed, ..Known::default() }) }
+        Self { bound, known: RwLock::new(LastSeen { is_followed, ..LastSeen::default() }) }
     }
 
     /// Records that at `at` no served shard was older than the store.
     pub fn answered(&self, at: Instant) {
-        let mut known = self.write();
+        let mut known = self.known.write();
         known.answered = known.answered.max(Some(at));
         known.is_missed = false;
     }
 
     /// Records that the store did not answer.
     pub fn missed(&self) {
-        self.write().is_missed = true;
+        self.known.write().is_missed = true;
     }
 
     /// Records that the tenant's shard could not be brought to a committed revision.
     pub fn fell_behind(&self, tenant: &TenantId, wanted: Revision, at: Instant) {
-        let mut known = self.write();
+        let mut known = self.known.write();
         let behind = known.behind.entry(tenant.clone()).or_insert(Behind { since: at, wanted });
         behind.wanted = behind.wanted.max(wanted);
     }
 
     /// Records that the tenant is served at `revision`.
     pub fn caught_up(&self, tenant: &TenantId, revision: Revision) {
-        if self.read().behind.get(tenant).is_some_and(|behind| behind.wanted <= revision) {
-            self.write().behind.remove(tenant);
+        if self.known.read().behind.get(tenant).is_some_and(|behind| behind.wanted <= revision) {
+            self.known.write().behind.remove(tenant);
         }
     }
 
     /// Forgets which tenants are behind. Needed when the store is replaced by another one, with other revisions.
     pub fn forget_behind(&self) {
-        self.write().behind.clear();
+        self.known.write().behind.clear();
     }
 
     /// Returns the currency of a tenant's snapshot. `read` is the instant at which it was read from the store, or
     /// `None` if it comes from a copy.
     #[must_use]
     pub fn of(&self, tenant: &TenantId, read: Option<Instant>, now: Instant) -> Currency {
-        let known = self.read();
+        let known = self.known.read();
         // A shard that was read after the change became known is only as old as that reading, even if others came
         // since.
         let since = |behind: &Behind| read.map_or(behind.since, |read| behind.since.max(read));
@@ -130,15 +130,6 @@ impl Freshness {
             Currency::Current | Currency::Stale => Ok(()),
             Currency::Unvouched(age) => Err(Error::CatalogUnvouched { age, bound: self.bound }),
         }
-    }
-
-    /// Locks for reading. No code panics while it holds the lock, so poisoning is ignored.
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Known> {
-        self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

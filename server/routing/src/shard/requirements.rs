@@ -27,7 +27,7 @@ pub enum Unjudged {
     #[error("{0}")]
     Mistake(Mistake),
     /// Policy that exceeds a limit for this catalog.
-    #[error("the policy makes too much of this catalog")]
+    #[error("the policy expands to more conditions than a catalog may have")]
     TooMuch,
 }
 
@@ -144,8 +144,10 @@ impl Grouping {
     /// The requirements of the tool are unknown. See [`Unjudged`].
     pub fn group_of(
         &mut self,
-        (server, tool): (&ServerRecord, &ToolRecord),
-        (facts, rules): (&ToolFacts, &[u32]),
+        server: &ServerRecord,
+        tool: &ToolRecord,
+        facts: &ToolFacts,
+        rules: &[u32],
     ) -> Result<u32, Unjudged> {
         let mut needs = self.own_needs(server, tool, facts)?;
         let policy = Arc::clone(&self.policy);

@@ -91,7 +91,7 @@ impl RuledCatalog {
         if ruled.unjudged > 0 {
             error!(
                 tools = ruled.unjudged,
-                "the policy makes too much of the catalog: tools are left out"
+                "the policy expands to more conditions than a catalog may have: tools are left out"
             );
         }
         for stored in quarantined {
@@ -110,7 +110,7 @@ impl RuledCatalog {
         let facts = facts_of(&record, &definition);
         let group = grouping
             .rules_of(&facts)
-            .and_then(|rules| grouping.group_of((server, &record), (&facts, &rules)));
+            .and_then(|rules| grouping.group_of(server, &record, &facts, &rules));
         if let Ok(group) = group {
             let id = ToolId { server: record.server, name: record.name };
             self.quarantine.add(id, record.model_name.into(), group);
@@ -128,7 +128,7 @@ impl RuledCatalog {
         let definition = definition.map_err(|rejection| Flaw::Definition(rejection.problem))?;
         let facts = facts_of(&stored.record, &definition);
         let rules = grouping.rules_of(&facts)?;
-        let group = grouping.group_of((server, &stored.record), (&facts, &rules))?;
+        let group = grouping.group_of(server, &stored.record, &facts, &rules)?;
         rules.iter().for_each(|rule| self.matched[*rule as usize] += 1);
         let untrusted = server.is_untrusted();
         let ruled = Ruled { group, untrusted, ..ruled(policy, &rules, untrusted) };

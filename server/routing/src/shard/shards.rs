@@ -2,17 +2,21 @@
 //! The store is authoritative, so dropping a shard loses nothing.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::sync::Semaphore;
-use tracing::warn;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, oneshot};
+use toolgate_encoder::give_way;
+use tracing::{info, warn};
 
 use self::content::Content;
 pub use self::kept::Clock;
 use self::kept::Kept;
 use super::freshness::Freshness;
 use super::snapshot::{Snapshot, policy_of};
+use super::vectors::IndexOptions;
 use crate::catalog::share::{Behind, Share};
 use crate::catalog::verify::is_served;
 use crate::encoder::{Encoder, Intents};
@@ -73,6 +77,7 @@ pub struct Shards {
     copies: Option<Arc<Copies>>,
     copying: Arc<Semaphore>,
     share: Arc<Share>,
+    options: IndexOptions,
     freshness: Freshness,
 }
 
@@ -91,6 +96,7 @@ impl Shards {
             copies: None,
             copying: Arc::new(Semaphore::new(COPIES_AT_ONCE)),
             share: Arc::default(),
+            options: IndexOptions::default(),
             freshness,
         }
     }
@@ -99,6 +105,13 @@ impl Shards {
     #[must_use]
     pub fn with_copies(self, copies: Option<Arc<Copies>>) -> Self {
         Self { copies, ..self }
+    }
+
+    /// Returns the same shards, which get a graph for approximate search above this number of tools.
+    #[must_use]
+    pub fn with_graph_above(self, graph_above: usize) -> Self {
+        let options = IndexOptions { graph_above, ..self.options };
+        Self { options, ..self }
     }
 
     /// Returns the shards with the core share in which changed shards and large ones are built.
@@ -216,9 +229,23 @@ impl Shards {
     async fn add_graph(self: Arc<Self>, tenant: TenantId, snapshot: Arc<Snapshot>) {
         let Ok(_permit) = self.graphs.acquire().await else { return };
         let is_current = |built: &Built| Arc::ptr_eq(&built.snapshot, &snapshot);
-        if self.kept.get(&tenant).as_ref().is_some_and(is_current) {
-            let build = move || snapshot.build_graph();
-            drop(tokio::task::spawn_blocking(build).await);
+        if !self.kept.get(&tenant).as_ref().is_some_and(is_current) {
+            return;
+        }
+        // A thread of its own, since it takes a core for half a second per thousand tools: it gives way to calls, and keeps
+        // no registration waiting.
+        let (done, built) = oneshot::channel();
+        let build = move || {
+            give_way(Behind::Embedding);
+            let begun = Instant::now();
+            snapshot.build_graph();
+            let seconds = begun.elapsed().as_secs_f32();
+            info!(tools = snapshot.tools.len(), seconds, "a shard has its graph");
+            _ = done.send(());
+        };
+        match thread::Builder::new().name("graph".into()).spawn(build) {
+            Ok(_) => drop(built.await),
+            Err(error) => warn!(%error, "no thread for the graph: every search is exact"),
         }
     }
 
@@ -280,13 +307,15 @@ impl Shards {
         let pack = self.packing(tenant, is_borrowed);
         let damaged_of = tenant.clone();
         let is_large = catalog.tools.len() > LARGE;
+        let options = self.options;
         let build = move || {
             let begun = Instant::now();
             let mut catalog = catalog;
             leave_out_damaged(&damaged_of, &mut catalog, known.as_deref());
             let packed = pack(&catalog, &embeddings);
             let policy = policy_after(known.as_deref(), &catalog)?;
-            let built = Snapshot::build_under(policy, catalog, (&embeddings, &packs), dimensions)?;
+            let vectors = (&embeddings, &packs);
+            let built = Snapshot::build_under(policy, catalog, vectors, dimensions, &options)?;
             Ok::<_, Error>((built.read_at(read_at), packed, reading + begun.elapsed()))
         };
         let built = match whom {
@@ -338,7 +367,7 @@ impl Built {
     /// Returns true if the caller is to have the shard built again. This is so for one caller in each
     /// [`RETRY_EMBEDDINGS`].
     fn is_to_be_retried(&self) -> bool {
-        let mut retry_at = self.retry_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut retry_at = self.retry_at.lock();
         let is_due = retry_at.is_some_and(|at| at <= Instant::now());
         if is_due {
             *retry_at = Some(next_retry());
@@ -357,12 +386,12 @@ struct Builds(Mutex<HashMap<TenantId, Arc<tokio::sync::Mutex<()>>>>);
 
 impl Builds {
     fn turn(&self, tenant: &TenantId) -> Arc<tokio::sync::Mutex<()>> {
-        let mut builds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut builds = self.0.lock();
         Arc::clone(builds.entry(tenant.clone()).or_default())
     }
 
     fn forget_idle(&self, tenant: &TenantId) {
-        let mut builds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut builds = self.0.lock();
         if builds.get(tenant).is_some_and(|turn| Arc::strong_count(turn) == 1) {
             builds.remove(tenant);
         }

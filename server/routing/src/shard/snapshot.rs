@@ -100,7 +100,7 @@ impl Snapshot {
         dimensions: usize,
     ) -> Result<Self, Error> {
         let policy = policy_of(catalog.policy.as_ref())?;
-        Self::build_under(policy, catalog, known, dimensions)
+        Self::build_under(policy, catalog, known, dimensions, &IndexOptions::default())
     }
 
     /// Indexes a catalog like [`Snapshot::build_with`], with its policy already parsed.
@@ -112,6 +112,7 @@ impl Snapshot {
         catalog: StoredCatalog,
         (embeddings, packs): Known<'_>,
         dimensions: usize,
+        options: &IndexOptions,
     ) -> Result<Self, Error> {
         let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
         let pending = PendingServer::all(&catalog.servers, &policy);
@@ -121,7 +122,7 @@ impl Snapshot {
         let vectors = match rows(&tools, (embeddings, packs), dimensions) {
             Some(Rows { rows, mixed, nearer }) => {
                 footing = Footing::new(mixed, nearer);
-                let exact = VectorIndex::build_exact(dimensions, rows, &IndexOptions::default());
+                let exact = VectorIndex::build_exact(dimensions, rows, options);
                 Some(exact.map_err(Error::internal)?)
             }
             None => None,

@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap, hash_map::RandomState};
 use std::hash::BuildHasher;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::amounts::Amounts;
+use parking_lot::{Mutex, MutexGuard};
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_store::{Hour, Store, StoreError, UsageAddition, UsageCount, moment};
@@ -185,7 +186,7 @@ impl Ledger {
 
     async fn write_all(&self) -> Result<(), StoreError> {
         for part in &self.parts {
-            let taken = std::mem::take(&mut *locked(part));
+            let taken = std::mem::take(&mut *part.lock());
             let entries: Vec<_> = taken.waiting.into_iter().flat_map(in_hours).collect();
             let mut left = entries.as_slice();
             while !left.is_empty() {
@@ -209,17 +210,11 @@ impl Ledger {
 
     fn part(&self, tenant: &TenantId) -> MutexGuard<'_, Part> {
         let hash = self.hasher.hash_one(tenant) as usize;
-        locked(&self.parts[hash % PARTS])
+        self.parts[hash % PARTS].lock()
     }
 }
 
 type Entry = (TenantId, Hour, Amounts);
-
-/// Locks the part and ignores poisoning. No code here panics while it holds the lock, and sums are consistent between
-/// statements anyway.
-fn locked(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
-    part.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn in_hours((tenant, hours): (TenantId, BTreeMap<Hour, Amounts>)) -> Vec<Entry> {
     hours.into_iter().map(|(hour, amounts)| (tenant.clone(), hour, amounts)).collect()

@@ -9,7 +9,7 @@ use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped};
 use toolgate_core::policy::FEATURES;
 use toolgate_lab::calibrate::rule::{Rule, Scores};
-use toolgate_lab::calibrate::{Calibrated, Found};
+use toolgate_lab::calibrate::{Calibrated, FittedRule};
 
 /// Formats the whole report, coloured.
 pub(super) fn report(found: &Calibrated, policy: &str, out: Option<&Path>) -> String {
@@ -29,7 +29,7 @@ pub(super) fn report(found: &Calibrated, policy: &str, out: Option<&Path>) -> St
         let rest = [format!("{:.1}", scores.size), format!("{:.3}", scores.false_rejects), accepts];
         [name, of.to_owned()].into_iter().chain(numbers).chain(rest).collect()
     };
-    let both = |found: &Found| {
+    let both = |found: &FittedRule| {
         [
             row(named(&found.rule), "all", &found.fitted),
             row(String::new(), "held out", &found.held_out),
@@ -57,7 +57,7 @@ pub(super) fn report(found: &Calibrated, policy: &str, out: Option<&Path>) -> St
 
 /// Formats the report as JSON.
 pub(super) fn as_json(found: &Calibrated, policy: &str) -> Value {
-    let both = |found: &Found| {
+    let both = |found: &FittedRule| {
         json!({
             "rule": rule(&found.rule),
             "fitted": scores(&found.fitted),
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn rules_stand_in_a_table_and_in_json() {
         let scores = Scores { f1: 0.5, recall: 0.75, size: 2.25, ..Scores::default() };
-        let found = |rule| Found { rule, fitted: scores, held_out: scores };
+        let found = |rule| FittedRule { rule, fitted: scores, held_out: scores };
         let ratio = Rule::Ratio { abstain_below: 0.31, ratio: 0.6 };
         let calibrated = Calibrated {
             pairs: 120,

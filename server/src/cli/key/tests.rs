@@ -1,9 +1,9 @@
 //! Tests of spans of time, and of the clock that keys are stamped with.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 
 use super::*;
+use parking_lot::Mutex;
 use toolgate_store::StoreFuture;
 
 #[test]
@@ -31,12 +31,12 @@ fn ready<'a, T: Send + 'a>(answer: T) -> StoreFuture<'a, T> {
 
 impl KeyStore for Fake {
     fn create_key<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, ()> {
-        self.keys.lock().expect("a lock").insert(key.id.clone(), key.clone());
+        self.keys.lock().insert(key.id.clone(), key.clone());
         ready(())
     }
 
     fn find_key<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<KeyReading>> {
-        let found = self.keys.lock().expect("a lock").get(id).cloned();
+        let found = self.keys.lock().get(id).cloned();
         ready(found.map(|key| KeyReading { key, now_ms: STORE_NOW_MS }))
     }
 
@@ -49,7 +49,7 @@ impl KeyStore for Fake {
     }
 
     fn revoke_key<'a>(&'a self, id: &'a str, at_ms: i64) -> StoreFuture<'a, bool> {
-        let mut keys = self.keys.lock().expect("a lock");
+        let mut keys = self.keys.lock();
         let found = keys.get_mut(id);
         let is_there = found.is_some();
         if let Some(key) = found {

@@ -15,7 +15,7 @@ use crate::cli::language_model::ModelArguments;
 use crate::cli::output;
 use crate::cli::text::{counted, one_line};
 use toolgate_lab::eval::stock::Stock;
-use toolgate_lab::language_model::{CallError, Crew, Endpoint, Patience};
+use toolgate_lab::language_model::{CallError, Endpoint, RetryPolicy, WorkerPool};
 use toolgate_lab::lint::tool::Tool;
 use toolgate_lab::pack_build::{Asking, Claims, Siblings, Voices, Wanted, Written, write};
 use toolgate_routing::packs::document::{NOT, REQUESTS_MAX, is_language};
@@ -151,7 +151,7 @@ impl Work {
         let files = &mut self.files;
         let report = &mut self.report;
         let mut unsaved = None;
-        let crew = Crew { endpoint, patience: Patience::default(), workers };
+        let crew = WorkerPool { endpoint, patience: RetryPolicy::default(), workers };
         let outcome = write(&crew, &asking, wanted, |place, written| {
             bar.inc(1);
             let tool = asking[place].tool;

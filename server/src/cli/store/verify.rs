@@ -56,7 +56,7 @@ pub(super) struct Verify {
 
 /// Findings in all checked tenants.
 #[derive(Default)]
-struct Found {
+struct VerifiedTenants {
     tenants: usize,
     tools: usize,
     problems: Vec<(TenantId, String)>,
@@ -83,7 +83,7 @@ pub(super) async fn run(arguments: Verify) -> Result<Exit, Failure> {
     let tenants = super::tenants(&*store, arguments.tenant.as_ref()).await;
     let tenants = tenants.map_err(|error| failed(&error))?;
     let bar = output::progress_over(tenants.len(), "tenants");
-    let mut found = Found { tenants: tenants.len(), ..Found::default() };
+    let mut found = VerifiedTenants { tenants: tenants.len(), ..VerifiedTenants::default() };
     for tenant in &tenants {
         look_through(&*store, tenant, &look, &mut found).await?;
         bar.inc(1);
@@ -101,7 +101,7 @@ async fn look_through(
     store: &dyn Store,
     tenant: &TenantId,
     look: &Look,
-    found: &mut Found,
+    found: &mut VerifiedTenants,
 ) -> Result<(), Failure> {
     let content = store.read_content(tenant).await.map_err(|error| failed(&error))?;
     let content = content.ok_or_else(|| no_catalog(tenant))?;
@@ -176,7 +176,7 @@ async fn compare(encoder: &Prefixed, drawn: &[Drawn]) -> Result<Vec<Wrong>, Fail
     Ok(wrong)
 }
 
-impl Found {
+impl VerifiedTenants {
     fn as_json(&self) -> serde_json::Value {
         let problem = |(tenant, problem): &(TenantId, String)| json!({ "tenant": tenant.as_str(), "problem": problem });
         json!({

@@ -12,7 +12,7 @@ use toolgate_config::Config;
 use toolgate_core::identity::ToolId;
 use toolgate_lab::eval::stock::Stock;
 use toolgate_lab::eval::{LabelledQuery, Progress, Sides};
-use toolgate_lab::language_model::{CallError, Crew, Endpoint, Patience};
+use toolgate_lab::language_model::{CallError, Endpoint, RetryPolicy, WorkerPool};
 use toolgate_lab::lint::suggest::suggestion;
 use toolgate_lab::lint::tool::Tool;
 use toolgate_lab::lint::trial::Written;
@@ -127,7 +127,7 @@ impl Work {
         let files = &mut self.files;
         let report = &mut self.report;
         let mut unsaved = None;
-        let crew = Crew { endpoint, patience: Patience::default(), workers };
+        let crew = WorkerPool { endpoint, patience: RetryPolicy::default(), workers };
         let outcome = rewrite(&crew, &asked, |place, rewritten| {
             bar.inc(1);
             match rewritten {
@@ -171,7 +171,7 @@ impl Work {
         let stock = self.stock.clone();
         let queries = queries.to_vec();
         let work = async move |sides: Sides<'_>, progress: &Progress| {
-            measure(&stock, &written, &queries, keep_better, (sides, progress)).await
+            measure(&stock, &written, &queries, keep_better, sides, progress).await
         };
         with_encoders(config, "the measuring", work).await
     }

@@ -1,8 +1,9 @@
 //! Reachability of the database. While the database is unreachable, calls fail at once, except one trial call from
 //! time to time. Callers with a fallback then need not wait.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Pause after a failure before the next trial call.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -23,7 +24,7 @@ impl Reach {
 
     /// Returns true if a call may try the database.
     pub(super) fn may_try(&self) -> bool {
-        let mut next = self.next();
+        let mut next = self.next.lock();
         let now = Instant::now();
         match *next {
             Some(at) if now < at => false,
@@ -36,16 +37,11 @@ impl Reach {
     }
 
     pub(super) fn reached(&self) {
-        *self.next() = None;
+        *self.next.lock() = None;
     }
 
     pub(super) fn missed(&self) {
-        *self.next() = Some(Instant::now() + PAUSE);
-    }
-
-    /// Locks the time of the next trial. Nothing panics while it holds the lock.
-    fn next(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.next.lock() = Some(Instant::now() + PAUSE);
     }
 }
 
@@ -59,7 +55,7 @@ mod tests {
         assert!(reach.may_try() && reach.may_try());
         reach.missed();
         assert!(!reach.may_try());
-        *reach.next() = Some(Instant::now());
+        *reach.next.lock() = Some(Instant::now());
         assert!(reach.may_try(), "the pause is over");
         assert!(!reach.may_try(), "one is trying");
         reach.reached();

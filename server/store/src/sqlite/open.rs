@@ -13,7 +13,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Connection};
 
 use super::failure::{OpenFailure, failed};
-use super::place::Place;
+use super::place::FileIdentity;
 use crate::migrations::{files, migrator};
 use crate::{SchemaState, StoreError};
 
@@ -65,7 +65,7 @@ pub(super) struct Connections {
     /// Connections that can't write.
     pub(super) readers: SqlitePool,
     /// Database file that the connections have open.
-    pub(super) place: Place,
+    pub(super) place: FileIdentity,
 }
 
 pub(super) async fn open(path: &Path, tuning: Tuning) -> Result<Connections, StoreError> {
@@ -90,7 +90,7 @@ pub(super) async fn open(path: &Path, tuning: Tuning) -> Result<Connections, Sto
     bring_up_to_date(&path, &writer).await?;
     let reading = options.pragma("query_only", "ON");
     let readers = connections(READERS).connect_with(reading).await.map_err(refused)?;
-    Ok(Connections { writer, readers, place: Place::of(&path)? })
+    Ok(Connections { writer, readers, place: FileIdentity::of(&path)? })
 }
 
 /// Compares the schema of a database with this version's schema, without changing it.

@@ -9,7 +9,7 @@ use crate::StoreError;
 
 /// Identity of the database file as it was opened.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FileIdentity {
     path: PathBuf,
     file: FileId,
     log: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct Place {
 /// Device and inode.
 type FileId = (u64, u64);
 
-impl Place {
+impl FileIdentity {
     pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
         let found = path.metadata();
         let found = found.map_err(|cause| OpenFailure::io(path, "can't be looked at", cause))?;

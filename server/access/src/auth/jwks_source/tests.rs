@@ -19,7 +19,7 @@ fn set(keys: u8) -> String {
 async fn a_file_is_followed_and_a_mistake_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("jwks.json");
-    let begin = || Source::begin(Place::File(path.clone()), Duration::from_secs(300), DAY);
+    let begin = || Source::begin(JwksOrigin::File(path.clone()), Duration::from_secs(300), DAY);
     assert!(begin().is_err(), "a file that is not there is a mistake");
     fs::write(&path, set(1)).expect("written");
     let (source, follower) = begin().expect("a source");
@@ -47,7 +47,7 @@ async fn who_needs_newer_keys_has_them_asked_for_and_not_too_often() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("jwks.json");
     fs::write(&path, set(1)).expect("written");
-    let begun = Source::begin(Place::File(path.clone()), Duration::from_secs(300), DAY);
+    let begun = Source::begin(JwksOrigin::File(path.clone()), Duration::from_secs(300), DAY);
     let (source, follower) = begun.expect("a source");
     let (_hangups, hung_up) = watch::channel(());
     tokio::spawn(follower.run(hung_up, CancellationToken::new()));
@@ -65,7 +65,7 @@ async fn who_needs_newer_keys_has_them_asked_for_and_not_too_often() {
 fn forsaken(folder: &Path, max_age: Duration) -> (Source, Follower) {
     let path = folder.join("jwks.json");
     fs::write(&path, set(2)).expect("written");
-    Source::begin(Place::File(path), DAY, max_age).expect("a source")
+    Source::begin(JwksOrigin::File(path), DAY, max_age).expect("a source")
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn keys_that_can_t_be_had_again_end_after_a_while() {
 
 #[test]
 fn authorities_must_be_certificates() {
-    assert!(Place::url("https://x/", None).is_ok());
-    assert!(Place::url("https://x/", Some(b"")).is_err());
-    assert!(Place::url("https://x/", Some(b"-----BEGIN CERTIFICATE-----\n")).is_err());
+    assert!(JwksOrigin::url("https://x/", None).is_ok());
+    assert!(JwksOrigin::url("https://x/", Some(b"")).is_err());
+    assert!(JwksOrigin::url("https://x/", Some(b"-----BEGIN CERTIFICATE-----\n")).is_err());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::super::api_key::ApiKey;
-use super::super::caller::Known;
+use super::super::caller::CallerIdentity;
 use super::super::refusal::KeyFault;
 use super::super::{Caller, CredentialId, Refusal};
 use toolgate_core::role::{Role, Roles};
@@ -57,7 +57,7 @@ impl AdminKey {
             .map_err(|source| AdminKeyError::Io { path: path.to_owned(), source })?;
         let key = ApiKey::parse(text.trim());
         let key = key.ok_or_else(|| AdminKeyError::NoKey { path: path.to_owned() })?;
-        let caller = Caller::new(Known {
+        let caller = Caller::new(CallerIdentity {
             tenant: None,
             principal: PRINCIPAL.to_owned(),
             roles: Roles::of(&[Role::Admin]),

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::TRUSTED_BLINDLY_FOR;
@@ -64,7 +64,7 @@ impl KeyCopy {
 
     /// Returns a key from the copy and the age of its last lookup; `None` if that is too old to count.
     pub(super) fn find(&self, id: &str, now_ms: i64) -> Option<(StoredKey, Duration)> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let found = kept.get(id)?;
         Some((found.key.clone(), age(found.seen_ms, now_ms)?))
     }
@@ -75,7 +75,7 @@ impl KeyCopy {
     /// # Errors
     /// The disk can't be written. The previous file is intact then.
     pub(super) fn write(&self, known: Vec<Kept>, gone: &[String], now_ms: i64) -> io::Result<()> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.extend(known.into_iter().map(|one| (one.key.id.clone(), one)));
         kept.retain(|id, one| age(one.seen_ms, now_ms).is_some() && !gone.contains(id));
         let written: Vec<Written> = kept.values().cloned().map(Written::from).collect();

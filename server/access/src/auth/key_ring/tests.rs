@@ -31,11 +31,11 @@ enum Mood {
 
 impl Fake {
     fn change(&self, id: &str, change: impl FnOnce(&mut StoredKey)) {
-        change(self.keys.lock().expect("a lock").get_mut(id).expect("the key"));
+        change(self.keys.lock().get_mut(id).expect("the key"));
     }
 
     fn is(&self, mood: Mood) {
-        *self.mood.lock().expect("a lock") = mood;
+        *self.mood.lock() = mood;
     }
 
     fn asked(&self) -> usize {
@@ -45,7 +45,7 @@ impl Fake {
 
 impl KeyStore for Fake {
     fn create_key<'a>(&'a self, key: &'a StoredKey) -> StoreFuture<'a, ()> {
-        self.keys.lock().expect("a lock").insert(key.id.clone(), key.clone());
+        self.keys.lock().insert(key.id.clone(), key.clone());
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -55,10 +55,10 @@ impl KeyStore for Fake {
 
     fn find_key<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<KeyReading>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let found = self.keys.lock().expect("a lock").get(id).cloned();
+        let found = self.keys.lock().get(id).cloned();
         let now_ms = NOW_MS + self.ahead_ms.load(Ordering::Relaxed);
         let found = found.map(|key| KeyReading { key, now_ms });
-        match *self.mood.lock().expect("a lock") {
+        match *self.mood.lock() {
             Mood::Well => Box::pin(std::future::ready(Ok(found))),
             Mood::Failing => {
                 Box::pin(std::future::ready(Err(StoreError::Unavailable("down".into()))))
@@ -134,11 +134,11 @@ impl World {
 
 impl World {
     fn now(&self) -> Now {
-        *self.now.lock().expect("a lock")
+        *self.now.lock()
     }
 
     fn pass(&self, time: Duration) {
-        self.now.lock().expect("a lock").moment += time;
+        self.now.lock().moment += time;
     }
 }
 
@@ -308,7 +308,7 @@ async fn a_stranger_with_made_up_ids_leaves_others_their_questions() {
 #[tokio::test]
 async fn use_is_noted_once_an_hour() {
     let world = world().await;
-    let used = || world.store.keys.lock().expect("a lock")[&world.id].used_ms;
+    let used = || world.store.keys.lock()[&world.id].used_ms;
     world.ring.write_use().await;
     assert_eq!(used(), None);
     assert_eq!(world.judge(&world.text).await, "");
@@ -429,7 +429,7 @@ async fn what_the_copy_has_of_revoked_and_deleted_keys() {
     world.store.is(Mood::Failing);
     assert_eq!(restarted.judge(soon).await, "revoked", "it stays so without the store");
     world.store.is(Mood::Well);
-    world.store.keys.lock().expect("a lock").clear();
+    world.store.keys.lock().clear();
     ring.caller(&world.text, None, soon).await.expect_err("gone");
     settle().await;
     ring.write_copy(soon).await;

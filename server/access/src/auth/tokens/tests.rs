@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::Authenticator;
 use super::super::failures::Failures;
-use super::super::jwks_source::Place;
+use super::super::jwks_source::JwksOrigin;
 use super::*;
 
 const NOW_MS: i64 = 1_800_000_000_000;
@@ -71,7 +71,7 @@ impl Issuer {
         let path = folder.path().join("jwks.json");
         write(&path, &[pair]);
         let begun = Source::begin(
-            Place::File(path.clone()),
+            JwksOrigin::File(path.clone()),
             Duration::from_secs(60),
             Duration::from_secs(86_400),
         );

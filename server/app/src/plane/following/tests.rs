@@ -23,6 +23,7 @@ use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::lookups::GateQuery;
 use toolgate_routing::router::query::RouteQuery;
 use toolgate_routing::router::route::Degraded;
+use toolgate_routing::shard::vectors::GRAPH_ABOVE;
 use toolgate_store::ServerRecord;
 use toolgate_store::sqlite::SqliteStore;
 
@@ -65,6 +66,7 @@ async fn plane(folder: &TempDir, encoder: Held) -> Arc<Plane> {
     let config = PlaneConfig {
         limits: Arc::new(Live::new(LimitsConfig::default())),
         memory_budget: 64 << 20,
+        graph_above: GRAPH_ABOVE,
         handle_key: HandleKey::from_bytes(&[7; 32]).expect("a key"),
         handle_ttl: Duration::from_secs(600),
         deferral: Arc::new(Live::new(Policy::default())),

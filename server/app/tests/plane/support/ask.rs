@@ -2,12 +2,12 @@
 
 use toolgate_core::state::AgentState;
 use toolgate_routing::gate::calls::Call;
-use toolgate_routing::router::caps::UntrustedCaps;
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::{Detail, MESSAGE_MAX, Options, RouteQuery};
 use toolgate_routing::router::route::Answer;
 use toolgate_routing::router::search::grammar::Query;
 use toolgate_routing::router::search::{SearchAnswer, SearchQuery};
+use toolgate_routing::router::selection::caps::UntrustedCaps;
 
 /// Returns a request with one intent and [`options`], by an agent without any history.
 pub fn ask(text: &str) -> RouteQuery {

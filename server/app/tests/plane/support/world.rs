@@ -22,13 +22,14 @@ use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::gate::key::HandleKey;
 use toolgate_routing::gate::verdict::{Allowed, Refused, Verdict};
 use toolgate_routing::memory::MemoryMetrics;
-use toolgate_routing::router::lookups::{Found, GateQuery, PoolQuery, SchemasQuery};
-use toolgate_routing::router::pool::PoolDelta;
+use toolgate_routing::router::answers::pool::PoolDelta;
+use toolgate_routing::router::lookups::{GateQuery, PoolQuery, SchemaLookup, SchemasQuery};
 use toolgate_routing::router::query::{Detail, MESSAGE_MAX, RouteQuery};
 use toolgate_routing::router::route::Answer;
 use toolgate_routing::router::search::{SearchAnswer, SearchQuery};
 use toolgate_routing::shard::shards::{Clock, Shards};
 use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_routing::shard::vectors::GRAPH_ABOVE;
 use toolgate_store::sqlite::SqliteStore;
 use toolgate_store::{Revision, StoredPolicy};
 
@@ -103,6 +104,7 @@ impl World {
         let encoder = Arc::new(FakeEncoder::new(setup.fingerprint));
         let deferral = Arc::new(Live::new(setup.deferral));
         let config = PlaneConfig {
+            graph_above: GRAPH_ABOVE,
             copies: None,
             max_staleness: Duration::from_secs(900),
             max_watches: 8,
@@ -241,7 +243,7 @@ impl World {
         names: &[&str],
         state: &AgentState,
         previous: &str,
-    ) -> Result<Found, Error> {
+    ) -> Result<SchemaLookup, Error> {
         let tenant = tenant(tenant_name);
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let state = state.clone();

@@ -1,4 +1,4 @@
-//! Prompts as lists of parts, and what one has in common with the beginning of the one before.
+//! Prompts as lists of parts, and the prefix that each shares with the one before it.
 
 use toolgate_core::identity::ToolKey;
 use toolgate_routing::shard::tool::Tool;
@@ -6,14 +6,14 @@ use toolgate_store::ContentHash;
 
 use super::Layout;
 
-/// A piece of a prompt that is there whole or not at all.
+/// Piece of a prompt that is either whole or absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     what: What,
     tokens: u32,
 }
 
-/// What tells parts apart.
+/// Identity of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     History,
@@ -24,38 +24,37 @@ enum What {
 }
 
 impl Part {
-    /// The user's message of a turn.
+    /// Returns the part for the user's message of a turn.
     pub(super) fn message(turn: usize, tokens: u32) -> Self {
         Self { what: What::Message(turn), tokens }
     }
 
-    /// What the conversation began with.
+    /// Returns the part for the initial history.
     pub(super) fn history(tokens: u32) -> Self {
         Self { what: What::History, tokens }
     }
 
-    /// Tokens of it.
     pub(super) fn tokens(&self) -> u32 {
         self.tokens
     }
 
-    /// What came back in a turn.
+    /// Returns the part for a turn's call, its result and the answer.
     pub(super) fn answer(turn: usize, tokens: u32) -> Self {
         Self { what: What::Answer(turn), tokens }
     }
 
-    /// A tool's definition.
+    /// Returns the part for a tool's definition.
     pub(super) fn schema(tool: &Tool) -> Self {
         Self { what: What::Schema(tool.key, tool.hash), tokens: tool.schema_tokens }
     }
 
-    /// A tool's line of the summary pool.
+    /// Returns the part for a tool's line in the summary pool.
     pub(super) fn summary(tool: &Tool) -> Self {
         Self { what: What::Summary(tool.key), tokens: tool.summary_tokens }
     }
 }
 
-/// The prompts of one layout: their sums, and the last of them.
+/// Totals over the prompts of one layout, and the last prompt.
 #[derive(Debug, Default)]
 pub(super) struct Prompts {
     tokens: u64,
@@ -67,7 +66,7 @@ pub(super) struct Prompts {
 }
 
 impl Prompts {
-    /// The next prompt, in pieces, and the tools among them.
+    /// Adds the next prompt, given in pieces. `tools` are the tools among them.
     pub(super) fn push<const N: usize>(&mut self, tools: &[Part], pieces: [&[Part]; N]) {
         self.note(tools);
         let prompt = pieces.concat();
@@ -77,19 +76,19 @@ impl Prompts {
         self.last = prompt;
     }
 
-    /// Notes a turn that has none of its right tools.
+    /// Counts a turn as missed unless it has one of its right tools.
     pub(super) fn miss_unless(&mut self, has_right: bool) {
         self.missed += usize::from(!has_right);
     }
 
-    /// Notes the tools of a prompt, for the largest set.
+    /// Updates the largest set with the tools of a prompt.
     fn note(&mut self, tools: &[Part]) {
         let tokens = tools.iter().map(|part| u64::from(part.tokens)).sum();
         self.largest_set = self.largest_set.max(tools.len());
         self.largest_schemas = self.largest_schemas.max(tokens);
     }
 
-    /// The sums, under a name.
+    /// Returns the totals as a layout with the given name.
     pub(super) fn total(&self, name: &'static str) -> Layout {
         Layout {
             name,

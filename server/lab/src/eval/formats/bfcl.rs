@@ -1,6 +1,6 @@
-//! The Berkeley Function-Calling Leaderboard, versions 3 and 4, single-turn categories: lines with `id`, `question`
-//! and `function`, and answers in a file of their own, lines with `id` and `ground_truth`. Each question comes
-//! with the functions that it offers; here all questions choose from all of them.
+//! Berkeley Function-Calling Leaderboard, versions 3 and 4, single-turn categories. Questions are lines with `id`,
+//! `question` and `function`. Answers are in a file of their own, as lines with `id` and `ground_truth`. In the
+//! published set each question comes with its own functions; here all questions choose from all functions.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use crate::eval::catalog_file;
 use crate::eval::input_error::{InputError, read_text};
 use crate::eval::query_file::LabelledQuery;
 
-/// The MCP server that has all functions.
+/// MCP server that holds all functions.
 const SERVER: &str = "bfcl";
 
-/// The folder of answers beside the questions.
+/// Folder of the answers, beside the questions.
 const ANSWERS: &str = "possible_answer";
 
 const NO_FUNCTIONS: &str = "no \"function\": multi-turn categories keep their functions elsewhere and can't \
@@ -45,14 +45,14 @@ struct Answer {
     ground_truth: Vec<Map<String, Value>>,
 }
 
-/// The answers, when there are any: the names of the functions to call, by the question's id.
+/// Names of the functions to call, by the question's id; `None` without an answer file.
 struct Answers {
     path: PathBuf,
     calls: Option<HashMap<String, BTreeSet<String>>>,
 }
 
-/// Reads questions and functions. A catalog, when there is one, is more questions: their functions are taken
-/// instead.
+/// Reads questions and functions. A catalog, if given, is a file or directory of more questions. Only the functions of
+/// the catalog are used then.
 pub(super) fn read(files: Files<'_>, text: &str) -> Result<LabelledSet, InputError> {
     let answers = Answers::of(files)?;
     let mut gathered = Gathered::default();
@@ -108,7 +108,7 @@ fn labelled(
     asked: &Question,
     answers: &Answers,
 ) -> Result<LabelledQuery, InputError> {
-    // "live_multiple_0-0-0" is the first of live_multiple.
+    // The kind is the id without its last part: `live_multiple` for `live_multiple_0-0-0`.
     let kind = asked.id.rsplit_once('_').map_or(asked.id.as_str(), |(kind, _)| kind);
     let needs_no_tool = kind.ends_with("irrelevance");
     let calls = if needs_no_tool || kind.ends_with("relevance") {
@@ -121,12 +121,12 @@ fn labelled(
     Ok(LabelledQuery { needs_no_tool, kind: Some(kind.to_owned()), ..query })
 }
 
-/// What the user says in the first turn.
+/// Returns the user's text in the first turn.
 fn said(question: &Value) -> String {
     let Some(items) = question.as_array() else {
         return question.as_str().unwrap_or_default().to_owned();
     };
-    // A list of turns, each a list of messages.
+    // The question is a list of turns, each a list of messages.
     let messages = items.first().and_then(Value::as_array).unwrap_or(items);
     let of_user = messages.iter().filter(|message| message["role"] == "user");
     let texts = of_user.filter_map(|message| message["content"].as_str());
@@ -134,7 +134,7 @@ fn said(question: &Value) -> String {
 }
 
 impl Answers {
-    /// The file that was named, or that of the same name in the folder beside the questions.
+    /// Reads the named answer file, or the one beside the questions with the same name.
     fn of(files: Files<'_>) -> Result<Self, InputError> {
         let beside = || {
             let name = files.queries.file_name().unwrap_or_default();

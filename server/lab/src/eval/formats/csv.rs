@@ -1,23 +1,23 @@
-//! Comma-separated values (RFC 4180): fields in quotes hold commas, line breaks and doubled quotes.
+//! Comma-separated values (RFC 4180). Quoted fields may hold commas, line breaks and doubled quotes.
 
-/// One record, with the line that it begins on.
+/// One record, with the line that it begins on, from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) line: usize,
     pub(super) fields: Vec<String>,
 }
 
-/// Whether a line names these columns, in any case of letters.
+/// Returns true if a line names exactly these columns, ignoring case.
 pub(super) fn is_header(line: &str, columns: &[&str]) -> bool {
     let fields: Vec<_> = line.split(',').map(|field| field.trim().trim_matches('"')).collect();
     fields.len() == columns.len()
         && fields.iter().zip(columns).all(|(field, column)| field.eq_ignore_ascii_case(column))
 }
 
-/// The records of a text; blank lines are passed over.
+/// Returns the records of a text. Blank lines are skipped.
 ///
 /// # Errors
-/// The line on which quotes begin that never end.
+/// The line of an opening quote that is never closed.
 pub(super) fn records(text: &str) -> Result<Vec<Record>, usize> {
     let mut records = Vec::new();
     let mut record = Record { line: 1, fields: vec![String::new()] };

@@ -1,4 +1,4 @@
-//! The elements of a JSON array, or of lines of JSON, each with the line that it begins on.
+//! Elements of a JSON array, or of lines of JSON, each with the line that it begins on.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use crate::eval::input_error::InputError;
 use crate::eval::query_file::lines;
 
-/// The elements as they stand in the text, with their lines, from 1.
+/// Returns the elements as JSON text, with their line numbers from 1.
 ///
 /// # Errors
-/// An array that can't be parsed. Lines are not looked into.
+/// An array that cannot be parsed. Lines of JSON are not checked.
 pub(super) fn read<'a>(path: &Path, text: &'a str) -> Result<Vec<(usize, &'a str)>, InputError> {
     if !text.trim_start().starts_with('[') {
         return Ok(lines(text).collect());
@@ -22,7 +22,7 @@ pub(super) fn read<'a>(path: &Path, text: &'a str) -> Result<Vec<(usize, &'a str
     let mut counted = 0;
     let numbered = elements.into_iter().map(|element| {
         let element = element.get();
-        // Elements are borrowed from the text, in its order.
+        // Each element is a slice of the text, and they come in its order.
         let begins = element.as_ptr() as usize - text.as_ptr() as usize;
         line += text.as_bytes()[counted..begins].iter().filter(|byte| **byte == b'\n').count();
         counted = begins;
@@ -31,10 +31,10 @@ pub(super) fn read<'a>(path: &Path, text: &'a str) -> Result<Vec<(usize, &'a str
     Ok(numbered.collect())
 }
 
-/// One element, parsed.
+/// Parses one element.
 ///
 /// # Errors
-/// What is wrong with it, and on which line.
+/// The parse error, with its line.
 pub(super) fn parse<T: DeserializeOwned>(
     path: &Path,
     line: usize,

@@ -1,5 +1,5 @@
-//! MCP servers as they fill with tools. Sets repeat a tool with every query that it is offered for; it is taken as
-//! it comes first.
+//! MCP servers, filled tool by tool. Published sets repeat a tool with every query that offers it; the first copy is
+//! used.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Takes a tool unless it is there; its label.
+    /// Adds a tool unless it is already there. Returns its label.
     pub(super) fn add(&mut self, server: &str, name: &str, tool: impl FnOnce() -> Value) -> String {
         let label = label(server, name);
         if self.known.insert(label.clone()) {
@@ -32,10 +32,10 @@ impl Gathered {
         label
     }
 
-    /// What was gathered from a file.
+    /// Returns the servers that were gathered from a file.
     ///
     /// # Errors
-    /// It had no tools.
+    /// The file has no tools.
     pub(super) fn unless_empty(self, path: &Path) -> Result<Vec<CatalogServer>, InputError> {
         if self.servers.is_empty() {
             return Err(InputError::of_file(path, "no tools in it"));
@@ -44,7 +44,7 @@ impl Gathered {
     }
 }
 
-/// The label of a tool, as queries name it.
+/// Returns the label of a tool, the name that queries use.
 pub(super) fn label(server: &str, name: &str) -> String {
     format!("{server}/{name}")
 }

@@ -1,5 +1,5 @@
-//! MetaTool: queries for one tool as CSV with `Query,Tool`, for several as `[{"query", "tool": [...]}]`; tools as
-//! one object of names with descriptions.
+//! MetaTool. Queries for one tool are a CSV with `Query,Tool`; queries for several tools are
+//! `[{"query", "tool": [...]}]`. The tools are one object that maps names to descriptions.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::{LabelledSet, csv, elements, query};
 use crate::eval::input_error::{InputError, read_text};
 use crate::eval::query_file::LabelledQuery;
 
-/// The columns of the CSV.
+/// Columns of the CSV.
 pub(super) const HEADER: [&str; 2] = ["Query", "Tool"];
 
-/// The MCP server that has all tools.
+/// MCP server that holds all tools.
 const SERVER: &str = "plugins";
 
 const EXPECTED: &str =

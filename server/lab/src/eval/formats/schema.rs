@@ -1,8 +1,8 @@
-//! Parameters as published sets describe them, as JSON schemas: their type names are of several languages.
+//! JSON schemas from the parameters of published sets, whose type names come from several programming languages.
 
 use serde_json::{Map, Value, json};
 
-/// The JSON type that a set means; `None` for what is no JSON type, such as `any` or a class.
+/// Returns the JSON type for a type name; `None` for a type that JSON does not have, such as `any` or a class.
 fn json_type(name: &str) -> Option<&'static str> {
     match name.to_ascii_lowercase().as_str() {
         "object" | "dict" | "hashmap" | "map" => Some("object"),
@@ -16,7 +16,7 @@ fn json_type(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A schema with its types' names made those of JSON, at every depth.
+/// Replaces the type names of a schema with those of JSON, at every depth. Other types are removed.
 pub(super) fn normal(schema: Value) -> Value {
     match schema {
         Value::Object(fields) => {
@@ -40,7 +40,7 @@ pub(super) fn normal(schema: Value) -> Value {
     }
 }
 
-/// The schema of parameters that are a list of names, types and descriptions.
+/// Builds a schema from lists of parameters with a name, a type and a description.
 pub(super) fn of_list<'a>(
     required: impl Iterator<Item = &'a Value>,
     optional: impl Iterator<Item = &'a Value>,

@@ -1,11 +1,11 @@
-//! Each format with made-up files in its shape, and what their mistakes are told as.
+//! Tests of each format with made-up files, and of the error messages for mistakes.
 
 use std::fs;
 use std::path::PathBuf;
 
 use super::*;
 
-/// A folder of made-up files.
+/// Folder with made-up files.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -23,7 +23,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Reads `queries` with `catalog`, which is none when it is empty.
+    /// Reads `queries` with `catalog`; an empty `catalog` means none.
     fn read(&self, catalog: &str, queries: &str) -> Result<LabelledSet, String> {
         let catalog = Some(self.path(catalog)).filter(|_| !catalog.is_empty());
         let queries = self.path(queries);
@@ -33,7 +33,7 @@ impl Folder {
     }
 }
 
-/// Each server with its tools' names.
+/// Returns each server with the names of its tools.
 fn tools(set: &LabelledSet) -> Vec<(String, Vec<String>)> {
     let name = |tool: &str| {
         let tool: Value = serde_json::from_str(tool).expect("JSON");

@@ -1,6 +1,6 @@
 //! ToolBench and StableToolBench: an array of queries, each with the APIs that it offers (`api_list`) and those that
-//! serve (`relevant APIs`, pairs of tool and API). A tool becomes an MCP server, an API one of its tools; all queries
-//! choose from all of them.
+//! serve it (`relevant APIs`, pairs of tool and API). A tool becomes an MCP server, and an API becomes one of its
+//! tools. All queries choose from all of them.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ struct Query {
     relevant: Vec<(String, String)>,
 }
 
-/// What a file has beside its queries, when it is only there for its APIs.
+/// Entry of a catalog file, of which only the APIs are read.
 #[derive(Deserialize)]
 struct Offer {
     #[serde(default)]
@@ -40,7 +40,8 @@ struct Api {
     optional_parameters: Vec<Value>,
 }
 
-/// Reads queries and APIs. A catalog, when there is one, is more queries: their APIs are taken instead.
+/// Reads queries and APIs. A catalog, if given, is a file or directory of more queries. Only the APIs of the catalog
+/// are used then.
 pub(super) fn read(files: Files<'_>, text: &str) -> Result<LabelledSet, InputError> {
     let path = files.queries;
     let mut gathered = Gathered::default();
@@ -72,7 +73,7 @@ fn gather_file(path: &Path, gathered: &mut Gathered) -> Result<(), InputError> {
 
 fn gather(apis: &[Api], gathered: &mut Gathered) {
     for api in apis {
-        // Names with white space around them are refused as tools.
+        // Tools whose names have white space around them are refused.
         let server = api.tool_name.trim();
         let name = api.api_name.trim();
         gathered.add(server, name, || {

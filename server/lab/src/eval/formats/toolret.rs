@@ -1,6 +1,6 @@
-//! ToolRet: queries with `id`, `query` and `labels`, tools with `id` and `documentation`; both as an array or as
-//! lines. A tool's id says nothing, so that it becomes the MCP server of a tool that is called what the
-//! documentation calls it.
+//! ToolRet. Queries have `id`, `query` and `labels`; tools have `id` and `documentation`. Both are an array or lines.
+//! The id of a tool is not meaningful, so it becomes the name of an MCP server, and the tool takes its name from the
+//! documentation.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -20,7 +20,7 @@ struct Query {
     labels: Value,
 }
 
-/// One tool that serves, more or less.
+/// Tool that serves a query, with its relevance.
 #[derive(Deserialize)]
 struct Label {
     id: String,
@@ -54,7 +54,7 @@ pub(super) fn read(catalog: &Path, path: &Path, text: &str) -> Result<LabelledSe
         let labels = labels(&found.labels, &names).map_err(|problem| {
             InputError::of_line(path, element.0, format!("labels: {problem}"))
         })?;
-        // "apigen_query_5" is one of apigen's.
+        // The kind is the id up to `_query`: `apigen` for `apigen_query_5`.
         let kind = found.id.split_once("_query").map(|(kind, _)| kind.to_owned());
         let query = query(path, element.0, found.query, labels)?;
         queries.push(LabelledQuery { kind, ..query });
@@ -62,7 +62,7 @@ pub(super) fn read(catalog: &Path, path: &Path, text: &str) -> Result<LabelledSe
     Ok(LabelledSet { servers: gathered.unless_empty(catalog)?, queries })
 }
 
-/// The tools that serve at all. Some copies of the set have the labels as text.
+/// Returns the tools with a relevance above 0. Some copies of the set have the labels as text.
 fn labels(labels: &Value, names: &HashMap<String, String>) -> Result<BTreeSet<String>, String> {
     let labels: Result<Vec<Label>, _> = match labels {
         Value::String(text) => serde_json::from_str(text),
@@ -70,12 +70,12 @@ fn labels(labels: &Value, names: &HashMap<String, String>) -> Result<BTreeSet<St
     };
     let labels = labels.map_err(|error| error.to_string())?;
     let serving = labels.into_iter().filter(|label| label.relevance > 0.0);
-    // One that the catalog lacks counts as missed.
+    // A tool that the catalog lacks counts as missed.
     let name = |label: Label| names.get(&label.id).cloned().unwrap_or(label.id);
     Ok(serving.map(name).collect())
 }
 
-/// What is known of a tool.
+/// Documented name, description and parameters of a tool.
 struct Documentation {
     name: String,
     description: String,
@@ -83,7 +83,7 @@ struct Documentation {
 }
 
 impl Documentation {
-    /// An object, or one as text, or text.
+    /// Reads the documentation: an object, an object as JSON text, or plain text.
     fn of(tool: &Tool) -> Self {
         let text = tool.documentation.as_str();
         let parsed = text.and_then(|text| serde_json::from_str(text).ok());
@@ -101,7 +101,8 @@ impl Documentation {
         }
     }
 
-    /// Types are of many languages here; names and descriptions are what ranking reads.
+    /// Builds the tool's definition without types, which come from many languages here. Ranking reads names and
+    /// descriptions only.
     fn tool(&self) -> Value {
         let property = |(name, value): (&String, &Value)| {
             let description = value["description"].as_str().or(value.as_str());

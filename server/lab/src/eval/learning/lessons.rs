@@ -1,4 +1,4 @@
-//! Which calls a memory is taught by: who makes them, when, and of which tools.
+//! Calls that teach a memory: their callers, their times and their tools.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,28 +9,28 @@ use toolgate_core::imprint::Imprint;
 use toolgate_routing::memory::{Observation, learn, now_ms};
 use toolgate_store::{Exemplar, PrincipalKey};
 
-/// One call in so many is wrong.
+/// Number of calls of which one is wrong.
 const ONE_WRONG_IN: usize = 10;
 
-/// Calls of one who floods, and the days over which they are made.
+/// Number of calls by a flooding caller, and the days over which they are made.
 const FLOOD_CALLS: i64 = 1_000;
 const FLOOD_DAYS: i64 = 30;
 
 const MILLIS_OF_A_DAY: i64 = 86_400_000;
 
-/// Who floods.
+/// Principal of the flooding caller.
 const FLOODER: PrincipalKey = [255; 8];
 
-/// The queries of one round.
+/// Division of the queries in one round.
 pub(super) struct Split {
-    /// Places of queries that are measured: each of their tools is observed.
+    /// Places of the queries that are measured. All of their tools are observed.
     pub(super) measured: Vec<usize>,
-    /// Places of queries that are observed, by tool as the labels have it.
+    /// Places of the queries that are observed, by the label of a tool.
     pub(super) observed: BTreeMap<String, Vec<usize>>,
 }
 
 impl Split {
-    /// Half of the labelled queries each, as the seed has it.
+    /// Divides the labelled queries into two halves at random, by the seed.
     pub(super) fn new(queries: &[LabelledQuery], seed: u64) -> Self {
         let labelled = |place: &usize| !queries[*place].relevant.is_empty();
         let mut places: Vec<usize> = (0..queries.len()).filter(labelled).collect();
@@ -53,25 +53,25 @@ impl Split {
     }
 }
 
-/// What was learned.
+/// Exemplars that were learned.
 #[derive(Clone, Default)]
 pub(super) struct Taught {
     pub(super) exemplars: BTreeMap<ToolId, Vec<Exemplar>>,
-    /// Calls of right tools that were observed, wrong ones in their place included.
+    /// Number of observed calls of right tools, including the wrong calls that replaced some of them.
     pub(super) calls: usize,
 }
 
-/// The lessons of one round.
+/// Lessons of one round.
 pub(super) struct Lessons<'a> {
     pub(super) split: &'a Split,
-    /// Answers without any memory, by place.
+    /// Answers without memory, by place.
     pub(super) plain: &'a [Answer],
     pub(super) class: &'a Class<'a>,
     pub(super) seed: u64,
 }
 
 impl Lessons<'_> {
-    /// Teaches so many calls of each tool, every one by somebody else and today, and what the company calls.
+    /// Teaches up to `calls` calls of each tool, each made today by another caller, and the calls of the company.
     pub(super) fn teach(&self, company: Company, calls: usize) -> Taught {
         let ids = self.ids();
         let mut taught = Taught::default();
@@ -93,7 +93,7 @@ impl Lessons<'_> {
         taught
     }
 
-    /// The same after somebody has aimed at one query.
+    /// Returns what was taught with one caller's calls added that aim at one query.
     pub(super) fn aim(&self, taught: &Taught, place: usize) -> Taught {
         let mut aimed = taught.clone();
         let ids = self.ids();
@@ -134,7 +134,7 @@ impl Lessons<'_> {
         learn(exemplars, &seen, self.class.curves.half_life);
     }
 
-    /// The best ranked tool that is not right.
+    /// Returns the best-ranked tool that is not right.
     fn wrong(&self, place: usize) -> Option<&str> {
         let relevant = &self.class.curves.queries[place].relevant;
         let ranked = self.plain[place].ranked.ranked.iter();
@@ -145,7 +145,7 @@ impl Lessons<'_> {
         self.class.imprint(&self.class.curves.queries[place].text)
     }
 
-    /// Tools by the names that labels have.
+    /// Returns the tools by their labels.
     fn ids(&self) -> HashMap<String, &ToolId> {
         let known = self.class.snapshot.tools.iter().map(|tool| &tool.id);
         let named = |id: &ToolId| {
@@ -155,7 +155,7 @@ impl Lessons<'_> {
     }
 }
 
-/// The moments of a flood, which ends now.
+/// Returns the times of a flood's calls in milliseconds, the last one now.
 fn over_a_month() -> impl Iterator<Item = i64> {
     let now = now_ms();
     (0..FLOOD_CALLS).map(move |call| {

@@ -1,4 +1,4 @@
-//! The report for machines. Keys are added and never renamed: earlier reports stay comparable.
+//! Report for machines. Keys are added and never renamed, so that earlier reports stay comparable.
 
 use serde_json::{Map, Value, json};
 
@@ -40,7 +40,7 @@ fn visible(row: &VisibleRow) -> Value {
 }
 
 impl Report {
-    /// The report for machines.
+    /// Returns the report as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({
@@ -112,7 +112,8 @@ impl Report {
         })
     }
 
-    /// The rates at the shipped setting are counted from the active sets, the curve from overlaps.
+    /// Returns the separation of both kinds of query. The rates at the current setting are counted from the active
+    /// sets, and the curve from overlaps.
     fn abstention_json(&self, held: &Abstention) -> Value {
         let accepts = self.no_tool.as_ref().and_then(|m| m.get(Measure::FalseAccept));
         let rejects = self.metrics.as_ref().and_then(|m| m.get(Measure::SetEmpty));
@@ -139,7 +140,7 @@ impl Report {
     }
 }
 
-/// A setting as it was written: .28, not .2800000011920929.
+/// Rounds a setting to the decimals that were written: .28, not .2800000011920929.
 fn decimal(value: f32) -> f64 {
     (f64::from(value) * 1e6).round() / 1e6
 }

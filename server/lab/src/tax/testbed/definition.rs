@@ -63,8 +63,11 @@ const NOTE: [&str; 40] = [
 /// # Errors
 /// Returns [`Error::Internal`] if the tool needs more tokens than that.
 pub(super) fn write(
-    (domain, verb, object): (&Domain, &Verb, &str),
-    (name, model_name): (&str, &str),
+    domain: &Domain,
+    verb: &Verb,
+    object: &str,
+    name: &str,
+    model_name: &str,
     random: &mut Random,
 ) -> Result<String, Error> {
     let draft = Draft { name, description: super::fill(verb.says, domain, object), model_name };

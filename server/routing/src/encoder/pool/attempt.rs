@@ -36,7 +36,7 @@ pub(super) struct Ask {
 }
 
 /// Embeddings, and the name of the tier that made them.
-struct Answer {
+struct PoolAnswer {
     embedded: Vec<Embedded>,
     by: &'static str,
 }
@@ -108,7 +108,12 @@ impl Inner {
     }
 
     /// Asks a worker, and a second encoder as well if the worker is late.
-    async fn race(&self, ask: &Ask, load: Load, progress: &mut Progress) -> Result<Answer, Error> {
+    async fn race(
+        &self,
+        ask: &Ask,
+        load: Load,
+        progress: &mut Progress,
+    ) -> Result<PoolAnswer, Error> {
         progress.tried.push(Arc::clone(&load.member));
         let first = self.attempt(ask, load);
         tokio::pin!(first);
@@ -152,14 +157,14 @@ impl Inner {
         Some(Second::Worker(load))
     }
 
-    async fn ask_second(&self, ask: &Ask, second: Second) -> Result<Answer, Error> {
+    async fn ask_second(&self, ask: &Ask, second: Second) -> Result<PoolAnswer, Error> {
         match second {
             Second::Worker(load) => self.attempt(ask, load).await,
             Second::Here => self.fall_back(ask, None).await,
         }
     }
 
-    async fn attempt(&self, ask: &Ask, load: Load) -> Result<Answer, Error> {
+    async fn attempt(&self, ask: &Ask, load: Load) -> Result<PoolAnswer, Error> {
         let began = Instant::now();
         let within = self.time_for(ask);
         let embedded =
@@ -170,7 +175,7 @@ impl Inner {
         if let Some(comparisons) = &self.comparisons {
             comparisons.offer(&load.member, &ask.texts, &embedded);
         }
-        Ok(Answer { embedded, by: tier_name(load.member.tier()) })
+        Ok(PoolAnswer { embedded, by: tier_name(load.member.tier()) })
     }
 
     /// Returns the time for one attempt: all the remaining time if no other encoder could answer, or else half of it.
@@ -183,7 +188,7 @@ impl Inner {
 
     /// Embeds in this process because no worker is left. The budget does not apply, because this costs the workers
     /// nothing.
-    async fn fall_back(&self, ask: &Ask, failure: Option<Error>) -> Result<Answer, Error> {
+    async fn fall_back(&self, ask: &Ask, failure: Option<Error>) -> Result<PoolAnswer, Error> {
         let Some(encoder) = &self.in_process else {
             return Err(match failure {
                 _ if Instant::now() >= ask.until => Error::DeadlineExceeded,
@@ -195,7 +200,7 @@ impl Inner {
             self.metrics.failover("in_process");
         }
         let embedded = encoder.embed(ask.texts.clone(), ask.flow, ask.deadline).await?;
-        Ok(Answer { embedded, by: "in_process" })
+        Ok(PoolAnswer { embedded, by: "in_process" })
     }
 }
 

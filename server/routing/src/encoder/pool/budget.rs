@@ -1,7 +1,8 @@
 //! Budget of second attempts: a share of the requests, so that a fault never causes a flood of retries.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 /// Second attempts allowed per request.
 const SHARE: f64 = 0.1;
@@ -29,14 +30,14 @@ impl Budget {
 
     /// Adds the share that one request earns.
     pub(super) fn earn(&self, now: Instant) {
-        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = self.0.lock();
         bucket.fill(now);
         bucket.attempts = (bucket.attempts + SHARE).min(SAVED_MAX);
     }
 
     /// Takes one second attempt and returns true if it is allowed.
     pub(super) fn spend(&self, now: Instant) -> bool {
-        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = self.0.lock();
         bucket.fill(now);
         let allowed = bucket.attempts >= 1.0;
         if allowed {

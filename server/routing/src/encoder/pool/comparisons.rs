@@ -30,12 +30,12 @@ const FLOW: u64 = u64::MAX;
 pub(super) struct Comparisons {
     /// Rate of comparisons: one text in this many.
     one_in: usize,
-    waiting: Sender<Answer>,
+    waiting: Sender<ComparedText>,
     metrics: EncoderMetrics,
 }
 
 /// A worker's answer for one text.
-struct Answer {
+struct ComparedText {
     member: Arc<Member>,
     text: String,
     vector: Vec<f32>,
@@ -76,7 +76,7 @@ impl Comparisons {
         }
         let member = Arc::clone(member);
         let vector = one.vector.clone();
-        if self.waiting.try_send(Answer { member, text: text.clone(), vector }).is_err() {
+        if self.waiting.try_send(ComparedText { member, text: text.clone(), vector }).is_err() {
             self.metrics.compared("skipped");
         }
     }
@@ -88,15 +88,15 @@ fn is_drawn(one_in: usize, texts: usize) -> bool {
 }
 
 impl Comparing {
-    async fn run(self, mut answers: Receiver<Answer>) {
+    async fn run(self, mut answers: Receiver<ComparedText>) {
         while let Some(answer) = answers.recv().await {
             let result = self.compare(answer).await;
             self.metrics.compared(result);
         }
     }
 
-    async fn compare(&self, answer: Answer) -> &'static str {
-        let Answer { member, text, vector } = answer;
+    async fn compare(&self, answer: ComparedText) -> &'static str {
+        let ComparedText { member, text, vector } = answer;
         let deadline = Some(Instant::now() + TIME_MAX);
         let embedded = self.encoder.embed(vec![text.clone()], Flow::new(FLOW), deadline).await;
         // This process is busy or stopping, which says nothing about the worker.

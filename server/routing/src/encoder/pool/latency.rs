@@ -1,8 +1,9 @@
 //! Latency of recent answers, and the delay derived from it after which a second worker is asked too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 /// Number of recent answers that are kept.
 const SAMPLES: usize = 256;
@@ -39,7 +40,7 @@ impl Latency {
     /// Records the time that an answer took.
     pub(super) fn record(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut samples = self.samples.lock();
         let next = samples.next;
         match samples.micros.get_mut(next) {
             Some(oldest) => *oldest = micros,

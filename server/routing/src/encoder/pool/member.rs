@@ -1,9 +1,10 @@
 //! One worker: its connection, its load and its health. It makes one attempt at a time; `attempt` handles failures.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use toolgate_encoder_client::{
     Code, EmbedOptions, EncoderClient, EncoderOptions, Error as ClientError, TraceContext,
 };
@@ -126,11 +127,11 @@ impl Member {
     }
 
     fn state(&self) -> State {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner).state()
+        self.health.lock().state()
     }
 
     pub(super) fn tier(&self) -> Tier {
-        *self.tier.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.tier.lock()
     }
 
     /// Returns the estimated tokens that were sent to the worker and not answered yet.
@@ -189,7 +190,7 @@ impl Member {
     /// correctly.
     pub(super) fn contradicted(&self, text: KnownText) {
         {
-            let mut caught = self.caught.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut caught = self.caught.lock();
             if caught.len() == CAUGHT_MAX {
                 caught.remove(0);
             }
@@ -236,7 +237,7 @@ impl Member {
 
     /// Returns the time until the next check.
     pub(super) fn next_check(&self, interval: Duration) -> Duration {
-        let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let health = self.health.lock();
         // A pause already has its jitter, and no check is sent before its end.
         health.next_canary(Instant::now(), interval.mul_f64(0.9 + 0.1 * unit()))
     }
@@ -249,9 +250,9 @@ impl Member {
                 return Err(Failed::OtherModel(self.address.clone()));
             }
             let tier = if described.backend.starts_with("cuda") { Tier::Gpu } else { Tier::Cpu };
-            *self.tier.lock().unwrap_or_else(PoisonError::into_inner) = tier;
+            *self.tier.lock() = tier;
         }
-        let caught = self.caught.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let caught = self.caught.lock().clone();
         let check = reference.draw_check(&caught);
         let trace = unsampled_trace();
         // The flow looks like those of tenants, so that the worker can't tell a check from traffic.
@@ -305,7 +306,7 @@ impl Member {
     /// Changes the health, and reports a new state in the log and in metrics.
     fn change(&self, result: &'static str, change: impl FnOnce(&mut Health)) {
         let (before, after) = {
-            let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut health = self.health.lock();
             let before = health.state();
             change(&mut health);
             (before, health.state())

@@ -2,9 +2,10 @@
 //! listed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolgate_encoder_client::EncoderOptions;
 use tracing::{info, warn};
@@ -59,7 +60,7 @@ impl Roster {
     /// Sets the addresses of the workers from `source`. Workers already on the roster keep their state.
     pub(super) fn replace(&self, source: usize, addresses: &[String]) {
         let addresses = &addresses[..addresses.len().min(WORKERS_MAX)];
-        let mut hired = self.hired.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hired = self.hired.lock();
         hired.retain(|address, worker| worker.source != source || addresses.contains(address));
         for address in addresses {
             if hired.contains_key(address) {
@@ -69,11 +70,11 @@ impl Roster {
                 Ok(member) => {
                     hired.insert(address.clone(), self.hire(member, source));
                 }
-                Err(error) => warn!(worker = address, %error, "this is no encoder worker"),
+                Err(error) => warn!(worker = address, %error, "invalid encoder worker address"),
             }
         }
         let members = hired.values().map(|worker| Arc::clone(&worker.member)).collect();
-        *self.members.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(members);
+        *self.members.write() = Arc::new(members);
     }
 
     fn hire(&self, member: Member, source: usize) -> Hired {
@@ -108,6 +109,6 @@ impl Roster {
     }
 
     fn members(&self) -> Arc<Vec<Arc<Member>>> {
-        Arc::clone(&self.members.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.members.read())
     }
 }

@@ -3,7 +3,7 @@
 use crate::gate::names;
 use crate::gate::standing::Standings;
 use crate::gate::verdict::RefusalCode;
-use crate::router::left_out::LeftOut;
+use crate::router::selection::left_out::LeftOut;
 use crate::shard::snapshot::Snapshot;
 
 /// Maximum number of locked tools that a message names.

@@ -9,10 +9,10 @@ use super::{Findings, Form, SearchQuery, beyond_caps};
 use crate::gate::names;
 use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::RefusalCode;
-use crate::router::caps::Caps;
-use crate::router::left_out::LeftOut;
-use crate::router::names::is_name;
-use crate::router::rank::{Candidate, FoundBy, Parts, Recent};
+use crate::router::ranking::names::is_name;
+use crate::router::ranking::rank::{Candidate, FoundBy, Parts, Recent};
+use crate::router::selection::caps::Caps;
+use crate::router::selection::left_out::LeftOut;
 use crate::shard::snapshot::Snapshot;
 
 /// Beginning of the model-facing names of MCP tools.

@@ -1,6 +1,6 @@
 //! Operations of a replica on its shards when other replicas may have changed the store.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
@@ -66,7 +66,7 @@ impl Shards {
     pub fn fell_behind(&self, tenant: &TenantId, revision: Revision) {
         self.freshness.fell_behind(tenant, revision, Instant::now());
         if let Some(built) = self.kept.peek(tenant) {
-            *built.retry_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            *built.retry_at.lock() = Some(Instant::now());
         }
     }
 

@@ -3,10 +3,11 @@
 //! other, at most a tenth of the time is spent on builds. One shard that alone exceeds the budget is kept in addition.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
+use parking_lot::RwLock;
 use tracing::warn;
 
 use super::Built;
@@ -59,7 +60,7 @@ impl Kept {
     }
 
     pub(super) fn get(&self, tenant: &TenantId) -> Option<Built> {
-        let state = self.read();
+        let state = self.state.read();
         let entry = state.entry(tenant)?;
         if !entry.is_used.load(Ordering::Relaxed) {
             entry.is_used.store(true, Ordering::Relaxed);
@@ -69,7 +70,7 @@ impl Kept {
 
     /// Returns the tenant's shard without marking it as used.
     pub(super) fn peek(&self, tenant: &TenantId) -> Option<Built> {
-        self.read().entry(tenant).map(|entry| entry.built.clone())
+        self.state.read().entry(tenant).map(|entry| entry.built.clone())
     }
 
     /// Stores a shard in place of the tenant's previous one. `took` is the time of its build. Other shards are evicted
@@ -78,7 +79,7 @@ impl Kept {
         let bytes = built.snapshot.memory_bytes() as u64;
         let now = (self.clock)();
         let stays_until = now + took.min(BUILDING_MAX) * TIMES_ITS_BUILDING;
-        let mut state = self.write();
+        let mut state = self.state.write();
         state.remove(tenant);
         let number = state.next;
         state.next += 1;
@@ -114,17 +115,17 @@ impl Kept {
     }
 
     pub(super) fn remove(&self, tenant: &TenantId) {
-        self.write().remove(tenant);
+        self.state.write().remove(tenant);
     }
 
     pub(super) fn clear(&self) {
-        let mut state = self.write();
+        let mut state = self.state.write();
         *state = State { next: state.next, ..State::default() };
     }
 
     /// Returns all shards at this moment.
     pub(super) fn all(&self) -> Vec<(TenantId, Built)> {
-        let state = self.read();
+        let state = self.state.read();
         let oversized = state.oversized.iter().map(|(tenant, entry)| (tenant, entry));
         let all = state.shards.iter().chain(oversized);
         all.map(|(tenant, entry)| (tenant.clone(), entry.built.clone())).collect()
@@ -132,22 +133,13 @@ impl Kept {
 
     /// Returns the approximate bytes of all shards.
     pub(super) fn bytes(&self) -> u64 {
-        let state = self.read();
+        let state = self.state.read();
         state.bytes + state.oversized.as_ref().map_or(0, |(_, entry)| entry.bytes)
     }
 
     /// Returns the maximum bytes to which a registration may grow a shard. It leaves some room for new tenants.
     pub(super) fn most(&self) -> u64 {
         self.budget - self.budget.div_ceil(32)
-    }
-
-    /// Locks for reading. No code panics while it holds the lock, so poisoning is ignored.
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 //! millisecond that a search takes. There are more permits than cores, so a waiting search would wait for a core
 //! anyway.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex};
 
 /// Permits shared between threads.
 #[derive(Debug)]
@@ -29,17 +29,12 @@ impl Permits {
 
     /// Waits until a permit is free. Dropping the permit returns it.
     pub(super) fn acquire(&self) -> Permit<'_> {
-        let mut free = self.free();
+        let mut free = self.free.lock();
         while *free == 0 {
-            free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner);
+            self.returned.wait(&mut free);
         }
         *free -= 1;
         Permit(self)
-    }
-
-    /// Locks the counter. It can't be left half changed, so poisoning is ignored.
-    fn free(&self) -> MutexGuard<'_, usize> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -49,7 +44,7 @@ pub(super) struct Permit<'a>(&'a Permits);
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.0.free() += 1;
+        *self.0.free.lock() += 1;
         self.0.returned.notify_one();
     }
 }
@@ -78,6 +73,6 @@ mod tests {
             }
         });
         assert!((1..=3).contains(&most.into_inner()));
-        assert_eq!(*permits.free(), 3);
+        assert_eq!(*permits.free.lock(), 3);
     }
 }

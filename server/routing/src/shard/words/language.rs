@@ -27,19 +27,19 @@ const OTHER_MIN: usize = 3;
 pub struct Language(u8);
 
 /// Properties of a known language.
-struct Known {
+struct LanguageProperties {
     lang: Lang,
     /// ISO 639-1 code.
     code: &'static str,
     algorithm: Algorithm,
 }
 
-const fn known(lang: Lang, code: &'static str, algorithm: Algorithm) -> Known {
-    Known { lang, code, algorithm }
+const fn known(lang: Lang, code: &'static str, algorithm: Algorithm) -> LanguageProperties {
+    LanguageProperties { lang, code, algorithm }
 }
 
 /// Languages that have a Snowball stemmer, English first.
-const KNOWN: [Known; 18] = [
+const KNOWN: [LanguageProperties; 18] = [
     known(Lang::Eng, "en", Algorithm::English),
     known(Lang::Ara, "ar", Algorithm::Arabic),
     known(Lang::Dan, "da", Algorithm::Danish),
