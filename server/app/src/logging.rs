@@ -1,7 +1,7 @@
 //! Structured logs on standard error, and spans that go to a collector. No event or span contains arguments or results
 //! of calls. Intents have events of their own, which are logged only where that is turned on; no span contains them.
 
-use toolgate_telemetry::{self as telemetry, INTENTS, LogOptions, Telemetry};
+use toolgate_telemetry::{self as telemetry, DEGRADED, INTENTS, LogOptions, Telemetry};
 
 use toolgate_config::{LogConfig, LogFormat, LogLevel, TelemetryConfig};
 
@@ -19,7 +19,7 @@ pub fn filter(config: LogConfig) -> String {
     let level = name(config.level);
     let intents = if config.intents { "info" } else { "off" };
     // Targets match by prefix, so `toolgate` covers every crate of this workspace.
-    format!("warn,toolgate={level},toolgate::audit=info,{INTENTS}={intents}")
+    format!("warn,toolgate={level},toolgate::audit=info,{DEGRADED}=off,{INTENTS}={intents}")
 }
 
 fn name(level: LogLevel) -> &'static str {

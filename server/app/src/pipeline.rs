@@ -109,10 +109,10 @@ impl Pipeline {
         let log_span = info_span!("call", rpc = call.method.name());
         let deadline = deadline_of(&call, self.max_deadline);
         let left = deadline.saturating_duration_since(Instant::now());
-        let wish = AdmissionRequest { kind: kind_of(call.method), left, waited: call.waited };
+        let request = AdmissionRequest { kind: kind_of(call.method), left, waited: call.waited };
         let admitted = identity.and_then(|identity| {
             call.span.of_tenant(identity.tenant.as_str());
-            let permit = self.admit(&identity.tenant, wish)?;
+            let permit = self.admit(&identity.tenant, request)?;
             Ok((identity, permit))
         });
         let outcome = match admitted {
@@ -192,9 +192,9 @@ impl Pipeline {
         Ok(())
     }
 
-    fn admit(&self, tenant: &TenantId, wish: AdmissionRequest) -> Result<Permit, Error> {
+    fn admit(&self, tenant: &TenantId, request: AdmissionRequest) -> Result<Permit, Error> {
         self.refuse_draining()?;
-        self.admission.begin(tenant, wish).map_err(|refusal| {
+        self.admission.begin(tenant, request).map_err(|refusal| {
             self.metrics.rejected(rejection_of(&refusal));
             error_of(refusal)
         })

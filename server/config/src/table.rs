@@ -211,8 +211,9 @@ const ROUTING: &[Key] = &[
         "shard.graph_above",
         count(1, 1 << 32),
         "50000",
-        "Tools of a tenant from which on searches go through a graph (HNSW), which is faster and may miss one in a hundred. \
-         It is built beside the calls, for half a second per thousand tools; until then, and below, searches are exact.",
+        "Tenants with more tools than this are searched through a graph (HNSW), which is faster and may miss one tool in a \
+         hundred. It is built beside the calls, for half a second per thousand tools; until then, and below, searches are \
+         exact.",
     ),
     key(
         "router.threshold",

@@ -98,10 +98,9 @@ impl Guard {
     }
 }
 
-/// Records that a call was refused before its message was read.
+/// Records in its span that a call was refused. Whoever answers logs it.
 fn refused(call: &CallSpan, refusal: &Error) {
     call.answered(refusal.code().name(), refusal.reason().name());
-    log_failure(refusal);
 }
 
 /// Adds the guard to gRPC services.
@@ -144,7 +143,10 @@ where
         Box::pin(async move {
             match guard.admit(&mut request).await {
                 Ok(()) => inner.call(request).await,
-                Err(refusal) => Ok(status::of(&refusal).into_http()),
+                Err(refusal) => {
+                    log_failure(&refusal);
+                    Ok(status::of(&refusal).into_http())
+                }
             }
         })
     }

@@ -27,6 +27,10 @@ pub use metrics::{RpcMethod, TraceLabel, register_process};
 /// Target of decision events: one record for each call that decides something.
 pub const DECISIONS: &str = "toolgate::decision";
 
+/// Target of events that tell why a call was answered worse than usual. The call's span has them. The log does not: it has
+/// warnings of its own, which are fewer.
+pub const DEGRADED: &str = "toolgate::degraded";
+
 /// Target of log records that contain an intent. They are never attached to spans.
 pub const INTENTS: &str = "toolgate::intents";
 

@@ -1,67 +1,51 @@
-//! Log of the times without embeddings: one warning when calls begin to be ranked by words, one line when that is over.
-//! A line for each call would fill the log just when it is read.
+//! Warnings about calls without embeddings, which are ranked by words: one when that begins, one when its reason changes,
+//! and one a minute while it lasts. A line for each call would fill the log just when it is read.
 
-use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tracing::{debug, info, warn};
+use toolgate_core::error::{Error, Reason};
+use toolgate_telemetry::DEGRADED;
+use tracing::warn;
 
-/// Time without a failure after which an outage is over. A busy encoder fails one call and answers the next.
-const QUIET: Duration = Duration::from_secs(10);
+/// Minimum time between two warnings for one reason.
+const EVERY: Duration = Duration::from_secs(60);
 
-/// Outage of the encoder, as calls see it.
+/// Failures of the encoder, as calls see them.
 #[derive(Debug, Default)]
-pub(in crate::router) struct Outage {
-    is_on: AtomicBool,
-    state: Mutex<Option<Failures>>,
-}
+pub(in crate::router) struct Outage(Mutex<Option<Warned>>);
 
-/// Failures of one outage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Failures {
-    first: Instant,
-    last: Instant,
+/// Last warning, and the calls since.
+#[derive(Debug)]
+struct Warned {
+    at: Instant,
+    reason: Reason,
     calls: u64,
 }
 
 impl Outage {
-    /// Notes a call that is ranked by words.
-    pub(in crate::router) fn failed(&self, error: &dyn fmt::Display) {
-        if self.failed_at(Instant::now()) {
-            warn!(%error, "no embedding: ranking by words, until further notice");
-        } else {
-            debug!(%error, "no embedding: ranking by words");
+    /// Notes a call that is ranked by words because of this error: in its span always, in the log when that is due.
+    pub(in crate::router) fn failed(&self, error: &Error) {
+        warn!(target: DEGRADED, %error, "no embedding: ranking by words");
+        if let Some(calls) = self.due(error.reason(), Instant::now()) {
+            warn!(%error, calls, "no embedding: ranking by words");
         }
     }
 
-    /// Notes a call whose intents were embedded.
-    pub(in crate::router) fn answered(&self) {
-        if let Some(over) = self.answered_at(Instant::now()) {
-            let seconds = (over.last - over.first).as_secs_f32();
-            info!(calls = over.calls, seconds, "intents are embedded again");
+    /// Returns the number of calls to warn about, this one included, if a warning is due.
+    fn due(&self, reason: Reason, now: Instant) -> Option<u64> {
+        let mut warned = self.0.lock();
+        match warned.as_mut() {
+            Some(last) if last.reason == reason && now.duration_since(last.at) < EVERY => {
+                last.calls += 1;
+                None
+            }
+            last => {
+                let calls = last.map_or(0, |last| last.calls) + 1;
+                *warned = Some(Warned { at: now, reason, calls: 0 });
+                Some(calls)
+            }
         }
-    }
-
-    /// Returns true if this failure begins an outage.
-    fn failed_at(&self, now: Instant) -> bool {
-        let mut state = self.state.lock();
-        let failures = state.get_or_insert(Failures { first: now, last: now, calls: 0 });
-        failures.last = now;
-        failures.calls += 1;
-        !self.is_on.swap(true, Ordering::Relaxed)
-    }
-
-    /// Returns the failures of the outage that this answer ends, if it ends one.
-    fn answered_at(&self, now: Instant) -> Option<Failures> {
-        if !self.is_on.load(Ordering::Relaxed) {
-            return None;
-        }
-        let mut state = self.state.lock();
-        let over = state.take_if(|failures| now.duration_since(failures.last) >= QUIET)?;
-        self.is_on.store(false, Ordering::Relaxed);
-        Some(over)
     }
 }
 
@@ -70,17 +54,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_begins_once_and_ends_after_a_quiet_time() {
+    fn a_warning_is_due_at_first_for_another_reason_and_each_minute() {
         let outage = Outage::default();
         let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(outage.answered_at(at(0)), None);
-        assert!(outage.failed_at(at(0)));
-        assert!(!outage.failed_at(at(3)));
-        assert_eq!(outage.answered_at(at(12)), None, "the last failure was nine seconds ago");
-        let over = Failures { first: at(0), last: at(3), calls: 2 };
-        assert_eq!(outage.answered_at(at(13)), Some(over));
-        assert_eq!(outage.answered_at(at(14)), None);
-        assert!(outage.failed_at(at(15)), "another one");
+        let due = |reason, seconds| outage.due(reason, start + Duration::from_secs(seconds));
+        assert_eq!(due(Reason::EncoderUnavailable, 0), Some(1));
+        assert_eq!(due(Reason::EncoderUnavailable, 1), None);
+        assert_eq!(due(Reason::EncoderUnavailable, 59), None);
+        assert_eq!(due(Reason::EncoderUnavailable, 60), Some(3), "with those since");
+        assert_eq!(due(Reason::DeadlineExceeded, 61), Some(1), "another reason");
+        assert_eq!(due(Reason::DeadlineExceeded, 120), None);
+        assert_eq!(due(Reason::DeadlineExceeded, 900), Some(2));
     }
 }

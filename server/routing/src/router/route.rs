@@ -319,7 +319,6 @@ impl Router {
         let embedded = tokio::time::timeout_at(until.into(), embedding).await;
         match embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
             Ok(embedded) => {
-                self.outage.answered();
                 let truncated = embedded.iter().any(|e| e.truncated);
                 let degraded = truncated.then_some(Degraded::IntentTruncated);
                 let vectors = embedded.into_iter().map(|e| e.vector).collect();

@@ -239,8 +239,12 @@ impl Shards {
             give_way(Behind::Embedding);
             let begun = Instant::now();
             snapshot.build_graph();
-            let seconds = begun.elapsed().as_secs_f32();
-            info!(tools = snapshot.tools.len(), seconds, "a shard has its graph");
+            // Without memory for it there is a warning, and no graph.
+            if !snapshot.lacks_graph() {
+                let seconds = begun.elapsed().as_secs_f32();
+                let tenant = tenant.as_str();
+                info!(tenant, tools = snapshot.tools.len(), seconds, "a shard has its graph");
+            }
             _ = done.send(());
         };
         match thread::Builder::new().name("graph".into()).spawn(build) {
