@@ -12,7 +12,7 @@ pub enum Error {
     Address {
         /// Address as it was given.
         address: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
     /// There is no connection, or it broke before an answer came.
@@ -38,7 +38,7 @@ pub enum Error {
     Answer {
         /// Address that was called.
         address: String,
-        /// What is wrong with the answer.
+        /// Description of the problem.
         problem: String,
     },
     /// The worker answered with an error.

@@ -10,11 +10,11 @@ pub enum Code {
     InvalidArgument,
     /// A limit on resources is reached.
     ResourceExhausted,
-    /// What the request names does not exist.
+    /// A resource that the request names does not exist.
     NotFound,
     /// Others changed the same data.
     Aborted,
-    /// What the request would make exists already.
+    /// A resource that the request would create exists already.
     AlreadyExists,
     /// The state of the service does not allow it.
     FailedPrecondition,
