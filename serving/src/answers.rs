@@ -21,7 +21,7 @@ pub use self::room::OPEN_COST;
 use self::room::Room;
 use crate::connections::Peer;
 use crate::owner::RequestOwner;
-use crate::refusal::refused;
+use crate::refusal::Overloaded;
 
 mod body;
 mod room;
@@ -32,8 +32,8 @@ mod tests;
 /// after the same time again its connection is closed. A line of 10 kbit/s is fast enough.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Error message for a caller whose answer does not fit.
-const UNREAD: &str = "too many answers wait for their callers to read them";
+/// Refusal of a caller whose answer does not fit.
+static UNREAD: Overloaded = Overloaded::new("too many answers wait for their callers to read them");
 
 /// Layer that bounds the bytes of unread answers of all services below it.
 #[derive(Clone)]
@@ -112,14 +112,14 @@ where
             });
             Ok(match open.await {
                 Some(answer) => Response::from_parts(parts, answer),
-                None => refused(content, &parts.headers, UNREAD),
+                None => UNREAD.in_place_of(&parts.headers, content),
             })
         })
     }
 }
 
 /// Returns true for native gRPC; gRPC-Web does not count.
-fn is_grpc(content: &HeaderValue) -> bool {
+pub(crate) fn is_grpc(content: &HeaderValue) -> bool {
     let kind = content.as_bytes().strip_prefix(b"application/grpc");
     kind.is_some_and(|rest| !rest.starts_with(b"-web"))
 }

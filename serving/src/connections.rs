@@ -21,8 +21,8 @@ use tonic::transport::server::Connected;
 use tracing::{debug, warn};
 
 use self::frames::Frames;
-pub use self::peer::Peer;
 pub(crate) use self::peer::UnderWay;
+pub use self::peer::{CredentialScope, Peer};
 use self::readable::Readable;
 pub use self::registry::{ConnectionLimits, ConnectionRefusal, Network};
 use self::registry::{ConnectionSlot, Registry};

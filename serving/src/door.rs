@@ -3,7 +3,8 @@
 //! Requests in progress, from their first header to the header of their answer, are bounded in number and shared out by
 //! connection and by tenant. A request beyond the bound is refused before its body is read. The others begin in turns.
 //! A request that has waited too long for its turn is refused. A request that would wait too long is refused at once,
-//! by the task that reads its connection. Bodies must keep coming, so that a caller who never sends one holds no place.
+//! by the task that reads its connection, and so is a request of a tenant that has its share already. Bodies must keep
+//! coming, so that a caller who never sends one holds no place.
 
 use std::future::{poll_fn, ready};
 use std::pin::{Pin, pin};
@@ -14,16 +15,17 @@ use std::time::{Duration, Instant};
 use tokio::task::yield_now;
 use tonic::body::Body as TonicBody;
 use tonic::codegen::http::header::CONTENT_TYPE;
-use tonic::codegen::http::{HeaderMap, HeaderValue, Request, Response};
+use tonic::codegen::http::{HeaderValue, Request, Response, Version};
 use tower::{Layer, Service};
 
 use self::body::Timed;
 use self::turns::{Turn, Turns};
+use crate::answers::is_grpc;
 use crate::arrival::Arrival;
-use crate::connections::Peer;
+use crate::connections::{CredentialScope, Peer};
 use crate::deadline::time_left;
 use crate::owner::RequestOwner;
-use crate::refusal::{late, refused};
+use crate::refusal::{Overloaded, late};
 use crate::shares::Shares;
 
 mod body;
@@ -32,11 +34,14 @@ mod turns;
 /// Path of the health service, which must answer even when the server is busy.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
-/// Error message when no place is free.
-const FULL: &str = "too many requests are under way";
+/// Refusal when no place is free.
+static FULL: Overloaded = Overloaded::new("too many requests are under way");
 
-/// Error message for a request that waited too long.
-const WAITED: &str = "requests wait too long for their turn";
+/// Refusal of a request that waited too long.
+static WAITED: Overloaded = Overloaded::new("requests wait too long for their turn");
+
+/// Refusal when the tenant has its share.
+static TENANT_FULL: Overloaded = Overloaded::new("the tenant has its share of the calls under way");
 
 /// Queue for requests that carry no connection of this crate.
 const NO_CONNECTION: u64 = u64::MAX;
@@ -81,6 +86,10 @@ pub struct AtDoor<'a> {
     pub stage: Stage,
     /// Time that its caller allows, from `grpc-timeout`.
     pub asked: Option<Duration>,
+    /// Scope of its credential, if that was the last one accepted on this connection.
+    pub scope: Option<&'a CredentialScope>,
+    /// First bytes of the body of a native gRPC call; empty if they have not come yet, or the request has its turn.
+    pub first_bytes: &'a [u8],
 }
 
 /// Stage of a request on its way in.
@@ -102,6 +111,8 @@ pub enum DoorRefusal {
     Full,
     /// Requests have waited longer than allowed for a while.
     Waited,
+    /// Its tenant has its whole share of the calls in progress.
+    TenantFull,
     /// The caller's deadline has passed.
     Late,
 }
@@ -157,8 +168,9 @@ impl BoundRequests {
     ) -> Response<B> {
         (self.refused)(refusal);
         match refusal {
-            DoorRefusal::Full => refused(content, &HeaderMap::new(), FULL),
-            DoorRefusal::Waited => refused(content, &HeaderMap::new(), WAITED),
+            DoorRefusal::Full => FULL.answer(content),
+            DoorRefusal::Waited => WAITED.answer(content),
+            DoorRefusal::TenantFull => TENANT_FULL.answer(content),
             DoorRefusal::Late => late(content),
         }
     }
@@ -196,9 +208,9 @@ where
 
     fn call(&mut self, request: Request<TonicBody>) -> Self::Future {
         let pace = self.door.pace;
-        let mut request = request.map(|body| TonicBody::new(Timed::new(body, pace)));
+        let request = request.map(|body| Timed::new(body, pace));
         if request.uri().path().starts_with(HEALTH) {
-            return Box::pin(self.inner.call(request));
+            return Box::pin(self.inner.call(request.map(TonicBody::new)));
         }
         let content = request.headers().get(CONTENT_TYPE).cloned();
         let peer = request.extensions().get::<Peer>().cloned();
@@ -209,15 +221,22 @@ where
             return Box::pin(ready(Ok(full)));
         };
         let place = owner.hold(place);
-        request.extensions_mut().insert(owner);
+        let (mut head, mut body) = request.into_parts();
+        head.extensions.insert(owner);
         let now = Instant::now();
-        let at = peer.map_or(now, |peer| peer.readable());
-        let asked = time_left(request.headers());
+        let at = peer.as_ref().map_or(now, Peer::readable);
+        let scope = peer.as_ref().and_then(|peer| peer.accepted(&head.headers));
+        let asked = time_left(&head.headers);
         let flow = connection.unwrap_or(NO_CONNECTION);
         let first = self.door.turns.first_of(flow).unwrap_or(now);
         let stage = Stage::Came { queue: now.saturating_duration_since(first) };
         let waited = now.saturating_duration_since(at);
-        let at_door = AtDoor { path: request.uri().path(), connection, waited, stage, asked };
+        // Over HTTP/1.1 reading ahead would ask the peer for the body.
+        let may_read = head.version == Version::HTTP_2 && content.as_ref().is_some_and(is_grpc);
+        let first_bytes = if may_read { body.read_ahead() } else { &[] };
+        let scope = scope.as_ref();
+        let path = head.uri.path();
+        let at_door = AtDoor { path, connection, waited, stage, asked, scope, first_bytes };
         if let Err(refusal) = (self.door.let_in)(&at_door) {
             return Box::pin(ready(Ok(self.door.refuse(refusal, content))));
         }
@@ -226,6 +245,7 @@ where
         let waiting = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, waiting);
         let door = self.door.clone();
+        let mut request = Request::from_parts(head, TonicBody::new(body));
         Box::pin(async move {
             let turn = ticket.turn().await;
             // Requests that came meanwhile enter the queues first, or are refused, and connections are read.
@@ -233,7 +253,8 @@ where
             let waited = at.elapsed();
             let path = request.uri().path();
             let stage = Stage::Begins;
-            let at_door = AtDoor { path, connection, waited, stage, asked };
+            let at_door =
+                AtDoor { path, connection, waited, stage, asked, scope: None, first_bytes: &[] };
             if let Err(refusal) = (door.let_in)(&at_door) {
                 return Ok(door.refuse(refusal, content));
             }

@@ -22,7 +22,7 @@ pub use answers::{BoundAnswers, OPEN_COST};
 pub use arrival::Arrival;
 pub use certificate::PeerCertificate;
 pub use connections::{
-    Connection, ConnectionLimits, ConnectionRefusal, Connections, Network, Peer,
+    Connection, ConnectionLimits, ConnectionRefusal, Connections, CredentialScope, Network, Peer,
 };
 pub use deadline::time_asked;
 pub use door::{AtDoor, BodyPace, BoundRequests, DoorRefusal, Doored, Stage};

@@ -192,6 +192,13 @@ impl Admission {
         self.inner.queueing.lock().may_queue(connection, queue, Instant::now())
     }
 
+    /// Returns true if an interactive call of the tenant would be refused now for want of a place. The call then counts
+    /// as asked for and refused. A call that is let in is counted when it begins.
+    #[must_use]
+    pub fn turns_away(&self, tenant: &TenantId) -> bool {
+        self.inner.state.lock().turns_away(tenant, Instant::now())
+    }
+
     /// Returns the flag that is set while memory is short.
     #[must_use]
     pub fn memory_flag(&self) -> memory::Flag {
@@ -285,6 +292,16 @@ impl State {
         Ok(begun)
     }
 
+    fn turns_away(&mut self, tenant: &TenantId, now: Instant) -> bool {
+        let is_refused = !self.has_room(tenant, now);
+        if is_refused {
+            self.limit.asked(self.interactive, now);
+            self.demand.count(tenant, now);
+            self.limit.refused();
+        }
+        is_refused
+    }
+
     /// Checks that there is a place for one more call of any kind.
     fn find_place(&self, tenant: &TenantId, is_short: bool) -> Result<(), Refusal> {
         let AdmissionConfig { max_calls, max_calls_per_tenant, .. } = self.config;
@@ -306,17 +323,7 @@ impl State {
         wish: AdmissionRequest,
         now: Instant,
     ) -> Result<(), Refusal> {
-        let limit = self.limit.now();
-        let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.interactive);
-        let free = limit.saturating_sub(self.interactive);
-        // The limit may be so low that the calls of others leave nothing free. Tenants that ask for little do not
-        // make it low, so they are not held down while the best durations are measured again.
-        let asks_for_little = self.demand.is_little(tenant, now);
-        let has_less = known == 0 || known.saturating_mul(self.interactive_tenants) < limit;
-        let most = if asks_for_little { self.limit.settled() } else { limit };
-        let has_room =
-            (has_less || asks_for_little) && self.interactive < most.saturating_mul(FOR_MODEST);
-        if known >= free.saturating_mul(OF_WHAT_IS_FREE) && !has_room {
+        if !self.has_room(tenant, now) {
             self.limit.refused();
             return Err(Refusal::Slow);
         }
@@ -329,6 +336,22 @@ impl State {
             return Err(Refusal::NoTime);
         }
         Ok(())
+    }
+
+    /// Returns true if the limit on interactive calls has room for one more of the tenant.
+    fn has_room(&mut self, tenant: &TenantId, now: Instant) -> bool {
+        let limit = self.limit.now();
+        let known = self.tenants.get(tenant).map_or(0, |tenant| tenant.interactive);
+        let free = limit.saturating_sub(self.interactive);
+        if known < free.saturating_mul(OF_WHAT_IS_FREE) {
+            return true;
+        }
+        // The limit may be so low that the calls of others leave nothing free. Tenants that ask for little do not
+        // make it low, so they are not held down while the best durations are measured again.
+        let asks_for_little = self.demand.is_little(tenant, now);
+        let has_less = known == 0 || known.saturating_mul(self.interactive_tenants) < limit;
+        let most = if asks_for_little { self.limit.settled() } else { limit };
+        (has_less || asks_for_little) && self.interactive < most.saturating_mul(FOR_MODEST)
     }
 
     fn end(&mut self, tenant: &TenantId, begun: Begun, answered: bool, now: Instant) {

@@ -16,7 +16,7 @@ use toolgate_access::auth::Caller;
 use toolgate_app::pipeline::{Call, CallOutcome, Identity, Pipeline, kind_of};
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
-use toolgate_core::method::Method;
+use toolgate_core::method::{Method, Work};
 
 /// Edge of the service, shared by all services.
 #[derive(Clone)]
@@ -105,6 +105,12 @@ fn identify<M: Tenanted>(request: &Request<M>) -> Result<Identity, Error> {
 pub(super) fn is_interactive(path: &str) -> bool {
     let Some(name) = path.strip_prefix("/toolgate.v1.") else { return false };
     Method::named(name).is_none_or(|method| kind_of(method) != Kind::Lasting)
+}
+
+/// Returns true if calls of the RPC at this path need a place among the interactive ones.
+pub(super) fn is_admitted(path: &str) -> bool {
+    let method = path.strip_prefix("/toolgate.v1.").and_then(Method::named);
+    method.is_some_and(|method| kind_of(method) != Kind::Lasting && method.work() != Work::Stream)
 }
 
 /// Creates the audit record of a change.

@@ -63,7 +63,9 @@ impl Guard {
         let known = known.instrument(part).instrument(call.span().clone()).await;
         let caller = known.inspect_err(|refusal| refused(&call, refusal))?;
         if let Some(peer) = &peer {
-            peer.prove(caller.own_tenant().map(TenantId::as_str));
+            let tenant = caller.own_tenant().map(TenantId::as_str);
+            peer.prove(tenant);
+            peer.accept(request.headers(), tenant);
         }
         self.count_for(&caller, request).inspect_err(|refusal| refused(&call, refusal))?;
         request.extensions_mut().insert(caller);

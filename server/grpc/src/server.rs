@@ -18,13 +18,13 @@ use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
 use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
 use toolgate_serving::{
-    AtDoor, BodyPace, BoundAnswers, BoundRequests, ConnectionLimits, Connections, DoorRefusal,
-    ExplainUndecoded, Stage, Tls, drained_or_cut, ending_after, transport,
+    AtDoor, BodyPace, BoundAnswers, BoundRequests, ConnectionLimits, Connections, CredentialScope,
+    DoorRefusal, ExplainUndecoded, Stage, Tls, drained_or_cut, ending_after, transport,
 };
 use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
-use super::edge::{Edge, is_interactive};
+use super::edge::{Edge, is_admitted, is_interactive};
 use super::guard::Guard;
 use super::memory_service::Memories;
 use super::policy_service::Policies;
@@ -39,6 +39,7 @@ use toolgate_app::pipeline::{Pipeline, REGISTRATION_TIME};
 use toolgate_app::plane::Plane;
 use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_config::{LimitsConfig, RouterConfig, ServerConfig};
+use toolgate_core::identity::TenantId;
 use toolgate_core::live::Live;
 
 /// Configuration of the gRPC API.
@@ -198,7 +199,37 @@ fn let_in(admission: &Admission, request: &AtDoor<'_>) -> Result<(), DoorRefusal
         Stage::Came { queue } => admission.may_queue(request.connection, queue),
         Stage::Begins => admission.is_in_time(request.connection, request.waited),
     };
-    if is_in_time { Ok(()) } else { Err(DoorRefusal::Waited) }
+    if !is_in_time {
+        return Err(DoorRefusal::Waited);
+    }
+    let tenant = tenant_of(request).filter(|_| is_admitted(request.path));
+    match tenant.is_some_and(|tenant| admission.turns_away(&tenant)) {
+        true => Err(DoorRefusal::TenantFull),
+        false => Ok(()),
+    }
+}
+
+/// Returns the tenant of a request before anything checked it: good for a refusal, never for more. Only a caller whose
+/// credential was accepted before is looked at, so that nobody learns, or adds to, the load of a tenant not his own.
+fn tenant_of(request: &AtDoor<'_>) -> Option<TenantId> {
+    let tenant = match request.scope? {
+        CredentialScope::Tenant(tenant) => tenant,
+        CredentialScope::AnyTenant => tenant_named(request.first_bytes)?,
+    };
+    TenantId::parse(tenant).ok()
+}
+
+/// Returns the tenant that a gRPC request names, from the first bytes of its body, if they hold it. `tenant` is the
+/// first field of every request of this API, and encoders write fields in order.
+fn tenant_named(first_bytes: &[u8]) -> Option<&str> {
+    /// Not compressed (gRPC over HTTP/2, "Length-Prefixed-Message").
+    const PLAIN: u8 = 0;
+    /// Field 1, of bytes with their length before them.
+    const TENANT: u8 = 1 << 3 | 2;
+    let [PLAIN, _, _, _, _, TENANT, length, rest @ ..] = first_bytes else { return None };
+    // Lengths from 128 on take two bytes. No tenant's name is so long.
+    let name = rest.get(..usize::from(*length))?;
+    std::str::from_utf8(name).ok()
 }
 
 /// Returns the limits on outgoing answers.
@@ -238,7 +269,10 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
+    use toolgate_proto::v1::RouteRequest;
+
     use super::*;
+    use toolgate_access::admission::{AdmissionRequest, Kind};
     use toolgate_config::AdmissionConfig;
     use toolgate_config::Config;
 
@@ -258,7 +292,7 @@ mod tests {
     fn waited(path: &str, millis: u64) -> AtDoor<'_> {
         let waited = Duration::from_millis(millis);
         let stage = Stage::Begins;
-        AtDoor { path, connection: None, waited, stage, asked: None }
+        AtDoor { path, connection: None, waited, stage, asked: None, scope: None, first_bytes: &[] }
     }
 
     #[test]
@@ -286,6 +320,62 @@ mod tests {
         assert_eq!(asked.find_map(Result::err), Some(DoorRefusal::Waited));
         assert_eq!(let_in(&admission, &waited(REGISTER, 200)), Ok(()));
         assert_eq!(let_in(&admission, &waited(ROUTE, 0)), Ok(()), "it did not wait");
+    }
+
+    /// Returns the first bytes of a gRPC call of this message.
+    fn bytes_of(message: &impl prost::Message) -> Vec<u8> {
+        let length = message.encoded_len() as u32;
+        [&[0][..], &length.to_be_bytes(), &message.encode_to_vec()].concat()
+    }
+
+    #[test]
+    fn a_tenant_that_has_its_share_is_turned_away_before_its_call_is_read() {
+        let admission = admission();
+        let wish = AdmissionRequest {
+            kind: Kind::Interactive,
+            left: Duration::from_secs(1),
+            waited: Duration::ZERO,
+        };
+        let tenant = |name| TenantId::parse(name).expect("a name");
+        let begin = |name| admission.begin(&tenant(name), wish).expect("a place");
+        let mut held: Vec<_> = (0..6).map(|_| begin("greedy")).collect();
+        held.extend((0..2).map(|_| begin("other")));
+        let route = |tenant: &str| {
+            bytes_of(&RouteRequest { tenant: tenant.to_owned(), ..Default::default() })
+        };
+        let ask = |path, scope, first_bytes: &[u8]| {
+            let stage = Stage::Came { queue: Duration::ZERO };
+            let_in(&admission, &AtDoor { stage, scope, first_bytes, ..waited(path, 0) })
+        };
+        let any = Some(&CredentialScope::AnyTenant);
+        let full = Err(DoorRefusal::TenantFull);
+        assert_eq!(ask(ROUTE, any, &route("greedy")), full);
+        assert_eq!(ask(ROUTE, any, &route("other")), Ok(()), "it has less than its share");
+        assert_eq!(ask(ROUTE, any, &route("")), Ok(()), "whose call it is isn't known");
+        assert_eq!(ask(ROUTE, any, &route("greedy")[..8]), Ok(()), "nor is it here");
+        assert_eq!(ask(REGISTER, any, &route("greedy")), Ok(()), "its caller may wait");
+        assert_eq!(ask(ROUTE, None, &route("greedy")), Ok(()), "anybody may name a tenant");
+        let of_greedy = CredentialScope::Tenant("greedy".into());
+        assert_eq!(ask(ROUTE, Some(&of_greedy), &route("other")), full);
+        held.clear();
+        assert_eq!(ask(ROUTE, any, &route("greedy")), Ok(()));
+    }
+
+    #[test]
+    fn every_request_names_its_tenant_first() {
+        let pool = prost_reflect::DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("committed");
+        let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
+        let admitted = methods.filter(|method| {
+            let service = method.parent_service().full_name().to_owned();
+            is_admitted(&format!("/{service}/{}", method.name()))
+        });
+        let mut count = 0;
+        for method in admitted {
+            let tenant = method.input().get_field_by_name("tenant").expect("a tenant");
+            assert_eq!(tenant.number(), 1, "{}", method.full_name());
+            count += 1;
+        }
+        assert!(count >= 10, "{count}");
     }
 
     #[test]

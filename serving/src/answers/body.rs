@@ -6,12 +6,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use tonic::codegen::http::HeaderMap;
 
 use super::UNREAD;
 use super::room::{Next, Room, Untaken};
 use crate::connections::{Peer, UnderWay};
-use crate::refusal::overloaded;
 use crate::shares::Owner;
 
 /// Answer of a service below `BoundAnswers`; empty by default.
@@ -155,7 +153,5 @@ where
 
 /// Returns the trailers of a call whose answer has begun and can't continue.
 fn refusal() -> Frame<Bytes> {
-    let mut trailers = HeaderMap::new();
-    overloaded(UNREAD).add_header(&mut trailers).expect("a status of ours fits headers");
-    Frame::trailers(trailers)
+    Frame::trailers(UNREAD.trailers().clone())
 }

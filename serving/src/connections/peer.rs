@@ -1,12 +1,15 @@
 //! Remote end of a connection, as requests see it.
 
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 use std::time::Instant as Moment;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tonic::codegen::http::HeaderMap;
+use tonic::codegen::http::header::AUTHORIZATION;
 
 use super::registry::{ConnectionLimits, Network, Registry};
 use super::stream::Shown;
@@ -27,6 +30,34 @@ struct Inner {
     proven: AtomicBool,
     registry: Weak<Registry>,
     activity: Mutex<Activity>,
+    accepted: Mutex<Option<Accepted>>,
+}
+
+/// Tenants that a credential may act for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CredentialScope {
+    /// Only this tenant.
+    Tenant(Arc<str>),
+    /// The tenant that each request names.
+    AnyTenant,
+}
+
+/// Credential that was accepted on a connection last.
+#[derive(Debug)]
+struct Accepted {
+    /// Keyed hash of the credential. A collision lets a request be refused for another tenant's load, and nothing else.
+    credential: u64,
+    scope: CredentialScope,
+}
+
+/// Returns a hash of the credential in these headers, of use within this process only.
+fn credential_of(headers: &HeaderMap) -> u64 {
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let mut hasher = KEYS.build_hasher();
+    for value in headers.get_all(AUTHORIZATION) {
+        value.hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 #[derive(Debug)]
@@ -55,6 +86,7 @@ impl Peer {
             proven: AtomicBool::new(false),
             registry,
             activity: Mutex::new(activity),
+            accepted: Mutex::new(None),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -86,6 +118,24 @@ impl Peer {
         {
             registry.prove(self.inner.id, tenant);
         }
+    }
+
+    /// Records that the credential in these headers was accepted: one of `tenant`, or one for any tenant.
+    pub fn accept(&self, headers: &HeaderMap, tenant: Option<&str>) {
+        let credential = credential_of(headers);
+        let mut accepted = self.inner.accepted.lock();
+        if accepted.as_ref().is_none_or(|last| last.credential != credential) {
+            let of_one = |tenant: &str| CredentialScope::Tenant(tenant.into());
+            let scope = tenant.map_or(CredentialScope::AnyTenant, of_one);
+            *accepted = Some(Accepted { credential, scope });
+        }
+    }
+
+    /// Returns the scope of the credential in these headers, if it is the one that was accepted last.
+    pub(crate) fn accepted(&self, headers: &HeaderMap) -> Option<CredentialScope> {
+        let accepted = self.inner.accepted.lock();
+        let last = accepted.as_ref().filter(|last| last.credential == credential_of(headers))?;
+        Some(last.scope.clone())
     }
 
     /// Closes the connection at once, with all calls in progress on it.

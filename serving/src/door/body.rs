@@ -1,7 +1,8 @@
 //! Request body that must keep coming and end in time.
 
+use std::mem;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -14,19 +15,41 @@ use toolgate_proto::v1::ErrorReason;
 
 use super::BodyPace;
 
+/// Outcome of polling a body.
+type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
+
 /// Body that is held to a pace.
 pub(super) struct Timed {
     body: TonicBody,
     pace: BodyPace,
     begun: Instant,
     bytes: usize,
+    /// Result of reading ahead, which the next poll returns; `Pending` for none.
+    ahead: Polled,
     /// Timer, created at the first wait: most bodies are there at once.
     late: Option<Pin<Box<Sleep>>>,
 }
 
 impl Timed {
     pub(super) fn new(body: TonicBody, pace: BodyPace) -> Self {
-        Self { body, pace, begun: Instant::now(), bytes: 0, late: None }
+        Self { body, pace, begun: Instant::now(), bytes: 0, ahead: Poll::Pending, late: None }
+    }
+
+    /// Returns the first bytes of the body if they have come already; empty if not. Does not wait for them.
+    pub(super) fn read_ahead(&mut self) -> &[u8] {
+        if self.ahead.is_pending() {
+            // Whoever reads the body later polls it again, with a waker of its own.
+            let mut nobody = Context::from_waker(Waker::noop());
+            self.ahead = Pin::new(&mut self.body).poll_frame(&mut nobody);
+        }
+        self.bytes_ahead()
+    }
+
+    fn bytes_ahead(&self) -> &[u8] {
+        match &self.ahead {
+            Poll::Ready(Some(Ok(frame))) => frame.data_ref().map_or(&[], Bytes::as_ref),
+            _ => &[],
+        }
     }
 
     /// Returns the time until which more bytes must come.
@@ -49,15 +72,15 @@ impl Body for Timed {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
         // Checked first, so that a peer who keeps sending a little does not escape. A body without any wait is in time.
         if self.late.is_some() && self.is_late(cx) {
             return Poll::Ready(Some(Err(too_slow())));
         }
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let polled = match mem::replace(&mut self.ahead, Poll::Pending) {
+            Poll::Pending => Pin::new(&mut self.body).poll_frame(cx),
+            ahead => ahead,
+        };
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 let length = frame.data_ref().map_or(0, Bytes::len);
@@ -70,11 +93,18 @@ impl Body for Timed {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.ahead.is_pending() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let ahead = self.bytes_ahead().len() as u64;
+        let rest = self.body.size_hint();
+        let mut whole = SizeHint::new();
+        whole.set_lower(rest.lower().saturating_add(ahead));
+        if let Some(upper) = rest.upper() {
+            whole.set_upper(upper.saturating_add(ahead));
+        }
+        whole
     }
 }
 

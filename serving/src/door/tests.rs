@@ -7,7 +7,8 @@ use http_body::{Body, Frame};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use tonic::codegen::http::StatusCode;
+use tonic::codegen::http::header::AUTHORIZATION;
+use tonic::codegen::http::{HeaderMap, StatusCode};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use tower::{ServiceExt as _, service_fn};
@@ -93,6 +94,33 @@ async fn a_body_that_does_not_come_on_is_given_up() {
     }
 }
 
+#[tokio::test]
+async fn bytes_that_were_read_ahead_are_read_again_in_order() {
+    let (sender, mut body) = timed(BodyPace::within(WITHIN));
+    assert!(body.read_ahead().is_empty(), "nothing has come");
+    sender.send(Bytes::from_static(b"first")).await.expect("room");
+    sender.send(Bytes::from_static(b"second")).await.expect("room");
+    for _ in 0..2 {
+        assert_eq!(body.read_ahead(), b"first");
+    }
+    assert_eq!(body.size_hint().lower(), 5);
+    assert_eq!(next(&mut body).await.expect("data"), "first");
+    assert_eq!(next(&mut body).await.expect("data"), "second");
+    drop(sender);
+    assert!(body.read_ahead().is_empty(), "it has ended");
+    assert!(poll_fn(|cx| body.as_mut().poll_frame(cx)).await.is_none());
+}
+
+#[tokio::test]
+async fn an_error_that_was_read_ahead_is_not_lost() {
+    let broken = http_body_util::StreamBody::new(tokio_stream::iter([Err::<Frame<Bytes>, _>(
+        Status::aborted("broken"),
+    )]));
+    let mut body = Box::pin(Timed::new(TonicBody::new(broken), BodyPace::within(WITHIN)));
+    assert!(body.read_ahead().is_empty());
+    assert_eq!(next(&mut body).await.expect_err("broken").code(), Code::Aborted);
+}
+
 #[test]
 fn a_byte_a_second_is_no_progress_and_a_bad_line_is() {
     let pace = BodyPace::within(WITHIN);
@@ -170,6 +198,73 @@ async fn requests_without_bodies_leave_places_for_the_calls_of_others() {
     assert_eq!(statuses, HashSet::from([None]), "nobody else is refused");
 }
 
+/// Returns what the door is told of a call over a connection on which `accepted` was accepted last: the scope of its
+/// credential and its first bytes. The call carries `sent` as its credential, and this body.
+async fn told_at_door(
+    accepted: Option<(&'static str, Option<&'static str>)>,
+    sent: &str,
+    body: &'static [u8],
+) -> (Option<CredentialScope>, Vec<u8>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let (tell, told) = std::sync::mpsc::channel();
+    let door = BoundRequests::new(8, BodyPace::within(WITHIN), |_| {}).asking(move |request| {
+        if matches!(request.stage, Stage::Came { .. }) {
+            let told = (request.scope.cloned(), request.first_bytes.to_vec());
+            tell.send(told).expect("somebody listens");
+        }
+        Ok(())
+    });
+    // Accepts the credential, as a guard does, and answers with an empty body.
+    let accept = service_fn(move |request: Request<TonicBody>| async move {
+        let peer = request.extensions().get::<Peer>().cloned().expect("a connection");
+        if let Some((credential, tenant)) = accepted {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, HeaderValue::from_static(credential));
+            peer.accept(&headers, tenant);
+        }
+        Ok::<_, Infallible>(Response::new(TonicBody::empty()))
+    });
+    let incoming = Connections::new(listener, ConnectionLimits::of(8), |_| {});
+    tokio::spawn(transport().layer(door).serve_with_incoming(accept, incoming));
+    let mut client = connect(address).await;
+    for _ in 0..2 {
+        let request = Request::builder().method("POST").uri("http://x/a");
+        let request = request.header(CONTENT_TYPE, "application/grpc");
+        let request = request.header(AUTHORIZATION, sent).body(()).expect("a request");
+        let mut ready = client.clone().ready().await.expect("a stream");
+        let (answer, mut sends) = ready.send_request(request, false).expect("it is sent");
+        sends.send_data(Bytes::from_static(body), true).expect("it is sent");
+        timeout(WITHIN, answer).await.expect("in time").expect("an answer");
+        client = ready;
+    }
+    told.try_iter().last().expect("two calls came")
+}
+
+#[tokio::test]
+async fn the_door_knows_only_credentials_that_were_accepted_on_the_connection() {
+    let of_acme = Some(CredentialScope::Tenant("acme".into()));
+    for (accepted, sent, scope) in [
+        (None, "Bearer a", None),
+        (Some(("Bearer a", Some("acme"))), "Bearer a", of_acme),
+        (Some(("Bearer a", Some("acme"))), "Bearer b", None),
+        (Some(("Bearer a", None)), "Bearer a", Some(CredentialScope::AnyTenant)),
+    ] {
+        assert_eq!(told_at_door(accepted, sent, b"").await.0, scope, "{accepted:?} {sent}");
+    }
+}
+
+#[tokio::test]
+async fn the_door_sees_the_first_bytes_of_a_call() {
+    // They may come after the head, now and then.
+    for _ in 0..100 {
+        if told_at_door(None, "Bearer a", b"hello").await.1 == b"hello" {
+            return;
+        }
+    }
+    panic!("no call was seen with its first bytes");
+}
+
 #[tokio::test]
 async fn who_comes_too_late_or_has_waited_too_long_is_told_so() {
     let answer = service_fn(|_: Request<TonicBody>| async {
@@ -178,6 +273,7 @@ async fn who_comes_too_late_or_has_waited_too_long_is_told_so() {
     for (refusal, code) in [
         (DoorRefusal::Late, Code::DeadlineExceeded),
         (DoorRefusal::Waited, Code::ResourceExhausted),
+        (DoorRefusal::TenantFull, Code::ResourceExhausted),
     ] {
         let door = BoundRequests::new(8, BodyPace::within(WITHIN), |_| {});
         let door = door.asking(move |request| match request.asked {

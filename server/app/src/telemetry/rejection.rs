@@ -108,6 +108,7 @@ impl From<DoorRefusal> for Rejection {
         match refusal {
             DoorRefusal::Full => Self::Requests,
             DoorRefusal::Waited => Self::Queue,
+            DoorRefusal::TenantFull => Self::Wait,
             DoorRefusal::Late => Self::Deadline,
         }
     }
