@@ -117,6 +117,19 @@ pub enum DoorRefusal {
     Late,
 }
 
+/// Request that was refused.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusedRequest<'a> {
+    /// Path of the RPC.
+    pub path: &'a str,
+    /// Time since its first bytes could be read.
+    pub waited: Duration,
+    /// True if its credential was accepted before on its connection.
+    pub is_known: bool,
+    /// Reason for the refusal.
+    pub reason: DoorRefusal,
+}
+
 /// Callback that decides on a request.
 type LetIn = Arc<dyn Fn(&AtDoor<'_>) -> Result<(), DoorRefusal> + Send + Sync>;
 
@@ -127,7 +140,7 @@ pub struct BoundRequests {
     pace: BodyPace,
     turns: Turns,
     let_in: LetIn,
-    refused: Arc<dyn Fn(DoorRefusal) + Send + Sync>,
+    refused: Arc<dyn Fn(&RefusedRequest<'_>) + Send + Sync>,
 }
 
 impl BoundRequests {
@@ -136,7 +149,7 @@ impl BoundRequests {
     pub fn new(
         max: usize,
         pace: BodyPace,
-        refused: impl Fn(DoorRefusal) + Send + Sync + 'static,
+        refused: impl Fn(&RefusedRequest<'_>) + Send + Sync + 'static,
     ) -> Self {
         let let_in: LetIn = Arc::new(|_| Ok(()));
         let turns = Turns::new(max);
@@ -163,11 +176,11 @@ impl BoundRequests {
     /// Builds the answer to a request that is not let in.
     fn refuse<B: Default>(
         &self,
-        refusal: DoorRefusal,
+        refused: &RefusedRequest<'_>,
         content: Option<HeaderValue>,
     ) -> Response<B> {
-        (self.refused)(refusal);
-        match refusal {
+        (self.refused)(refused);
+        match refused.reason {
             DoorRefusal::Full => FULL.answer(content),
             DoorRefusal::Waited => WAITED.answer(content),
             DoorRefusal::TenantFull => TENANT_FULL.answer(content),
@@ -215,30 +228,33 @@ where
         let content = request.headers().get(CONTENT_TYPE).cloned();
         let peer = request.extensions().get::<Peer>().cloned();
         let connection = peer.as_ref().map(Peer::connection);
+        let now = Instant::now();
+        let at = peer.as_ref().map_or(now, Peer::readable);
+        let waited = now.saturating_duration_since(at);
+        let scope = peer.as_ref().and_then(|peer| peer.accepted(request.headers()));
+        let is_known = scope.is_some();
         let owner = RequestOwner::of(peer.as_ref());
         let Some(place) = self.door.places.take(&owner.now(), 1) else {
-            let full = self.door.refuse(DoorRefusal::Full, content);
-            return Box::pin(ready(Ok(full)));
+            let path = request.uri().path();
+            let refused = RefusedRequest { path, waited, is_known, reason: DoorRefusal::Full };
+            return Box::pin(ready(Ok(self.door.refuse(&refused, content))));
         };
         let place = owner.hold(place);
         let (mut head, mut body) = request.into_parts();
         head.extensions.insert(owner);
-        let now = Instant::now();
-        let at = peer.as_ref().map_or(now, Peer::readable);
-        let scope = peer.as_ref().and_then(|peer| peer.accepted(&head.headers));
         let asked = time_left(&head.headers);
         let flow = connection.unwrap_or(NO_CONNECTION);
         let first = self.door.turns.first_of(flow).unwrap_or(now);
         let stage = Stage::Came { queue: now.saturating_duration_since(first) };
-        let waited = now.saturating_duration_since(at);
         // Over HTTP/1.1 reading ahead would ask the peer for the body.
         let may_read = head.version == Version::HTTP_2 && content.as_ref().is_some_and(is_grpc);
         let first_bytes = if may_read { body.read_ahead() } else { &[] };
         let scope = scope.as_ref();
         let path = head.uri.path();
         let at_door = AtDoor { path, connection, waited, stage, asked, scope, first_bytes };
-        if let Err(refusal) = (self.door.let_in)(&at_door) {
-            return Box::pin(ready(Ok(self.door.refuse(refusal, content))));
+        if let Err(reason) = (self.door.let_in)(&at_door) {
+            let refused = RefusedRequest { path, waited, is_known, reason };
+            return Box::pin(ready(Ok(self.door.refuse(&refused, content))));
         }
         let ticket = self.door.turns.take(flow, now);
         // `poll_ready` was called on this instance, so this is the one to call.
@@ -255,8 +271,9 @@ where
             let stage = Stage::Begins;
             let at_door =
                 AtDoor { path, connection, waited, stage, asked, scope: None, first_bytes: &[] };
-            if let Err(refusal) = (door.let_in)(&at_door) {
-                return Ok(door.refuse(refusal, content));
+            if let Err(reason) = (door.let_in)(&at_door) {
+                let refused = RefusedRequest { path, waited, is_known, reason };
+                return Ok(door.refuse(&refused, content));
             }
             request.extensions_mut().insert(Arrival { at, waited });
             let answer = begin(inner.call(request), turn).await;

@@ -18,6 +18,9 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::method::{Method, Work};
 
+/// Start of the paths of the service's RPCs.
+const PACKAGE: &str = "/toolgate.v1.";
+
 /// Edge of the service, shared by all services.
 #[derive(Clone)]
 pub(super) struct Edge {
@@ -100,17 +103,22 @@ fn identify<M: Tenanted>(request: &Request<M>) -> Result<Identity, Error> {
     Ok(Identity { caller, tenant })
 }
 
+/// Returns the method at this path, such as `/toolgate.v1.RouterService/Route`.
+pub(super) fn method_at(path: &str) -> Option<Method> {
+    path.strip_prefix(PACKAGE).and_then(Method::named)
+}
+
 /// Returns true if the caller of the RPC at this path, such as `/toolgate.v1.RouterService/Route`, waits for its
 /// answer.
 pub(super) fn is_interactive(path: &str) -> bool {
-    let Some(name) = path.strip_prefix("/toolgate.v1.") else { return false };
-    Method::named(name).is_none_or(|method| kind_of(method) != Kind::Lasting)
+    let is_ours = path.starts_with(PACKAGE);
+    is_ours && method_at(path).is_none_or(|method| kind_of(method) != Kind::Lasting)
 }
 
 /// Returns true if calls of the RPC at this path need a place among the interactive ones.
 pub(super) fn is_admitted(path: &str) -> bool {
-    let method = path.strip_prefix("/toolgate.v1.").and_then(Method::named);
-    method.is_some_and(|method| kind_of(method) != Kind::Lasting && method.work() != Work::Stream)
+    method_at(path)
+        .is_some_and(|method| kind_of(method) != Kind::Lasting && method.work() != Work::Stream)
 }
 
 /// Creates the audit record of a change.

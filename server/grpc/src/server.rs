@@ -19,12 +19,13 @@ use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
 use toolgate_serving::{
     AtDoor, BodyPace, BoundAnswers, BoundRequests, ConnectionLimits, Connections, CredentialScope,
-    DoorRefusal, ExplainUndecoded, Stage, Tls, drained_or_cut, ending_after, transport,
+    DoorRefusal, ExplainUndecoded, RefusedRequest, Stage, Tls, drained_or_cut, ending_after,
+    transport,
 };
 use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
-use super::edge::{Edge, is_admitted, is_interactive};
+use super::edge::{Edge, is_admitted, is_interactive, method_at};
 use super::guard::Guard;
 use super::memory_service::Memories;
 use super::policy_service::Policies;
@@ -35,10 +36,11 @@ use super::web::{WebFaces, WebLimits};
 use toolgate_access::admission::Admission;
 use toolgate_access::audit::Audit;
 use toolgate_access::auth::Authenticator;
-use toolgate_app::pipeline::{Pipeline, REGISTRATION_TIME};
+use toolgate_app::pipeline::{CallOutcome, Pipeline, REGISTRATION_TIME};
 use toolgate_app::plane::Plane;
 use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_config::{LimitsConfig, RouterConfig, ServerConfig};
+use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::live::Live;
 
@@ -180,11 +182,23 @@ fn request_bounds(config: &ApiConfig, metrics: &Arc<Metrics>) -> BoundRequests {
     let pace = BodyPace::within(config.server.max_deadline + BODY_MARGIN);
     let metrics = Arc::clone(metrics);
     let admission = config.admission.clone();
-    let refused = move |why| metrics.rejected(Rejection::from(why));
+    let refused = move |request: &RefusedRequest<'_>| observe_refused(&metrics, request);
     let cores = available_parallelism().map_or(1, usize::from);
     BoundRequests::new(requests, pace, refused)
         .in_turns(cores)
         .asking(move |request: &AtDoor<'_>| let_in(&admission, request))
+}
+
+/// Counts a request that was refused before it was read. It is also observed as a call if its credential was accepted
+/// before on its connection: error budgets count these calls, and a stranger's must not use them up.
+fn observe_refused(metrics: &Metrics, request: &RefusedRequest<'_>) {
+    metrics.rejected(Rejection::from(request.reason));
+    let Some(method) = method_at(request.path).filter(|_| request.is_known) else { return };
+    let error = match request.reason {
+        DoorRefusal::Full | DoorRefusal::Waited | DoorRefusal::TenantFull => Error::Overloaded,
+        DoorRefusal::Late => Error::DeadlineExceeded,
+    };
+    metrics.call(&CallOutcome::new(method.name(), Some(&error), request.waited));
 }
 
 /// Admits a request if its caller still waits for it, and if requests of its kind have not been waiting too long.
@@ -273,6 +287,7 @@ mod tests {
 
     use super::*;
     use toolgate_access::admission::{AdmissionRequest, Kind};
+    use toolgate_app::telemetry::ShardsReading;
     use toolgate_config::AdmissionConfig;
     use toolgate_config::Config;
 
@@ -359,6 +374,41 @@ mod tests {
         assert_eq!(ask(ROUTE, Some(&of_greedy), &route("other")), full);
         held.clear();
         assert_eq!(ask(ROUTE, any, &route("greedy")), Ok(()));
+    }
+
+    /// Returns the lines of refused requests in the metrics, after one that was refused.
+    fn observed(path: &str, is_known: bool, reason: DoorRefusal) -> Vec<String> {
+        let metrics = Metrics::default();
+        let waited = Duration::from_millis(20);
+        observe_refused(&metrics, &RefusedRequest { path, waited, is_known, reason });
+        let text = metrics.expose(ShardsReading::default());
+        let is_one = |line: &&str| {
+            line.starts_with("rpc_server_call_duration_seconds_count")
+                || line.starts_with("toolgate_admission_rejected_total") && line.ends_with(" 1")
+        };
+        text.lines().filter(is_one).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn calls_that_are_refused_before_they_are_read_count_for_the_error_budget() {
+        for (reason, name, error) in [
+            (DoorRefusal::Full, "requests", "OVERLOADED"),
+            (DoorRefusal::Waited, "queue", "OVERLOADED"),
+            (DoorRefusal::TenantFull, "wait", "OVERLOADED"),
+            (DoorRefusal::Late, "deadline", "DEADLINE_EXCEEDED"),
+        ] {
+            let lines = observed(ROUTE, true, reason);
+            let [call, rejected] = lines.as_slice() else { panic!("{lines:?}") };
+            assert!(call.contains("Route"), "{call}");
+            assert!(call.contains(&format!("error_type=\"{error}\"")), "{call}");
+            assert!(rejected.contains(&format!("reason=\"{name}\"")), "{rejected}");
+        }
+    }
+
+    #[test]
+    fn strangers_do_not_use_up_the_error_budget() {
+        assert_eq!(observed(ROUTE, false, DoorRefusal::Full).len(), 1, "rejected alone");
+        assert_eq!(observed("/nothing", true, DoorRefusal::Full).len(), 1, "no such method");
     }
 
     #[test]

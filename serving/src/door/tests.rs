@@ -47,9 +47,12 @@ async fn one_beyond_is_refused_at_once_and_health_never() {
         }
         pending().await
     });
-    let (refusals, mut told) = mpsc::channel(8);
+    let (refusals, mut refused_requests) = mpsc::channel(8);
     let pace = BodyPace::within(WITHIN);
-    let door = BoundRequests::new(1, pace, move |_| refusals.try_send(()).expect("room"));
+    let door = BoundRequests::new(1, pace, move |refused| {
+        let RefusedRequest { path, is_known, reason, .. } = *refused;
+        refusals.try_send((path.to_owned(), is_known, reason)).expect("room");
+    });
     let service = door.layer(slow);
     let under_way = tokio::spawn(service.clone().oneshot(request("/a", "application/grpc")));
     tokio::task::yield_now().await;
@@ -61,7 +64,10 @@ async fn one_beyond_is_refused_at_once_and_health_never() {
     let refused = call("/a", "application/json").await.expect("an answer");
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(call("/grpc.health.v1.Health/Check", "application/grpc").await.is_ok());
-    assert!(told.try_recv().is_ok() && told.try_recv().is_ok() && told.try_recv().is_err());
+    let refusal = Ok(("/a".to_owned(), false, DoorRefusal::Full));
+    let mut observed = || refused_requests.try_recv();
+    assert_eq!([observed(), observed()], [refusal.clone(), refusal]);
+    assert!(observed().is_err());
     under_way.abort();
     assert!(under_way.await.is_err());
     assert_eq!(door.places.free(), 1, "the place is free again");
