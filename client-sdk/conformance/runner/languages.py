@@ -107,11 +107,12 @@ def _install_java(packages: Path, _: Path) -> list[str]:
 
 
 def _package_rust(out: Path) -> None:
-    crates = ["--package", "toolgate-proto", "--package", "toolgate-client"]
-    # Verifying would compile both a second time; the driver's build is the proof.
-    _run(["cargo", "package", "--locked", "--quiet", "--no-verify", "--allow-dirty", *crates])
+    crates = ("toolgate-llm", "toolgate-proto", "toolgate-client")
+    packages = [part for crate in crates for part in ("--package", crate)]
+    # Verifying would compile all a second time; the driver's build is the proof.
+    _run(["cargo", "package", "--locked", "--quiet", "--no-verify", "--allow-dirty", *packages])
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    for crate in ("toolgate-proto", "toolgate-client"):
+    for crate in crates:
         shutil.copy(target / "package" / f"{crate}-{VERSION}.crate", out)
 
 

@@ -84,6 +84,71 @@ func (Detail) EnumDescriptor() ([]byte, []int) {
 	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{0}
 }
 
+// An API, whose format tools are rendered in.
+type ToolFormat int32
+
+const (
+	// Never valid.
+	ToolFormat_TOOL_FORMAT_UNSPECIFIED ToolFormat = 0
+	// `tools` of OpenAI's Chat Completions.
+	ToolFormat_TOOL_FORMAT_OPENAI_CHAT ToolFormat = 1
+	// `tools` of OpenAI's Responses.
+	ToolFormat_TOOL_FORMAT_OPENAI_RESPONSES ToolFormat = 2
+	// `tools` of Anthropic's Messages.
+	ToolFormat_TOOL_FORMAT_ANTHROPIC ToolFormat = 3
+	// `functionDeclarations` of Gemini's `tools`.
+	ToolFormat_TOOL_FORMAT_GEMINI ToolFormat = 4
+	// `tools` of MCP's `tools/list`.
+	ToolFormat_TOOL_FORMAT_MCP ToolFormat = 5
+)
+
+// Enum value maps for ToolFormat.
+var (
+	ToolFormat_name = map[int32]string{
+		0: "TOOL_FORMAT_UNSPECIFIED",
+		1: "TOOL_FORMAT_OPENAI_CHAT",
+		2: "TOOL_FORMAT_OPENAI_RESPONSES",
+		3: "TOOL_FORMAT_ANTHROPIC",
+		4: "TOOL_FORMAT_GEMINI",
+		5: "TOOL_FORMAT_MCP",
+	}
+	ToolFormat_value = map[string]int32{
+		"TOOL_FORMAT_UNSPECIFIED":      0,
+		"TOOL_FORMAT_OPENAI_CHAT":      1,
+		"TOOL_FORMAT_OPENAI_RESPONSES": 2,
+		"TOOL_FORMAT_ANTHROPIC":        3,
+		"TOOL_FORMAT_GEMINI":           4,
+		"TOOL_FORMAT_MCP":              5,
+	}
+)
+
+func (x ToolFormat) Enum() *ToolFormat {
+	p := new(ToolFormat)
+	*p = x
+	return p
+}
+
+func (x ToolFormat) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ToolFormat) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgate_v1_router_proto_enumTypes[1].Descriptor()
+}
+
+func (ToolFormat) Type() protoreflect.EnumType {
+	return &file_toolgate_v1_router_proto_enumTypes[1]
+}
+
+func (x ToolFormat) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ToolFormat.Descriptor instead.
+func (ToolFormat) EnumDescriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{1}
+}
+
 // What a prompt lists of a catalog's tools beside the active set.
 type PromptListing int32
 
@@ -125,11 +190,11 @@ func (x PromptListing) String() string {
 }
 
 func (PromptListing) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[1].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[2].Descriptor()
 }
 
 func (PromptListing) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[1]
+	return &file_toolgate_v1_router_proto_enumTypes[2]
 }
 
 func (x PromptListing) Number() protoreflect.EnumNumber {
@@ -138,7 +203,7 @@ func (x PromptListing) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PromptListing.Descriptor instead.
 func (PromptListing) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{1}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{2}
 }
 
 // Whether tools are deferred: found when needed, instead of all sent.
@@ -183,11 +248,11 @@ func (x DeferralMode) String() string {
 }
 
 func (DeferralMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[2].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[3].Descriptor()
 }
 
 func (DeferralMode) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[2]
+	return &file_toolgate_v1_router_proto_enumTypes[3]
 }
 
 func (x DeferralMode) Number() protoreflect.EnumNumber {
@@ -196,7 +261,7 @@ func (x DeferralMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralMode.Descriptor instead.
 func (DeferralMode) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{2}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
 }
 
 // Why tools were deferred, or not. What is uncertain leads to sending more.
@@ -256,11 +321,11 @@ func (x DeferralReason) String() string {
 }
 
 func (DeferralReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[3].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[4].Descriptor()
 }
 
 func (DeferralReason) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[3]
+	return &file_toolgate_v1_router_proto_enumTypes[4]
 }
 
 func (x DeferralReason) Number() protoreflect.EnumNumber {
@@ -269,7 +334,7 @@ func (x DeferralReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralReason.Descriptor instead.
 func (DeferralReason) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
 }
 
 // Who chose the mode.
@@ -317,11 +382,11 @@ func (x DeferralSource) String() string {
 }
 
 func (DeferralSource) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[4].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[5].Descriptor()
 }
 
 func (DeferralSource) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[4]
+	return &file_toolgate_v1_router_proto_enumTypes[5]
 }
 
 func (x DeferralSource) Number() protoreflect.EnumNumber {
@@ -330,7 +395,7 @@ func (x DeferralSource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralSource.Descriptor instead.
 func (DeferralSource) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
 }
 
 // How well the best tool of a turn fits.
@@ -374,11 +439,11 @@ func (x FitKind) String() string {
 }
 
 func (FitKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[5].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[6].Descriptor()
 }
 
 func (FitKind) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[5]
+	return &file_toolgate_v1_router_proto_enumTypes[6]
 }
 
 func (x FitKind) Number() protoreflect.EnumNumber {
@@ -387,7 +452,7 @@ func (x FitKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FitKind.Descriptor instead.
 func (FitKind) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
 }
 
 // In what way an answer is worse than usual.
@@ -432,11 +497,11 @@ func (x DegradedReason) String() string {
 }
 
 func (DegradedReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[6].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[7].Descriptor()
 }
 
 func (DegradedReason) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[6]
+	return &file_toolgate_v1_router_proto_enumTypes[7]
 }
 
 func (x DegradedReason) Number() protoreflect.EnumNumber {
@@ -445,7 +510,7 @@ func (x DegradedReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DegradedReason.Descriptor instead.
 func (DegradedReason) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
 }
 
 // How a tool came into the active set.
@@ -509,11 +574,11 @@ func (x FoundBy) String() string {
 }
 
 func (FoundBy) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[7].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[8].Descriptor()
 }
 
 func (FoundBy) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[7]
+	return &file_toolgate_v1_router_proto_enumTypes[8]
 }
 
 func (x FoundBy) Number() protoreflect.EnumNumber {
@@ -522,7 +587,7 @@ func (x FoundBy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FoundBy.Descriptor instead.
 func (FoundBy) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
 }
 
 // How a query was read.
@@ -570,11 +635,11 @@ func (x SearchForm) String() string {
 }
 
 func (SearchForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[8].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[9].Descriptor()
 }
 
 func (SearchForm) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[8]
+	return &file_toolgate_v1_router_proto_enumTypes[9]
 }
 
 func (x SearchForm) Number() protoreflect.EnumNumber {
@@ -583,7 +648,7 @@ func (x SearchForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SearchForm.Descriptor instead.
 func (SearchForm) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{9}
 }
 
 // One text that says what the agent wants this turn.
@@ -669,6 +734,9 @@ type RouteRequest struct {
 	// What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
 	// that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
 	PromptListing PromptListing `protobuf:"varint,9,opt,name=prompt_listing,json=promptListing,proto3,enum=toolgate.v1.PromptListing" json:"prompt_listing,omitempty"`
+	// Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+	// Absent: definitions as they were registered.
+	Render        *RenderOptions `protobuf:"bytes,10,opt,name=render,proto3" json:"render,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -766,6 +834,188 @@ func (x *RouteRequest) GetPromptListing() PromptListing {
 	return PromptListing_PROMPT_LISTING_UNSPECIFIED
 }
 
+func (x *RouteRequest) GetRender() *RenderOptions {
+	if x != nil {
+		return x.Render
+	}
+	return nil
+}
+
+// How tools are rendered for a provider's API.
+type RenderOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The format. Required.
+	Format        ToolFormat `protobuf:"varint,1,opt,name=format,proto3,enum=toolgate.v1.ToolFormat" json:"format,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenderOptions) Reset() {
+	*x = RenderOptions{}
+	mi := &file_toolgate_v1_router_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenderOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenderOptions) ProtoMessage() {}
+
+func (x *RenderOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgate_v1_router_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenderOptions.ProtoReflect.Descriptor instead.
+func (*RenderOptions) Descriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RenderOptions) GetFormat() ToolFormat {
+	if x != nil {
+		return x.Format
+	}
+	return ToolFormat_TOOL_FORMAT_UNSPECIFIED
+}
+
+// Tools in the format of a provider's API.
+type RenderedTools struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+	ToolsJson string `protobuf:"bytes,1,opt,name=tools_json,json=toolsJson,proto3" json:"tools_json,omitempty"`
+	// What the format can't express. A tool that it can't express at all is not in `tools_json`.
+	Losses        []*RenderLoss `protobuf:"bytes,2,rep,name=losses,proto3" json:"losses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenderedTools) Reset() {
+	*x = RenderedTools{}
+	mi := &file_toolgate_v1_router_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenderedTools) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenderedTools) ProtoMessage() {}
+
+func (x *RenderedTools) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgate_v1_router_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenderedTools.ProtoReflect.Descriptor instead.
+func (*RenderedTools) Descriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RenderedTools) GetToolsJson() string {
+	if x != nil {
+		return x.ToolsJson
+	}
+	return ""
+}
+
+func (x *RenderedTools) GetLosses() []*RenderLoss {
+	if x != nil {
+		return x.Losses
+	}
+	return nil
+}
+
+// A part of a definition that a provider's format can't express. Gate checks calls against the registered schema all
+// the same.
+type RenderLoss struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tool's name, as the model sees it.
+	ModelName string `protobuf:"bytes,1,opt,name=model_name,json=modelName,proto3" json:"model_name,omitempty"`
+	// Where, as a JSON Pointer (RFC 6901) into the registered `inputSchema`; "" is the whole.
+	Pointer string `protobuf:"bytes,2,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	// The keyword concerned; `name` for the tool's own name, `tools` for a tool that had no room.
+	Keyword string `protobuf:"bytes,3,opt,name=keyword,proto3" json:"keyword,omitempty"`
+	// What became of it.
+	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenderLoss) Reset() {
+	*x = RenderLoss{}
+	mi := &file_toolgate_v1_router_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenderLoss) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenderLoss) ProtoMessage() {}
+
+func (x *RenderLoss) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgate_v1_router_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenderLoss.ProtoReflect.Descriptor instead.
+func (*RenderLoss) Descriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RenderLoss) GetModelName() string {
+	if x != nil {
+		return x.ModelName
+	}
+	return ""
+}
+
+func (x *RenderLoss) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *RenderLoss) GetKeyword() string {
+	if x != nil {
+		return x.Keyword
+	}
+	return ""
+}
+
+func (x *RenderLoss) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // How Route chooses.
 type RouteOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -832,7 +1082,7 @@ type RouteOptions struct {
 
 func (x *RouteOptions) Reset() {
 	*x = RouteOptions{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[2]
+	mi := &file_toolgate_v1_router_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +1094,7 @@ func (x *RouteOptions) String() string {
 func (*RouteOptions) ProtoMessage() {}
 
 func (x *RouteOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[2]
+	mi := &file_toolgate_v1_router_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +1107,7 @@ func (x *RouteOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouteOptions.ProtoReflect.Descriptor instead.
 func (*RouteOptions) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{2}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RouteOptions) GetTopK() uint32 {
@@ -1022,7 +1272,7 @@ type Deferral struct {
 
 func (x *Deferral) Reset() {
 	*x = Deferral{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[3]
+	mi := &file_toolgate_v1_router_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1284,7 @@ func (x *Deferral) String() string {
 func (*Deferral) ProtoMessage() {}
 
 func (x *Deferral) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[3]
+	mi := &file_toolgate_v1_router_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1297,7 @@ func (x *Deferral) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deferral.ProtoReflect.Descriptor instead.
 func (*Deferral) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Deferral) GetMode() DeferralMode {
@@ -1146,14 +1396,16 @@ type RouteResponse struct {
 	// How tools were ranked. Set when `explain` is.
 	Ranking *Ranking `protobuf:"bytes,13,opt,name=ranking,proto3" json:"ranking,omitempty"`
 	// How well the best tool fits.
-	Fit           *Fit `protobuf:"bytes,14,opt,name=fit,proto3" json:"fit,omitempty"`
+	Fit *Fit `protobuf:"bytes,14,opt,name=fit,proto3" json:"fit,omitempty"`
+	// The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+	Rendered      *RenderedTools `protobuf:"bytes,15,opt,name=rendered,proto3" json:"rendered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RouteResponse) Reset() {
 	*x = RouteResponse{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[4]
+	mi := &file_toolgate_v1_router_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1417,7 @@ func (x *RouteResponse) String() string {
 func (*RouteResponse) ProtoMessage() {}
 
 func (x *RouteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[4]
+	mi := &file_toolgate_v1_router_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1430,7 @@ func (x *RouteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouteResponse.ProtoReflect.Descriptor instead.
 func (*RouteResponse) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RouteResponse) GetActiveTools() []*ActiveTool {
@@ -1279,6 +1531,13 @@ func (x *RouteResponse) GetFit() *Fit {
 	return nil
 }
 
+func (x *RouteResponse) GetRendered() *RenderedTools {
+	if x != nil {
+		return x.Rendered
+	}
+	return nil
+}
+
 // How well the best tool fits, told so that an agent can ask what was meant instead of guessing.
 type Fit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1295,7 +1554,7 @@ type Fit struct {
 
 func (x *Fit) Reset() {
 	*x = Fit{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[5]
+	mi := &file_toolgate_v1_router_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1566,7 @@ func (x *Fit) String() string {
 func (*Fit) ProtoMessage() {}
 
 func (x *Fit) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[5]
+	mi := &file_toolgate_v1_router_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1579,7 @@ func (x *Fit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fit.ProtoReflect.Descriptor instead.
 func (*Fit) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Fit) GetKind() FitKind {
@@ -1360,7 +1619,7 @@ type Ranking struct {
 
 func (x *Ranking) Reset() {
 	*x = Ranking{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[6]
+	mi := &file_toolgate_v1_router_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1631,7 @@ func (x *Ranking) String() string {
 func (*Ranking) ProtoMessage() {}
 
 func (x *Ranking) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[6]
+	mi := &file_toolgate_v1_router_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1644,7 @@ func (x *Ranking) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ranking.ProtoReflect.Descriptor instead.
 func (*Ranking) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Ranking) GetAbstainBelow() float32 {
@@ -1431,7 +1690,7 @@ type RankedTool struct {
 
 func (x *RankedTool) Reset() {
 	*x = RankedTool{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[7]
+	mi := &file_toolgate_v1_router_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1443,7 +1702,7 @@ func (x *RankedTool) String() string {
 func (*RankedTool) ProtoMessage() {}
 
 func (x *RankedTool) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[7]
+	mi := &file_toolgate_v1_router_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1456,7 +1715,7 @@ func (x *RankedTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankedTool.ProtoReflect.Descriptor instead.
 func (*RankedTool) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RankedTool) GetModelName() string {
@@ -1557,7 +1816,7 @@ type ActiveSetChange struct {
 
 func (x *ActiveSetChange) Reset() {
 	*x = ActiveSetChange{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[8]
+	mi := &file_toolgate_v1_router_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +1828,7 @@ func (x *ActiveSetChange) String() string {
 func (*ActiveSetChange) ProtoMessage() {}
 
 func (x *ActiveSetChange) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[8]
+	mi := &file_toolgate_v1_router_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +1841,7 @@ func (x *ActiveSetChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActiveSetChange.ProtoReflect.Descriptor instead.
 func (*ActiveSetChange) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ActiveSetChange) GetAdded() []string {
@@ -1677,7 +1936,7 @@ type ActiveTool struct {
 
 func (x *ActiveTool) Reset() {
 	*x = ActiveTool{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[9]
+	mi := &file_toolgate_v1_router_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1948,7 @@ func (x *ActiveTool) String() string {
 func (*ActiveTool) ProtoMessage() {}
 
 func (x *ActiveTool) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[9]
+	mi := &file_toolgate_v1_router_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1961,7 @@ func (x *ActiveTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActiveTool.ProtoReflect.Descriptor instead.
 func (*ActiveTool) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{9}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ActiveTool) GetId() string {
@@ -1834,7 +2093,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[10]
+	mi := &file_toolgate_v1_router_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +2105,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[10]
+	mi := &file_toolgate_v1_router_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +2118,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{10}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Refusal) GetServer() string {
@@ -1936,7 +2195,7 @@ type TokenAccounting struct {
 
 func (x *TokenAccounting) Reset() {
 	*x = TokenAccounting{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[11]
+	mi := &file_toolgate_v1_router_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2207,7 @@ func (x *TokenAccounting) String() string {
 func (*TokenAccounting) ProtoMessage() {}
 
 func (x *TokenAccounting) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[11]
+	mi := &file_toolgate_v1_router_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2220,7 @@ func (x *TokenAccounting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenAccounting.ProtoReflect.Descriptor instead.
 func (*TokenAccounting) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{11}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TokenAccounting) GetTokenizer() string {
@@ -2026,7 +2285,7 @@ type StageTiming struct {
 
 func (x *StageTiming) Reset() {
 	*x = StageTiming{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[12]
+	mi := &file_toolgate_v1_router_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2038,7 +2297,7 @@ func (x *StageTiming) String() string {
 func (*StageTiming) ProtoMessage() {}
 
 func (x *StageTiming) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[12]
+	mi := &file_toolgate_v1_router_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2051,7 +2310,7 @@ func (x *StageTiming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageTiming.ProtoReflect.Descriptor instead.
 func (*StageTiming) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{12}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StageTiming) GetStage() string {
@@ -2092,7 +2351,7 @@ type SummaryPoolDelta struct {
 
 func (x *SummaryPoolDelta) Reset() {
 	*x = SummaryPoolDelta{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[13]
+	mi := &file_toolgate_v1_router_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2363,7 @@ func (x *SummaryPoolDelta) String() string {
 func (*SummaryPoolDelta) ProtoMessage() {}
 
 func (x *SummaryPoolDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[13]
+	mi := &file_toolgate_v1_router_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2376,7 @@ func (x *SummaryPoolDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryPoolDelta.ProtoReflect.Descriptor instead.
 func (*SummaryPoolDelta) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{13}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SummaryPoolDelta) GetRevision() uint64 {
@@ -2175,7 +2434,7 @@ type SummaryEntry struct {
 
 func (x *SummaryEntry) Reset() {
 	*x = SummaryEntry{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[14]
+	mi := &file_toolgate_v1_router_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2187,7 +2446,7 @@ func (x *SummaryEntry) String() string {
 func (*SummaryEntry) ProtoMessage() {}
 
 func (x *SummaryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[14]
+	mi := &file_toolgate_v1_router_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2200,7 +2459,7 @@ func (x *SummaryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryEntry.ProtoReflect.Descriptor instead.
 func (*SummaryEntry) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{14}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SummaryEntry) GetModelName() string {
@@ -2236,7 +2495,7 @@ type GateRequest struct {
 
 func (x *GateRequest) Reset() {
 	*x = GateRequest{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[15]
+	mi := &file_toolgate_v1_router_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2507,7 @@ func (x *GateRequest) String() string {
 func (*GateRequest) ProtoMessage() {}
 
 func (x *GateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[15]
+	mi := &file_toolgate_v1_router_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2261,7 +2520,7 @@ func (x *GateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateRequest.ProtoReflect.Descriptor instead.
 func (*GateRequest) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{15}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GateRequest) GetTenant() string {
@@ -2316,7 +2575,7 @@ type RequestedCall struct {
 
 func (x *RequestedCall) Reset() {
 	*x = RequestedCall{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[16]
+	mi := &file_toolgate_v1_router_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2587,7 @@ func (x *RequestedCall) String() string {
 func (*RequestedCall) ProtoMessage() {}
 
 func (x *RequestedCall) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[16]
+	mi := &file_toolgate_v1_router_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2600,7 @@ func (x *RequestedCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestedCall.ProtoReflect.Descriptor instead.
 func (*RequestedCall) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{16}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RequestedCall) GetCallId() string {
@@ -2378,7 +2637,7 @@ type GateResponse struct {
 
 func (x *GateResponse) Reset() {
 	*x = GateResponse{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[17]
+	mi := &file_toolgate_v1_router_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2390,7 +2649,7 @@ func (x *GateResponse) String() string {
 func (*GateResponse) ProtoMessage() {}
 
 func (x *GateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[17]
+	mi := &file_toolgate_v1_router_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2403,7 +2662,7 @@ func (x *GateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateResponse.ProtoReflect.Descriptor instead.
 func (*GateResponse) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{17}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GateResponse) GetVerdicts() []*GateVerdict {
@@ -2458,7 +2717,7 @@ type GateVerdict struct {
 
 func (x *GateVerdict) Reset() {
 	*x = GateVerdict{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[18]
+	mi := &file_toolgate_v1_router_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2470,7 +2729,7 @@ func (x *GateVerdict) String() string {
 func (*GateVerdict) ProtoMessage() {}
 
 func (x *GateVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[18]
+	mi := &file_toolgate_v1_router_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2483,7 +2742,7 @@ func (x *GateVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateVerdict.ProtoReflect.Descriptor instead.
 func (*GateVerdict) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{18}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GateVerdict) GetCallId() string {
@@ -2597,7 +2856,7 @@ type ArgumentViolation struct {
 
 func (x *ArgumentViolation) Reset() {
 	*x = ArgumentViolation{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[19]
+	mi := &file_toolgate_v1_router_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2868,7 @@ func (x *ArgumentViolation) String() string {
 func (*ArgumentViolation) ProtoMessage() {}
 
 func (x *ArgumentViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[19]
+	mi := &file_toolgate_v1_router_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2881,7 @@ func (x *ArgumentViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArgumentViolation.ProtoReflect.Descriptor instead.
 func (*ArgumentViolation) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{19}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ArgumentViolation) GetPointer() string {
@@ -2668,14 +2927,16 @@ type SearchToolsRequest struct {
 	// As in RouteRequest.
 	ActiveSetHandle string `protobuf:"bytes,6,opt,name=active_set_handle,json=activeSetHandle,proto3" json:"active_set_handle,omitempty"`
 	// The catalog revision that the answer must at least be based on. Absent or 0: whatever is there.
-	MinRevision   uint64 `protobuf:"varint,7,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	MinRevision uint64 `protobuf:"varint,7,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	// As in RouteRequest, for the tools found.
+	Render        *RenderOptions `protobuf:"bytes,8,opt,name=render,proto3" json:"render,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SearchToolsRequest) Reset() {
 	*x = SearchToolsRequest{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[20]
+	mi := &file_toolgate_v1_router_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2948,7 @@ func (x *SearchToolsRequest) String() string {
 func (*SearchToolsRequest) ProtoMessage() {}
 
 func (x *SearchToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[20]
+	mi := &file_toolgate_v1_router_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2961,7 @@ func (x *SearchToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchToolsRequest.ProtoReflect.Descriptor instead.
 func (*SearchToolsRequest) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{20}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SearchToolsRequest) GetTenant() string {
@@ -2752,6 +3013,13 @@ func (x *SearchToolsRequest) GetMinRevision() uint64 {
 	return 0
 }
 
+func (x *SearchToolsRequest) GetRender() *RenderOptions {
+	if x != nil {
+		return x.Render
+	}
+	return nil
+}
+
 // The tools found.
 type SearchToolsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2780,14 +3048,16 @@ type SearchToolsResponse struct {
 	// Tools that match a term but not every `+` term. Set when nothing was found.
 	LackingRequiredTerms uint32 `protobuf:"varint,10,opt,name=lacking_required_terms,json=lackingRequiredTerms,proto3" json:"lacking_required_terms,omitempty"`
 	// In what way the answer is worse than usual. Empty: in none.
-	Degraded      []DegradedReason `protobuf:"varint,11,rep,packed,name=degraded,proto3,enum=toolgate.v1.DegradedReason" json:"degraded,omitempty"`
+	Degraded []DegradedReason `protobuf:"varint,11,rep,packed,name=degraded,proto3,enum=toolgate.v1.DegradedReason" json:"degraded,omitempty"`
+	// The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+	Rendered      *RenderedTools `protobuf:"bytes,12,opt,name=rendered,proto3" json:"rendered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SearchToolsResponse) Reset() {
 	*x = SearchToolsResponse{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[21]
+	mi := &file_toolgate_v1_router_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +3069,7 @@ func (x *SearchToolsResponse) String() string {
 func (*SearchToolsResponse) ProtoMessage() {}
 
 func (x *SearchToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[21]
+	mi := &file_toolgate_v1_router_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +3082,7 @@ func (x *SearchToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchToolsResponse.ProtoReflect.Descriptor instead.
 func (*SearchToolsResponse) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{21}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SearchToolsResponse) GetTools() []*ActiveTool {
@@ -2892,6 +3162,13 @@ func (x *SearchToolsResponse) GetDegraded() []DegradedReason {
 	return nil
 }
 
+func (x *SearchToolsResponse) GetRendered() *RenderedTools {
+	if x != nil {
+		return x.Rendered
+	}
+	return nil
+}
+
 // Asks for the summary pool.
 type GetSummaryPoolRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2911,7 +3188,7 @@ type GetSummaryPoolRequest struct {
 
 func (x *GetSummaryPoolRequest) Reset() {
 	*x = GetSummaryPoolRequest{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[22]
+	mi := &file_toolgate_v1_router_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2923,7 +3200,7 @@ func (x *GetSummaryPoolRequest) String() string {
 func (*GetSummaryPoolRequest) ProtoMessage() {}
 
 func (x *GetSummaryPoolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[22]
+	mi := &file_toolgate_v1_router_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2936,7 +3213,7 @@ func (x *GetSummaryPoolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSummaryPoolRequest.ProtoReflect.Descriptor instead.
 func (*GetSummaryPoolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{22}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetSummaryPoolRequest) GetTenant() string {
@@ -2985,7 +3262,7 @@ type GetSummaryPoolResponse struct {
 
 func (x *GetSummaryPoolResponse) Reset() {
 	*x = GetSummaryPoolResponse{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[23]
+	mi := &file_toolgate_v1_router_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2997,7 +3274,7 @@ func (x *GetSummaryPoolResponse) String() string {
 func (*GetSummaryPoolResponse) ProtoMessage() {}
 
 func (x *GetSummaryPoolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[23]
+	mi := &file_toolgate_v1_router_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3010,7 +3287,7 @@ func (x *GetSummaryPoolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSummaryPoolResponse.ProtoReflect.Descriptor instead.
 func (*GetSummaryPoolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{23}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetSummaryPoolResponse) GetPool() *SummaryPoolDelta {
@@ -3039,7 +3316,7 @@ type BatchGetToolSchemasRequest struct {
 
 func (x *BatchGetToolSchemasRequest) Reset() {
 	*x = BatchGetToolSchemasRequest{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[24]
+	mi := &file_toolgate_v1_router_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3051,7 +3328,7 @@ func (x *BatchGetToolSchemasRequest) String() string {
 func (*BatchGetToolSchemasRequest) ProtoMessage() {}
 
 func (x *BatchGetToolSchemasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[24]
+	mi := &file_toolgate_v1_router_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3064,7 +3341,7 @@ func (x *BatchGetToolSchemasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchGetToolSchemasRequest.ProtoReflect.Descriptor instead.
 func (*BatchGetToolSchemasRequest) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{24}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BatchGetToolSchemasRequest) GetTenant() string {
@@ -3121,7 +3398,7 @@ type BatchGetToolSchemasResponse struct {
 
 func (x *BatchGetToolSchemasResponse) Reset() {
 	*x = BatchGetToolSchemasResponse{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[25]
+	mi := &file_toolgate_v1_router_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3133,7 +3410,7 @@ func (x *BatchGetToolSchemasResponse) String() string {
 func (*BatchGetToolSchemasResponse) ProtoMessage() {}
 
 func (x *BatchGetToolSchemasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[25]
+	mi := &file_toolgate_v1_router_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3146,7 +3423,7 @@ func (x *BatchGetToolSchemasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchGetToolSchemasResponse.ProtoReflect.Descriptor instead.
 func (*BatchGetToolSchemasResponse) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{25}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BatchGetToolSchemasResponse) GetTools() []*ActiveTool {
@@ -3192,7 +3469,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x06Intent\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x1b\n" +
 	"\x06weight\x18\x02 \x01(\x02H\x00R\x06weight\x88\x01\x01B\t\n" +
-	"\a_weight\"\xb1\x03\n" +
+	"\a_weight\"\xe5\x03\n" +
 	"\fRouteRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12-\n" +
 	"\aintents\x18\x02 \x03(\v2\x13.toolgate.v1.IntentR\aintents\x12-\n" +
@@ -3202,8 +3479,23 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\aoptions\x18\x06 \x01(\v2\x19.toolgate.v1.RouteOptionsR\aoptions\x12!\n" +
 	"\fmin_revision\x18\a \x01(\x04R\vminRevision\x12\x17\n" +
 	"\aturn_id\x18\b \x01(\tR\x06turnId\x12A\n" +
-	"\x0eprompt_listing\x18\t \x01(\x0e2\x1a.toolgate.v1.PromptListingR\rpromptListingB\x16\n" +
-	"\x14_known_pool_revision\"\x9a\a\n" +
+	"\x0eprompt_listing\x18\t \x01(\x0e2\x1a.toolgate.v1.PromptListingR\rpromptListing\x122\n" +
+	"\x06render\x18\n" +
+	" \x01(\v2\x1a.toolgate.v1.RenderOptionsR\x06renderB\x16\n" +
+	"\x14_known_pool_revision\"@\n" +
+	"\rRenderOptions\x12/\n" +
+	"\x06format\x18\x01 \x01(\x0e2\x17.toolgate.v1.ToolFormatR\x06format\"_\n" +
+	"\rRenderedTools\x12\x1d\n" +
+	"\n" +
+	"tools_json\x18\x01 \x01(\tR\ttoolsJson\x12/\n" +
+	"\x06losses\x18\x02 \x03(\v2\x17.toolgate.v1.RenderLossR\x06losses\"y\n" +
+	"\n" +
+	"RenderLoss\x12\x1d\n" +
+	"\n" +
+	"model_name\x18\x01 \x01(\tR\tmodelName\x12\x18\n" +
+	"\apointer\x18\x02 \x01(\tR\apointer\x12\x18\n" +
+	"\akeyword\x18\x03 \x01(\tR\akeyword\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\x9a\a\n" +
 	"\fRouteOptions\x12\x18\n" +
 	"\x05top_k\x18\x01 \x01(\rH\x00R\x04topK\x88\x01\x01\x12!\n" +
 	"\tthreshold\x18\x02 \x01(\x02H\x01R\tthreshold\x88\x01\x01\x123\n" +
@@ -3244,7 +3536,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x10threshold_tokens\x18\a \x01(\x04H\x00R\x0fthresholdTokens\x88\x01\x01\x12!\n" +
 	"\foffer_search\x18\b \x01(\bR\vofferSearch\x12%\n" +
 	"\x0edeferred_tools\x18\t \x01(\rR\rdeferredToolsB\x13\n" +
-	"\x11_threshold_tokens\"\xf1\x05\n" +
+	"\x11_threshold_tokens\"\xa9\x06\n" +
 	"\rRouteResponse\x12:\n" +
 	"\factive_tools\x18\x01 \x03(\v2\x17.toolgate.v1.ActiveToolR\vactiveTools\x12*\n" +
 	"\x11active_set_handle\x18\x02 \x01(\tR\x0factiveSetHandle\x12H\n" +
@@ -3262,7 +3554,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\bdeferral\x18\v \x01(\v2\x15.toolgate.v1.DeferralR\bdeferral\x124\n" +
 	"\x06change\x18\f \x01(\v2\x1c.toolgate.v1.ActiveSetChangeR\x06change\x12.\n" +
 	"\aranking\x18\r \x01(\v2\x14.toolgate.v1.RankingR\aranking\x12\"\n" +
-	"\x03fit\x18\x0e \x01(\v2\x10.toolgate.v1.FitR\x03fit\"i\n" +
+	"\x03fit\x18\x0e \x01(\v2\x10.toolgate.v1.FitR\x03fit\x126\n" +
+	"\brendered\x18\x0f \x01(\v2\x1a.toolgate.v1.RenderedToolsR\brendered\"i\n" +
 	"\x03Fit\x12(\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x14.toolgate.v1.FitKindR\x04kind\x12\x1e\n" +
 	"\n" +
@@ -3384,7 +3677,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"model_name\x18\x0e \x01(\tR\tmodelName\"G\n" +
 	"\x11ArgumentViolation\x12\x18\n" +
 	"\apointer\x18\x01 \x01(\tR\apointer\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xa3\x02\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xd7\x02\n" +
 	"\x12SearchToolsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12$\n" +
@@ -3393,8 +3686,9 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x06detail\x18\x04 \x01(\x0e2\x13.toolgate.v1.DetailR\x06detail\x12-\n" +
 	"\x05state\x18\x05 \x01(\v2\x17.toolgate.v1.AgentStateR\x05state\x12*\n" +
 	"\x11active_set_handle\x18\x06 \x01(\tR\x0factiveSetHandle\x12!\n" +
-	"\fmin_revision\x18\a \x01(\x04R\vminRevisionB\x0e\n" +
-	"\f_max_results\"\x9d\x04\n" +
+	"\fmin_revision\x18\a \x01(\x04R\vminRevision\x122\n" +
+	"\x06render\x18\b \x01(\v2\x1a.toolgate.v1.RenderOptionsR\x06renderB\x0e\n" +
+	"\f_max_results\"\xd5\x04\n" +
 	"\x13SearchToolsResponse\x12-\n" +
 	"\x05tools\x18\x01 \x03(\v2\x17.toolgate.v1.ActiveToolR\x05tools\x12*\n" +
 	"\x11active_set_handle\x18\x02 \x01(\tR\x0factiveSetHandle\x12H\n" +
@@ -3407,7 +3701,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x0esearched_tools\x18\t \x01(\rR\rsearchedTools\x124\n" +
 	"\x16lacking_required_terms\x18\n" +
 	" \x01(\rR\x14lackingRequiredTerms\x127\n" +
-	"\bdegraded\x18\v \x03(\x0e2\x1b.toolgate.v1.DegradedReasonR\bdegraded\"\xd4\x01\n" +
+	"\bdegraded\x18\v \x03(\x0e2\x1b.toolgate.v1.DegradedReasonR\bdegraded\x126\n" +
+	"\brendered\x18\f \x01(\v2\x1a.toolgate.v1.RenderedToolsR\brendered\"\xd4\x01\n" +
 	"\x15GetSummaryPoolRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12*\n" +
 	"\x0esince_revision\x18\x02 \x01(\x04H\x00R\rsinceRevision\x88\x01\x01\x12-\n" +
@@ -3435,7 +3730,15 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\fDETAIL_NAMES\x10\x01\x12\x15\n" +
 	"\x11DETAIL_SIGNATURES\x10\x02\x12\x12\n" +
 	"\x0eDETAIL_SCHEMAS\x10\x03\x12\x15\n" +
-	"\x11DETAIL_REFERENCES\x10\x04*\x80\x01\n" +
+	"\x11DETAIL_REFERENCES\x10\x04*\xb0\x01\n" +
+	"\n" +
+	"ToolFormat\x12\x1b\n" +
+	"\x17TOOL_FORMAT_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17TOOL_FORMAT_OPENAI_CHAT\x10\x01\x12 \n" +
+	"\x1cTOOL_FORMAT_OPENAI_RESPONSES\x10\x02\x12\x19\n" +
+	"\x15TOOL_FORMAT_ANTHROPIC\x10\x03\x12\x16\n" +
+	"\x12TOOL_FORMAT_GEMINI\x10\x04\x12\x13\n" +
+	"\x0fTOOL_FORMAT_MCP\x10\x05*\x80\x01\n" +
 	"\rPromptListing\x12\x1e\n" +
 	"\x1aPROMPT_LISTING_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13PROMPT_LISTING_NONE\x10\x01\x12\x18\n" +
@@ -3508,109 +3811,119 @@ func file_toolgate_v1_router_proto_rawDescGZIP() []byte {
 	return file_toolgate_v1_router_proto_rawDescData
 }
 
-var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_toolgate_v1_router_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_toolgate_v1_router_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_toolgate_v1_router_proto_goTypes = []any{
 	(Detail)(0),                         // 0: toolgate.v1.Detail
-	(PromptListing)(0),                  // 1: toolgate.v1.PromptListing
-	(DeferralMode)(0),                   // 2: toolgate.v1.DeferralMode
-	(DeferralReason)(0),                 // 3: toolgate.v1.DeferralReason
-	(DeferralSource)(0),                 // 4: toolgate.v1.DeferralSource
-	(FitKind)(0),                        // 5: toolgate.v1.FitKind
-	(DegradedReason)(0),                 // 6: toolgate.v1.DegradedReason
-	(FoundBy)(0),                        // 7: toolgate.v1.FoundBy
-	(SearchForm)(0),                     // 8: toolgate.v1.SearchForm
-	(*Intent)(nil),                      // 9: toolgate.v1.Intent
-	(*RouteRequest)(nil),                // 10: toolgate.v1.RouteRequest
-	(*RouteOptions)(nil),                // 11: toolgate.v1.RouteOptions
-	(*Deferral)(nil),                    // 12: toolgate.v1.Deferral
-	(*RouteResponse)(nil),               // 13: toolgate.v1.RouteResponse
-	(*Fit)(nil),                         // 14: toolgate.v1.Fit
-	(*Ranking)(nil),                     // 15: toolgate.v1.Ranking
-	(*RankedTool)(nil),                  // 16: toolgate.v1.RankedTool
-	(*ActiveSetChange)(nil),             // 17: toolgate.v1.ActiveSetChange
-	(*ActiveTool)(nil),                  // 18: toolgate.v1.ActiveTool
-	(*Refusal)(nil),                     // 19: toolgate.v1.Refusal
-	(*TokenAccounting)(nil),             // 20: toolgate.v1.TokenAccounting
-	(*StageTiming)(nil),                 // 21: toolgate.v1.StageTiming
-	(*SummaryPoolDelta)(nil),            // 22: toolgate.v1.SummaryPoolDelta
-	(*SummaryEntry)(nil),                // 23: toolgate.v1.SummaryEntry
-	(*GateRequest)(nil),                 // 24: toolgate.v1.GateRequest
-	(*RequestedCall)(nil),               // 25: toolgate.v1.RequestedCall
-	(*GateResponse)(nil),                // 26: toolgate.v1.GateResponse
-	(*GateVerdict)(nil),                 // 27: toolgate.v1.GateVerdict
-	(*ArgumentViolation)(nil),           // 28: toolgate.v1.ArgumentViolation
-	(*SearchToolsRequest)(nil),          // 29: toolgate.v1.SearchToolsRequest
-	(*SearchToolsResponse)(nil),         // 30: toolgate.v1.SearchToolsResponse
-	(*GetSummaryPoolRequest)(nil),       // 31: toolgate.v1.GetSummaryPoolRequest
-	(*GetSummaryPoolResponse)(nil),      // 32: toolgate.v1.GetSummaryPoolResponse
-	(*BatchGetToolSchemasRequest)(nil),  // 33: toolgate.v1.BatchGetToolSchemasRequest
-	(*BatchGetToolSchemasResponse)(nil), // 34: toolgate.v1.BatchGetToolSchemasResponse
-	(*AgentState)(nil),                  // 35: toolgate.v1.AgentState
-	(*timestamppb.Timestamp)(nil),       // 36: google.protobuf.Timestamp
-	(RefusalCode)(0),                    // 37: toolgate.v1.RefusalCode
+	(ToolFormat)(0),                     // 1: toolgate.v1.ToolFormat
+	(PromptListing)(0),                  // 2: toolgate.v1.PromptListing
+	(DeferralMode)(0),                   // 3: toolgate.v1.DeferralMode
+	(DeferralReason)(0),                 // 4: toolgate.v1.DeferralReason
+	(DeferralSource)(0),                 // 5: toolgate.v1.DeferralSource
+	(FitKind)(0),                        // 6: toolgate.v1.FitKind
+	(DegradedReason)(0),                 // 7: toolgate.v1.DegradedReason
+	(FoundBy)(0),                        // 8: toolgate.v1.FoundBy
+	(SearchForm)(0),                     // 9: toolgate.v1.SearchForm
+	(*Intent)(nil),                      // 10: toolgate.v1.Intent
+	(*RouteRequest)(nil),                // 11: toolgate.v1.RouteRequest
+	(*RenderOptions)(nil),               // 12: toolgate.v1.RenderOptions
+	(*RenderedTools)(nil),               // 13: toolgate.v1.RenderedTools
+	(*RenderLoss)(nil),                  // 14: toolgate.v1.RenderLoss
+	(*RouteOptions)(nil),                // 15: toolgate.v1.RouteOptions
+	(*Deferral)(nil),                    // 16: toolgate.v1.Deferral
+	(*RouteResponse)(nil),               // 17: toolgate.v1.RouteResponse
+	(*Fit)(nil),                         // 18: toolgate.v1.Fit
+	(*Ranking)(nil),                     // 19: toolgate.v1.Ranking
+	(*RankedTool)(nil),                  // 20: toolgate.v1.RankedTool
+	(*ActiveSetChange)(nil),             // 21: toolgate.v1.ActiveSetChange
+	(*ActiveTool)(nil),                  // 22: toolgate.v1.ActiveTool
+	(*Refusal)(nil),                     // 23: toolgate.v1.Refusal
+	(*TokenAccounting)(nil),             // 24: toolgate.v1.TokenAccounting
+	(*StageTiming)(nil),                 // 25: toolgate.v1.StageTiming
+	(*SummaryPoolDelta)(nil),            // 26: toolgate.v1.SummaryPoolDelta
+	(*SummaryEntry)(nil),                // 27: toolgate.v1.SummaryEntry
+	(*GateRequest)(nil),                 // 28: toolgate.v1.GateRequest
+	(*RequestedCall)(nil),               // 29: toolgate.v1.RequestedCall
+	(*GateResponse)(nil),                // 30: toolgate.v1.GateResponse
+	(*GateVerdict)(nil),                 // 31: toolgate.v1.GateVerdict
+	(*ArgumentViolation)(nil),           // 32: toolgate.v1.ArgumentViolation
+	(*SearchToolsRequest)(nil),          // 33: toolgate.v1.SearchToolsRequest
+	(*SearchToolsResponse)(nil),         // 34: toolgate.v1.SearchToolsResponse
+	(*GetSummaryPoolRequest)(nil),       // 35: toolgate.v1.GetSummaryPoolRequest
+	(*GetSummaryPoolResponse)(nil),      // 36: toolgate.v1.GetSummaryPoolResponse
+	(*BatchGetToolSchemasRequest)(nil),  // 37: toolgate.v1.BatchGetToolSchemasRequest
+	(*BatchGetToolSchemasResponse)(nil), // 38: toolgate.v1.BatchGetToolSchemasResponse
+	(*AgentState)(nil),                  // 39: toolgate.v1.AgentState
+	(*timestamppb.Timestamp)(nil),       // 40: google.protobuf.Timestamp
+	(RefusalCode)(0),                    // 41: toolgate.v1.RefusalCode
 }
 var file_toolgate_v1_router_proto_depIdxs = []int32{
-	9,  // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
-	35, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
-	11, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
-	1,  // 3: toolgate.v1.RouteRequest.prompt_listing:type_name -> toolgate.v1.PromptListing
-	0,  // 4: toolgate.v1.RouteOptions.detail:type_name -> toolgate.v1.Detail
-	2,  // 5: toolgate.v1.RouteOptions.deferral:type_name -> toolgate.v1.DeferralMode
-	2,  // 6: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
-	4,  // 7: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
-	3,  // 8: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
-	18, // 9: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
-	36, // 10: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	22, // 11: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
-	19, // 12: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
-	20, // 13: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
-	6,  // 14: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	21, // 15: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
-	12, // 16: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
-	17, // 17: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
-	15, // 18: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
-	14, // 19: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
-	5,  // 20: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
-	16, // 21: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
-	7,  // 22: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
-	7,  // 23: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
-	37, // 24: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
-	23, // 25: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
-	25, // 26: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
-	35, // 27: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
-	27, // 28: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
-	37, // 29: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
-	28, // 30: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
-	0,  // 31: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
-	35, // 32: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
-	18, // 33: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
-	36, // 34: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	19, // 35: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
-	8,  // 36: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
-	6,  // 37: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	35, // 38: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
-	22, // 39: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
-	35, // 40: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
-	0,  // 41: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
-	18, // 42: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
-	19, // 43: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
-	36, // 44: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	10, // 45: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
-	24, // 46: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
-	29, // 47: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
-	31, // 48: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
-	33, // 49: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
-	13, // 50: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
-	26, // 51: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
-	30, // 52: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
-	32, // 53: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
-	34, // 54: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
-	50, // [50:55] is the sub-list for method output_type
-	45, // [45:50] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	10, // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
+	39, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
+	15, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
+	2,  // 3: toolgate.v1.RouteRequest.prompt_listing:type_name -> toolgate.v1.PromptListing
+	12, // 4: toolgate.v1.RouteRequest.render:type_name -> toolgate.v1.RenderOptions
+	1,  // 5: toolgate.v1.RenderOptions.format:type_name -> toolgate.v1.ToolFormat
+	14, // 6: toolgate.v1.RenderedTools.losses:type_name -> toolgate.v1.RenderLoss
+	0,  // 7: toolgate.v1.RouteOptions.detail:type_name -> toolgate.v1.Detail
+	3,  // 8: toolgate.v1.RouteOptions.deferral:type_name -> toolgate.v1.DeferralMode
+	3,  // 9: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
+	5,  // 10: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
+	4,  // 11: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
+	22, // 12: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
+	40, // 13: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	26, // 14: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
+	23, // 15: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
+	24, // 16: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
+	7,  // 17: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	25, // 18: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
+	16, // 19: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
+	21, // 20: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
+	19, // 21: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
+	18, // 22: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
+	13, // 23: toolgate.v1.RouteResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	6,  // 24: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
+	20, // 25: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
+	8,  // 26: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
+	8,  // 27: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
+	41, // 28: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
+	27, // 29: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
+	29, // 30: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
+	39, // 31: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
+	31, // 32: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
+	41, // 33: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
+	32, // 34: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
+	0,  // 35: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
+	39, // 36: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
+	12, // 37: toolgate.v1.SearchToolsRequest.render:type_name -> toolgate.v1.RenderOptions
+	22, // 38: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
+	40, // 39: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	23, // 40: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
+	9,  // 41: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
+	7,  // 42: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	13, // 43: toolgate.v1.SearchToolsResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	39, // 44: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
+	26, // 45: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
+	39, // 46: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
+	0,  // 47: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
+	22, // 48: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
+	23, // 49: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
+	40, // 50: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	11, // 51: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
+	28, // 52: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
+	33, // 53: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
+	35, // 54: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
+	37, // 55: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
+	17, // 56: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
+	30, // 57: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
+	34, // 58: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
+	36, // 59: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
+	38, // 60: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
+	56, // [56:61] is the sub-list for method output_type
+	51, // [51:56] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_toolgate_v1_router_proto_init() }
@@ -3622,18 +3935,18 @@ func file_toolgate_v1_router_proto_init() {
 	file_toolgate_v1_state_proto_init()
 	file_toolgate_v1_router_proto_msgTypes[0].OneofWrappers = []any{}
 	file_toolgate_v1_router_proto_msgTypes[1].OneofWrappers = []any{}
-	file_toolgate_v1_router_proto_msgTypes[2].OneofWrappers = []any{}
-	file_toolgate_v1_router_proto_msgTypes[3].OneofWrappers = []any{}
-	file_toolgate_v1_router_proto_msgTypes[11].OneofWrappers = []any{}
-	file_toolgate_v1_router_proto_msgTypes[20].OneofWrappers = []any{}
-	file_toolgate_v1_router_proto_msgTypes[22].OneofWrappers = []any{}
+	file_toolgate_v1_router_proto_msgTypes[5].OneofWrappers = []any{}
+	file_toolgate_v1_router_proto_msgTypes[6].OneofWrappers = []any{}
+	file_toolgate_v1_router_proto_msgTypes[14].OneofWrappers = []any{}
+	file_toolgate_v1_router_proto_msgTypes[23].OneofWrappers = []any{}
+	file_toolgate_v1_router_proto_msgTypes[25].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgate_v1_router_proto_rawDesc), len(file_toolgate_v1_router_proto_rawDesc)),
-			NumEnums:      9,
-			NumMessages:   26,
+			NumEnums:      10,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

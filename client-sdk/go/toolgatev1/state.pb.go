@@ -89,8 +89,13 @@ type AgentState struct {
 	Attributes *structpb.Struct `protobuf:"bytes,4,opt,name=attributes,proto3" json:"attributes,omitempty"`
 	// Model-facing names of tools that the agent discovered earlier in the conversation. Absent: none.
 	DiscoveredTools []string `protobuf:"bytes,5,rep,name=discovered_tools,json=discoveredTools,proto3" json:"discovered_tools,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+	// must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+	// mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+	// Absent: none.
+	MessagesJson  string `protobuf:"bytes,6,opt,name=messages_json,json=messagesJson,proto3" json:"messages_json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AgentState) Reset() {
@@ -156,6 +161,13 @@ func (x *AgentState) GetDiscoveredTools() []string {
 		return x.DiscoveredTools
 	}
 	return nil
+}
+
+func (x *AgentState) GetMessagesJson() string {
+	if x != nil {
+		return x.MessagesJson
+	}
+	return ""
 }
 
 // One finished tool call.
@@ -446,7 +458,7 @@ var File_toolgate_v1_state_proto protoreflect.FileDescriptor
 
 const file_toolgate_v1_state_proto_rawDesc = "" +
 	"\n" +
-	"\x17toolgate/v1/state.proto\x12\vtoolgate.v1\x1a\x1cgoogle/protobuf/struct.proto\"\xd6\x01\n" +
+	"\x17toolgate/v1/state.proto\x12\vtoolgate.v1\x1a\x1cgoogle/protobuf/struct.proto\"\xfb\x01\n" +
 	"\n" +
 	"AgentState\x12\x16\n" +
 	"\x06scopes\x18\x01 \x03(\tR\x06scopes\x12,\n" +
@@ -457,7 +469,8 @@ const file_toolgate_v1_state_proto_rawDesc = "" +
 	"\n" +
 	"attributes\x18\x04 \x01(\v2\x17.google.protobuf.StructR\n" +
 	"attributes\x12)\n" +
-	"\x10discovered_tools\x18\x05 \x03(\tR\x0fdiscoveredTools\"d\n" +
+	"\x10discovered_tools\x18\x05 \x03(\tR\x0fdiscoveredTools\x12#\n" +
+	"\rmessages_json\x18\x06 \x01(\tR\fmessagesJson\"d\n" +
 	"\tPriorCall\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12/\n" +
 	"\x06status\x18\x02 \x01(\x0e2\x17.toolgate.v1.CallStatusR\x06status\x12\x12\n" +

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolgate_client::history::{scan, strip};
+use toolgate_client::history::{self, scan, strip};
 use toolgate_client::{
     Client, ClientOptions, DEFAULT_TARGET, SEARCH_TOOL, SEARCH_TOOL_NAME, calls, intent,
     registration, render, tool_error, v1,
@@ -61,7 +61,7 @@ impl Conversation {
         self.messages.push(json!({ "role": "user", "content": text }));
         loop {
             // Preconditions need the tools that were discovered and called.
-            let mut state = scan(&self.messages, None).state();
+            let mut state = history::state(&scan(&self.messages, None));
             state.scopes = vec!["chat:write".into()];
             let tools = self.route(text, &state).await?;
             let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();

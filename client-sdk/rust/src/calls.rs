@@ -1,19 +1,9 @@
 //! Calls of a model, read from the formats of the providers' APIs, for [`gate`](crate::Client::gate).
 
 use serde_json::Value;
+pub use toolgate_llm::calls::NotACall;
+use toolgate_llm::calls::{self, ToolCall};
 use toolgate_proto::v1::RequestedCall;
-
-/// A value that is not a call in the provider's format.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no call of {provider}: `{field}` must be {expected}")]
-pub struct NotACall {
-    /// The API whose format was expected.
-    pub provider: &'static str,
-    /// Name of the field that is wrong.
-    pub field: &'static str,
-    /// Kind of value that the field must have.
-    pub expected: &'static str,
-}
 
 /// Builds a call from its parts. `arguments` is a JSON object, or a text as the model wrote it. A text is passed on
 /// unchanged, even if it has mistakes. At most 1 MiB is accepted.
@@ -23,11 +13,7 @@ pub fn call(
     arguments: &Value,
     call_id: impl Into<String>,
 ) -> RequestedCall {
-    let arguments_json = match arguments {
-        Value::String(written) => written.clone(),
-        parsed => parsed.to_string(),
-    };
-    RequestedCall { call_id: call_id.into(), tool: tool.into(), arguments_json }
+    requested(ToolCall::new(tool, arguments, call_id))
 }
 
 /// Reads a `tool_use` content block of Anthropic's Messages API.
@@ -35,9 +21,7 @@ pub fn call(
 /// # Errors
 /// [`NotACall`] if `name`, `input` or `id` is missing or of another kind.
 pub fn from_anthropic(block: &Value) -> Result<RequestedCall, NotACall> {
-    let read = Reader { provider: "Anthropic", object: block };
-    let arguments = read.value("input", "an object")?;
-    Ok(call(read.text("name")?, arguments, read.text("id")?))
+    calls::from_anthropic(block).map(requested)
 }
 
 /// Reads one of the `tool_calls` of OpenAI's Chat Completions API.
@@ -45,10 +29,7 @@ pub fn from_anthropic(block: &Value) -> Result<RequestedCall, NotACall> {
 /// # Errors
 /// [`NotACall`] if `function`, its `name` or `arguments`, or `id` is missing or of another kind.
 pub fn from_openai(tool_call: &Value) -> Result<RequestedCall, NotACall> {
-    let read = Reader { provider: "OpenAI", object: tool_call };
-    let function = read.value("function", "an object")?;
-    let inner = Reader { provider: "OpenAI", object: function };
-    Ok(call(inner.text("name")?, inner.value("arguments", "a text")?, read.text("id")?))
+    calls::from_openai(tool_call).map(requested)
 }
 
 /// Reads a `function_call` item of OpenAI's Responses API.
@@ -56,8 +37,7 @@ pub fn from_openai(tool_call: &Value) -> Result<RequestedCall, NotACall> {
 /// # Errors
 /// [`NotACall`] if `name`, `arguments` or `call_id` is missing or of another kind.
 pub fn from_openai_responses(item: &Value) -> Result<RequestedCall, NotACall> {
-    let read = Reader { provider: "OpenAI's Responses API", object: item };
-    Ok(call(read.text("name")?, read.value("arguments", "a text")?, read.text("call_id")?))
+    calls::from_openai_responses(item).map(requested)
 }
 
 /// Reads a `functionCall` of Gemini's API. Without an ID, as from older models, the call ID is empty.
@@ -65,68 +45,10 @@ pub fn from_openai_responses(item: &Value) -> Result<RequestedCall, NotACall> {
 /// # Errors
 /// [`NotACall`] if `name` is missing or not a text.
 pub fn from_gemini(function_call: &Value) -> Result<RequestedCall, NotACall> {
-    let read = Reader { provider: "Gemini", object: function_call };
-    let call_id = function_call.get("id").and_then(Value::as_str).unwrap_or_default();
-    let none = Value::Object(serde_json::Map::new());
-    let given = function_call.get("args").filter(|arguments| !arguments.is_null());
-    Ok(call(read.text("name")?, given.unwrap_or(&none), call_id))
+    calls::from_gemini(function_call).map(requested)
 }
 
-struct Reader<'a> {
-    provider: &'static str,
-    object: &'a Value,
-}
-
-impl<'a> Reader<'a> {
-    fn value(&self, field: &'static str, expected: &'static str) -> Result<&'a Value, NotACall> {
-        let missing = NotACall { provider: self.provider, field, expected };
-        self.object.get(field).filter(|value| !value.is_null()).ok_or(missing)
-    }
-
-    fn text(&self, field: &'static str) -> Result<&'a str, NotACall> {
-        let missing = NotACall { provider: self.provider, field, expected: "a text" };
-        self.object.get(field).and_then(Value::as_str).ok_or(missing)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn each_providers_shape_is_read() {
-        let expected = RequestedCall {
-            call_id: "1".into(),
-            tool: "t".into(),
-            arguments_json: r#"{"a":1}"#.into(),
-        };
-        let block = json!({ "type": "tool_use", "id": "1", "name": "t", "input": { "a": 1 } });
-        assert_eq!(from_anthropic(&block), Ok(expected.clone()));
-        let chat = json!({ "id": "1", "function": { "name": "t", "arguments": "{\"a\":1}" } });
-        assert_eq!(from_openai(&chat), Ok(expected.clone()));
-        let item = json!({ "call_id": "1", "name": "t", "arguments": "{\"a\":1}" });
-        assert_eq!(from_openai_responses(&item), Ok(expected.clone()));
-        let part = json!({ "id": "1", "name": "t", "args": { "a": 1 } });
-        assert_eq!(from_gemini(&part), Ok(expected.clone()));
-        let bare =
-            RequestedCall { call_id: String::new(), arguments_json: "{}".into(), ..expected };
-        assert_eq!(from_gemini(&json!({ "name": "t" })), Ok(bare));
-    }
-
-    #[test]
-    fn what_the_model_wrote_is_passed_on_unread() {
-        let chat = json!({ "id": "1", "function": { "name": "t", "arguments": "{\"a\": 1.50, " } });
-        assert_eq!(from_openai(&chat).expect("a call").arguments_json, "{\"a\": 1.50, ");
-    }
-
-    #[test]
-    fn another_shape_is_an_error_that_says_where() {
-        let error = from_openai(&json!({ "id": "1", "function": {} })).expect_err("no call");
-        assert_eq!(error.to_string(), "no call of OpenAI: `name` must be a text");
-        assert!(from_anthropic(&json!({ "name": "t", "id": "1" })).is_err());
-        assert!(from_openai_responses(&json!("x")).is_err());
-        assert!(from_gemini(&json!({ "args": {} })).is_err());
-    }
+fn requested(call: ToolCall) -> RequestedCall {
+    let ToolCall { id, tool, arguments_json } = call;
+    RequestedCall { call_id: id, tool, arguments_json }
 }

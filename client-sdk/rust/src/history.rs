@@ -1,104 +1,33 @@
-//! Message histories of conversations. [`scan`] reads the tools that were discovered and called, for the agent's state.
-//! [`strip`] removes what can't be sent to the provider. [`compacted`] puts a snapshot before the messages that remain
-//! after a compaction.
+//! Message histories of conversations. [`scan`] reads the tools that were discovered and called; [`state`] makes the
+//! agent's state of them. [`strip`] removes what can't be sent to the provider. [`compacted`] puts a snapshot before the
+//! messages that remain after a compaction.
 //!
 //! Histories are JSON values: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses APIs, and
 //! MCP (sampling messages and JSON-RPC), also mixed. Unknown content is skipped, and no message makes a function here
 //! fail. `client-sdk/conformance` holds the cases that all clients share.
 
-mod events;
-mod reading;
-mod scanner;
-mod snapshot;
-mod strip;
-
-use serde_json::Value;
+pub use toolgate_llm::history::{
+    CallStatus, History, Reason, Removed, SeenCall, Stripped, compacted, scan, strip,
+};
 use toolgate_proto::v1;
 
-pub use strip::{Reason, Removed, Stripped, strip};
-pub use v1::CallStatus;
-
-/// Tools that a conversation's history discovered and called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct History {
-    /// Names of the tools that were loaded, in the order of their discovery. A tool counts as loaded after a reference,
-    /// after a search (the provider's, or [`SEARCH_TOOL`](crate::SEARCH_TOOL)), or after a successful call. Only the
-    /// newest 24 KiB are kept.
-    pub discovered: Vec<String>,
-    /// The calls, oldest first. Only the newest 24 KiB are kept; the last success of each tool takes precedence.
-    pub calls: Vec<SeenCall>,
-    /// Number of the model's turns.
-    pub turns: u32,
-}
-
-/// A call in a history.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenCall {
-    /// The tool's name, as the model wrote it.
-    pub tool: String,
-    /// Outcome of the call; `Unspecified` until it has an answer.
-    pub status: CallStatus,
-    /// Turn of the model in which the call was made, counted from 0.
-    pub turn: u32,
-    /// The provider's ID of the call; empty if there was none.
-    pub id: String,
-}
-
-impl History {
-    /// Returns the agent's state for `route` and `gate`. Scopes, milestones and attributes are empty, because a history
-    /// does not hold them.
-    #[must_use]
-    pub fn state(&self) -> v1::AgentState {
-        let prior = |call: &SeenCall| v1::PriorCall {
-            tool: call.tool.clone(),
-            status: call.status.into(),
-            turn: call.turn,
-        };
-        v1::AgentState {
-            calls: self.calls.iter().map(prior).collect(),
-            discovered_tools: self.discovered.clone(),
-            ..Default::default()
-        }
-    }
-
-    /// Returns the state as a JSON object that survives a compaction of the history. Pass it to the next [`scan`], or
-    /// leave it in the history: `scan` finds it there, and [`strip`] removes it before the history is sent.
-    #[must_use]
-    pub fn snapshot(&self) -> Value {
-        snapshot::write(self)
-    }
-}
-
-/// Reads the discovered tools and the calls from a history, oldest message first. `snapshot` is the result of
-/// [`History::snapshot`] before the history was compacted.
-///
-/// Scanning messages again that the snapshot already covers changes at most `turns`, and only for messages without a
-/// call.
+/// Returns the agent's state after a history, for `route` and `gate`. Scopes, milestones and attributes are empty,
+/// because a history does not hold them.
 #[must_use]
-pub fn scan(messages: &[Value], snapshot: Option<&Value>) -> History {
-    let mut scanner = scanner::Scanner::default();
-    if let Some(snapshot) = snapshot {
-        scanner.restore(snapshot);
-    }
-    for message in messages {
-        if snapshot::is_snapshot(message) {
-            scanner.restore(message);
-            continue;
+pub fn state(history: &History) -> v1::AgentState {
+    let prior = |call: &SeenCall| v1::PriorCall {
+        tool: call.tool.clone(),
+        status: match call.status {
+            CallStatus::Unspecified => v1::CallStatus::Unspecified,
+            CallStatus::Succeeded => v1::CallStatus::Succeeded,
+            CallStatus::Failed => v1::CallStatus::Failed,
         }
-        for event in events::read(message) {
-            scanner.take(event);
-        }
+        .into(),
+        turn: call.turn,
+    };
+    v1::AgentState {
+        calls: history.calls.iter().map(prior).collect(),
+        discovered_tools: history.discovered.clone(),
+        ..Default::default()
     }
-    scanner.finish()
-}
-
-/// Returns the history after a compaction: a snapshot of `messages`, then `kept`. `kept` holds a summary and the
-/// messages that stay.
-#[must_use]
-pub fn compacted(
-    messages: &[Value],
-    kept: impl IntoIterator<Item = Value>,
-    snapshot: Option<&Value>,
-) -> Vec<Value> {
-    std::iter::once(scan(messages, snapshot).snapshot()).chain(kept).collect()
 }

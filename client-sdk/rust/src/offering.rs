@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::error::{CallError, Error, FieldViolation};
 
 /// Name of [`SEARCH_TOOL`]. Pass calls with this name to [`Client::answer_search`].
-pub const SEARCH_TOOL_NAME: &str = "toolgate_search_tools";
+pub use toolgate_llm::SEARCH_TOOL_NAME;
 
 const DESCRIPTION: &str = "Finds tools that are not defined here and makes them callable: once it has answered, call what it found. Search before you say that something can't be done.";
 const QUERY: &str = "`select:name,name` for tools by their names, a server's name for all of its tools, keywords, of which `+word` must match, or a sentence that says what you want to do.";

@@ -231,6 +231,12 @@ pub struct AgentState {
     /// Model-facing names of tools that the agent discovered earlier in the conversation. Absent: none.
     #[prost(string, repeated, tag = "5")]
     pub discovered_tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+    /// must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+    /// mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+    /// Absent: none.
+    #[prost(string, tag = "6")]
+    pub messages_json: ::prost::alloc::string::String,
 }
 /// One finished tool call.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3144,6 +3150,44 @@ pub struct RouteRequest {
     /// that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
     #[prost(enumeration = "PromptListing", tag = "9")]
     pub prompt_listing: i32,
+    /// Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+    /// Absent: definitions as they were registered.
+    #[prost(message, optional, tag = "10")]
+    pub render: ::core::option::Option<RenderOptions>,
+}
+/// How tools are rendered for a provider's API.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RenderOptions {
+    /// The format. Required.
+    #[prost(enumeration = "ToolFormat", tag = "1")]
+    pub format: i32,
+}
+/// Tools in the format of a provider's API.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RenderedTools {
+    /// The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+    #[prost(string, tag = "1")]
+    pub tools_json: ::prost::alloc::string::String,
+    /// What the format can't express. A tool that it can't express at all is not in `tools_json`.
+    #[prost(message, repeated, tag = "2")]
+    pub losses: ::prost::alloc::vec::Vec<RenderLoss>,
+}
+/// A part of a definition that a provider's format can't express. Gate checks calls against the registered schema all
+/// the same.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RenderLoss {
+    /// The tool's name, as the model sees it.
+    #[prost(string, tag = "1")]
+    pub model_name: ::prost::alloc::string::String,
+    /// Where, as a JSON Pointer (RFC 6901) into the registered `inputSchema`; "" is the whole.
+    #[prost(string, tag = "2")]
+    pub pointer: ::prost::alloc::string::String,
+    /// The keyword concerned; `name` for the tool's own name, `tools` for a tool that had no room.
+    #[prost(string, tag = "3")]
+    pub keyword: ::prost::alloc::string::String,
+    /// What became of it.
+    #[prost(string, tag = "4")]
+    pub message: ::prost::alloc::string::String,
 }
 /// How Route chooses.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3306,6 +3350,9 @@ pub struct RouteResponse {
     /// How well the best tool fits.
     #[prost(message, optional, tag = "14")]
     pub fit: ::core::option::Option<Fit>,
+    /// The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+    #[prost(message, optional, tag = "15")]
+    pub rendered: ::core::option::Option<RenderedTools>,
 }
 /// How well the best tool fits, told so that an agent can ask what was meant instead of guessing.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3685,6 +3732,9 @@ pub struct SearchToolsRequest {
     /// The catalog revision that the answer must at least be based on. Absent or 0: whatever is there.
     #[prost(uint64, tag = "7")]
     pub min_revision: u64,
+    /// As in RouteRequest, for the tools found.
+    #[prost(message, optional, tag = "8")]
+    pub render: ::core::option::Option<RenderOptions>,
 }
 /// The tools found.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3726,6 +3776,9 @@ pub struct SearchToolsResponse {
     /// In what way the answer is worse than usual. Empty: in none.
     #[prost(enumeration = "DegradedReason", repeated, tag = "11")]
     pub degraded: ::prost::alloc::vec::Vec<i32>,
+    /// The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+    #[prost(message, optional, tag = "12")]
+    pub rendered: ::core::option::Option<RenderedTools>,
 }
 /// Asks for the summary pool.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3829,6 +3882,51 @@ impl Detail {
             "DETAIL_SIGNATURES" => Some(Self::Signatures),
             "DETAIL_SCHEMAS" => Some(Self::Schemas),
             "DETAIL_REFERENCES" => Some(Self::References),
+            _ => None,
+        }
+    }
+}
+/// An API, whose format tools are rendered in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ToolFormat {
+    /// Never valid.
+    Unspecified = 0,
+    /// `tools` of OpenAI's Chat Completions.
+    OpenaiChat = 1,
+    /// `tools` of OpenAI's Responses.
+    OpenaiResponses = 2,
+    /// `tools` of Anthropic's Messages.
+    Anthropic = 3,
+    /// `functionDeclarations` of Gemini's `tools`.
+    Gemini = 4,
+    /// `tools` of MCP's `tools/list`.
+    Mcp = 5,
+}
+impl ToolFormat {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TOOL_FORMAT_UNSPECIFIED",
+            Self::OpenaiChat => "TOOL_FORMAT_OPENAI_CHAT",
+            Self::OpenaiResponses => "TOOL_FORMAT_OPENAI_RESPONSES",
+            Self::Anthropic => "TOOL_FORMAT_ANTHROPIC",
+            Self::Gemini => "TOOL_FORMAT_GEMINI",
+            Self::Mcp => "TOOL_FORMAT_MCP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TOOL_FORMAT_UNSPECIFIED" => Some(Self::Unspecified),
+            "TOOL_FORMAT_OPENAI_CHAT" => Some(Self::OpenaiChat),
+            "TOOL_FORMAT_OPENAI_RESPONSES" => Some(Self::OpenaiResponses),
+            "TOOL_FORMAT_ANTHROPIC" => Some(Self::Anthropic),
+            "TOOL_FORMAT_GEMINI" => Some(Self::Gemini),
+            "TOOL_FORMAT_MCP" => Some(Self::Mcp),
             _ => None,
         }
     }

@@ -87,6 +87,8 @@ pub struct LimitsConfig {
     pub max_intent_bytes: usize,
     /// Maximum size of the encoded agent state in bytes.
     pub max_state_bytes: usize,
+    /// Maximum size of the conversation in an agent state, in bytes.
+    pub max_messages_bytes: usize,
     /// Maximum number of tools in one RegisterServer call.
     pub max_tools_per_registration: usize,
     /// Maximum size of one tool's definition in bytes.
@@ -279,6 +281,7 @@ impl From<&Settings> for LimitsConfig {
             max_intents: settings.count("limits.max_intents"),
             max_intent_bytes: settings.count("limits.max_intent_size"),
             max_state_bytes: settings.count("limits.max_state_size"),
+            max_messages_bytes: settings.count("limits.max_messages_size"),
             max_tools_per_registration: settings.count("limits.max_tools_per_registration"),
             max_schema_bytes: settings.count("limits.max_schema_size"),
             max_schema_nesting: settings.count("limits.max_schema_nesting"),

@@ -4,7 +4,7 @@ use super::key::Key;
 use super::settings::Settings;
 
 /// Keys and whole sections that take effect at once on SIGHUP.
-const LIVE: [&str; 14] = [
+const LIVE: [&str; 15] = [
     "deferral",
     "log.level",
     "server.max_concurrent_calls",
@@ -13,6 +13,7 @@ const LIVE: [&str; 14] = [
     "limits.max_intents",
     "limits.max_intent_size",
     "limits.max_state_size",
+    "limits.max_messages_size",
     "limits.max_tools_per_registration",
     "limits.max_schema_size",
     "limits.max_schema_nesting",

@@ -20,6 +20,7 @@ mod server;
 mod state;
 mod status;
 mod tenanted;
+mod tool_format;
 mod unserved;
 mod usage_service;
 mod watch;

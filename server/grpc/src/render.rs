@@ -40,6 +40,7 @@ pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
         change: Some(change(answer)),
         ranking: answer.ranking.as_ref().map(|of| ranking(answer, of)),
         fit: Some(fit(snapshot, &answer.fit)),
+        rendered: None,
     }
 }
 
@@ -120,6 +121,7 @@ pub(super) fn search(tenant: &TenantId, answer: &SearchAnswer) -> v1::SearchTool
         searched_tools: u32::try_from(answer.searched).unwrap_or(u32::MAX),
         lacking_required_terms: answer.lacking_required,
         degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
+        rendered: None,
     }
 }
 

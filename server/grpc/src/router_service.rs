@@ -9,7 +9,7 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::Edge;
-use super::{bounded, render, request, state};
+use super::{bounded, render, request, state, tool_format};
 use toolgate_config::RouterConfig;
 use toolgate_core::method::Method;
 use toolgate_routing::gate::handle::Holder;
@@ -27,6 +27,8 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call(Method::Route, call, |caller, tenant, message, deadline| async move {
             let limits = edge.pipeline.limits.now();
+            let detail = message.options.as_ref().map_or(0, |options| options.detail);
+            let format = tool_format::asked(message.render.as_ref(), detail)?;
             let query = request::route(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.pipeline.plane.router.route(holder, query, Some(deadline)).await?;
@@ -36,7 +38,9 @@ impl RouterService for Routing {
             }
             let account = &answer.account;
             edge.pipeline.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
-            Ok(bounded::route(render::route(&tenant, &answer), limits.max_message_bytes))
+            let answer = render::route(&tenant, &answer);
+            let answer = bounded::route(answer, limits.max_message_bytes);
+            Ok(tool_format::route(answer, format, limits.max_message_bytes))
         })
         .await
     }
@@ -76,12 +80,14 @@ impl RouterService for Routing {
     ) -> Result<Response<SearchToolsResponse>, Status> {
         let edge = &self.edge;
         edge.call(Method::SearchTools, call, |caller, tenant, message, deadline| async move {
-            let query =
-                request::search(message, &edge.pipeline.limits.now(), &self.defaults, &caller)?;
+            let limits = edge.pipeline.limits.now();
+            let format = tool_format::asked(message.render.as_ref(), message.detail)?;
+            let query = request::search(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.pipeline.plane.router.search(holder, query, Some(deadline)).await?;
             let answer = render::search(&tenant, &answer);
-            Ok(bounded::search(answer, edge.pipeline.limits.now().max_message_bytes))
+            let answer = bounded::search(answer, limits.max_message_bytes);
+            Ok(tool_format::search(answer, format, limits.max_message_bytes))
         })
         .await
     }

@@ -12,6 +12,7 @@ use toolgate_access::auth::Caller;
 use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
+use toolgate_llm::history::{self, History, SeenCall, scan};
 
 /// Parses an agent's state. An absent state stands for an agent without calls and scopes. The caller's credential
 /// decides on the principal and on the maximum scopes.
@@ -20,18 +21,50 @@ pub(super) fn parse(
     limits: &LimitsConfig,
     caller: &Caller,
 ) -> Result<AgentState, Error> {
-    let wire = wire.unwrap_or_default();
+    let mut wire = wire.unwrap_or_default();
+    let messages = std::mem::take(&mut wire.messages_json);
     within("limits.max_state_size", limits.max_state_bytes, wire.encoded_len())?;
+    within("limits.max_messages_size", limits.max_messages_bytes, messages.len())?;
+    let mut calls: Vec<PriorCall> = wire.calls.into_iter().map(call).collect();
+    let mut discovered = wire.discovered_tools;
+    if !messages.is_empty() {
+        if !calls.is_empty() || !discovered.is_empty() {
+            let problem =
+                "must be empty, or calls and discovered_tools must: they are read from it";
+            return Err(Error::field("state.messages_json", problem));
+        }
+        let history = history(&messages)?;
+        calls = history.calls.into_iter().map(seen).collect();
+        discovered = history.discovered;
+    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(AgentState {
         scopes: caller.allowed(wire.scopes.into_iter().collect()),
-        calls: wire.calls.into_iter().map(call).collect(),
+        calls,
         milestones: wire.milestones.into_iter().collect(),
-        discovered: wire.discovered_tools,
+        discovered,
         attributes: wire.attributes.map(map).unwrap_or_default(),
         principal: caller.principal().to_owned(),
         now_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
     })
+}
+
+/// Reads the calls and the discovered tools from a conversation.
+fn history(messages_json: &str) -> Result<History, Error> {
+    let messages: Vec<Value> = serde_json::from_str(messages_json).map_err(|error| {
+        let problem = format!("must be a JSON list of messages: {error}");
+        Error::field("state.messages_json", problem)
+    })?;
+    Ok(scan(&messages, None))
+}
+
+fn seen(call: SeenCall) -> PriorCall {
+    let status = match call.status {
+        history::CallStatus::Succeeded => CallStatus::Succeeded,
+        history::CallStatus::Failed => CallStatus::Failed,
+        history::CallStatus::Unspecified => CallStatus::Unknown,
+    };
+    PriorCall { tool: call.tool, status, turn: call.turn }
 }
 
 fn call(call: v1::PriorCall) -> PriorCall {
@@ -59,5 +92,33 @@ fn value(wire: prost_types::Value) -> Value {
         Some(Kind::StringValue(text)) => Value::String(text),
         Some(Kind::ListValue(list)) => Value::Array(list.values.into_iter().map(value).collect()),
         Some(Kind::StructValue(inner)) => Value::Object(map(inner)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_conversation_is_read_as_clients_read_it() {
+        let messages = json!([
+            { "type": "function_call", "call_id": "1", "name": "fetch", "arguments": "{}" },
+            { "type": "function_call_output", "call_id": "1", "output": "a page" },
+            { "type": "function_call", "call_id": "2", "name": "send", "arguments": "{}" },
+            { "type": "function_call_output", "call_id": "2", "output": "{\"error\": \"no\"}" },
+            { "type": "function_call", "call_id": "3", "name": "wait", "arguments": "{}" },
+        ]);
+        let read = history(&messages.to_string()).expect("a list");
+        assert_eq!(read.discovered, ["fetch"]);
+        let calls: Vec<PriorCall> = read.calls.into_iter().map(seen).collect();
+        let seen: Vec<_> = calls.iter().map(|call| (call.tool.as_str(), call.status)).collect();
+        let want = [
+            ("fetch", CallStatus::Succeeded),
+            ("send", CallStatus::Failed),
+            ("wait", CallStatus::Unknown),
+        ];
+        assert_eq!(seen, want);
     }
 }

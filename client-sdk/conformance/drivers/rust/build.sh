@@ -9,7 +9,7 @@ unpacked=$here/target/packages
 rm -rf "$unpacked"
 mkdir -p "$unpacked"
 patches=()
-for crate in toolgate-proto toolgate-client; do
+for crate in toolgate-llm toolgate-proto toolgate-client; do
     # With times of now: packaged files have no times that would tell cargo what changed.
     tar -xzmf "$packages/$crate-0.1.0.crate" -C "$unpacked"
     patches+=(--config "patch.crates-io.$crate.path=\"$unpacked/$crate-0.1.0\"")

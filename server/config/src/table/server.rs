@@ -120,7 +120,13 @@ pub(super) const KEYS: &[Key] = &[
         "limits.max_state_size",
         size(KIB, 16 * MIB),
         "64KiB",
-        "The agent state of one call, encoded.",
+        "The agent state of one call, encoded, without its conversation.",
+    ),
+    key(
+        "limits.max_messages_size",
+        size(KIB, 16 * MIB),
+        "1MiB",
+        "The conversation in the agent state of one call.",
     ),
     key(
         "limits.max_tools_per_registration",

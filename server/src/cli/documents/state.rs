@@ -14,6 +14,8 @@ pub(in crate::cli) struct AgentStateFile {
     milestones: Vec<String>,
     attributes: Option<Map<String, Value>>,
     discovered_tools: Vec<String>,
+    /// Messages of a conversation, instead of calls and discovered tools.
+    messages: Vec<Value>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -37,12 +39,17 @@ enum Status {
 
 impl From<AgentStateFile> for v1::AgentState {
     fn from(file: AgentStateFile) -> Self {
+        let messages_json = match file.messages.as_slice() {
+            [] => String::new(),
+            messages => serde_json::json!(messages).to_string(),
+        };
         Self {
             scopes: file.scopes,
             calls: file.calls.into_iter().map(Into::into).collect(),
             milestones: file.milestones,
             attributes: file.attributes.map(to_struct),
             discovered_tools: file.discovered_tools,
+            messages_json,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Histories, answers for the model, calls and preconditions.
 
 use serde_json::{Value, json};
-use toolgate_client::history::{History, Reason, compacted, scan, strip};
+use toolgate_client::history::{History, Reason, compacted, scan, state, strip};
 use toolgate_client::precondition::{
     all_of, any_of, cel, has_prior_tool_output, is_authenticated, milestone_reached, not,
 };
@@ -50,7 +50,7 @@ fn scanned(history: &History) -> Value {
         fields.remove("type");
         fields.remove("version");
     }
-    json!({ "snapshot": snapshot, "state": write(&history.state()) })
+    json!({ "snapshot": snapshot, "state": write(&state(history)) })
 }
 
 fn compact(args: &Value) -> Value {

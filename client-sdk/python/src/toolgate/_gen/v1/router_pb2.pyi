@@ -58,6 +58,42 @@ DETAIL_REFERENCES: Detail.ValueType  # 4
 """
 Global___Detail: _TypeAlias = Detail  # noqa: Y015
 
+class _ToolFormat:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ToolFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolFormat.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TOOL_FORMAT_UNSPECIFIED: _ToolFormat.ValueType  # 0
+    """Never valid."""
+    TOOL_FORMAT_OPENAI_CHAT: _ToolFormat.ValueType  # 1
+    """`tools` of OpenAI's Chat Completions."""
+    TOOL_FORMAT_OPENAI_RESPONSES: _ToolFormat.ValueType  # 2
+    """`tools` of OpenAI's Responses."""
+    TOOL_FORMAT_ANTHROPIC: _ToolFormat.ValueType  # 3
+    """`tools` of Anthropic's Messages."""
+    TOOL_FORMAT_GEMINI: _ToolFormat.ValueType  # 4
+    """`functionDeclarations` of Gemini's `tools`."""
+    TOOL_FORMAT_MCP: _ToolFormat.ValueType  # 5
+    """`tools` of MCP's `tools/list`."""
+
+class ToolFormat(_ToolFormat, metaclass=_ToolFormatEnumTypeWrapper):
+    """An API, whose format tools are rendered in."""
+
+TOOL_FORMAT_UNSPECIFIED: ToolFormat.ValueType  # 0
+"""Never valid."""
+TOOL_FORMAT_OPENAI_CHAT: ToolFormat.ValueType  # 1
+"""`tools` of OpenAI's Chat Completions."""
+TOOL_FORMAT_OPENAI_RESPONSES: ToolFormat.ValueType  # 2
+"""`tools` of OpenAI's Responses."""
+TOOL_FORMAT_ANTHROPIC: ToolFormat.ValueType  # 3
+"""`tools` of Anthropic's Messages."""
+TOOL_FORMAT_GEMINI: ToolFormat.ValueType  # 4
+"""`functionDeclarations` of Gemini's `tools`."""
+TOOL_FORMAT_MCP: ToolFormat.ValueType  # 5
+"""`tools` of MCP's `tools/list`."""
+Global___ToolFormat: _TypeAlias = ToolFormat  # noqa: Y015
+
 class _PromptListing:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -379,6 +415,7 @@ class RouteRequest(_message.Message):
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     TURN_ID_FIELD_NUMBER: _builtins.int
     PROMPT_LISTING_FIELD_NUMBER: _builtins.int
+    RENDER_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant: 1 to 64 characters of [A-Za-z0-9._@-]. Absent: "default" while authentication is off."""
     active_set_handle: _builtins.str
@@ -413,6 +450,12 @@ class RouteRequest(_message.Message):
     def options(self) -> Global___RouteOptions:
         """How to choose. Absent: all defaults."""
 
+    @_builtins.property
+    def render(self) -> Global___RenderOptions:
+        """Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+        Absent: definitions as they were registered.
+        """
+
     def __init__(
         self,
         *,
@@ -425,16 +468,103 @@ class RouteRequest(_message.Message):
         min_revision: _builtins.int = ...,
         turn_id: _builtins.str = ...,
         prompt_listing: Global___PromptListing.ValueType = ...,
+        render: Global___RenderOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "known_pool_revision", b"known_pool_revision", "options", b"options", "state", b"state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "known_pool_revision", b"known_pool_revision", "options", b"options", "render", b"render", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "active_set_handle", b"active_set_handle", "intents", b"intents", "known_pool_revision", b"known_pool_revision", "min_revision", b"min_revision", "options", b"options", "prompt_listing", b"prompt_listing", "state", b"state", "tenant", b"tenant", "turn_id", b"turn_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "active_set_handle", b"active_set_handle", "intents", b"intents", "known_pool_revision", b"known_pool_revision", "min_revision", b"min_revision", "options", b"options", "prompt_listing", b"prompt_listing", "render", b"render", "state", b"state", "tenant", b"tenant", "turn_id", b"turn_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__known_pool_revision: _TypeAlias = _typing.Literal["known_pool_revision"]  # noqa: Y015
     _WhichOneofArgType__known_pool_revision: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__known_pool_revision) -> _WhichOneofReturnType__known_pool_revision | None: ...
 
 Global___RouteRequest: _TypeAlias = RouteRequest  # noqa: Y015
+
+@_typing.final
+class RenderOptions(_message.Message):
+    """How tools are rendered for a provider's API."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORMAT_FIELD_NUMBER: _builtins.int
+    format: Global___ToolFormat.ValueType
+    """The format. Required."""
+    def __init__(
+        self,
+        *,
+        format: Global___ToolFormat.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenderOptions: _TypeAlias = RenderOptions  # noqa: Y015
+
+@_typing.final
+class RenderedTools(_message.Message):
+    """Tools in the format of a provider's API."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOLS_JSON_FIELD_NUMBER: _builtins.int
+    LOSSES_FIELD_NUMBER: _builtins.int
+    tools_json: _builtins.str
+    """The definitions as a JSON list, in the order of the tools. Keys of objects are sorted."""
+    @_builtins.property
+    def losses(self) -> _containers.RepeatedCompositeFieldContainer[Global___RenderLoss]:
+        """What the format can't express. A tool that it can't express at all is not in `tools_json`."""
+
+    def __init__(
+        self,
+        *,
+        tools_json: _builtins.str = ...,
+        losses: _abc.Iterable[Global___RenderLoss] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["losses", b"losses", "tools_json", b"tools_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenderedTools: _TypeAlias = RenderedTools  # noqa: Y015
+
+@_typing.final
+class RenderLoss(_message.Message):
+    """A part of a definition that a provider's format can't express. Gate checks calls against the registered schema all
+    the same.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_NAME_FIELD_NUMBER: _builtins.int
+    POINTER_FIELD_NUMBER: _builtins.int
+    KEYWORD_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    model_name: _builtins.str
+    """The tool's name, as the model sees it."""
+    pointer: _builtins.str
+    """Where, as a JSON Pointer (RFC 6901) into the registered `inputSchema`; "" is the whole."""
+    keyword: _builtins.str
+    """The keyword concerned; `name` for the tool's own name, `tools` for a tool that had no room."""
+    message: _builtins.str
+    """What became of it."""
+    def __init__(
+        self,
+        *,
+        model_name: _builtins.str = ...,
+        pointer: _builtins.str = ...,
+        keyword: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keyword", b"keyword", "message", b"message", "model_name", b"model_name", "pointer", b"pointer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenderLoss: _TypeAlias = RenderLoss  # noqa: Y015
 
 @_typing.final
 class RouteOptions(_message.Message):
@@ -678,6 +808,7 @@ class RouteResponse(_message.Message):
     CHANGE_FIELD_NUMBER: _builtins.int
     RANKING_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
+    RENDERED_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
     """Names this active set to Gate and to the next Route. Opaque, signed."""
     catalog_revision: _builtins.int
@@ -736,6 +867,10 @@ class RouteResponse(_message.Message):
     def fit(self) -> Global___Fit:
         """How well the best tool fits."""
 
+    @_builtins.property
+    def rendered(self) -> Global___RenderedTools:
+        """The active set in the format that `render` asked for; the definitions in `active_tools` are then empty."""
+
     def __init__(
         self,
         *,
@@ -753,10 +888,11 @@ class RouteResponse(_message.Message):
         change: Global___ActiveSetChange | None = ...,
         ranking: Global___Ranking | None = ...,
         fit: Global___Fit | None = ...,
+        rendered: Global___RenderedTools | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "change", b"change", "deferral", b"deferral", "fit", b"fit", "handle_expire_time", b"handle_expire_time", "ranking", b"ranking", "summary_pool", b"summary_pool"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "change", b"change", "deferral", b"deferral", "fit", b"fit", "handle_expire_time", b"handle_expire_time", "ranking", b"ranking", "rendered", b"rendered", "summary_pool", b"summary_pool"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "change", b"change", "deferral", b"deferral", "degraded", b"degraded", "fit", b"fit", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "ranking", b"ranking", "refusals", b"refusals", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "change", b"change", "deferral", b"deferral", "degraded", b"degraded", "fit", b"fit", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "ranking", b"ranking", "refusals", b"refusals", "rendered", b"rendered", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1470,6 +1606,7 @@ class SearchToolsRequest(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     ACTIVE_SET_HANDLE_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
+    RENDER_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     query: _builtins.str
@@ -1498,6 +1635,10 @@ class SearchToolsRequest(_message.Message):
     def state(self) -> _state_pb2.AgentState:
         """As in RouteRequest."""
 
+    @_builtins.property
+    def render(self) -> Global___RenderOptions:
+        """As in RouteRequest, for the tools found."""
+
     def __init__(
         self,
         *,
@@ -1508,10 +1649,11 @@ class SearchToolsRequest(_message.Message):
         state: _state_pb2.AgentState | None = ...,
         active_set_handle: _builtins.str = ...,
         min_revision: _builtins.int = ...,
+        render: Global___RenderOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_results", b"_max_results", "max_results", b"max_results", "state", b"state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_results", b"_max_results", "max_results", b"max_results", "render", b"render", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_results", b"_max_results", "active_set_handle", b"active_set_handle", "detail", b"detail", "max_results", b"max_results", "min_revision", b"min_revision", "query", b"query", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_results", b"_max_results", "active_set_handle", b"active_set_handle", "detail", b"detail", "max_results", b"max_results", "min_revision", b"min_revision", "query", b"query", "render", b"render", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_results: _TypeAlias = _typing.Literal["max_results"]  # noqa: Y015
     _WhichOneofArgType__max_results: _TypeAlias = _typing.Literal["_max_results", b"_max_results"]  # noqa: Y015
@@ -1536,6 +1678,7 @@ class SearchToolsResponse(_message.Message):
     SEARCHED_TOOLS_FIELD_NUMBER: _builtins.int
     LACKING_REQUIRED_TERMS_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
+    RENDERED_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
     """Names the active set with these tools added. With DETAIL_NAMES nothing is added: a name alone is
     not enough to call a tool.
@@ -1576,6 +1719,10 @@ class SearchToolsResponse(_message.Message):
     def degraded(self) -> _containers.RepeatedScalarFieldContainer[Global___DegradedReason.ValueType]:
         """In what way the answer is worse than usual. Empty: in none."""
 
+    @_builtins.property
+    def rendered(self) -> Global___RenderedTools:
+        """The tools found in the format that `render` asked for; the definitions in `tools` are then empty."""
+
     def __init__(
         self,
         *,
@@ -1590,10 +1737,11 @@ class SearchToolsResponse(_message.Message):
         searched_tools: _builtins.int = ...,
         lacking_required_terms: _builtins.int = ...,
         degraded: _abc.Iterable[Global___DegradedReason.ValueType] | None = ...,
+        rendered: Global___RenderedTools | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["handle_expire_time", b"handle_expire_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["handle_expire_time", b"handle_expire_time", "rendered", b"rendered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "catalog_revision", b"catalog_revision", "degraded", b"degraded", "form", b"form", "handle_expire_time", b"handle_expire_time", "lacking_required_terms", b"lacking_required_terms", "message", b"message", "pending_servers", b"pending_servers", "refusals", b"refusals", "searched_tools", b"searched_tools", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "catalog_revision", b"catalog_revision", "degraded", b"degraded", "form", b"form", "handle_expire_time", b"handle_expire_time", "lacking_required_terms", b"lacking_required_terms", "message", b"message", "pending_servers", b"pending_servers", "refusals", b"refusals", "rendered", b"rendered", "searched_tools", b"searched_tools", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

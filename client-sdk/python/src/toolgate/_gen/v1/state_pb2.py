@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17toolgate/v1/state.proto\x12\x0btoolgate.v1\x1a\x1cgoogle/protobuf/struct.proto\"\x9e\x01\n\nAgentState\x12\x0e\n\x06scopes\x18\x01 \x03(\t\x12%\n\x05\x63\x61lls\x18\x02 \x03(\x0b\x32\x16.toolgate.v1.PriorCall\x12\x12\n\nmilestones\x18\x03 \x03(\t\x12+\n\nattributes\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x18\n\x10\x64iscovered_tools\x18\x05 \x03(\t\"P\n\tPriorCall\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.toolgate.v1.CallStatus\x12\x0c\n\x04turn\x18\x03 \x01(\r\"\x8a\x02\n\x0cPrecondition\x12\x1a\n\x10is_authenticated\x18\x01 \x01(\tH\x00\x12\x1f\n\x15has_prior_tool_output\x18\x02 \x01(\tH\x00\x12\x1b\n\x11milestone_reached\x18\x03 \x01(\tH\x00\x12,\n\x03\x61ll\x18\x04 \x01(\x0b\x32\x1d.toolgate.v1.PreconditionListH\x00\x12,\n\x03\x61ny\x18\x05 \x01(\x0b\x32\x1d.toolgate.v1.PreconditionListH\x00\x12(\n\x03not\x18\x06 \x01(\x0b\x32\x19.toolgate.v1.PreconditionH\x00\x12\r\n\x03\x63\x65l\x18\x07 \x01(\tH\x00\x42\x0b\n\tcondition\"D\n\x10PreconditionList\x12\x30\n\rpreconditions\x18\x01 \x03(\x0b\x32\x19.toolgate.v1.Precondition*\\\n\nCallStatus\x12\x1b\n\x17\x43\x41LL_STATUS_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43\x41LL_STATUS_SUCCEEDED\x10\x01\x12\x16\n\x12\x43\x41LL_STATUS_FAILED\x10\x02\x42/\n\x0f\x64\x65v.toolgate.v1P\x01Z\x1atoolgate.dev/go/toolgatev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17toolgate/v1/state.proto\x12\x0btoolgate.v1\x1a\x1cgoogle/protobuf/struct.proto\"\xb5\x01\n\nAgentState\x12\x0e\n\x06scopes\x18\x01 \x03(\t\x12%\n\x05\x63\x61lls\x18\x02 \x03(\x0b\x32\x16.toolgate.v1.PriorCall\x12\x12\n\nmilestones\x18\x03 \x03(\t\x12+\n\nattributes\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x18\n\x10\x64iscovered_tools\x18\x05 \x03(\t\x12\x15\n\rmessages_json\x18\x06 \x01(\t\"P\n\tPriorCall\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\'\n\x06status\x18\x02 \x01(\x0e\x32\x17.toolgate.v1.CallStatus\x12\x0c\n\x04turn\x18\x03 \x01(\r\"\x8a\x02\n\x0cPrecondition\x12\x1a\n\x10is_authenticated\x18\x01 \x01(\tH\x00\x12\x1f\n\x15has_prior_tool_output\x18\x02 \x01(\tH\x00\x12\x1b\n\x11milestone_reached\x18\x03 \x01(\tH\x00\x12,\n\x03\x61ll\x18\x04 \x01(\x0b\x32\x1d.toolgate.v1.PreconditionListH\x00\x12,\n\x03\x61ny\x18\x05 \x01(\x0b\x32\x1d.toolgate.v1.PreconditionListH\x00\x12(\n\x03not\x18\x06 \x01(\x0b\x32\x19.toolgate.v1.PreconditionH\x00\x12\r\n\x03\x63\x65l\x18\x07 \x01(\tH\x00\x42\x0b\n\tcondition\"D\n\x10PreconditionList\x12\x30\n\rpreconditions\x18\x01 \x03(\x0b\x32\x19.toolgate.v1.Precondition*\\\n\nCallStatus\x12\x1b\n\x17\x43\x41LL_STATUS_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43\x41LL_STATUS_SUCCEEDED\x10\x01\x12\x16\n\x12\x43\x41LL_STATUS_FAILED\x10\x02\x42/\n\x0f\x64\x65v.toolgate.v1P\x01Z\x1atoolgate.dev/go/toolgatev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,14 +33,14 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'toolgate.v1.state_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\017dev.toolgate.v1P\001Z\032toolgate.dev/go/toolgatev1'
-  _globals['_CALLSTATUS']._serialized_start=652
-  _globals['_CALLSTATUS']._serialized_end=744
+  _globals['_CALLSTATUS']._serialized_start=675
+  _globals['_CALLSTATUS']._serialized_end=767
   _globals['_AGENTSTATE']._serialized_start=71
-  _globals['_AGENTSTATE']._serialized_end=229
-  _globals['_PRIORCALL']._serialized_start=231
-  _globals['_PRIORCALL']._serialized_end=311
-  _globals['_PRECONDITION']._serialized_start=314
-  _globals['_PRECONDITION']._serialized_end=580
-  _globals['_PRECONDITIONLIST']._serialized_start=582
-  _globals['_PRECONDITIONLIST']._serialized_end=650
+  _globals['_AGENTSTATE']._serialized_end=252
+  _globals['_PRIORCALL']._serialized_start=254
+  _globals['_PRIORCALL']._serialized_end=334
+  _globals['_PRECONDITION']._serialized_start=337
+  _globals['_PRECONDITION']._serialized_end=603
+  _globals['_PRECONDITIONLIST']._serialized_start=605
+  _globals['_PRECONDITIONLIST']._serialized_end=673
 # @@protoc_insertion_point(module_scope)

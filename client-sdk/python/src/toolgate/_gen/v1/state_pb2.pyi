@@ -57,6 +57,13 @@ class AgentState(_message.Message):
     MILESTONES_FIELD_NUMBER: _builtins.int
     ATTRIBUTES_FIELD_NUMBER: _builtins.int
     DISCOVERED_TOOLS_FIELD_NUMBER: _builtins.int
+    MESSAGES_JSON_FIELD_NUMBER: _builtins.int
+    messages_json: _builtins.str
+    """The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+    must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+    mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+    Absent: none.
+    """
     @_builtins.property
     def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """OAuth-style grants that the agent holds, such as "issues:write". Absent: none."""
@@ -85,10 +92,11 @@ class AgentState(_message.Message):
         milestones: _abc.Iterable[_builtins.str] | None = ...,
         attributes: _struct_pb2.Struct | None = ...,
         discovered_tools: _abc.Iterable[_builtins.str] | None = ...,
+        messages_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "calls", b"calls", "discovered_tools", b"discovered_tools", "milestones", b"milestones", "scopes", b"scopes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "calls", b"calls", "discovered_tools", b"discovered_tools", "messages_json", b"messages_json", "milestones", b"milestones", "scopes", b"scopes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

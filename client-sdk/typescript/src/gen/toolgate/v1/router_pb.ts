@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file toolgate/v1/router.proto.
  */
 export const file_toolgate_v1_router: GenFile = /*@__PURE__*/
-  fileDesc("Chh0b29sZ2F0ZS92MS9yb3V0ZXIucHJvdG8SC3Rvb2xnYXRlLnYxIjYKBkludGVudBIMCgR0ZXh0GAEgASgJEhMKBndlaWdodBgCIAEoAkgAiAEBQgkKB193ZWlnaHQiyAIKDFJvdXRlUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHaW50ZW50cxgCIAMoCzITLnRvb2xnYXRlLnYxLkludGVudBImCgVzdGF0ZRgDIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSGQoRYWN0aXZlX3NldF9oYW5kbGUYBCABKAkSIAoTa25vd25fcG9vbF9yZXZpc2lvbhgFIAEoBEgAiAEBEioKB29wdGlvbnMYBiABKAsyGS50b29sZ2F0ZS52MS5Sb3V0ZU9wdGlvbnMSFAoMbWluX3JldmlzaW9uGAcgASgEEg8KB3R1cm5faWQYCCABKAkSMgoOcHJvbXB0X2xpc3RpbmcYCSABKA4yGi50b29sZ2F0ZS52MS5Qcm9tcHRMaXN0aW5nQhYKFF9rbm93bl9wb29sX3JldmlzaW9uIqEFCgxSb3V0ZU9wdGlvbnMSEgoFdG9wX2sYASABKA1IAIgBARIWCgl0aHJlc2hvbGQYAiABKAJIAYgBARIgChNzY2hlbWFfdG9rZW5fYnVkZ2V0GAMgASgNSAKIAQESIwoGZGV0YWlsGAQgASgOMhMudG9vbGdhdGUudjEuRGV0YWlsEhQKDHBpbm5lZF90b29scxgFIAMoCRIWCg5leGNsdWRlZF90b29scxgGIAMoCRIPCgdzZXJ2ZXJzGAcgAygJEhsKDmNvbnRleHRfd2luZG93GAggASgNSAOIAQESDQoFbW9kZWwYCSABKAkSDwoHZXhwbGFpbhgKIAEoCBIVCg1zeXN0ZW1fdG9rZW5zGAsgASgNEisKCGRlZmVycmFsGAwgASgOMhkudG9vbGdhdGUudjEuRGVmZXJyYWxNb2RlEh0KEGRlZmVycmFsX3BlcmNlbnQYDSABKA1IBIgBARIWCg5tb2RlbF9iYXNlX3VybBgOIAEoCRIgChNhY3RpdmVfdG9rZW5fYnVkZ2V0GA8gASgNSAWIAQESGwoOaGlzdG9yeV90b2tlbnMYECABKA1IBogBARIZChFpZ25vcmVfY2FjaGVfY29zdBgRIAEoCBIWCg5zaWduYXR1cmVfdGFpbBgSIAEoDRIdChBhY3RpdmVfc2V0X2xpbWl0GBMgASgNSAeIAQFCCAoGX3RvcF9rQgwKCl90aHJlc2hvbGRCFgoUX3NjaGVtYV90b2tlbl9idWRnZXRCEQoPX2NvbnRleHRfd2luZG93QhMKEV9kZWZlcnJhbF9wZXJjZW50QhYKFF9hY3RpdmVfdG9rZW5fYnVkZ2V0QhEKD19oaXN0b3J5X3Rva2Vuc0ITChFfYWN0aXZlX3NldF9saW1pdCKtAgoIRGVmZXJyYWwSJwoEbW9kZRgBIAEoDjIZLnRvb2xnYXRlLnYxLkRlZmVycmFsTW9kZRIrCgZzb3VyY2UYAiABKA4yGy50b29sZ2F0ZS52MS5EZWZlcnJhbFNvdXJjZRIQCghkZWZlcnJlZBgDIAEoCBIrCgZyZWFzb24YBCABKA4yGy50b29sZ2F0ZS52MS5EZWZlcnJhbFJlYXNvbhIPCgdtZXNzYWdlGAUgASgJEhkKEWRlZmVycmFibGVfdG9rZW5zGAYgASgEEh0KEHRocmVzaG9sZF90b2tlbnMYByABKARIAIgBARIUCgxvZmZlcl9zZWFyY2gYCCABKAgSFgoOZGVmZXJyZWRfdG9vbHMYCSABKA1CEwoRX3RocmVzaG9sZF90b2tlbnMiygQKDVJvdXRlUmVzcG9uc2USLQoMYWN0aXZlX3Rvb2xzGAEgAygLMhcudG9vbGdhdGUudjEuQWN0aXZlVG9vbBIZChFhY3RpdmVfc2V0X2hhbmRsZRgCIAEoCRI2ChJoYW5kbGVfZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGNhdGFsb2dfcmV2aXNpb24YBCABKAQSMwoMc3VtbWFyeV9wb29sGAUgASgLMh0udG9vbGdhdGUudjEuU3VtbWFyeVBvb2xEZWx0YRImCghyZWZ1c2FscxgGIAMoCzIULnRvb2xnYXRlLnYxLlJlZnVzYWwSFwoPcGVuZGluZ19zZXJ2ZXJzGAcgAygJEjAKCmFjY291bnRpbmcYCCABKAsyHC50b29sZ2F0ZS52MS5Ub2tlbkFjY291bnRpbmcSLQoIZGVncmFkZWQYCSADKA4yGy50b29sZ2F0ZS52MS5EZWdyYWRlZFJlYXNvbhIpCgd0aW1pbmdzGAogAygLMhgudG9vbGdhdGUudjEuU3RhZ2VUaW1pbmcSJwoIZGVmZXJyYWwYCyABKAsyFS50b29sZ2F0ZS52MS5EZWZlcnJhbBIsCgZjaGFuZ2UYDCABKAsyHC50b29sZ2F0ZS52MS5BY3RpdmVTZXRDaGFuZ2USJQoHcmFua2luZxgNIAEoCzIULnRvb2xnYXRlLnYxLlJhbmtpbmcSHQoDZml0GA4gASgLMhAudG9vbGdhdGUudjEuRml0Ik4KA0ZpdBIiCgRraW5kGAEgASgOMhQudG9vbGdhdGUudjEuRml0S2luZBISCgpjb250ZW5kZXJzGAIgAygJEg8KB21lc3NhZ2UYAyABKAkiTQoHUmFua2luZxIVCg1hYnN0YWluX2JlbG93GAEgASgCEisKCmNhbmRpZGF0ZXMYAiADKAsyFy50b29sZ2F0ZS52MS5SYW5rZWRUb29sIssBCgpSYW5rZWRUb29sEhIKCm1vZGVsX25hbWUYASABKAkSDQoFc2NvcmUYAiABKAISDwoHb3ZlcmxhcBgDIAEoAhINCgV3b3JkcxgEIAEoAhINCgV3aG9sZRgFIAEoAhIOCgZjbGF1c2UYBiABKAISJgoIZm91bmRfYnkYByABKA4yFC50b29sZ2F0ZS52MS5Gb3VuZEJ5Eg4KBmNob3NlbhgIIAEoCBIOCgZtZW1vcnkYCSABKAISEwoLbGFzdF9jYWxsZWQYCiABKAIiogEKD0FjdGl2ZVNldENoYW5nZRINCgVhZGRlZBgBIAMoCRIMCgRrZXB0GAIgAygJEhEKCWV2aWN0YWJsZRgDIAMoCRIPCgdyZW1vdmVkGAQgAygJEhYKDmtlcHRfZm9yX2NhY2hlGAUgASgIEhkKEWNhY2hlX2xvc3NfdG9rZW5zGAYgASgEEhsKE2NhY2hlX3NhdmluZ190b2tlbnMYByABKAQi0wIKCkFjdGl2ZVRvb2wSCgoCaWQYASABKAkSDgoGc2VydmVyGAIgASgJEgwKBG5hbWUYAyABKAkSEgoKbW9kZWxfbmFtZRgEIAEoCRIPCgdvdmVybGFwGAUgASgCEg0KBXNjb3JlGAYgASgCEiYKCGZvdW5kX2J5GAcgASgOMhQudG9vbGdhdGUudjEuRm91bmRCeRIWCg5uZXdseV9wcm9tb3RlZBgIIAEoCBITCgtkZXNjcmlwdGlvbhgJIAEoCRIZChFpbnB1dF9zY2hlbWFfanNvbhgKIAEoCRIaChJvdXRwdXRfc2NoZW1hX2pzb24YCyABKAkSGAoQYW5ub3RhdGlvbnNfanNvbhgMIAEoCRIRCglzaWduYXR1cmUYDSABKAkSFQoNc2NoZW1hX3Rva2VucxgOIAEoDRIXCg9zaWduYXR1cmVfbG9zc3kYDyABKAgilQEKB1JlZnVzYWwSDgoGc2VydmVyGAEgASgJEgwKBG5hbWUYAiABKAkSEgoKbW9kZWxfbmFtZRgDIAEoCRImCgRjb2RlGAQgASgOMhgudG9vbGdhdGUudjEuUmVmdXNhbENvZGUSDwoHbWVzc2FnZRgFIAEoCRIOCgZ1bmxvY2sYBiADKAkSDwoHb3ZlcmxhcBgHIAEoAiLDAQoPVG9rZW5BY2NvdW50aW5nEhEKCXRva2VuaXplchgBIAEoCRIbChNmdWxsX2NhdGFsb2dfdG9rZW5zGAIgASgEEhUKDXBoYXNlMV90b2tlbnMYAyABKAQSFQoNcGhhc2UyX3Rva2VucxgEIAEoBBIUCgxzYXZlZF90b2tlbnMYBSABKBISEAoDcmhvGAYgASgBSACIAQESFQoIcmhvX2Z1bGwYByABKAFIAYgBAUIGCgRfcmhvQgsKCV9yaG9fZnVsbCIsCgtTdGFnZVRpbWluZxINCgVzdGFnZRgBIAEoCRIOCgZtaWNyb3MYAiABKAQilAEKEFN1bW1hcnlQb29sRGVsdGESEAoIcmV2aXNpb24YASABKAQSDAoEZnVsbBgCIAEoCBIoCgVhZGRlZBgDIAMoCzIZLnRvb2xnYXRlLnYxLlN1bW1hcnlFbnRyeRIPCgdyZW1vdmVkGAQgAygJEhMKC3Bvb2xfdG9rZW5zGAUgASgEEhAKCHJlbmRlcmVkGAYgASgJIjMKDFN1bW1hcnlFbnRyeRISCgptb2RlbF9uYW1lGAEgASgJEg8KB3N1bW1hcnkYAiABKAkioQEKC0dhdGVSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRIZChFhY3RpdmVfc2V0X2hhbmRsZRgCIAEoCRIpCgVjYWxscxgDIAMoCzIaLnRvb2xnYXRlLnYxLlJlcXVlc3RlZENhbGwSJgoFc3RhdGUYBCABKAsyFy50b29sZ2F0ZS52MS5BZ2VudFN0YXRlEhQKDG1pbl9yZXZpc2lvbhgFIAEoBCJGCg1SZXF1ZXN0ZWRDYWxsEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIWCg5hcmd1bWVudHNfanNvbhgDIAEoCSJUCgxHYXRlUmVzcG9uc2USKgoIdmVyZGljdHMYASADKAsyGC50b29sZ2F0ZS52MS5HYXRlVmVyZGljdBIYChBjYXRhbG9nX3JldmlzaW9uGAIgASgEItYCCgtHYXRlVmVyZGljdBIPCgdjYWxsX2lkGAEgASgJEg8KB2FsbG93ZWQYAiABKAgSDgoGc2VydmVyGAMgASgJEgwKBG5hbWUYBCABKAkSJgoEY29kZRgFIAEoDjIYLnRvb2xnYXRlLnYxLlJlZnVzYWxDb2RlEg8KB21lc3NhZ2UYBiABKAkSFwoPYXZhaWxhYmxlX3Rvb2xzGAcgAygJEhQKDHNlYXJjaF9xdWVyeRgIIAEoCRIZChFpbnB1dF9zY2hlbWFfanNvbhgJIAEoCRIyCgp2aW9sYXRpb25zGAogAygLMh4udG9vbGdhdGUudjEuQXJndW1lbnRWaW9sYXRpb24SDgoGdW5sb2NrGAsgAygJEhYKDmFyZ3VtZW50c19qc29uGAwgASgJEhQKDG5lYXJlc3RfdG9vbBgNIAEoCRISCgptb2RlbF9uYW1lGA4gASgJIjUKEUFyZ3VtZW50VmlvbGF0aW9uEg8KB3BvaW50ZXIYASABKAkSDwoHbWVzc2FnZRgCIAEoCSLbAQoSU2VhcmNoVG9vbHNSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRINCgVxdWVyeRgCIAEoCRIYCgttYXhfcmVzdWx0cxgDIAEoDUgAiAEBEiMKBmRldGFpbBgEIAEoDjITLnRvb2xnYXRlLnYxLkRldGFpbBImCgVzdGF0ZRgFIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSGQoRYWN0aXZlX3NldF9oYW5kbGUYBiABKAkSFAoMbWluX3JldmlzaW9uGAcgASgEQg4KDF9tYXhfcmVzdWx0cyKKAwoTU2VhcmNoVG9vbHNSZXNwb25zZRImCgV0b29scxgBIAMoCzIXLnRvb2xnYXRlLnYxLkFjdGl2ZVRvb2wSGQoRYWN0aXZlX3NldF9oYW5kbGUYAiABKAkSNgoSaGFuZGxlX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYXRhbG9nX3JldmlzaW9uGAQgASgEEhcKD3BlbmRpbmdfc2VydmVycxgFIAMoCRImCghyZWZ1c2FscxgGIAMoCzIULnRvb2xnYXRlLnYxLlJlZnVzYWwSJQoEZm9ybRgHIAEoDjIXLnRvb2xnYXRlLnYxLlNlYXJjaEZvcm0SDwoHbWVzc2FnZRgIIAEoCRIWCg5zZWFyY2hlZF90b29scxgJIAEoDRIeChZsYWNraW5nX3JlcXVpcmVkX3Rlcm1zGAogASgNEi0KCGRlZ3JhZGVkGAsgAygOMhsudG9vbGdhdGUudjEuRGVncmFkZWRSZWFzb24iowEKFUdldFN1bW1hcnlQb29sUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSGwoOc2luY2VfcmV2aXNpb24YAiABKARIAIgBARImCgVzdGF0ZRgDIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSEgoKbmFtZXNfb25seRgEIAEoCBIOCgZyZW5kZXIYBSABKAhCEQoPX3NpbmNlX3JldmlzaW9uIkUKFkdldFN1bW1hcnlQb29sUmVzcG9uc2USKwoEcG9vbBgBIAEoCzIdLnRvb2xnYXRlLnYxLlN1bW1hcnlQb29sRGVsdGEiowEKGkJhdGNoR2V0VG9vbFNjaGVtYXNSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRINCgVuYW1lcxgCIAMoCRImCgVzdGF0ZRgDIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSGQoRYWN0aXZlX3NldF9oYW5kbGUYBCABKAkSIwoGZGV0YWlsGAUgASgOMhMudG9vbGdhdGUudjEuRGV0YWlsItoBChtCYXRjaEdldFRvb2xTY2hlbWFzUmVzcG9uc2USJgoFdG9vbHMYASADKAsyFy50b29sZ2F0ZS52MS5BY3RpdmVUb29sEiYKCHJlZnVzYWxzGAIgAygLMhQudG9vbGdhdGUudjEuUmVmdXNhbBIZChFhY3RpdmVfc2V0X2hhbmRsZRgDIAEoCRI2ChJoYW5kbGVfZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGNhdGFsb2dfcmV2aXNpb24YBSABKAQqdAoGRGV0YWlsEhYKEkRFVEFJTF9VTlNQRUNJRklFRBAAEhAKDERFVEFJTF9OQU1FUxABEhUKEURFVEFJTF9TSUdOQVRVUkVTEAISEgoOREVUQUlMX1NDSEVNQVMQAxIVChFERVRBSUxfUkVGRVJFTkNFUxAEKoABCg1Qcm9tcHRMaXN0aW5nEh4KGlBST01QVF9MSVNUSU5HX1VOU1BFQ0lGSUVEEAASFwoTUFJPTVBUX0xJU1RJTkdfTk9ORRABEhgKFFBST01QVF9MSVNUSU5HX05BTUVTEAISHAoYUFJPTVBUX0xJU1RJTkdfU1VNTUFSSUVTEAMqdgoMRGVmZXJyYWxNb2RlEh0KGURFRkVSUkFMX01PREVfVU5TUEVDSUZJRUQQABIYChRERUZFUlJBTF9NT0RFX0FMV0FZUxABEhYKEkRFRkVSUkFMX01PREVfQVVUTxACEhUKEURFRkVSUkFMX01PREVfT0ZGEAMqngIKDkRlZmVycmFsUmVhc29uEh8KG0RFRkVSUkFMX1JFQVNPTl9VTlNQRUNJRklFRBAAEhgKFERFRkVSUkFMX1JFQVNPTl9NT0RFEAESHwobREVGRVJSQUxfUkVBU09OX0tJTExfU1dJVENIEAISJQohREVGRVJSQUxfUkVBU09OX01PREVMX1VOU1VQUE9SVEVEEAMSIQodREVGRVJSQUxfUkVBU09OX1VOS05PV05fUFJPWFkQBBIiCh5ERUZFUlJBTF9SRUFTT05fT1ZFUl9USFJFU0hPTEQQBRIjCh9ERUZFUlJBTF9SRUFTT05fVU5ERVJfVEhSRVNIT0xEEAYSHQoZREVGRVJSQUxfUkVBU09OX05PX1dJTkRPVxAHKqMBCg5EZWZlcnJhbFNvdXJjZRIfChtERUZFUlJBTF9TT1VSQ0VfVU5TUEVDSUZJRUQQABIbChdERUZFUlJBTF9TT1VSQ0VfREVGQVVMVBABEhoKFkRFRkVSUkFMX1NPVVJDRV9TRVJWRVIQAhIaChZERUZFUlJBTF9TT1VSQ0VfVEVOQU5UEAMSGwoXREVGRVJSQUxfU09VUkNFX1JFUVVFU1QQBCpiCgdGaXRLaW5kEhgKFEZJVF9LSU5EX1VOU1BFQ0lGSUVEEAASEgoORklUX0tJTkRfQ0xFQVIQARIWChJGSVRfS0lORF9BTUJJR1VPVVMQAhIRCg1GSVRfS0lORF9OT05FEAMqnAEKDkRlZ3JhZGVkUmVhc29uEh8KG0RFR1JBREVEX1JFQVNPTl9VTlNQRUNJRklFRBAAEiAKHERFR1JBREVEX1JFQVNPTl9MRVhJQ0FMX09OTFkQARIhCh1ERUdSQURFRF9SRUFTT05fU1RBTEVfQ0FUQUxPRxACEiQKIERFR1JBREVEX1JFQVNPTl9JTlRFTlRfVFJVTkNBVEVEEAMqzwEKB0ZvdW5kQnkSGAoURk9VTkRfQllfVU5TUEVDSUZJRUQQABIUChBGT1VORF9CWV9PVkVSTEFQEAESEQoNRk9VTkRfQllfTkFNRRACEhIKDkZPVU5EX0JZX1dPUkRTEAMSEAoMRk9VTkRfQllfUElOEAQSGAoURk9VTkRfQllfQUxXQVlTX0xPQUQQBRIRCg1GT1VORF9CWV9LRVBUEAYSGQoVRk9VTkRfQllfTk9UX0RFRkVSUkVEEAcSEwoPRk9VTkRfQllfTUVNT1JZEAgqjAEKClNlYXJjaEZvcm0SGwoXU0VBUkNIX0ZPUk1fVU5TUEVDSUZJRUQQABIWChJTRUFSQ0hfRk9STV9TRUxFQ1QQARIWChJTRUFSQ0hfRk9STV9QUkVGSVgQAhIYChRTRUFSQ0hfRk9STV9LRVlXT1JEUxADEhcKE1NFQVJDSF9GT1JNX05BVFVSQUwQBDKjAwoNUm91dGVyU2VydmljZRI+CgVSb3V0ZRIZLnRvb2xnYXRlLnYxLlJvdXRlUmVxdWVzdBoaLnRvb2xnYXRlLnYxLlJvdXRlUmVzcG9uc2USOwoER2F0ZRIYLnRvb2xnYXRlLnYxLkdhdGVSZXF1ZXN0GhkudG9vbGdhdGUudjEuR2F0ZVJlc3BvbnNlElAKC1NlYXJjaFRvb2xzEh8udG9vbGdhdGUudjEuU2VhcmNoVG9vbHNSZXF1ZXN0GiAudG9vbGdhdGUudjEuU2VhcmNoVG9vbHNSZXNwb25zZRJZCg5HZXRTdW1tYXJ5UG9vbBIiLnRvb2xnYXRlLnYxLkdldFN1bW1hcnlQb29sUmVxdWVzdBojLnRvb2xnYXRlLnYxLkdldFN1bW1hcnlQb29sUmVzcG9uc2USaAoTQmF0Y2hHZXRUb29sU2NoZW1hcxInLnRvb2xnYXRlLnYxLkJhdGNoR2V0VG9vbFNjaGVtYXNSZXF1ZXN0GigudG9vbGdhdGUudjEuQmF0Y2hHZXRUb29sU2NoZW1hc1Jlc3BvbnNlQi8KD2Rldi50b29sZ2F0ZS52MVABWhp0b29sZ2F0ZS5kZXYvZ28vdG9vbGdhdGV2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_toolgate_v1_error, file_toolgate_v1_state]);
+  fileDesc("Chh0b29sZ2F0ZS92MS9yb3V0ZXIucHJvdG8SC3Rvb2xnYXRlLnYxIjYKBkludGVudBIMCgR0ZXh0GAEgASgJEhMKBndlaWdodBgCIAEoAkgAiAEBQgkKB193ZWlnaHQi9AIKDFJvdXRlUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHaW50ZW50cxgCIAMoCzITLnRvb2xnYXRlLnYxLkludGVudBImCgVzdGF0ZRgDIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSGQoRYWN0aXZlX3NldF9oYW5kbGUYBCABKAkSIAoTa25vd25fcG9vbF9yZXZpc2lvbhgFIAEoBEgAiAEBEioKB29wdGlvbnMYBiABKAsyGS50b29sZ2F0ZS52MS5Sb3V0ZU9wdGlvbnMSFAoMbWluX3JldmlzaW9uGAcgASgEEg8KB3R1cm5faWQYCCABKAkSMgoOcHJvbXB0X2xpc3RpbmcYCSABKA4yGi50b29sZ2F0ZS52MS5Qcm9tcHRMaXN0aW5nEioKBnJlbmRlchgKIAEoCzIaLnRvb2xnYXRlLnYxLlJlbmRlck9wdGlvbnNCFgoUX2tub3duX3Bvb2xfcmV2aXNpb24iOAoNUmVuZGVyT3B0aW9ucxInCgZmb3JtYXQYASABKA4yFy50b29sZ2F0ZS52MS5Ub29sRm9ybWF0IkwKDVJlbmRlcmVkVG9vbHMSEgoKdG9vbHNfanNvbhgBIAEoCRInCgZsb3NzZXMYAiADKAsyFy50b29sZ2F0ZS52MS5SZW5kZXJMb3NzIlMKClJlbmRlckxvc3MSEgoKbW9kZWxfbmFtZRgBIAEoCRIPCgdwb2ludGVyGAIgASgJEg8KB2tleXdvcmQYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSKhBQoMUm91dGVPcHRpb25zEhIKBXRvcF9rGAEgASgNSACIAQESFgoJdGhyZXNob2xkGAIgASgCSAGIAQESIAoTc2NoZW1hX3Rva2VuX2J1ZGdldBgDIAEoDUgCiAEBEiMKBmRldGFpbBgEIAEoDjITLnRvb2xnYXRlLnYxLkRldGFpbBIUCgxwaW5uZWRfdG9vbHMYBSADKAkSFgoOZXhjbHVkZWRfdG9vbHMYBiADKAkSDwoHc2VydmVycxgHIAMoCRIbCg5jb250ZXh0X3dpbmRvdxgIIAEoDUgDiAEBEg0KBW1vZGVsGAkgASgJEg8KB2V4cGxhaW4YCiABKAgSFQoNc3lzdGVtX3Rva2VucxgLIAEoDRIrCghkZWZlcnJhbBgMIAEoDjIZLnRvb2xnYXRlLnYxLkRlZmVycmFsTW9kZRIdChBkZWZlcnJhbF9wZXJjZW50GA0gASgNSASIAQESFgoObW9kZWxfYmFzZV91cmwYDiABKAkSIAoTYWN0aXZlX3Rva2VuX2J1ZGdldBgPIAEoDUgFiAEBEhsKDmhpc3RvcnlfdG9rZW5zGBAgASgNSAaIAQESGQoRaWdub3JlX2NhY2hlX2Nvc3QYESABKAgSFgoOc2lnbmF0dXJlX3RhaWwYEiABKA0SHQoQYWN0aXZlX3NldF9saW1pdBgTIAEoDUgHiAEBQggKBl90b3Bfa0IMCgpfdGhyZXNob2xkQhYKFF9zY2hlbWFfdG9rZW5fYnVkZ2V0QhEKD19jb250ZXh0X3dpbmRvd0ITChFfZGVmZXJyYWxfcGVyY2VudEIWChRfYWN0aXZlX3Rva2VuX2J1ZGdldEIRCg9faGlzdG9yeV90b2tlbnNCEwoRX2FjdGl2ZV9zZXRfbGltaXQirQIKCERlZmVycmFsEicKBG1vZGUYASABKA4yGS50b29sZ2F0ZS52MS5EZWZlcnJhbE1vZGUSKwoGc291cmNlGAIgASgOMhsudG9vbGdhdGUudjEuRGVmZXJyYWxTb3VyY2USEAoIZGVmZXJyZWQYAyABKAgSKwoGcmVhc29uGAQgASgOMhsudG9vbGdhdGUudjEuRGVmZXJyYWxSZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFkZWZlcnJhYmxlX3Rva2VucxgGIAEoBBIdChB0aHJlc2hvbGRfdG9rZW5zGAcgASgESACIAQESFAoMb2ZmZXJfc2VhcmNoGAggASgIEhYKDmRlZmVycmVkX3Rvb2xzGAkgASgNQhMKEV90aHJlc2hvbGRfdG9rZW5zIvgECg1Sb3V0ZVJlc3BvbnNlEi0KDGFjdGl2ZV90b29scxgBIAMoCzIXLnRvb2xnYXRlLnYxLkFjdGl2ZVRvb2wSGQoRYWN0aXZlX3NldF9oYW5kbGUYAiABKAkSNgoSaGFuZGxlX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYXRhbG9nX3JldmlzaW9uGAQgASgEEjMKDHN1bW1hcnlfcG9vbBgFIAEoCzIdLnRvb2xnYXRlLnYxLlN1bW1hcnlQb29sRGVsdGESJgoIcmVmdXNhbHMYBiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEhcKD3BlbmRpbmdfc2VydmVycxgHIAMoCRIwCgphY2NvdW50aW5nGAggASgLMhwudG9vbGdhdGUudjEuVG9rZW5BY2NvdW50aW5nEi0KCGRlZ3JhZGVkGAkgAygOMhsudG9vbGdhdGUudjEuRGVncmFkZWRSZWFzb24SKQoHdGltaW5ncxgKIAMoCzIYLnRvb2xnYXRlLnYxLlN0YWdlVGltaW5nEicKCGRlZmVycmFsGAsgASgLMhUudG9vbGdhdGUudjEuRGVmZXJyYWwSLAoGY2hhbmdlGAwgASgLMhwudG9vbGdhdGUudjEuQWN0aXZlU2V0Q2hhbmdlEiUKB3JhbmtpbmcYDSABKAsyFC50b29sZ2F0ZS52MS5SYW5raW5nEh0KA2ZpdBgOIAEoCzIQLnRvb2xnYXRlLnYxLkZpdBIsCghyZW5kZXJlZBgPIAEoCzIaLnRvb2xnYXRlLnYxLlJlbmRlcmVkVG9vbHMiTgoDRml0EiIKBGtpbmQYASABKA4yFC50b29sZ2F0ZS52MS5GaXRLaW5kEhIKCmNvbnRlbmRlcnMYAiADKAkSDwoHbWVzc2FnZRgDIAEoCSJNCgdSYW5raW5nEhUKDWFic3RhaW5fYmVsb3cYASABKAISKwoKY2FuZGlkYXRlcxgCIAMoCzIXLnRvb2xnYXRlLnYxLlJhbmtlZFRvb2wiywEKClJhbmtlZFRvb2wSEgoKbW9kZWxfbmFtZRgBIAEoCRINCgVzY29yZRgCIAEoAhIPCgdvdmVybGFwGAMgASgCEg0KBXdvcmRzGAQgASgCEg0KBXdob2xlGAUgASgCEg4KBmNsYXVzZRgGIAEoAhImCghmb3VuZF9ieRgHIAEoDjIULnRvb2xnYXRlLnYxLkZvdW5kQnkSDgoGY2hvc2VuGAggASgIEg4KBm1lbW9yeRgJIAEoAhITCgtsYXN0X2NhbGxlZBgKIAEoAiKiAQoPQWN0aXZlU2V0Q2hhbmdlEg0KBWFkZGVkGAEgAygJEgwKBGtlcHQYAiADKAkSEQoJZXZpY3RhYmxlGAMgAygJEg8KB3JlbW92ZWQYBCADKAkSFgoOa2VwdF9mb3JfY2FjaGUYBSABKAgSGQoRY2FjaGVfbG9zc190b2tlbnMYBiABKAQSGwoTY2FjaGVfc2F2aW5nX3Rva2VucxgHIAEoBCLTAgoKQWN0aXZlVG9vbBIKCgJpZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkSDAoEbmFtZRgDIAEoCRISCgptb2RlbF9uYW1lGAQgASgJEg8KB292ZXJsYXAYBSABKAISDQoFc2NvcmUYBiABKAISJgoIZm91bmRfYnkYByABKA4yFC50b29sZ2F0ZS52MS5Gb3VuZEJ5EhYKDm5ld2x5X3Byb21vdGVkGAggASgIEhMKC2Rlc2NyaXB0aW9uGAkgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAogASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgLIAEoCRIYChBhbm5vdGF0aW9uc19qc29uGAwgASgJEhEKCXNpZ25hdHVyZRgNIAEoCRIVCg1zY2hlbWFfdG9rZW5zGA4gASgNEhcKD3NpZ25hdHVyZV9sb3NzeRgPIAEoCCKVAQoHUmVmdXNhbBIOCgZzZXJ2ZXIYASABKAkSDAoEbmFtZRgCIAEoCRISCgptb2RlbF9uYW1lGAMgASgJEiYKBGNvZGUYBCABKA4yGC50b29sZ2F0ZS52MS5SZWZ1c2FsQ29kZRIPCgdtZXNzYWdlGAUgASgJEg4KBnVubG9jaxgGIAMoCRIPCgdvdmVybGFwGAcgASgCIsMBCg9Ub2tlbkFjY291bnRpbmcSEQoJdG9rZW5pemVyGAEgASgJEhsKE2Z1bGxfY2F0YWxvZ190b2tlbnMYAiABKAQSFQoNcGhhc2UxX3Rva2VucxgDIAEoBBIVCg1waGFzZTJfdG9rZW5zGAQgASgEEhQKDHNhdmVkX3Rva2VucxgFIAEoEhIQCgNyaG8YBiABKAFIAIgBARIVCghyaG9fZnVsbBgHIAEoAUgBiAEBQgYKBF9yaG9CCwoJX3Job19mdWxsIiwKC1N0YWdlVGltaW5nEg0KBXN0YWdlGAEgASgJEg4KBm1pY3JvcxgCIAEoBCKUAQoQU3VtbWFyeVBvb2xEZWx0YRIQCghyZXZpc2lvbhgBIAEoBBIMCgRmdWxsGAIgASgIEigKBWFkZGVkGAMgAygLMhkudG9vbGdhdGUudjEuU3VtbWFyeUVudHJ5Eg8KB3JlbW92ZWQYBCADKAkSEwoLcG9vbF90b2tlbnMYBSABKAQSEAoIcmVuZGVyZWQYBiABKAkiMwoMU3VtbWFyeUVudHJ5EhIKCm1vZGVsX25hbWUYASABKAkSDwoHc3VtbWFyeRgCIAEoCSKhAQoLR2F0ZVJlcXVlc3QSDgoGdGVuYW50GAEgASgJEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAIgASgJEikKBWNhbGxzGAMgAygLMhoudG9vbGdhdGUudjEuUmVxdWVzdGVkQ2FsbBImCgVzdGF0ZRgEIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSFAoMbWluX3JldmlzaW9uGAUgASgEIkYKDVJlcXVlc3RlZENhbGwSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEhYKDmFyZ3VtZW50c19qc29uGAMgASgJIlQKDEdhdGVSZXNwb25zZRIqCgh2ZXJkaWN0cxgBIAMoCzIYLnRvb2xnYXRlLnYxLkdhdGVWZXJkaWN0EhgKEGNhdGFsb2dfcmV2aXNpb24YAiABKAQi1gIKC0dhdGVWZXJkaWN0Eg8KB2NhbGxfaWQYASABKAkSDwoHYWxsb3dlZBgCIAEoCBIOCgZzZXJ2ZXIYAyABKAkSDAoEbmFtZRgEIAEoCRImCgRjb2RlGAUgASgOMhgudG9vbGdhdGUudjEuUmVmdXNhbENvZGUSDwoHbWVzc2FnZRgGIAEoCRIXCg9hdmFpbGFibGVfdG9vbHMYByADKAkSFAoMc2VhcmNoX3F1ZXJ5GAggASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAkgASgJEjIKCnZpb2xhdGlvbnMYCiADKAsyHi50b29sZ2F0ZS52MS5Bcmd1bWVudFZpb2xhdGlvbhIOCgZ1bmxvY2sYCyADKAkSFgoOYXJndW1lbnRzX2pzb24YDCABKAkSFAoMbmVhcmVzdF90b29sGA0gASgJEhIKCm1vZGVsX25hbWUYDiABKAkiNQoRQXJndW1lbnRWaW9sYXRpb24SDwoHcG9pbnRlchgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIocCChJTZWFyY2hUb29sc1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEg0KBXF1ZXJ5GAIgASgJEhgKC21heF9yZXN1bHRzGAMgASgNSACIAQESIwoGZGV0YWlsGAQgASgOMhMudG9vbGdhdGUudjEuRGV0YWlsEiYKBXN0YXRlGAUgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRIZChFhY3RpdmVfc2V0X2hhbmRsZRgGIAEoCRIUCgxtaW5fcmV2aXNpb24YByABKAQSKgoGcmVuZGVyGAggASgLMhoudG9vbGdhdGUudjEuUmVuZGVyT3B0aW9uc0IOCgxfbWF4X3Jlc3VsdHMiuAMKE1NlYXJjaFRvb2xzUmVzcG9uc2USJgoFdG9vbHMYASADKAsyFy50b29sZ2F0ZS52MS5BY3RpdmVUb29sEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAIgASgJEjYKEmhhbmRsZV9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQY2F0YWxvZ19yZXZpc2lvbhgEIAEoBBIXCg9wZW5kaW5nX3NlcnZlcnMYBSADKAkSJgoIcmVmdXNhbHMYBiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEiUKBGZvcm0YByABKA4yFy50b29sZ2F0ZS52MS5TZWFyY2hGb3JtEg8KB21lc3NhZ2UYCCABKAkSFgoOc2VhcmNoZWRfdG9vbHMYCSABKA0SHgoWbGFja2luZ19yZXF1aXJlZF90ZXJtcxgKIAEoDRItCghkZWdyYWRlZBgLIAMoDjIbLnRvb2xnYXRlLnYxLkRlZ3JhZGVkUmVhc29uEiwKCHJlbmRlcmVkGAwgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyZWRUb29scyKjAQoVR2V0U3VtbWFyeVBvb2xSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRIbCg5zaW5jZV9yZXZpc2lvbhgCIAEoBEgAiAEBEiYKBXN0YXRlGAMgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRISCgpuYW1lc19vbmx5GAQgASgIEg4KBnJlbmRlchgFIAEoCEIRCg9fc2luY2VfcmV2aXNpb24iRQoWR2V0U3VtbWFyeVBvb2xSZXNwb25zZRIrCgRwb29sGAEgASgLMh0udG9vbGdhdGUudjEuU3VtbWFyeVBvb2xEZWx0YSKjAQoaQmF0Y2hHZXRUb29sU2NoZW1hc1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEg0KBW5hbWVzGAIgAygJEiYKBXN0YXRlGAMgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRIZChFhY3RpdmVfc2V0X2hhbmRsZRgEIAEoCRIjCgZkZXRhaWwYBSABKA4yEy50b29sZ2F0ZS52MS5EZXRhaWwi2gEKG0JhdGNoR2V0VG9vbFNjaGVtYXNSZXNwb25zZRImCgV0b29scxgBIAMoCzIXLnRvb2xnYXRlLnYxLkFjdGl2ZVRvb2wSJgoIcmVmdXNhbHMYAiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAMgASgJEjYKEmhhbmRsZV9leHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQY2F0YWxvZ19yZXZpc2lvbhgFIAEoBCp0CgZEZXRhaWwSFgoSREVUQUlMX1VOU1BFQ0lGSUVEEAASEAoMREVUQUlMX05BTUVTEAESFQoRREVUQUlMX1NJR05BVFVSRVMQAhISCg5ERVRBSUxfU0NIRU1BUxADEhUKEURFVEFJTF9SRUZFUkVOQ0VTEAQqsAEKClRvb2xGb3JtYXQSGwoXVE9PTF9GT1JNQVRfVU5TUEVDSUZJRUQQABIbChdUT09MX0ZPUk1BVF9PUEVOQUlfQ0hBVBABEiAKHFRPT0xfRk9STUFUX09QRU5BSV9SRVNQT05TRVMQAhIZChVUT09MX0ZPUk1BVF9BTlRIUk9QSUMQAxIWChJUT09MX0ZPUk1BVF9HRU1JTkkQBBITCg9UT09MX0ZPUk1BVF9NQ1AQBSqAAQoNUHJvbXB0TGlzdGluZxIeChpQUk9NUFRfTElTVElOR19VTlNQRUNJRklFRBAAEhcKE1BST01QVF9MSVNUSU5HX05PTkUQARIYChRQUk9NUFRfTElTVElOR19OQU1FUxACEhwKGFBST01QVF9MSVNUSU5HX1NVTU1BUklFUxADKnYKDERlZmVycmFsTW9kZRIdChlERUZFUlJBTF9NT0RFX1VOU1BFQ0lGSUVEEAASGAoUREVGRVJSQUxfTU9ERV9BTFdBWVMQARIWChJERUZFUlJBTF9NT0RFX0FVVE8QAhIVChFERUZFUlJBTF9NT0RFX09GRhADKp4CCg5EZWZlcnJhbFJlYXNvbhIfChtERUZFUlJBTF9SRUFTT05fVU5TUEVDSUZJRUQQABIYChRERUZFUlJBTF9SRUFTT05fTU9ERRABEh8KG0RFRkVSUkFMX1JFQVNPTl9LSUxMX1NXSVRDSBACEiUKIURFRkVSUkFMX1JFQVNPTl9NT0RFTF9VTlNVUFBPUlRFRBADEiEKHURFRkVSUkFMX1JFQVNPTl9VTktOT1dOX1BST1hZEAQSIgoeREVGRVJSQUxfUkVBU09OX09WRVJfVEhSRVNIT0xEEAUSIwofREVGRVJSQUxfUkVBU09OX1VOREVSX1RIUkVTSE9MRBAGEh0KGURFRkVSUkFMX1JFQVNPTl9OT19XSU5ET1cQByqjAQoORGVmZXJyYWxTb3VyY2USHwobREVGRVJSQUxfU09VUkNFX1VOU1BFQ0lGSUVEEAASGwoXREVGRVJSQUxfU09VUkNFX0RFRkFVTFQQARIaChZERUZFUlJBTF9TT1VSQ0VfU0VSVkVSEAISGgoWREVGRVJSQUxfU09VUkNFX1RFTkFOVBADEhsKF0RFRkVSUkFMX1NPVVJDRV9SRVFVRVNUEAQqYgoHRml0S2luZBIYChRGSVRfS0lORF9VTlNQRUNJRklFRBAAEhIKDkZJVF9LSU5EX0NMRUFSEAESFgoSRklUX0tJTkRfQU1CSUdVT1VTEAISEQoNRklUX0tJTkRfTk9ORRADKpwBCg5EZWdyYWRlZFJlYXNvbhIfChtERUdSQURFRF9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxERUdSQURFRF9SRUFTT05fTEVYSUNBTF9PTkxZEAESIQodREVHUkFERURfUkVBU09OX1NUQUxFX0NBVEFMT0cQAhIkCiBERUdSQURFRF9SRUFTT05fSU5URU5UX1RSVU5DQVRFRBADKs8BCgdGb3VuZEJ5EhgKFEZPVU5EX0JZX1VOU1BFQ0lGSUVEEAASFAoQRk9VTkRfQllfT1ZFUkxBUBABEhEKDUZPVU5EX0JZX05BTUUQAhISCg5GT1VORF9CWV9XT1JEUxADEhAKDEZPVU5EX0JZX1BJThAEEhgKFEZPVU5EX0JZX0FMV0FZU19MT0FEEAUSEQoNRk9VTkRfQllfS0VQVBAGEhkKFUZPVU5EX0JZX05PVF9ERUZFUlJFRBAHEhMKD0ZPVU5EX0JZX01FTU9SWRAIKowBCgpTZWFyY2hGb3JtEhsKF1NFQVJDSF9GT1JNX1VOU1BFQ0lGSUVEEAASFgoSU0VBUkNIX0ZPUk1fU0VMRUNUEAESFgoSU0VBUkNIX0ZPUk1fUFJFRklYEAISGAoUU0VBUkNIX0ZPUk1fS0VZV09SRFMQAxIXChNTRUFSQ0hfRk9STV9OQVRVUkFMEAQyowMKDVJvdXRlclNlcnZpY2USPgoFUm91dGUSGS50b29sZ2F0ZS52MS5Sb3V0ZVJlcXVlc3QaGi50b29sZ2F0ZS52MS5Sb3V0ZVJlc3BvbnNlEjsKBEdhdGUSGC50b29sZ2F0ZS52MS5HYXRlUmVxdWVzdBoZLnRvb2xnYXRlLnYxLkdhdGVSZXNwb25zZRJQCgtTZWFyY2hUb29scxIfLnRvb2xnYXRlLnYxLlNlYXJjaFRvb2xzUmVxdWVzdBogLnRvb2xnYXRlLnYxLlNlYXJjaFRvb2xzUmVzcG9uc2USWQoOR2V0U3VtbWFyeVBvb2wSIi50b29sZ2F0ZS52MS5HZXRTdW1tYXJ5UG9vbFJlcXVlc3QaIy50b29sZ2F0ZS52MS5HZXRTdW1tYXJ5UG9vbFJlc3BvbnNlEmgKE0JhdGNoR2V0VG9vbFNjaGVtYXMSJy50b29sZ2F0ZS52MS5CYXRjaEdldFRvb2xTY2hlbWFzUmVxdWVzdBooLnRvb2xnYXRlLnYxLkJhdGNoR2V0VG9vbFNjaGVtYXNSZXNwb25zZUIvCg9kZXYudG9vbGdhdGUudjFQAVoadG9vbGdhdGUuZGV2L2dvL3Rvb2xnYXRldjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_toolgate_v1_error, file_toolgate_v1_state]);
 
 /**
  * One text that says what the agent wants this turn.
@@ -121,6 +121,14 @@ export type RouteRequest = Message<"toolgate.v1.RouteRequest"> & {
    * @generated from field: toolgate.v1.PromptListing prompt_listing = 9;
    */
   promptListing: PromptListing;
+
+  /**
+   * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+   * Absent: definitions as they were registered.
+   *
+   * @generated from field: toolgate.v1.RenderOptions render = 10;
+   */
+  render?: RenderOptions | undefined;
 };
 
 /**
@@ -129,6 +137,98 @@ export type RouteRequest = Message<"toolgate.v1.RouteRequest"> & {
  */
 export const RouteRequestSchema: GenMessage<RouteRequest> = /*@__PURE__*/
   messageDesc(file_toolgate_v1_router, 1);
+
+/**
+ * How tools are rendered for a provider's API.
+ *
+ * @generated from message toolgate.v1.RenderOptions
+ */
+export type RenderOptions = Message<"toolgate.v1.RenderOptions"> & {
+  /**
+   * The format. Required.
+   *
+   * @generated from field: toolgate.v1.ToolFormat format = 1;
+   */
+  format: ToolFormat;
+};
+
+/**
+ * Describes the message toolgate.v1.RenderOptions.
+ * Use `create(RenderOptionsSchema)` to create a new message.
+ */
+export const RenderOptionsSchema: GenMessage<RenderOptions> = /*@__PURE__*/
+  messageDesc(file_toolgate_v1_router, 2);
+
+/**
+ * Tools in the format of a provider's API.
+ *
+ * @generated from message toolgate.v1.RenderedTools
+ */
+export type RenderedTools = Message<"toolgate.v1.RenderedTools"> & {
+  /**
+   * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+   *
+   * @generated from field: string tools_json = 1;
+   */
+  toolsJson: string;
+
+  /**
+   * What the format can't express. A tool that it can't express at all is not in `tools_json`.
+   *
+   * @generated from field: repeated toolgate.v1.RenderLoss losses = 2;
+   */
+  losses: RenderLoss[];
+};
+
+/**
+ * Describes the message toolgate.v1.RenderedTools.
+ * Use `create(RenderedToolsSchema)` to create a new message.
+ */
+export const RenderedToolsSchema: GenMessage<RenderedTools> = /*@__PURE__*/
+  messageDesc(file_toolgate_v1_router, 3);
+
+/**
+ * A part of a definition that a provider's format can't express. Gate checks calls against the registered schema all
+ * the same.
+ *
+ * @generated from message toolgate.v1.RenderLoss
+ */
+export type RenderLoss = Message<"toolgate.v1.RenderLoss"> & {
+  /**
+   * The tool's name, as the model sees it.
+   *
+   * @generated from field: string model_name = 1;
+   */
+  modelName: string;
+
+  /**
+   * Where, as a JSON Pointer (RFC 6901) into the registered `inputSchema`; "" is the whole.
+   *
+   * @generated from field: string pointer = 2;
+   */
+  pointer: string;
+
+  /**
+   * The keyword concerned; `name` for the tool's own name, `tools` for a tool that had no room.
+   *
+   * @generated from field: string keyword = 3;
+   */
+  keyword: string;
+
+  /**
+   * What became of it.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message toolgate.v1.RenderLoss.
+ * Use `create(RenderLossSchema)` to create a new message.
+ */
+export const RenderLossSchema: GenMessage<RenderLoss> = /*@__PURE__*/
+  messageDesc(file_toolgate_v1_router, 4);
 
 /**
  * How Route chooses.
@@ -294,7 +394,7 @@ export type RouteOptions = Message<"toolgate.v1.RouteOptions"> & {
  * Use `create(RouteOptionsSchema)` to create a new message.
  */
 export const RouteOptionsSchema: GenMessage<RouteOptions> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 2);
+  messageDesc(file_toolgate_v1_router, 5);
 
 /**
  * What was decided about deferral, and why.
@@ -373,7 +473,7 @@ export type Deferral = Message<"toolgate.v1.Deferral"> & {
  * Use `create(DeferralSchema)` to create a new message.
  */
 export const DeferralSchema: GenMessage<Deferral> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 3);
+  messageDesc(file_toolgate_v1_router, 6);
 
 /**
  * The active set of one turn.
@@ -481,6 +581,13 @@ export type RouteResponse = Message<"toolgate.v1.RouteResponse"> & {
    * @generated from field: toolgate.v1.Fit fit = 14;
    */
   fit?: Fit | undefined;
+
+  /**
+   * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+   *
+   * @generated from field: toolgate.v1.RenderedTools rendered = 15;
+   */
+  rendered?: RenderedTools | undefined;
 };
 
 /**
@@ -488,7 +595,7 @@ export type RouteResponse = Message<"toolgate.v1.RouteResponse"> & {
  * Use `create(RouteResponseSchema)` to create a new message.
  */
 export const RouteResponseSchema: GenMessage<RouteResponse> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 4);
+  messageDesc(file_toolgate_v1_router, 7);
 
 /**
  * How well the best tool fits, told so that an agent can ask what was meant instead of guessing.
@@ -524,7 +631,7 @@ export type Fit = Message<"toolgate.v1.Fit"> & {
  * Use `create(FitSchema)` to create a new message.
  */
 export const FitSchema: GenMessage<Fit> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 5);
+  messageDesc(file_toolgate_v1_router, 8);
 
 /**
  * How the tools of one turn were ranked.
@@ -555,7 +662,7 @@ export type Ranking = Message<"toolgate.v1.Ranking"> & {
  * Use `create(RankingSchema)` to create a new message.
  */
 export const RankingSchema: GenMessage<Ranking> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 6);
+  messageDesc(file_toolgate_v1_router, 9);
 
 /**
  * A candidate and what its score was made of.
@@ -639,7 +746,7 @@ export type RankedTool = Message<"toolgate.v1.RankedTool"> & {
  * Use `create(RankedToolSchema)` to create a new message.
  */
 export const RankedToolSchema: GenMessage<RankedTool> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 7);
+  messageDesc(file_toolgate_v1_router, 10);
 
 /**
  * How an active set differs from that of the turn before. All names are model-facing.
@@ -707,7 +814,7 @@ export type ActiveSetChange = Message<"toolgate.v1.ActiveSetChange"> & {
  * Use `create(ActiveSetChangeSchema)` to create a new message.
  */
 export const ActiveSetChangeSchema: GenMessage<ActiveSetChange> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 8);
+  messageDesc(file_toolgate_v1_router, 11);
 
 /**
  * A tool of the active set.
@@ -830,7 +937,7 @@ export type ActiveTool = Message<"toolgate.v1.ActiveTool"> & {
  * Use `create(ActiveToolSchema)` to create a new message.
  */
 export const ActiveToolSchema: GenMessage<ActiveTool> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 9);
+  messageDesc(file_toolgate_v1_router, 12);
 
 /**
  * A tool that was left out, or a call that may not run, and why.
@@ -894,7 +1001,7 @@ export type Refusal = Message<"toolgate.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 10);
+  messageDesc(file_toolgate_v1_router, 13);
 
 /**
  * Tokens of one turn, counted with `tokenizer`.
@@ -959,7 +1066,7 @@ export type TokenAccounting = Message<"toolgate.v1.TokenAccounting"> & {
  * Use `create(TokenAccountingSchema)` to create a new message.
  */
 export const TokenAccountingSchema: GenMessage<TokenAccounting> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 11);
+  messageDesc(file_toolgate_v1_router, 14);
 
 /**
  * Time spent in one stage.
@@ -987,7 +1094,7 @@ export type StageTiming = Message<"toolgate.v1.StageTiming"> & {
  * Use `create(StageTimingSchema)` to create a new message.
  */
 export const StageTimingSchema: GenMessage<StageTiming> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 12);
+  messageDesc(file_toolgate_v1_router, 15);
 
 /**
  * A change of the summary pool.
@@ -1046,7 +1153,7 @@ export type SummaryPoolDelta = Message<"toolgate.v1.SummaryPoolDelta"> & {
  * Use `create(SummaryPoolDeltaSchema)` to create a new message.
  */
 export const SummaryPoolDeltaSchema: GenMessage<SummaryPoolDelta> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 13);
+  messageDesc(file_toolgate_v1_router, 16);
 
 /**
  * One line of the summary pool.
@@ -1074,7 +1181,7 @@ export type SummaryEntry = Message<"toolgate.v1.SummaryEntry"> & {
  * Use `create(SummaryEntrySchema)` to create a new message.
  */
 export const SummaryEntrySchema: GenMessage<SummaryEntry> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 14);
+  messageDesc(file_toolgate_v1_router, 17);
 
 /**
  * Asks whether calls may run.
@@ -1123,7 +1230,7 @@ export type GateRequest = Message<"toolgate.v1.GateRequest"> & {
  * Use `create(GateRequestSchema)` to create a new message.
  */
 export const GateRequestSchema: GenMessage<GateRequest> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 15);
+  messageDesc(file_toolgate_v1_router, 18);
 
 /**
  * One call that a model asks for.
@@ -1160,7 +1267,7 @@ export type RequestedCall = Message<"toolgate.v1.RequestedCall"> & {
  * Use `create(RequestedCallSchema)` to create a new message.
  */
 export const RequestedCallSchema: GenMessage<RequestedCall> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 16);
+  messageDesc(file_toolgate_v1_router, 19);
 
 /**
  * The verdicts.
@@ -1188,7 +1295,7 @@ export type GateResponse = Message<"toolgate.v1.GateResponse"> & {
  * Use `create(GateResponseSchema)` to create a new message.
  */
 export const GateResponseSchema: GenMessage<GateResponse> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 17);
+  messageDesc(file_toolgate_v1_router, 20);
 
 /**
  * May this call run?
@@ -1301,7 +1408,7 @@ export type GateVerdict = Message<"toolgate.v1.GateVerdict"> & {
  * Use `create(GateVerdictSchema)` to create a new message.
  */
 export const GateVerdictSchema: GenMessage<GateVerdict> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 18);
+  messageDesc(file_toolgate_v1_router, 21);
 
 /**
  * One mistake in a call's arguments.
@@ -1329,7 +1436,7 @@ export type ArgumentViolation = Message<"toolgate.v1.ArgumentViolation"> & {
  * Use `create(ArgumentViolationSchema)` to create a new message.
  */
 export const ArgumentViolationSchema: GenMessage<ArgumentViolation> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 19);
+  messageDesc(file_toolgate_v1_router, 22);
 
 /**
  * Asks for tools explicitly.
@@ -1396,6 +1503,13 @@ export type SearchToolsRequest = Message<"toolgate.v1.SearchToolsRequest"> & {
    * @generated from field: uint64 min_revision = 7;
    */
   minRevision: bigint;
+
+  /**
+   * As in RouteRequest, for the tools found.
+   *
+   * @generated from field: toolgate.v1.RenderOptions render = 8;
+   */
+  render?: RenderOptions | undefined;
 };
 
 /**
@@ -1403,7 +1517,7 @@ export type SearchToolsRequest = Message<"toolgate.v1.SearchToolsRequest"> & {
  * Use `create(SearchToolsRequestSchema)` to create a new message.
  */
 export const SearchToolsRequestSchema: GenMessage<SearchToolsRequest> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 20);
+  messageDesc(file_toolgate_v1_router, 23);
 
 /**
  * The tools found.
@@ -1491,6 +1605,13 @@ export type SearchToolsResponse = Message<"toolgate.v1.SearchToolsResponse"> & {
    * @generated from field: repeated toolgate.v1.DegradedReason degraded = 11;
    */
   degraded: DegradedReason[];
+
+  /**
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   *
+   * @generated from field: toolgate.v1.RenderedTools rendered = 12;
+   */
+  rendered?: RenderedTools | undefined;
 };
 
 /**
@@ -1498,7 +1619,7 @@ export type SearchToolsResponse = Message<"toolgate.v1.SearchToolsResponse"> & {
  * Use `create(SearchToolsResponseSchema)` to create a new message.
  */
 export const SearchToolsResponseSchema: GenMessage<SearchToolsResponse> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 21);
+  messageDesc(file_toolgate_v1_router, 24);
 
 /**
  * Asks for the summary pool.
@@ -1547,7 +1668,7 @@ export type GetSummaryPoolRequest = Message<"toolgate.v1.GetSummaryPoolRequest">
  * Use `create(GetSummaryPoolRequestSchema)` to create a new message.
  */
 export const GetSummaryPoolRequestSchema: GenMessage<GetSummaryPoolRequest> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 22);
+  messageDesc(file_toolgate_v1_router, 25);
 
 /**
  * The summary pool: the tools whose scopes the state grants, whatever their preconditions.
@@ -1568,7 +1689,7 @@ export type GetSummaryPoolResponse = Message<"toolgate.v1.GetSummaryPoolResponse
  * Use `create(GetSummaryPoolResponseSchema)` to create a new message.
  */
 export const GetSummaryPoolResponseSchema: GenMessage<GetSummaryPoolResponse> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 23);
+  messageDesc(file_toolgate_v1_router, 26);
 
 /**
  * Asks for full schemas.
@@ -1617,7 +1738,7 @@ export type BatchGetToolSchemasRequest = Message<"toolgate.v1.BatchGetToolSchema
  * Use `create(BatchGetToolSchemasRequestSchema)` to create a new message.
  */
 export const BatchGetToolSchemasRequestSchema: GenMessage<BatchGetToolSchemasRequest> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 24);
+  messageDesc(file_toolgate_v1_router, 27);
 
 /**
  * Full schemas.
@@ -1666,7 +1787,7 @@ export type BatchGetToolSchemasResponse = Message<"toolgate.v1.BatchGetToolSchem
  * Use `create(BatchGetToolSchemasResponseSchema)` to create a new message.
  */
 export const BatchGetToolSchemasResponseSchema: GenMessage<BatchGetToolSchemasResponse> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 25);
+  messageDesc(file_toolgate_v1_router, 28);
 
 /**
  * How much of each tool is sent.
@@ -1718,6 +1839,61 @@ export const DetailSchema: GenEnum<Detail> = /*@__PURE__*/
   enumDesc(file_toolgate_v1_router, 0);
 
 /**
+ * An API, whose format tools are rendered in.
+ *
+ * @generated from enum toolgate.v1.ToolFormat
+ */
+export enum ToolFormat {
+  /**
+   * Never valid.
+   *
+   * @generated from enum value: TOOL_FORMAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * `tools` of OpenAI's Chat Completions.
+   *
+   * @generated from enum value: TOOL_FORMAT_OPENAI_CHAT = 1;
+   */
+  OPENAI_CHAT = 1,
+
+  /**
+   * `tools` of OpenAI's Responses.
+   *
+   * @generated from enum value: TOOL_FORMAT_OPENAI_RESPONSES = 2;
+   */
+  OPENAI_RESPONSES = 2,
+
+  /**
+   * `tools` of Anthropic's Messages.
+   *
+   * @generated from enum value: TOOL_FORMAT_ANTHROPIC = 3;
+   */
+  ANTHROPIC = 3,
+
+  /**
+   * `functionDeclarations` of Gemini's `tools`.
+   *
+   * @generated from enum value: TOOL_FORMAT_GEMINI = 4;
+   */
+  GEMINI = 4,
+
+  /**
+   * `tools` of MCP's `tools/list`.
+   *
+   * @generated from enum value: TOOL_FORMAT_MCP = 5;
+   */
+  MCP = 5,
+}
+
+/**
+ * Describes the enum toolgate.v1.ToolFormat.
+ */
+export const ToolFormatSchema: GenEnum<ToolFormat> = /*@__PURE__*/
+  enumDesc(file_toolgate_v1_router, 1);
+
+/**
  * What a prompt lists of a catalog's tools beside the active set.
  *
  * @generated from enum toolgate.v1.PromptListing
@@ -1756,7 +1932,7 @@ export enum PromptListing {
  * Describes the enum toolgate.v1.PromptListing.
  */
 export const PromptListingSchema: GenEnum<PromptListing> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 1);
+  enumDesc(file_toolgate_v1_router, 2);
 
 /**
  * Whether tools are deferred: found when needed, instead of all sent.
@@ -1798,7 +1974,7 @@ export enum DeferralMode {
  * Describes the enum toolgate.v1.DeferralMode.
  */
 export const DeferralModeSchema: GenEnum<DeferralMode> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 2);
+  enumDesc(file_toolgate_v1_router, 3);
 
 /**
  * Why tools were deferred, or not. What is uncertain leads to sending more.
@@ -1867,7 +2043,7 @@ export enum DeferralReason {
  * Describes the enum toolgate.v1.DeferralReason.
  */
 export const DeferralReasonSchema: GenEnum<DeferralReason> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 3);
+  enumDesc(file_toolgate_v1_router, 4);
 
 /**
  * Who chose the mode.
@@ -1915,7 +2091,7 @@ export enum DeferralSource {
  * Describes the enum toolgate.v1.DeferralSource.
  */
 export const DeferralSourceSchema: GenEnum<DeferralSource> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 4);
+  enumDesc(file_toolgate_v1_router, 5);
 
 /**
  * How well the best tool of a turn fits.
@@ -1956,7 +2132,7 @@ export enum FitKind {
  * Describes the enum toolgate.v1.FitKind.
  */
 export const FitKindSchema: GenEnum<FitKind> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 5);
+  enumDesc(file_toolgate_v1_router, 6);
 
 /**
  * In what way an answer is worse than usual.
@@ -1998,7 +2174,7 @@ export enum DegradedReason {
  * Describes the enum toolgate.v1.DegradedReason.
  */
 export const DegradedReasonSchema: GenEnum<DegradedReason> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 6);
+  enumDesc(file_toolgate_v1_router, 7);
 
 /**
  * How a tool came into the active set.
@@ -2074,7 +2250,7 @@ export enum FoundBy {
  * Describes the enum toolgate.v1.FoundBy.
  */
 export const FoundBySchema: GenEnum<FoundBy> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 7);
+  enumDesc(file_toolgate_v1_router, 8);
 
 /**
  * How a query was read.
@@ -2122,7 +2298,7 @@ export enum SearchForm {
  * Describes the enum toolgate.v1.SearchForm.
  */
 export const SearchFormSchema: GenEnum<SearchForm> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 8);
+  enumDesc(file_toolgate_v1_router, 9);
 
 /**
  * Decides which tools a model is shown, and which of its calls may run. Calls are stateless: what a

@@ -11,7 +11,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file toolgate/v1/state.proto.
  */
 export const file_toolgate_v1_state: GenFile = /*@__PURE__*/
-  fileDesc("Chd0b29sZ2F0ZS92MS9zdGF0ZS5wcm90bxILdG9vbGdhdGUudjEingEKCkFnZW50U3RhdGUSDgoGc2NvcGVzGAEgAygJEiUKBWNhbGxzGAIgAygLMhYudG9vbGdhdGUudjEuUHJpb3JDYWxsEhIKCm1pbGVzdG9uZXMYAyADKAkSKwoKYXR0cmlidXRlcxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSGAoQZGlzY292ZXJlZF90b29scxgFIAMoCSJQCglQcmlvckNhbGwSDAoEdG9vbBgBIAEoCRInCgZzdGF0dXMYAiABKA4yFy50b29sZ2F0ZS52MS5DYWxsU3RhdHVzEgwKBHR1cm4YAyABKA0iigIKDFByZWNvbmRpdGlvbhIaChBpc19hdXRoZW50aWNhdGVkGAEgASgJSAASHwoVaGFzX3ByaW9yX3Rvb2xfb3V0cHV0GAIgASgJSAASGwoRbWlsZXN0b25lX3JlYWNoZWQYAyABKAlIABIsCgNhbGwYBCABKAsyHS50b29sZ2F0ZS52MS5QcmVjb25kaXRpb25MaXN0SAASLAoDYW55GAUgASgLMh0udG9vbGdhdGUudjEuUHJlY29uZGl0aW9uTGlzdEgAEigKA25vdBgGIAEoCzIZLnRvb2xnYXRlLnYxLlByZWNvbmRpdGlvbkgAEg0KA2NlbBgHIAEoCUgAQgsKCWNvbmRpdGlvbiJEChBQcmVjb25kaXRpb25MaXN0EjAKDXByZWNvbmRpdGlvbnMYASADKAsyGS50b29sZ2F0ZS52MS5QcmVjb25kaXRpb24qXAoKQ2FsbFN0YXR1cxIbChdDQUxMX1NUQVRVU19VTlNQRUNJRklFRBAAEhkKFUNBTExfU1RBVFVTX1NVQ0NFRURFRBABEhYKEkNBTExfU1RBVFVTX0ZBSUxFRBACQi8KD2Rldi50b29sZ2F0ZS52MVABWhp0b29sZ2F0ZS5kZXYvZ28vdG9vbGdhdGV2MWIGcHJvdG8z", [file_google_protobuf_struct]);
+  fileDesc("Chd0b29sZ2F0ZS92MS9zdGF0ZS5wcm90bxILdG9vbGdhdGUudjEitQEKCkFnZW50U3RhdGUSDgoGc2NvcGVzGAEgAygJEiUKBWNhbGxzGAIgAygLMhYudG9vbGdhdGUudjEuUHJpb3JDYWxsEhIKCm1pbGVzdG9uZXMYAyADKAkSKwoKYXR0cmlidXRlcxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSGAoQZGlzY292ZXJlZF90b29scxgFIAMoCRIVCg1tZXNzYWdlc19qc29uGAYgASgJIlAKCVByaW9yQ2FsbBIMCgR0b29sGAEgASgJEicKBnN0YXR1cxgCIAEoDjIXLnRvb2xnYXRlLnYxLkNhbGxTdGF0dXMSDAoEdHVybhgDIAEoDSKKAgoMUHJlY29uZGl0aW9uEhoKEGlzX2F1dGhlbnRpY2F0ZWQYASABKAlIABIfChVoYXNfcHJpb3JfdG9vbF9vdXRwdXQYAiABKAlIABIbChFtaWxlc3RvbmVfcmVhY2hlZBgDIAEoCUgAEiwKA2FsbBgEIAEoCzIdLnRvb2xnYXRlLnYxLlByZWNvbmRpdGlvbkxpc3RIABIsCgNhbnkYBSABKAsyHS50b29sZ2F0ZS52MS5QcmVjb25kaXRpb25MaXN0SAASKAoDbm90GAYgASgLMhkudG9vbGdhdGUudjEuUHJlY29uZGl0aW9uSAASDQoDY2VsGAcgASgJSABCCwoJY29uZGl0aW9uIkQKEFByZWNvbmRpdGlvbkxpc3QSMAoNcHJlY29uZGl0aW9ucxgBIAMoCzIZLnRvb2xnYXRlLnYxLlByZWNvbmRpdGlvbipcCgpDYWxsU3RhdHVzEhsKF0NBTExfU1RBVFVTX1VOU1BFQ0lGSUVEEAASGQoVQ0FMTF9TVEFUVVNfU1VDQ0VFREVEEAESFgoSQ0FMTF9TVEFUVVNfRkFJTEVEEAJCLwoPZGV2LnRvb2xnYXRlLnYxUAFaGnRvb2xnYXRlLmRldi9nby90b29sZ2F0ZXYxYgZwcm90bzM", [file_google_protobuf_struct]);
 
 /**
  * What the agent has done and may do, as its own harness knows it. Preconditions are evaluated over this
@@ -54,6 +54,16 @@ export type AgentState = Message<"toolgate.v1.AgentState"> & {
    * @generated from field: repeated string discovered_tools = 5;
    */
   discoveredTools: string[];
+
+  /**
+   * The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+   * must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+   * mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+   * Absent: none.
+   *
+   * @generated from field: string messages_json = 6;
+   */
+  messagesJson: string;
 };
 
 /**

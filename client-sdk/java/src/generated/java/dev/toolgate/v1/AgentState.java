@@ -40,6 +40,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.LazyStringArrayList.emptyList();
     discoveredTools_ =
         com.google.protobuf.LazyStringArrayList.emptyList();
+    messagesJson_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -314,6 +315,59 @@ private static final long serialVersionUID = 0L;
     return discoveredTools_.getByteString(index);
   }
 
+  public static final int MESSAGES_JSON_FIELD_NUMBER = 6;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object messagesJson_ = "";
+  /**
+   * <pre>
+   * The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+   * must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+   * mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+   * Absent: none.
+   * </pre>
+   *
+   * <code>string messages_json = 6;</code>
+   * @return The messagesJson.
+   */
+  @java.lang.Override
+  public java.lang.String getMessagesJson() {
+    java.lang.Object ref = messagesJson_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      messagesJson_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+   * must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+   * mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+   * Absent: none.
+   * </pre>
+   *
+   * <code>string messages_json = 6;</code>
+   * @return The bytes for messagesJson.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getMessagesJsonBytes() {
+    java.lang.Object ref = messagesJson_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      messagesJson_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -342,6 +396,9 @@ private static final long serialVersionUID = 0L;
     }
     for (int i = 0; i < discoveredTools_.size(); i++) {
       com.google.protobuf.GeneratedMessage.writeString(output, 5, discoveredTools_.getRaw(i));
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(messagesJson_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 6, messagesJson_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -384,6 +441,9 @@ private static final long serialVersionUID = 0L;
       size += dataSize;
       size += 1 * getDiscoveredToolsList().size();
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(messagesJson_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(6, messagesJson_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -412,6 +472,8 @@ private static final long serialVersionUID = 0L;
     }
     if (!getDiscoveredToolsList()
         .equals(other.getDiscoveredToolsList())) return false;
+    if (!getMessagesJson()
+        .equals(other.getMessagesJson())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -443,6 +505,8 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + DISCOVERED_TOOLS_FIELD_NUMBER;
       hash = (53 * hash) + getDiscoveredToolsList().hashCode();
     }
+    hash = (37 * hash) + MESSAGES_JSON_FIELD_NUMBER;
+    hash = (53 * hash) + getMessagesJson().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -604,6 +668,7 @@ private static final long serialVersionUID = 0L;
       }
       discoveredTools_ =
           com.google.protobuf.LazyStringArrayList.emptyList();
+      messagesJson_ = "";
       return this;
     }
 
@@ -668,6 +733,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000010) != 0)) {
         discoveredTools_.makeImmutable();
         result.discoveredTools_ = discoveredTools_;
+      }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.messagesJson_ = messagesJson_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -743,6 +811,11 @@ private static final long serialVersionUID = 0L;
         }
         onChanged();
       }
+      if (!other.getMessagesJson().isEmpty()) {
+        messagesJson_ = other.messagesJson_;
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -807,6 +880,11 @@ private static final long serialVersionUID = 0L;
               discoveredTools_.add(s);
               break;
             } // case 42
+            case 50: {
+              messagesJson_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1730,6 +1808,113 @@ private static final long serialVersionUID = 0L;
       ensureDiscoveredToolsIsMutable();
       discoveredTools_.add(value);
       bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object messagesJson_ = "";
+    /**
+     * <pre>
+     * The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+     * must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+     * mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+     * Absent: none.
+     * </pre>
+     *
+     * <code>string messages_json = 6;</code>
+     * @return The messagesJson.
+     */
+    public java.lang.String getMessagesJson() {
+      java.lang.Object ref = messagesJson_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        messagesJson_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+     * must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+     * mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+     * Absent: none.
+     * </pre>
+     *
+     * <code>string messages_json = 6;</code>
+     * @return The bytes for messagesJson.
+     */
+    public com.google.protobuf.ByteString
+        getMessagesJsonBytes() {
+      java.lang.Object ref = messagesJson_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        messagesJson_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+     * must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+     * mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+     * Absent: none.
+     * </pre>
+     *
+     * <code>string messages_json = 6;</code>
+     * @param value The messagesJson to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMessagesJson(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      messagesJson_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+     * must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+     * mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+     * Absent: none.
+     * </pre>
+     *
+     * <code>string messages_json = 6;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMessagesJson() {
+      messagesJson_ = getDefaultInstance().getMessagesJson();
+      bitField0_ = (bitField0_ & ~0x00000020);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+     * must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+     * mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+     * Absent: none.
+     * </pre>
+     *
+     * <code>string messages_json = 6;</code>
+     * @param value The bytes for messagesJson to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMessagesJsonBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      messagesJson_ = value;
+      bitField0_ |= 0x00000020;
       onChanged();
       return this;
     }

@@ -203,4 +203,30 @@ public interface AgentStateOrBuilder extends
    */
   com.google.protobuf.ByteString
       getDiscoveredToolsBytes(int index);
+
+  /**
+   * <pre>
+   * The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+   * must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+   * mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+   * Absent: none.
+   * </pre>
+   *
+   * <code>string messages_json = 6;</code>
+   * @return The messagesJson.
+   */
+  java.lang.String getMessagesJson();
+  /**
+   * <pre>
+   * The conversation so far, as a JSON list of messages, oldest first, to read `calls` and `discovered_tools` from, which
+   * must then be empty: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses, and MCP, also
+   * mixed. Other content is skipped. At most 1 MiB by default (`limits.max_messages_size`). Nothing of it is kept.
+   * Absent: none.
+   * </pre>
+   *
+   * <code>string messages_json = 6;</code>
+   * @return The bytes for messagesJson.
+   */
+  com.google.protobuf.ByteString
+      getMessagesJsonBytes();
 }

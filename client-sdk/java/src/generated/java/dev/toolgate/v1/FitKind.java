@@ -151,7 +151,7 @@ public enum FitKind
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(5);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(6);
   }
 
   private static final FitKind[] VALUES = values();

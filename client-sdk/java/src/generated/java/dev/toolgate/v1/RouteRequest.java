@@ -414,6 +414,47 @@ private static final long serialVersionUID = 0L;
     return result == null ? dev.toolgate.v1.PromptListing.UNRECOGNIZED : result;
   }
 
+  public static final int RENDER_FIELD_NUMBER = 10;
+  private dev.toolgate.v1.RenderOptions render_;
+  /**
+   * <pre>
+   * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+   * Absent: definitions as they were registered.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 10;</code>
+   * @return Whether the render field is set.
+   */
+  @java.lang.Override
+  public boolean hasRender() {
+    return ((bitField0_ & 0x00000008) != 0);
+  }
+  /**
+   * <pre>
+   * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+   * Absent: definitions as they were registered.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 10;</code>
+   * @return The render.
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderOptions getRender() {
+    return render_ == null ? dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+  }
+  /**
+   * <pre>
+   * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+   * Absent: definitions as they were registered.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 10;</code>
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderOptionsOrBuilder getRenderOrBuilder() {
+    return render_ == null ? dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -454,6 +495,9 @@ private static final long serialVersionUID = 0L;
     }
     if (promptListing_ != dev.toolgate.v1.PromptListing.PROMPT_LISTING_UNSPECIFIED.getNumber()) {
       output.writeEnum(9, promptListing_);
+    }
+    if (((bitField0_ & 0x00000008) != 0)) {
+      output.writeMessage(10, getRender());
     }
     getUnknownFields().writeTo(output);
   }
@@ -497,6 +541,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeEnumSize(9, promptListing_);
     }
+    if (((bitField0_ & 0x00000008) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(10, getRender());
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -538,6 +586,11 @@ private static final long serialVersionUID = 0L;
     if (!getTurnId()
         .equals(other.getTurnId())) return false;
     if (promptListing_ != other.promptListing_) return false;
+    if (hasRender() != other.hasRender()) return false;
+    if (hasRender()) {
+      if (!getRender()
+          .equals(other.getRender())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -577,6 +630,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getTurnId().hashCode();
     hash = (37 * hash) + PROMPT_LISTING_FIELD_NUMBER;
     hash = (53 * hash) + promptListing_;
+    if (hasRender()) {
+      hash = (37 * hash) + RENDER_FIELD_NUMBER;
+      hash = (53 * hash) + getRender().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -714,6 +771,7 @@ private static final long serialVersionUID = 0L;
         internalGetIntentsFieldBuilder();
         internalGetStateFieldBuilder();
         internalGetOptionsFieldBuilder();
+        internalGetRenderFieldBuilder();
       }
     }
     @java.lang.Override
@@ -743,6 +801,11 @@ private static final long serialVersionUID = 0L;
       minRevision_ = 0L;
       turnId_ = "";
       promptListing_ = 0;
+      render_ = null;
+      if (renderBuilder_ != null) {
+        renderBuilder_.dispose();
+        renderBuilder_ = null;
+      }
       return this;
     }
 
@@ -821,6 +884,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000100) != 0)) {
         result.promptListing_ = promptListing_;
       }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        result.render_ = renderBuilder_ == null
+            ? render_
+            : renderBuilder_.build();
+        to_bitField0_ |= 0x00000008;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -891,6 +960,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.promptListing_ != 0) {
         setPromptListingValue(other.getPromptListingValue());
+      }
+      if (other.hasRender()) {
+        mergeRender(other.getRender());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -975,6 +1047,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000100;
               break;
             } // case 72
+            case 82: {
+              input.readMessage(
+                  internalGetRenderFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000200;
+              break;
+            } // case 82
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2105,6 +2184,172 @@ private static final long serialVersionUID = 0L;
       promptListing_ = 0;
       onChanged();
       return this;
+    }
+
+    private dev.toolgate.v1.RenderOptions render_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderOptions, dev.toolgate.v1.RenderOptions.Builder, dev.toolgate.v1.RenderOptionsOrBuilder> renderBuilder_;
+    /**
+     * <pre>
+     * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+     * Absent: definitions as they were registered.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 10;</code>
+     * @return Whether the render field is set.
+     */
+    public boolean hasRender() {
+      return ((bitField0_ & 0x00000200) != 0);
+    }
+    /**
+     * <pre>
+     * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+     * Absent: definitions as they were registered.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 10;</code>
+     * @return The render.
+     */
+    public dev.toolgate.v1.RenderOptions getRender() {
+      if (renderBuilder_ == null) {
+        return render_ == null ? dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+      } else {
+        return renderBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+     * Absent: definitions as they were registered.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 10;</code>
+     */
+    public Builder setRender(dev.toolgate.v1.RenderOptions value) {
+      if (renderBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        render_ = value;
+      } else {
+        renderBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+     * Absent: definitions as they were registered.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 10;</code>
+     */
+    public Builder setRender(
+        dev.toolgate.v1.RenderOptions.Builder builderForValue) {
+      if (renderBuilder_ == null) {
+        render_ = builderForValue.build();
+      } else {
+        renderBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+     * Absent: definitions as they were registered.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 10;</code>
+     */
+    public Builder mergeRender(dev.toolgate.v1.RenderOptions value) {
+      if (renderBuilder_ == null) {
+        if (((bitField0_ & 0x00000200) != 0) &&
+          render_ != null &&
+          render_ != dev.toolgate.v1.RenderOptions.getDefaultInstance()) {
+          getRenderBuilder().mergeFrom(value);
+        } else {
+          render_ = value;
+        }
+      } else {
+        renderBuilder_.mergeFrom(value);
+      }
+      if (render_ != null) {
+        bitField0_ |= 0x00000200;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+     * Absent: definitions as they were registered.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 10;</code>
+     */
+    public Builder clearRender() {
+      bitField0_ = (bitField0_ & ~0x00000200);
+      render_ = null;
+      if (renderBuilder_ != null) {
+        renderBuilder_.dispose();
+        renderBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+     * Absent: definitions as they were registered.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 10;</code>
+     */
+    public dev.toolgate.v1.RenderOptions.Builder getRenderBuilder() {
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return internalGetRenderFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+     * Absent: definitions as they were registered.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 10;</code>
+     */
+    public dev.toolgate.v1.RenderOptionsOrBuilder getRenderOrBuilder() {
+      if (renderBuilder_ != null) {
+        return renderBuilder_.getMessageOrBuilder();
+      } else {
+        return render_ == null ?
+            dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+      }
+    }
+    /**
+     * <pre>
+     * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+     * Absent: definitions as they were registered.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 10;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderOptions, dev.toolgate.v1.RenderOptions.Builder, dev.toolgate.v1.RenderOptionsOrBuilder> 
+        internalGetRenderFieldBuilder() {
+      if (renderBuilder_ == null) {
+        renderBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.toolgate.v1.RenderOptions, dev.toolgate.v1.RenderOptions.Builder, dev.toolgate.v1.RenderOptionsOrBuilder>(
+                getRender(),
+                getParentForChildren(),
+                isClean());
+        render_ = null;
+      }
+      return renderBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.RouteRequest)

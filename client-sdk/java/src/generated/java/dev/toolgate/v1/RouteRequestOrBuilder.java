@@ -230,4 +230,34 @@ public interface RouteRequestOrBuilder extends
    * @return The promptListing.
    */
   dev.toolgate.v1.PromptListing getPromptListing();
+
+  /**
+   * <pre>
+   * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+   * Absent: definitions as they were registered.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 10;</code>
+   * @return Whether the render field is set.
+   */
+  boolean hasRender();
+  /**
+   * <pre>
+   * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+   * Absent: definitions as they were registered.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 10;</code>
+   * @return The render.
+   */
+  dev.toolgate.v1.RenderOptions getRender();
+  /**
+   * <pre>
+   * Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
+   * Absent: definitions as they were registered.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 10;</code>
+   */
+  dev.toolgate.v1.RenderOptionsOrBuilder getRenderOrBuilder();
 }

@@ -711,6 +711,44 @@ private static final long serialVersionUID = 0L;
     return fit_ == null ? dev.toolgate.v1.Fit.getDefaultInstance() : fit_;
   }
 
+  public static final int RENDERED_FIELD_NUMBER = 15;
+  private dev.toolgate.v1.RenderedTools rendered_;
+  /**
+   * <pre>
+   * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+   * @return Whether the rendered field is set.
+   */
+  @java.lang.Override
+  public boolean hasRendered() {
+    return ((bitField0_ & 0x00000080) != 0);
+  }
+  /**
+   * <pre>
+   * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+   * @return The rendered.
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderedTools getRendered() {
+    return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+  }
+  /**
+   * <pre>
+   * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder() {
+    return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -771,6 +809,9 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000040) != 0)) {
       output.writeMessage(14, getFit());
+    }
+    if (((bitField0_ & 0x00000080) != 0)) {
+      output.writeMessage(15, getRendered());
     }
     getUnknownFields().writeTo(output);
   }
@@ -848,6 +889,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(14, getFit());
     }
+    if (((bitField0_ & 0x00000080) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(15, getRendered());
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -910,6 +955,11 @@ private static final long serialVersionUID = 0L;
     if (hasFit()) {
       if (!getFit()
           .equals(other.getFit())) return false;
+    }
+    if (hasRendered() != other.hasRendered()) return false;
+    if (hasRendered()) {
+      if (!getRendered()
+          .equals(other.getRendered())) return false;
     }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
@@ -974,6 +1024,10 @@ private static final long serialVersionUID = 0L;
     if (hasFit()) {
       hash = (37 * hash) + FIT_FIELD_NUMBER;
       hash = (53 * hash) + getFit().hashCode();
+    }
+    if (hasRendered()) {
+      hash = (37 * hash) + RENDERED_FIELD_NUMBER;
+      hash = (53 * hash) + getRendered().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -1119,6 +1173,7 @@ private static final long serialVersionUID = 0L;
         internalGetChangeFieldBuilder();
         internalGetRankingFieldBuilder();
         internalGetFitFieldBuilder();
+        internalGetRenderedFieldBuilder();
       }
     }
     @java.lang.Override
@@ -1185,6 +1240,11 @@ private static final long serialVersionUID = 0L;
       if (fitBuilder_ != null) {
         fitBuilder_.dispose();
         fitBuilder_ = null;
+      }
+      rendered_ = null;
+      if (renderedBuilder_ != null) {
+        renderedBuilder_.dispose();
+        renderedBuilder_ = null;
       }
       return this;
     }
@@ -1306,6 +1366,12 @@ private static final long serialVersionUID = 0L;
             ? fit_
             : fitBuilder_.build();
         to_bitField0_ |= 0x00000040;
+      }
+      if (((from_bitField0_ & 0x00004000) != 0)) {
+        result.rendered_ = renderedBuilder_ == null
+            ? rendered_
+            : renderedBuilder_.build();
+        to_bitField0_ |= 0x00000080;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1449,6 +1515,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasFit()) {
         mergeFit(other.getFit());
+      }
+      if (other.hasRendered()) {
+        mergeRendered(other.getRendered());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1596,6 +1665,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00002000;
               break;
             } // case 114
+            case 122: {
+              input.readMessage(
+                  internalGetRenderedFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00004000;
+              break;
+            } // case 122
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -4158,6 +4234,163 @@ private static final long serialVersionUID = 0L;
         fit_ = null;
       }
       return fitBuilder_;
+    }
+
+    private dev.toolgate.v1.RenderedTools rendered_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderedTools, dev.toolgate.v1.RenderedTools.Builder, dev.toolgate.v1.RenderedToolsOrBuilder> renderedBuilder_;
+    /**
+     * <pre>
+     * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+     * @return Whether the rendered field is set.
+     */
+    public boolean hasRendered() {
+      return ((bitField0_ & 0x00004000) != 0);
+    }
+    /**
+     * <pre>
+     * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+     * @return The rendered.
+     */
+    public dev.toolgate.v1.RenderedTools getRendered() {
+      if (renderedBuilder_ == null) {
+        return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+      } else {
+        return renderedBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+     */
+    public Builder setRendered(dev.toolgate.v1.RenderedTools value) {
+      if (renderedBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        rendered_ = value;
+      } else {
+        renderedBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00004000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+     */
+    public Builder setRendered(
+        dev.toolgate.v1.RenderedTools.Builder builderForValue) {
+      if (renderedBuilder_ == null) {
+        rendered_ = builderForValue.build();
+      } else {
+        renderedBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00004000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+     */
+    public Builder mergeRendered(dev.toolgate.v1.RenderedTools value) {
+      if (renderedBuilder_ == null) {
+        if (((bitField0_ & 0x00004000) != 0) &&
+          rendered_ != null &&
+          rendered_ != dev.toolgate.v1.RenderedTools.getDefaultInstance()) {
+          getRenderedBuilder().mergeFrom(value);
+        } else {
+          rendered_ = value;
+        }
+      } else {
+        renderedBuilder_.mergeFrom(value);
+      }
+      if (rendered_ != null) {
+        bitField0_ |= 0x00004000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+     */
+    public Builder clearRendered() {
+      bitField0_ = (bitField0_ & ~0x00004000);
+      rendered_ = null;
+      if (renderedBuilder_ != null) {
+        renderedBuilder_.dispose();
+        renderedBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+     */
+    public dev.toolgate.v1.RenderedTools.Builder getRenderedBuilder() {
+      bitField0_ |= 0x00004000;
+      onChanged();
+      return internalGetRenderedFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+     */
+    public dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder() {
+      if (renderedBuilder_ != null) {
+        return renderedBuilder_.getMessageOrBuilder();
+      } else {
+        return rendered_ == null ?
+            dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+      }
+    }
+    /**
+     * <pre>
+     * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderedTools, dev.toolgate.v1.RenderedTools.Builder, dev.toolgate.v1.RenderedToolsOrBuilder> 
+        internalGetRenderedFieldBuilder() {
+      if (renderedBuilder_ == null) {
+        renderedBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.toolgate.v1.RenderedTools, dev.toolgate.v1.RenderedTools.Builder, dev.toolgate.v1.RenderedToolsOrBuilder>(
+                getRendered(),
+                getParentForChildren(),
+                isClean());
+        rendered_ = null;
+      }
+      return renderedBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.RouteResponse)

@@ -463,4 +463,31 @@ public interface RouteResponseOrBuilder extends
    * <code>.toolgate.v1.Fit fit = 14;</code>
    */
   dev.toolgate.v1.FitOrBuilder getFitOrBuilder();
+
+  /**
+   * <pre>
+   * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+   * @return Whether the rendered field is set.
+   */
+  boolean hasRendered();
+  /**
+   * <pre>
+   * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+   * @return The rendered.
+   */
+  dev.toolgate.v1.RenderedTools getRendered();
+  /**
+   * <pre>
+   * The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
+   */
+  dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder();
 }

@@ -321,6 +321,44 @@ private static final long serialVersionUID = 0L;
     return minRevision_;
   }
 
+  public static final int RENDER_FIELD_NUMBER = 8;
+  private dev.toolgate.v1.RenderOptions render_;
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 8;</code>
+   * @return Whether the render field is set.
+   */
+  @java.lang.Override
+  public boolean hasRender() {
+    return ((bitField0_ & 0x00000004) != 0);
+  }
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 8;</code>
+   * @return The render.
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderOptions getRender() {
+    return render_ == null ? dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+  }
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 8;</code>
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderOptionsOrBuilder getRenderOrBuilder() {
+    return render_ == null ? dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -356,6 +394,9 @@ private static final long serialVersionUID = 0L;
     if (minRevision_ != 0L) {
       output.writeUInt64(7, minRevision_);
     }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      output.writeMessage(8, getRender());
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -389,6 +430,10 @@ private static final long serialVersionUID = 0L;
     if (minRevision_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(7, minRevision_);
+    }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(8, getRender());
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -424,6 +469,11 @@ private static final long serialVersionUID = 0L;
         .equals(other.getActiveSetHandle())) return false;
     if (getMinRevision()
         != other.getMinRevision()) return false;
+    if (hasRender() != other.hasRender()) return false;
+    if (hasRender()) {
+      if (!getRender()
+          .equals(other.getRender())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -454,6 +504,10 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + MIN_REVISION_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getMinRevision());
+    if (hasRender()) {
+      hash = (37 * hash) + RENDER_FIELD_NUMBER;
+      hash = (53 * hash) + getRender().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -589,6 +643,7 @@ private static final long serialVersionUID = 0L;
       if (com.google.protobuf.GeneratedMessage
               .alwaysUseFieldBuilders) {
         internalGetStateFieldBuilder();
+        internalGetRenderFieldBuilder();
       }
     }
     @java.lang.Override
@@ -606,6 +661,11 @@ private static final long serialVersionUID = 0L;
       }
       activeSetHandle_ = "";
       minRevision_ = 0L;
+      render_ = null;
+      if (renderBuilder_ != null) {
+        renderBuilder_.dispose();
+        renderBuilder_ = null;
+      }
       return this;
     }
 
@@ -665,6 +725,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000040) != 0)) {
         result.minRevision_ = minRevision_;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.render_ = renderBuilder_ == null
+            ? render_
+            : renderBuilder_.build();
+        to_bitField0_ |= 0x00000004;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -706,6 +772,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getMinRevision() != 0L) {
         setMinRevision(other.getMinRevision());
+      }
+      if (other.hasRender()) {
+        mergeRender(other.getRender());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -770,6 +839,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 56
+            case 66: {
+              input.readMessage(
+                  internalGetRenderFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 66
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1444,6 +1520,163 @@ private static final long serialVersionUID = 0L;
       minRevision_ = 0L;
       onChanged();
       return this;
+    }
+
+    private dev.toolgate.v1.RenderOptions render_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderOptions, dev.toolgate.v1.RenderOptions.Builder, dev.toolgate.v1.RenderOptionsOrBuilder> renderBuilder_;
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 8;</code>
+     * @return Whether the render field is set.
+     */
+    public boolean hasRender() {
+      return ((bitField0_ & 0x00000080) != 0);
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 8;</code>
+     * @return The render.
+     */
+    public dev.toolgate.v1.RenderOptions getRender() {
+      if (renderBuilder_ == null) {
+        return render_ == null ? dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+      } else {
+        return renderBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 8;</code>
+     */
+    public Builder setRender(dev.toolgate.v1.RenderOptions value) {
+      if (renderBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        render_ = value;
+      } else {
+        renderBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 8;</code>
+     */
+    public Builder setRender(
+        dev.toolgate.v1.RenderOptions.Builder builderForValue) {
+      if (renderBuilder_ == null) {
+        render_ = builderForValue.build();
+      } else {
+        renderBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 8;</code>
+     */
+    public Builder mergeRender(dev.toolgate.v1.RenderOptions value) {
+      if (renderBuilder_ == null) {
+        if (((bitField0_ & 0x00000080) != 0) &&
+          render_ != null &&
+          render_ != dev.toolgate.v1.RenderOptions.getDefaultInstance()) {
+          getRenderBuilder().mergeFrom(value);
+        } else {
+          render_ = value;
+        }
+      } else {
+        renderBuilder_.mergeFrom(value);
+      }
+      if (render_ != null) {
+        bitField0_ |= 0x00000080;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 8;</code>
+     */
+    public Builder clearRender() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      render_ = null;
+      if (renderBuilder_ != null) {
+        renderBuilder_.dispose();
+        renderBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 8;</code>
+     */
+    public dev.toolgate.v1.RenderOptions.Builder getRenderBuilder() {
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return internalGetRenderFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 8;</code>
+     */
+    public dev.toolgate.v1.RenderOptionsOrBuilder getRenderOrBuilder() {
+      if (renderBuilder_ != null) {
+        return renderBuilder_.getMessageOrBuilder();
+      } else {
+        return render_ == null ?
+            dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+      }
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 8;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderOptions, dev.toolgate.v1.RenderOptions.Builder, dev.toolgate.v1.RenderOptionsOrBuilder> 
+        internalGetRenderFieldBuilder() {
+      if (renderBuilder_ == null) {
+        renderBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.toolgate.v1.RenderOptions, dev.toolgate.v1.RenderOptions.Builder, dev.toolgate.v1.RenderOptionsOrBuilder>(
+                getRender(),
+                getParentForChildren(),
+                isClean());
+        render_ = null;
+      }
+      return renderBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.SearchToolsRequest)

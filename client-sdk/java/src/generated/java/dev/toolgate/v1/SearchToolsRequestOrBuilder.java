@@ -166,4 +166,31 @@ public interface SearchToolsRequestOrBuilder extends
    * @return The minRevision.
    */
   long getMinRevision();
+
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 8;</code>
+   * @return Whether the render field is set.
+   */
+  boolean hasRender();
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 8;</code>
+   * @return The render.
+   */
+  dev.toolgate.v1.RenderOptions getRender();
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 8;</code>
+   */
+  dev.toolgate.v1.RenderOptionsOrBuilder getRenderOrBuilder();
 }

@@ -527,6 +527,44 @@ private static final long serialVersionUID = 0L;
   }
   private int degradedMemoizedSerializedSize;
 
+  public static final int RENDERED_FIELD_NUMBER = 12;
+  private dev.toolgate.v1.RenderedTools rendered_;
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+   * @return Whether the rendered field is set.
+   */
+  @java.lang.Override
+  public boolean hasRendered() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+   * @return The rendered.
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderedTools getRendered() {
+    return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+  }
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder() {
+    return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -578,6 +616,9 @@ private static final long serialVersionUID = 0L;
     }
     for (int i = 0; i < degraded_.size(); i++) {
       output.writeEnumNoTag(degraded_.getInt(i));
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeMessage(12, getRendered());
     }
     getUnknownFields().writeTo(output);
   }
@@ -642,6 +683,10 @@ private static final long serialVersionUID = 0L;
           .computeUInt32SizeNoTag(dataSize);
       }degradedMemoizedSerializedSize = dataSize;
     }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(12, getRendered());
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -680,6 +725,11 @@ private static final long serialVersionUID = 0L;
     if (getLackingRequiredTerms()
         != other.getLackingRequiredTerms()) return false;
     if (!degraded_.equals(other.degraded_)) return false;
+    if (hasRendered() != other.hasRendered()) return false;
+    if (hasRendered()) {
+      if (!getRendered()
+          .equals(other.getRendered())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -723,6 +773,10 @@ private static final long serialVersionUID = 0L;
     if (getDegradedCount() > 0) {
       hash = (37 * hash) + DEGRADED_FIELD_NUMBER;
       hash = (53 * hash) + degraded_.hashCode();
+    }
+    if (hasRendered()) {
+      hash = (37 * hash) + RENDERED_FIELD_NUMBER;
+      hash = (53 * hash) + getRendered().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -861,6 +915,7 @@ private static final long serialVersionUID = 0L;
         internalGetToolsFieldBuilder();
         internalGetHandleExpireTimeFieldBuilder();
         internalGetRefusalsFieldBuilder();
+        internalGetRenderedFieldBuilder();
       }
     }
     @java.lang.Override
@@ -895,6 +950,11 @@ private static final long serialVersionUID = 0L;
       searchedTools_ = 0;
       lackingRequiredTerms_ = 0;
       degraded_ = emptyIntList();
+      rendered_ = null;
+      if (renderedBuilder_ != null) {
+        renderedBuilder_.dispose();
+        renderedBuilder_ = null;
+      }
       return this;
     }
 
@@ -982,6 +1042,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000400) != 0)) {
         degraded_.makeImmutable();
         result.degraded_ = degraded_;
+      }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.rendered_ = renderedBuilder_ == null
+            ? rendered_
+            : renderedBuilder_.build();
+        to_bitField0_ |= 0x00000002;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1096,6 +1162,9 @@ private static final long serialVersionUID = 0L;
         }
         onChanged();
       }
+      if (other.hasRendered()) {
+        mergeRendered(other.getRendered());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1207,6 +1276,13 @@ private static final long serialVersionUID = 0L;
               input.popLimit(limit);
               break;
             } // case 90
+            case 98: {
+              input.readMessage(
+                  internalGetRenderedFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 98
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2767,6 +2843,163 @@ private static final long serialVersionUID = 0L;
       }
       onChanged();
       return this;
+    }
+
+    private dev.toolgate.v1.RenderedTools rendered_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderedTools, dev.toolgate.v1.RenderedTools.Builder, dev.toolgate.v1.RenderedToolsOrBuilder> renderedBuilder_;
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+     * @return Whether the rendered field is set.
+     */
+    public boolean hasRendered() {
+      return ((bitField0_ & 0x00000800) != 0);
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+     * @return The rendered.
+     */
+    public dev.toolgate.v1.RenderedTools getRendered() {
+      if (renderedBuilder_ == null) {
+        return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+      } else {
+        return renderedBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+     */
+    public Builder setRendered(dev.toolgate.v1.RenderedTools value) {
+      if (renderedBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        rendered_ = value;
+      } else {
+        renderedBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+     */
+    public Builder setRendered(
+        dev.toolgate.v1.RenderedTools.Builder builderForValue) {
+      if (renderedBuilder_ == null) {
+        rendered_ = builderForValue.build();
+      } else {
+        renderedBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+     */
+    public Builder mergeRendered(dev.toolgate.v1.RenderedTools value) {
+      if (renderedBuilder_ == null) {
+        if (((bitField0_ & 0x00000800) != 0) &&
+          rendered_ != null &&
+          rendered_ != dev.toolgate.v1.RenderedTools.getDefaultInstance()) {
+          getRenderedBuilder().mergeFrom(value);
+        } else {
+          rendered_ = value;
+        }
+      } else {
+        renderedBuilder_.mergeFrom(value);
+      }
+      if (rendered_ != null) {
+        bitField0_ |= 0x00000800;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+     */
+    public Builder clearRendered() {
+      bitField0_ = (bitField0_ & ~0x00000800);
+      rendered_ = null;
+      if (renderedBuilder_ != null) {
+        renderedBuilder_.dispose();
+        renderedBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+     */
+    public dev.toolgate.v1.RenderedTools.Builder getRenderedBuilder() {
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return internalGetRenderedFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+     */
+    public dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder() {
+      if (renderedBuilder_ != null) {
+        return renderedBuilder_.getMessageOrBuilder();
+      } else {
+        return rendered_ == null ?
+            dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+      }
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderedTools, dev.toolgate.v1.RenderedTools.Builder, dev.toolgate.v1.RenderedToolsOrBuilder> 
+        internalGetRenderedFieldBuilder() {
+      if (renderedBuilder_ == null) {
+        renderedBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.toolgate.v1.RenderedTools, dev.toolgate.v1.RenderedTools.Builder, dev.toolgate.v1.RenderedToolsOrBuilder>(
+                getRendered(),
+                getParentForChildren(),
+                isClean());
+        rendered_ = null;
+      }
+      return renderedBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.SearchToolsResponse)

@@ -317,4 +317,31 @@ public interface SearchToolsResponseOrBuilder extends
    * @return The enum numeric value on the wire of degraded at the given index.
    */
   int getDegradedValue(int index);
+
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+   * @return Whether the rendered field is set.
+   */
+  boolean hasRendered();
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+   * @return The rendered.
+   */
+  dev.toolgate.v1.RenderedTools getRendered();
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
+   */
+  dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder();
 }

@@ -56,26 +56,26 @@ public final class State {
   static {
     java.lang.String[] descriptorData = {
       "\n\027toolgate/v1/state.proto\022\013toolgate.v1\032\034" +
-      "google/protobuf/struct.proto\"\236\001\n\nAgentSt" +
+      "google/protobuf/struct.proto\"\265\001\n\nAgentSt" +
       "ate\022\016\n\006scopes\030\001 \003(\t\022%\n\005calls\030\002 \003(\0132\026.too" +
       "lgate.v1.PriorCall\022\022\n\nmilestones\030\003 \003(\t\022+" +
       "\n\nattributes\030\004 \001(\0132\027.google.protobuf.Str" +
-      "uct\022\030\n\020discovered_tools\030\005 \003(\t\"P\n\tPriorCa" +
-      "ll\022\014\n\004tool\030\001 \001(\t\022\'\n\006status\030\002 \001(\0162\027.toolg" +
-      "ate.v1.CallStatus\022\014\n\004turn\030\003 \001(\r\"\212\002\n\014Prec" +
-      "ondition\022\032\n\020is_authenticated\030\001 \001(\tH\000\022\037\n\025" +
-      "has_prior_tool_output\030\002 \001(\tH\000\022\033\n\021milesto" +
-      "ne_reached\030\003 \001(\tH\000\022,\n\003all\030\004 \001(\0132\035.toolga" +
-      "te.v1.PreconditionListH\000\022,\n\003any\030\005 \001(\0132\035." +
-      "toolgate.v1.PreconditionListH\000\022(\n\003not\030\006 " +
-      "\001(\0132\031.toolgate.v1.PreconditionH\000\022\r\n\003cel\030" +
-      "\007 \001(\tH\000B\013\n\tcondition\"D\n\020PreconditionList" +
-      "\0220\n\rpreconditions\030\001 \003(\0132\031.toolgate.v1.Pr" +
-      "econdition*\\\n\nCallStatus\022\033\n\027CALL_STATUS_" +
-      "UNSPECIFIED\020\000\022\031\n\025CALL_STATUS_SUCCEEDED\020\001" +
-      "\022\026\n\022CALL_STATUS_FAILED\020\002B/\n\017dev.toolgate" +
-      ".v1P\001Z\032toolgate.dev/go/toolgatev1b\006proto" +
-      "3"
+      "uct\022\030\n\020discovered_tools\030\005 \003(\t\022\025\n\rmessage" +
+      "s_json\030\006 \001(\t\"P\n\tPriorCall\022\014\n\004tool\030\001 \001(\t\022" +
+      "\'\n\006status\030\002 \001(\0162\027.toolgate.v1.CallStatus" +
+      "\022\014\n\004turn\030\003 \001(\r\"\212\002\n\014Precondition\022\032\n\020is_au" +
+      "thenticated\030\001 \001(\tH\000\022\037\n\025has_prior_tool_ou" +
+      "tput\030\002 \001(\tH\000\022\033\n\021milestone_reached\030\003 \001(\tH" +
+      "\000\022,\n\003all\030\004 \001(\0132\035.toolgate.v1.Preconditio" +
+      "nListH\000\022,\n\003any\030\005 \001(\0132\035.toolgate.v1.Preco" +
+      "nditionListH\000\022(\n\003not\030\006 \001(\0132\031.toolgate.v1" +
+      ".PreconditionH\000\022\r\n\003cel\030\007 \001(\tH\000B\013\n\tcondit" +
+      "ion\"D\n\020PreconditionList\0220\n\rpreconditions" +
+      "\030\001 \003(\0132\031.toolgate.v1.Precondition*\\\n\nCal" +
+      "lStatus\022\033\n\027CALL_STATUS_UNSPECIFIED\020\000\022\031\n\025" +
+      "CALL_STATUS_SUCCEEDED\020\001\022\026\n\022CALL_STATUS_F" +
+      "AILED\020\002B/\n\017dev.toolgate.v1P\001Z\032toolgate.d" +
+      "ev/go/toolgatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -87,7 +87,7 @@ public final class State {
     internal_static_toolgate_v1_AgentState_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_AgentState_descriptor,
-        new java.lang.String[] { "Scopes", "Calls", "Milestones", "Attributes", "DiscoveredTools", });
+        new java.lang.String[] { "Scopes", "Calls", "Milestones", "Attributes", "DiscoveredTools", "MessagesJson", });
     internal_static_toolgate_v1_PriorCall_descriptor =
       getDescriptor().getMessageTypes().get(1);
     internal_static_toolgate_v1_PriorCall_fieldAccessorTable = new

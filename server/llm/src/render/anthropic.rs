@@ -1,13 +1,12 @@
 //! Definitions for Anthropic's Messages API.
 
 use serde_json::{Value, json};
-use toolgate_proto::v1::ActiveTool;
 
 use super::root::plain_root;
 use super::schema::{
     Losses, Schema, input_schema, is_name, list_at, object_at, pointer, render_each,
 };
-use super::{RenderError, Rendered};
+use super::{RenderError, Rendered, Tool};
 
 /// Parts of the names of models that do not accept `defer_loading`. All other models are assumed to accept it.
 pub const UNSUPPORTED_MODELS: [&str; 4] = ["haiku", "claude-2", "claude-3", "claude-instant"];
@@ -25,7 +24,7 @@ pub enum SearchTool {
 #[derive(Debug, Clone)]
 pub struct AnthropicOptions<'a> {
     /// Tools that the model sees only after a search or a `tool_reference` has loaded them. Default: none.
-    pub deferred: &'a [ActiveTool],
+    pub deferred: &'a [Tool<'a>],
     /// Name of the model that receives the tools. Default: "", which counts as a model that can defer.
     pub model: &'a str,
     /// Tool search to send with deferred tools; `None` if the caller has one of its own. Default: BM25.
@@ -64,11 +63,11 @@ pub fn can_defer(model: &str, unsupported: &[&str]) -> bool {
 /// # Errors
 /// [`RenderError`] if a tool came without its full schema.
 pub fn anthropic(
-    tools: &[ActiveTool],
+    tools: &[Tool<'_>],
     options: &AnthropicOptions<'_>,
 ) -> Result<Rendered, RenderError> {
     let loaded = render_each(tools, None, can_name, define)?;
-    let is_loaded = |tool: &ActiveTool| tools.iter().any(|t| t.model_name == tool.model_name);
+    let is_loaded = |tool: &Tool<'_>| tools.iter().any(|t| t.name == tool.name);
     let deferred = options.deferred.iter().filter(|tool| !is_loaded(tool));
     let mut later = render_each(deferred, None, can_name, define)?;
     let defers = can_defer(options.model, options.unsupported);
@@ -106,12 +105,12 @@ fn can_name(name: &str) -> bool {
     is_name(name, 128, "_-")
 }
 
-fn define(tool: &ActiveTool, losses: &mut Losses) -> Result<Value, RenderError> {
+fn define(tool: &Tool<'_>, losses: &mut Losses) -> Result<Value, RenderError> {
     let schema = plain_root(input_schema(tool)?, &[], losses);
     let schema = without_refused_properties(schema, losses);
-    let mut definition = json!({ "name": tool.model_name, "input_schema": schema });
+    let mut definition = json!({ "name": tool.name, "input_schema": schema });
     if !tool.description.is_empty() {
-        definition["description"] = tool.description.as_str().into();
+        definition["description"] = tool.description.into();
     }
     Ok(definition)
 }

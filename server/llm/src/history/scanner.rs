@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::events::Event;
 use super::reading::found_tools;
 use super::{CallStatus, History, SeenCall, snapshot};
-use crate::offering::SEARCH_TOOL_NAME;
+use crate::SEARCH_TOOL_NAME;
 
 // The state has at most 64 KiB on the wire. The rest of it is for scopes, milestones and attributes.
 const DISCOVERED_BYTES: usize = 24 * 1024;

@@ -4,14 +4,13 @@
 use std::fmt::Display;
 
 use serde_json::{Value, json};
-use toolgate_proto::v1::ActiveTool;
 
 use super::gemini_types::{allows_null, convert_typed, is_null};
 use super::root::plain_root;
 use super::schema::{
     Losses, MAX_NESTING, Schema, input_schema, is_name, list_at, pointer, render_each, resolve,
 };
-use super::{RenderError, Rendered};
+use super::{RenderError, Rendered, Tool};
 
 /// Maximum number of declarations in a request.
 const MOST: usize = 512;
@@ -28,7 +27,7 @@ const TWICE: &str = "dropped: another schema says it already";
 ///
 /// # Errors
 /// [`RenderError`] if a tool came without its full schema.
-pub fn gemini(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
+pub fn gemini(tools: &[Tool<'_>]) -> Result<Rendered, RenderError> {
     render_each(tools, Some(MOST), can_name, declare)
 }
 
@@ -38,10 +37,10 @@ fn can_name(name: &str) -> bool {
     is_name(name, 64, "_.-") && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-fn declare(tool: &ActiveTool, losses: &mut Losses) -> Result<Value, RenderError> {
-    let mut declaration = json!({ "name": tool.model_name });
+fn declare(tool: &Tool<'_>, losses: &mut Losses) -> Result<Value, RenderError> {
+    let mut declaration = json!({ "name": tool.name });
     if !tool.description.is_empty() {
-        declaration["description"] = tool.description.as_str().into();
+        declaration["description"] = tool.description.into();
     }
     let schema = plain_root(input_schema(tool)?, &[], losses);
     let mut converter = Converter { root: &schema, losses, left: MAX_SCHEMAS };

@@ -1,12 +1,10 @@
 //! Code that all renderers share: the losses of a tool, its schema, and positions within it.
 
-use std::borrow::Cow;
 use std::fmt::Display;
 
 use serde_json::{Map, Value};
-use toolgate_proto::v1::ActiveTool;
 
-use super::{Loss, RenderError, Rendered};
+use super::{Loss, RenderError, Rendered, Tool};
 
 /// Maximum depth of a schema that is read. The service refuses deeper ones.
 pub(super) const MAX_NESTING: usize = 64;
@@ -40,16 +38,16 @@ impl Losses {
 /// request. Tools beyond `most`, the last ones of the active set, are left out too. A tool that came as a signature
 /// gets the signature as its description and accepts any object; Gate checks its calls against the registered schema.
 pub(super) fn render_each<'a>(
-    tools: impl IntoIterator<Item = &'a ActiveTool>,
+    tools: impl IntoIterator<Item = &'a Tool<'a>>,
     most: Option<usize>,
     can_name: fn(&str) -> bool,
-    define: fn(&ActiveTool, &mut Losses) -> Result<Value, RenderError>,
+    define: fn(&Tool<'_>, &mut Losses) -> Result<Value, RenderError>,
 ) -> Result<Rendered, RenderError> {
     let mut rendered = Rendered { tools: Vec::new(), losses: Vec::new() };
     for tool in tools {
-        let mut losses = Losses { tool: tool.model_name.clone(), found: Vec::new() };
+        let mut losses = Losses { tool: tool.name.to_owned(), found: Vec::new() };
         let most = most.filter(|most| rendered.tools.len() >= *most);
-        if !can_name(&tool.model_name) {
+        if !can_name(tool.name) {
             losses.add("", "name", "the provider takes no such name: the tool is left out");
         } else if let Some(most) = most {
             let note =
@@ -63,32 +61,26 @@ pub(super) fn render_each<'a>(
     Ok(rendered)
 }
 
-fn told_by_signature(tool: &ActiveTool) -> Cow<'_, ActiveTool> {
+fn told_by_signature<'a>(tool: &Tool<'a>) -> Tool<'a> {
     if !tool.input_schema_json.is_empty() || tool.signature.is_empty() {
-        return Cow::Borrowed(tool);
+        return *tool;
     }
-    let description = tool.signature.clone();
-    let input_schema_json = r#"{"type":"object"}"#.to_owned();
-    Cow::Owned(ActiveTool { description, input_schema_json, ..tool.clone() })
+    Tool { description: tool.signature, input_schema_json: r#"{"type":"object"}"#, ..*tool }
 }
 
 /// Parses the registered `inputSchema`.
-pub(super) fn input_schema(tool: &ActiveTool) -> Result<Schema, RenderError> {
+pub(super) fn input_schema(tool: &Tool<'_>) -> Result<Schema, RenderError> {
     if tool.input_schema_json.is_empty() {
-        return Err(RenderError::NoSchema { tool: tool.model_name.clone() });
+        return Err(RenderError::NoSchema { tool: tool.name.to_owned() });
     }
-    let parsed = parse(tool, "inputSchema", &tool.input_schema_json)?;
+    let parsed = parse(tool, "inputSchema", tool.input_schema_json)?;
     Ok(parsed.as_object().cloned().unwrap_or_default())
 }
 
 /// Parses a part of the definition that came as text.
-pub(super) fn parse(
-    tool: &ActiveTool,
-    part: &'static str,
-    json: &str,
-) -> Result<Value, RenderError> {
+pub(super) fn parse(tool: &Tool<'_>, part: &'static str, json: &str) -> Result<Value, RenderError> {
     serde_json::from_str(json).map_err(|source| RenderError::NotJson {
-        tool: tool.model_name.clone(),
+        tool: tool.name.to_owned(),
         part,
         source,
     })

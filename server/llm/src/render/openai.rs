@@ -1,11 +1,10 @@
 //! Function tools for OpenAI's Chat Completions and Responses APIs.
 
 use serde_json::{Value, json};
-use toolgate_proto::v1::ActiveTool;
 
 use super::root::plain_root;
 use super::schema::{Losses, MAX_NESTING, Schema, input_schema, is_name, render_each};
-use super::{RenderError, Rendered};
+use super::{RenderError, Rendered, Tool};
 
 /// Maximum number of tools in a request.
 const MOST: usize = 128;
@@ -17,7 +16,7 @@ const REFUSED_AT_ROOT: [&str; 2] = ["enum", "not"];
 ///
 /// # Errors
 /// [`RenderError`] if a tool came without its full schema.
-pub fn openai_chat(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
+pub fn openai_chat(tools: &[Tool<'_>]) -> Result<Rendered, RenderError> {
     render_each(tools, Some(MOST), can_name, |tool, losses| {
         Ok(json!({ "type": "function", "function": function(tool, losses)? }))
     })
@@ -28,7 +27,7 @@ pub fn openai_chat(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
 ///
 /// # Errors
 /// [`RenderError`] if a tool came without its full schema.
-pub fn openai_responses(tools: &[ActiveTool]) -> Result<Rendered, RenderError> {
+pub fn openai_responses(tools: &[Tool<'_>]) -> Result<Rendered, RenderError> {
     render_each(tools, Some(MOST), can_name, |tool, losses| {
         let mut function = function(tool, losses)?;
         function["type"] = "function".into();
@@ -41,11 +40,11 @@ fn can_name(name: &str) -> bool {
     is_name(name, 64, "_-")
 }
 
-fn function(tool: &ActiveTool, losses: &mut Losses) -> Result<Value, RenderError> {
+fn function(tool: &Tool<'_>, losses: &mut Losses) -> Result<Value, RenderError> {
     let schema = plain_root(input_schema(tool)?, &REFUSED_AT_ROOT, losses);
-    let mut function = json!({ "name": tool.model_name, "parameters": complete(schema, 0) });
+    let mut function = json!({ "name": tool.name, "parameters": complete(schema, 0) });
     if !tool.description.is_empty() {
-        function["description"] = tool.description.as_str().into();
+        function["description"] = tool.description.into();
     }
     Ok(function)
 }

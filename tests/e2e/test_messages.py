@@ -1,0 +1,107 @@
+"""A conversation in the agent's state: what it called and found counts as if it had been listed."""
+
+import json
+from typing import Any
+
+import grpc
+import pytest
+from catalogs import tool
+from conftest import StartServer
+
+from toolgate import Client, has_prior_tool_output
+from toolgate._gen.v1 import router_pb2, router_pb2_grpc, state_pb2
+
+ARGUMENTS = {"url": "http://localhost/"}
+
+
+def openai_chat(output: str) -> list[dict[str, Any]]:
+    function = {"name": "mcp__web__fetch_page", "arguments": json.dumps(ARGUMENTS)}
+    return [
+        {"role": "user", "content": "what does the page say"},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "1", "content": output},
+    ]
+
+
+def openai_responses(output: str) -> list[dict[str, Any]]:
+    return [
+        {"role": "user", "content": "what does the page say"},
+        {"type": "function_call", "call_id": "1", "name": "fetch_page", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "1", "output": output},
+    ]
+
+
+def anthropic(output: str) -> list[dict[str, Any]]:
+    use = {"type": "tool_use", "id": "1", "name": "mcp__web__fetch_page", "input": ARGUMENTS}
+    result = {"type": "tool_result", "tool_use_id": "1", "content": output}
+    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+
+
+def mcp(output: str) -> list[dict[str, Any]]:
+    content = [{"type": "text", "text": output}]
+    return [
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "fetch_page"}},
+        {"jsonrpc": "2.0", "id": 1, "result": {"content": content, "isError": "error" in output}},
+    ]
+
+
+def request(tenant: str, messages_json: str, **state: Any) -> router_pb2.RouteRequest:
+    return router_pb2.RouteRequest(
+        tenant=tenant,
+        intents=[router_pb2.Intent(text="summarize the page")],
+        options=router_pb2.RouteOptions(threshold=-1),
+        state=state_pb2.AgentState(messages_json=messages_json, **state),
+    )
+
+
+@pytest.mark.parametrize("messages", [openai_chat, openai_responses, anthropic, mcp])
+def test_what_was_called_in_a_conversation_unlocks(
+    client: Client, router: router_pb2_grpc.RouterServiceStub, tenant: str, messages: Any
+) -> None:
+    fetched = has_prior_tool_output("fetch_")
+    client.register_server("web", [tool("summarize_page")], precondition=fetched)
+    for output, shown in [("It says hello.", 1), ('{"error": "no such page"}', 0)]:
+        answer = router.Route(request(tenant, json.dumps(messages(output))))
+        assert len(answer.active_tools) == shown, output
+    gate = router_pb2.GateRequest(
+        tenant=tenant,
+        active_set_handle=router.Route(
+            request(tenant, json.dumps(messages("It says hello.")))
+        ).active_set_handle,
+        calls=[router_pb2.RequestedCall(tool="mcp__web__summarize_page", arguments_json="{}")],
+    )
+    assert not router.Gate(gate).verdicts[0].allowed
+    gate.state.messages_json = json.dumps(messages("It says hello."))
+    assert router.Gate(gate).verdicts[0].allowed
+
+
+def test_a_conversation_that_is_none_is_refused(
+    router: router_pb2_grpc.RouterServiceStub, tenant: str
+) -> None:
+    call = state_pb2.PriorCall(tool="fetch_page")
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("{}", {}, "must be a JSON list of messages"),
+        ("[", {}, "line 1 column 1"),
+        ("[]", {"calls": [call]}, "must be empty, or calls and discovered_tools must"),
+        ("[]", {"discovered_tools": ["a"]}, "must be empty, or calls and discovered_tools must"),
+    ]
+    for messages_json, state, problem in cases:
+        with pytest.raises(grpc.RpcError, match=problem) as raised:
+            router.Route(request(tenant, messages_json, **state))
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert "state.messages_json" in str(raised.value.details())
+
+
+def test_a_conversation_has_a_limit(start_server: StartServer) -> None:
+    server = start_server({"limits.max_messages_size": "1KiB"})
+    with server.client("long") as client, grpc.insecure_channel(server.target) as channel:
+        client.register_server("web", [tool("summarize_page")])
+        stub = router_pb2_grpc.RouterServiceStub(channel)
+        long = json.dumps(openai_chat("x" * 1_000))
+        with pytest.raises(grpc.RpcError, match=r"limits\.max_messages_size") as raised:
+            stub.Route(request("long", long))
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        stub.Route(request("long", json.dumps(openai_chat("x" * 100))))
