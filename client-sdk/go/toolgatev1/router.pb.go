@@ -845,7 +845,12 @@ func (x *RouteRequest) GetRender() *RenderOptions {
 type RenderOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The format. Required.
-	Format        ToolFormat `protobuf:"varint,1,opt,name=format,proto3,enum=toolgate.v1.ToolFormat" json:"format,omitempty"`
+	Format ToolFormat `protobuf:"varint,1,opt,name=format,proto3,enum=toolgate.v1.ToolFormat" json:"format,omitempty"`
+	// True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
+	// calls are for SearchTools; Gate does not know it.
+	SearchTool bool `protobuf:"varint,2,opt,name=search_tool,json=searchTool,proto3" json:"search_tool,omitempty"`
+	// Marks for Anthropic's API. Refused with other formats.
+	Anthropic     *AnthropicRenderOptions `protobuf:"bytes,3,opt,name=anthropic,proto3" json:"anthropic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -887,10 +892,80 @@ func (x *RenderOptions) GetFormat() ToolFormat {
 	return ToolFormat_TOOL_FORMAT_UNSPECIFIED
 }
 
+func (x *RenderOptions) GetSearchTool() bool {
+	if x != nil {
+		return x.SearchTool
+	}
+	return false
+}
+
+func (x *RenderOptions) GetAnthropic() *AnthropicRenderOptions {
+	if x != nil {
+		return x.Anthropic
+	}
+	return nil
+}
+
+// Marks on definitions for Anthropic's Messages API.
+type AnthropicRenderOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// True: the last definition ends a cached prefix (`cache_control`).
+	CacheBreakpoint bool `protobuf:"varint,1,opt,name=cache_breakpoint,json=cacheBreakpoint,proto3" json:"cache_breakpoint,omitempty"`
+	// True: the model sees the tools only after a search or a `tool_reference` has loaded them (`defer_loading`). They
+	// are outside of the cached prefix, so that `cache_breakpoint` is refused beside it.
+	DeferLoading  bool `protobuf:"varint,2,opt,name=defer_loading,json=deferLoading,proto3" json:"defer_loading,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnthropicRenderOptions) Reset() {
+	*x = AnthropicRenderOptions{}
+	mi := &file_toolgate_v1_router_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnthropicRenderOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnthropicRenderOptions) ProtoMessage() {}
+
+func (x *AnthropicRenderOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgate_v1_router_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnthropicRenderOptions.ProtoReflect.Descriptor instead.
+func (*AnthropicRenderOptions) Descriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AnthropicRenderOptions) GetCacheBreakpoint() bool {
+	if x != nil {
+		return x.CacheBreakpoint
+	}
+	return false
+}
+
+func (x *AnthropicRenderOptions) GetDeferLoading() bool {
+	if x != nil {
+		return x.DeferLoading
+	}
+	return false
+}
+
 // Tools in the format of a provider's API.
 type RenderedTools struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+	// The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
 	ToolsJson string `protobuf:"bytes,1,opt,name=tools_json,json=toolsJson,proto3" json:"tools_json,omitempty"`
 	// What the format can't express. A tool that it can't express at all is not in `tools_json`.
 	Losses        []*RenderLoss `protobuf:"bytes,2,rep,name=losses,proto3" json:"losses,omitempty"`
@@ -900,7 +975,7 @@ type RenderedTools struct {
 
 func (x *RenderedTools) Reset() {
 	*x = RenderedTools{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[3]
+	mi := &file_toolgate_v1_router_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +987,7 @@ func (x *RenderedTools) String() string {
 func (*RenderedTools) ProtoMessage() {}
 
 func (x *RenderedTools) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[3]
+	mi := &file_toolgate_v1_router_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +1000,7 @@ func (x *RenderedTools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenderedTools.ProtoReflect.Descriptor instead.
 func (*RenderedTools) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RenderedTools) GetToolsJson() string {
@@ -960,7 +1035,7 @@ type RenderLoss struct {
 
 func (x *RenderLoss) Reset() {
 	*x = RenderLoss{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[4]
+	mi := &file_toolgate_v1_router_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -972,7 +1047,7 @@ func (x *RenderLoss) String() string {
 func (*RenderLoss) ProtoMessage() {}
 
 func (x *RenderLoss) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[4]
+	mi := &file_toolgate_v1_router_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -985,7 +1060,7 @@ func (x *RenderLoss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenderLoss.ProtoReflect.Descriptor instead.
 func (*RenderLoss) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RenderLoss) GetModelName() string {
@@ -1082,7 +1157,7 @@ type RouteOptions struct {
 
 func (x *RouteOptions) Reset() {
 	*x = RouteOptions{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[5]
+	mi := &file_toolgate_v1_router_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1169,7 @@ func (x *RouteOptions) String() string {
 func (*RouteOptions) ProtoMessage() {}
 
 func (x *RouteOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[5]
+	mi := &file_toolgate_v1_router_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1182,7 @@ func (x *RouteOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouteOptions.ProtoReflect.Descriptor instead.
 func (*RouteOptions) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RouteOptions) GetTopK() uint32 {
@@ -1272,7 +1347,7 @@ type Deferral struct {
 
 func (x *Deferral) Reset() {
 	*x = Deferral{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[6]
+	mi := &file_toolgate_v1_router_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1284,7 +1359,7 @@ func (x *Deferral) String() string {
 func (*Deferral) ProtoMessage() {}
 
 func (x *Deferral) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[6]
+	mi := &file_toolgate_v1_router_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1297,7 +1372,7 @@ func (x *Deferral) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deferral.ProtoReflect.Descriptor instead.
 func (*Deferral) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Deferral) GetMode() DeferralMode {
@@ -1405,7 +1480,7 @@ type RouteResponse struct {
 
 func (x *RouteResponse) Reset() {
 	*x = RouteResponse{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[7]
+	mi := &file_toolgate_v1_router_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1417,7 +1492,7 @@ func (x *RouteResponse) String() string {
 func (*RouteResponse) ProtoMessage() {}
 
 func (x *RouteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[7]
+	mi := &file_toolgate_v1_router_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1430,7 +1505,7 @@ func (x *RouteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouteResponse.ProtoReflect.Descriptor instead.
 func (*RouteResponse) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RouteResponse) GetActiveTools() []*ActiveTool {
@@ -1554,7 +1629,7 @@ type Fit struct {
 
 func (x *Fit) Reset() {
 	*x = Fit{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[8]
+	mi := &file_toolgate_v1_router_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +1641,7 @@ func (x *Fit) String() string {
 func (*Fit) ProtoMessage() {}
 
 func (x *Fit) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[8]
+	mi := &file_toolgate_v1_router_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +1654,7 @@ func (x *Fit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fit.ProtoReflect.Descriptor instead.
 func (*Fit) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Fit) GetKind() FitKind {
@@ -1619,7 +1694,7 @@ type Ranking struct {
 
 func (x *Ranking) Reset() {
 	*x = Ranking{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[9]
+	mi := &file_toolgate_v1_router_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1706,7 @@ func (x *Ranking) String() string {
 func (*Ranking) ProtoMessage() {}
 
 func (x *Ranking) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[9]
+	mi := &file_toolgate_v1_router_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1719,7 @@ func (x *Ranking) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ranking.ProtoReflect.Descriptor instead.
 func (*Ranking) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{9}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Ranking) GetAbstainBelow() float32 {
@@ -1690,7 +1765,7 @@ type RankedTool struct {
 
 func (x *RankedTool) Reset() {
 	*x = RankedTool{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[10]
+	mi := &file_toolgate_v1_router_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1777,7 @@ func (x *RankedTool) String() string {
 func (*RankedTool) ProtoMessage() {}
 
 func (x *RankedTool) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[10]
+	mi := &file_toolgate_v1_router_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1790,7 @@ func (x *RankedTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankedTool.ProtoReflect.Descriptor instead.
 func (*RankedTool) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{10}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RankedTool) GetModelName() string {
@@ -1816,7 +1891,7 @@ type ActiveSetChange struct {
 
 func (x *ActiveSetChange) Reset() {
 	*x = ActiveSetChange{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[11]
+	mi := &file_toolgate_v1_router_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1903,7 @@ func (x *ActiveSetChange) String() string {
 func (*ActiveSetChange) ProtoMessage() {}
 
 func (x *ActiveSetChange) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[11]
+	mi := &file_toolgate_v1_router_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1916,7 @@ func (x *ActiveSetChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActiveSetChange.ProtoReflect.Descriptor instead.
 func (*ActiveSetChange) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{11}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ActiveSetChange) GetAdded() []string {
@@ -1936,7 +2011,7 @@ type ActiveTool struct {
 
 func (x *ActiveTool) Reset() {
 	*x = ActiveTool{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[12]
+	mi := &file_toolgate_v1_router_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2023,7 @@ func (x *ActiveTool) String() string {
 func (*ActiveTool) ProtoMessage() {}
 
 func (x *ActiveTool) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[12]
+	mi := &file_toolgate_v1_router_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2036,7 @@ func (x *ActiveTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActiveTool.ProtoReflect.Descriptor instead.
 func (*ActiveTool) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{12}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ActiveTool) GetId() string {
@@ -2093,7 +2168,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[13]
+	mi := &file_toolgate_v1_router_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2105,7 +2180,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[13]
+	mi := &file_toolgate_v1_router_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2118,7 +2193,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{13}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Refusal) GetServer() string {
@@ -2195,7 +2270,7 @@ type TokenAccounting struct {
 
 func (x *TokenAccounting) Reset() {
 	*x = TokenAccounting{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[14]
+	mi := &file_toolgate_v1_router_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2207,7 +2282,7 @@ func (x *TokenAccounting) String() string {
 func (*TokenAccounting) ProtoMessage() {}
 
 func (x *TokenAccounting) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[14]
+	mi := &file_toolgate_v1_router_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2220,7 +2295,7 @@ func (x *TokenAccounting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenAccounting.ProtoReflect.Descriptor instead.
 func (*TokenAccounting) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{14}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TokenAccounting) GetTokenizer() string {
@@ -2285,7 +2360,7 @@ type StageTiming struct {
 
 func (x *StageTiming) Reset() {
 	*x = StageTiming{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[15]
+	mi := &file_toolgate_v1_router_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2372,7 @@ func (x *StageTiming) String() string {
 func (*StageTiming) ProtoMessage() {}
 
 func (x *StageTiming) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[15]
+	mi := &file_toolgate_v1_router_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2385,7 @@ func (x *StageTiming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageTiming.ProtoReflect.Descriptor instead.
 func (*StageTiming) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{15}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StageTiming) GetStage() string {
@@ -2351,7 +2426,7 @@ type SummaryPoolDelta struct {
 
 func (x *SummaryPoolDelta) Reset() {
 	*x = SummaryPoolDelta{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[16]
+	mi := &file_toolgate_v1_router_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2438,7 @@ func (x *SummaryPoolDelta) String() string {
 func (*SummaryPoolDelta) ProtoMessage() {}
 
 func (x *SummaryPoolDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[16]
+	mi := &file_toolgate_v1_router_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2451,7 @@ func (x *SummaryPoolDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryPoolDelta.ProtoReflect.Descriptor instead.
 func (*SummaryPoolDelta) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{16}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SummaryPoolDelta) GetRevision() uint64 {
@@ -2434,7 +2509,7 @@ type SummaryEntry struct {
 
 func (x *SummaryEntry) Reset() {
 	*x = SummaryEntry{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[17]
+	mi := &file_toolgate_v1_router_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2521,7 @@ func (x *SummaryEntry) String() string {
 func (*SummaryEntry) ProtoMessage() {}
 
 func (x *SummaryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[17]
+	mi := &file_toolgate_v1_router_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2534,7 @@ func (x *SummaryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryEntry.ProtoReflect.Descriptor instead.
 func (*SummaryEntry) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{17}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SummaryEntry) GetModelName() string {
@@ -2495,7 +2570,7 @@ type GateRequest struct {
 
 func (x *GateRequest) Reset() {
 	*x = GateRequest{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[18]
+	mi := &file_toolgate_v1_router_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +2582,7 @@ func (x *GateRequest) String() string {
 func (*GateRequest) ProtoMessage() {}
 
 func (x *GateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[18]
+	mi := &file_toolgate_v1_router_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +2595,7 @@ func (x *GateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateRequest.ProtoReflect.Descriptor instead.
 func (*GateRequest) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{18}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GateRequest) GetTenant() string {
@@ -2575,7 +2650,7 @@ type RequestedCall struct {
 
 func (x *RequestedCall) Reset() {
 	*x = RequestedCall{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[19]
+	mi := &file_toolgate_v1_router_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2587,7 +2662,7 @@ func (x *RequestedCall) String() string {
 func (*RequestedCall) ProtoMessage() {}
 
 func (x *RequestedCall) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[19]
+	mi := &file_toolgate_v1_router_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2600,7 +2675,7 @@ func (x *RequestedCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestedCall.ProtoReflect.Descriptor instead.
 func (*RequestedCall) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{19}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RequestedCall) GetCallId() string {
@@ -2637,7 +2712,7 @@ type GateResponse struct {
 
 func (x *GateResponse) Reset() {
 	*x = GateResponse{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[20]
+	mi := &file_toolgate_v1_router_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2649,7 +2724,7 @@ func (x *GateResponse) String() string {
 func (*GateResponse) ProtoMessage() {}
 
 func (x *GateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[20]
+	mi := &file_toolgate_v1_router_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2662,7 +2737,7 @@ func (x *GateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateResponse.ProtoReflect.Descriptor instead.
 func (*GateResponse) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{20}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GateResponse) GetVerdicts() []*GateVerdict {
@@ -2717,7 +2792,7 @@ type GateVerdict struct {
 
 func (x *GateVerdict) Reset() {
 	*x = GateVerdict{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[21]
+	mi := &file_toolgate_v1_router_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2729,7 +2804,7 @@ func (x *GateVerdict) String() string {
 func (*GateVerdict) ProtoMessage() {}
 
 func (x *GateVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[21]
+	mi := &file_toolgate_v1_router_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2742,7 +2817,7 @@ func (x *GateVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateVerdict.ProtoReflect.Descriptor instead.
 func (*GateVerdict) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{21}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GateVerdict) GetCallId() string {
@@ -2856,7 +2931,7 @@ type ArgumentViolation struct {
 
 func (x *ArgumentViolation) Reset() {
 	*x = ArgumentViolation{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[22]
+	mi := &file_toolgate_v1_router_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2868,7 +2943,7 @@ func (x *ArgumentViolation) String() string {
 func (*ArgumentViolation) ProtoMessage() {}
 
 func (x *ArgumentViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[22]
+	mi := &file_toolgate_v1_router_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2881,7 +2956,7 @@ func (x *ArgumentViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArgumentViolation.ProtoReflect.Descriptor instead.
 func (*ArgumentViolation) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{22}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ArgumentViolation) GetPointer() string {
@@ -2936,7 +3011,7 @@ type SearchToolsRequest struct {
 
 func (x *SearchToolsRequest) Reset() {
 	*x = SearchToolsRequest{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[23]
+	mi := &file_toolgate_v1_router_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2948,7 +3023,7 @@ func (x *SearchToolsRequest) String() string {
 func (*SearchToolsRequest) ProtoMessage() {}
 
 func (x *SearchToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[23]
+	mi := &file_toolgate_v1_router_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2961,7 +3036,7 @@ func (x *SearchToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchToolsRequest.ProtoReflect.Descriptor instead.
 func (*SearchToolsRequest) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{23}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SearchToolsRequest) GetTenant() string {
@@ -3057,7 +3132,7 @@ type SearchToolsResponse struct {
 
 func (x *SearchToolsResponse) Reset() {
 	*x = SearchToolsResponse{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[24]
+	mi := &file_toolgate_v1_router_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3069,7 +3144,7 @@ func (x *SearchToolsResponse) String() string {
 func (*SearchToolsResponse) ProtoMessage() {}
 
 func (x *SearchToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[24]
+	mi := &file_toolgate_v1_router_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3082,7 +3157,7 @@ func (x *SearchToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchToolsResponse.ProtoReflect.Descriptor instead.
 func (*SearchToolsResponse) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{24}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SearchToolsResponse) GetTools() []*ActiveTool {
@@ -3188,7 +3263,7 @@ type GetSummaryPoolRequest struct {
 
 func (x *GetSummaryPoolRequest) Reset() {
 	*x = GetSummaryPoolRequest{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[25]
+	mi := &file_toolgate_v1_router_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3200,7 +3275,7 @@ func (x *GetSummaryPoolRequest) String() string {
 func (*GetSummaryPoolRequest) ProtoMessage() {}
 
 func (x *GetSummaryPoolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[25]
+	mi := &file_toolgate_v1_router_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3213,7 +3288,7 @@ func (x *GetSummaryPoolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSummaryPoolRequest.ProtoReflect.Descriptor instead.
 func (*GetSummaryPoolRequest) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{25}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetSummaryPoolRequest) GetTenant() string {
@@ -3262,7 +3337,7 @@ type GetSummaryPoolResponse struct {
 
 func (x *GetSummaryPoolResponse) Reset() {
 	*x = GetSummaryPoolResponse{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[26]
+	mi := &file_toolgate_v1_router_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3274,7 +3349,7 @@ func (x *GetSummaryPoolResponse) String() string {
 func (*GetSummaryPoolResponse) ProtoMessage() {}
 
 func (x *GetSummaryPoolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[26]
+	mi := &file_toolgate_v1_router_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3287,7 +3362,7 @@ func (x *GetSummaryPoolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSummaryPoolResponse.ProtoReflect.Descriptor instead.
 func (*GetSummaryPoolResponse) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{26}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetSummaryPoolResponse) GetPool() *SummaryPoolDelta {
@@ -3309,14 +3384,16 @@ type BatchGetToolSchemasRequest struct {
 	// The handle to add these tools to. Absent: a new one.
 	ActiveSetHandle string `protobuf:"bytes,4,opt,name=active_set_handle,json=activeSetHandle,proto3" json:"active_set_handle,omitempty"`
 	// How much of each tool is sent. Absent: full schemas.
-	Detail        Detail `protobuf:"varint,5,opt,name=detail,proto3,enum=toolgate.v1.Detail" json:"detail,omitempty"`
+	Detail Detail `protobuf:"varint,5,opt,name=detail,proto3,enum=toolgate.v1.Detail" json:"detail,omitempty"`
+	// As in RouteRequest, for the tools found.
+	Render        *RenderOptions `protobuf:"bytes,6,opt,name=render,proto3" json:"render,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BatchGetToolSchemasRequest) Reset() {
 	*x = BatchGetToolSchemasRequest{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[27]
+	mi := &file_toolgate_v1_router_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3328,7 +3405,7 @@ func (x *BatchGetToolSchemasRequest) String() string {
 func (*BatchGetToolSchemasRequest) ProtoMessage() {}
 
 func (x *BatchGetToolSchemasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[27]
+	mi := &file_toolgate_v1_router_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3341,7 +3418,7 @@ func (x *BatchGetToolSchemasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchGetToolSchemasRequest.ProtoReflect.Descriptor instead.
 func (*BatchGetToolSchemasRequest) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{27}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BatchGetToolSchemasRequest) GetTenant() string {
@@ -3379,6 +3456,13 @@ func (x *BatchGetToolSchemasRequest) GetDetail() Detail {
 	return Detail_DETAIL_UNSPECIFIED
 }
 
+func (x *BatchGetToolSchemasRequest) GetRender() *RenderOptions {
+	if x != nil {
+		return x.Render
+	}
+	return nil
+}
+
 // Full schemas.
 type BatchGetToolSchemasResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3392,13 +3476,15 @@ type BatchGetToolSchemasResponse struct {
 	HandleExpireTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=handle_expire_time,json=handleExpireTime,proto3" json:"handle_expire_time,omitempty"`
 	// The catalog revision that this answer is based on.
 	CatalogRevision uint64 `protobuf:"varint,5,opt,name=catalog_revision,json=catalogRevision,proto3" json:"catalog_revision,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+	Rendered      *RenderedTools `protobuf:"bytes,6,opt,name=rendered,proto3" json:"rendered,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BatchGetToolSchemasResponse) Reset() {
 	*x = BatchGetToolSchemasResponse{}
-	mi := &file_toolgate_v1_router_proto_msgTypes[28]
+	mi := &file_toolgate_v1_router_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3410,7 +3496,7 @@ func (x *BatchGetToolSchemasResponse) String() string {
 func (*BatchGetToolSchemasResponse) ProtoMessage() {}
 
 func (x *BatchGetToolSchemasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_router_proto_msgTypes[28]
+	mi := &file_toolgate_v1_router_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3423,7 +3509,7 @@ func (x *BatchGetToolSchemasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchGetToolSchemasResponse.ProtoReflect.Descriptor instead.
 func (*BatchGetToolSchemasResponse) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{28}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BatchGetToolSchemasResponse) GetTools() []*ActiveTool {
@@ -3461,6 +3547,13 @@ func (x *BatchGetToolSchemasResponse) GetCatalogRevision() uint64 {
 	return 0
 }
 
+func (x *BatchGetToolSchemasResponse) GetRendered() *RenderedTools {
+	if x != nil {
+		return x.Rendered
+	}
+	return nil
+}
+
 var File_toolgate_v1_router_proto protoreflect.FileDescriptor
 
 const file_toolgate_v1_router_proto_rawDesc = "" +
@@ -3482,9 +3575,15 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x0eprompt_listing\x18\t \x01(\x0e2\x1a.toolgate.v1.PromptListingR\rpromptListing\x122\n" +
 	"\x06render\x18\n" +
 	" \x01(\v2\x1a.toolgate.v1.RenderOptionsR\x06renderB\x16\n" +
-	"\x14_known_pool_revision\"@\n" +
+	"\x14_known_pool_revision\"\xa4\x01\n" +
 	"\rRenderOptions\x12/\n" +
-	"\x06format\x18\x01 \x01(\x0e2\x17.toolgate.v1.ToolFormatR\x06format\"_\n" +
+	"\x06format\x18\x01 \x01(\x0e2\x17.toolgate.v1.ToolFormatR\x06format\x12\x1f\n" +
+	"\vsearch_tool\x18\x02 \x01(\bR\n" +
+	"searchTool\x12A\n" +
+	"\tanthropic\x18\x03 \x01(\v2#.toolgate.v1.AnthropicRenderOptionsR\tanthropic\"h\n" +
+	"\x16AnthropicRenderOptions\x12)\n" +
+	"\x10cache_breakpoint\x18\x01 \x01(\bR\x0fcacheBreakpoint\x12#\n" +
+	"\rdefer_loading\x18\x02 \x01(\bR\fdeferLoading\"_\n" +
 	"\rRenderedTools\x12\x1d\n" +
 	"\n" +
 	"tools_json\x18\x01 \x01(\tR\ttoolsJson\x12/\n" +
@@ -3712,19 +3811,21 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x06render\x18\x05 \x01(\bR\x06renderB\x11\n" +
 	"\x0f_since_revision\"K\n" +
 	"\x16GetSummaryPoolResponse\x121\n" +
-	"\x04pool\x18\x01 \x01(\v2\x1d.toolgate.v1.SummaryPoolDeltaR\x04pool\"\xd2\x01\n" +
+	"\x04pool\x18\x01 \x01(\v2\x1d.toolgate.v1.SummaryPoolDeltaR\x04pool\"\x86\x02\n" +
 	"\x1aBatchGetToolSchemasRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12-\n" +
 	"\x05state\x18\x03 \x01(\v2\x17.toolgate.v1.AgentStateR\x05state\x12*\n" +
 	"\x11active_set_handle\x18\x04 \x01(\tR\x0factiveSetHandle\x12+\n" +
-	"\x06detail\x18\x05 \x01(\x0e2\x13.toolgate.v1.DetailR\x06detail\"\x9f\x02\n" +
+	"\x06detail\x18\x05 \x01(\x0e2\x13.toolgate.v1.DetailR\x06detail\x122\n" +
+	"\x06render\x18\x06 \x01(\v2\x1a.toolgate.v1.RenderOptionsR\x06render\"\xd7\x02\n" +
 	"\x1bBatchGetToolSchemasResponse\x12-\n" +
 	"\x05tools\x18\x01 \x03(\v2\x17.toolgate.v1.ActiveToolR\x05tools\x120\n" +
 	"\brefusals\x18\x02 \x03(\v2\x14.toolgate.v1.RefusalR\brefusals\x12*\n" +
 	"\x11active_set_handle\x18\x03 \x01(\tR\x0factiveSetHandle\x12H\n" +
 	"\x12handle_expire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x10handleExpireTime\x12)\n" +
-	"\x10catalog_revision\x18\x05 \x01(\x04R\x0fcatalogRevision*t\n" +
+	"\x10catalog_revision\x18\x05 \x01(\x04R\x0fcatalogRevision\x126\n" +
+	"\brendered\x18\x06 \x01(\v2\x1a.toolgate.v1.RenderedToolsR\brendered*t\n" +
 	"\x06Detail\x12\x16\n" +
 	"\x12DETAIL_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fDETAIL_NAMES\x10\x01\x12\x15\n" +
@@ -3812,7 +3913,7 @@ func file_toolgate_v1_router_proto_rawDescGZIP() []byte {
 }
 
 var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_toolgate_v1_router_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_toolgate_v1_router_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_toolgate_v1_router_proto_goTypes = []any{
 	(Detail)(0),                         // 0: toolgate.v1.Detail
 	(ToolFormat)(0),                     // 1: toolgate.v1.ToolFormat
@@ -3827,103 +3928,107 @@ var file_toolgate_v1_router_proto_goTypes = []any{
 	(*Intent)(nil),                      // 10: toolgate.v1.Intent
 	(*RouteRequest)(nil),                // 11: toolgate.v1.RouteRequest
 	(*RenderOptions)(nil),               // 12: toolgate.v1.RenderOptions
-	(*RenderedTools)(nil),               // 13: toolgate.v1.RenderedTools
-	(*RenderLoss)(nil),                  // 14: toolgate.v1.RenderLoss
-	(*RouteOptions)(nil),                // 15: toolgate.v1.RouteOptions
-	(*Deferral)(nil),                    // 16: toolgate.v1.Deferral
-	(*RouteResponse)(nil),               // 17: toolgate.v1.RouteResponse
-	(*Fit)(nil),                         // 18: toolgate.v1.Fit
-	(*Ranking)(nil),                     // 19: toolgate.v1.Ranking
-	(*RankedTool)(nil),                  // 20: toolgate.v1.RankedTool
-	(*ActiveSetChange)(nil),             // 21: toolgate.v1.ActiveSetChange
-	(*ActiveTool)(nil),                  // 22: toolgate.v1.ActiveTool
-	(*Refusal)(nil),                     // 23: toolgate.v1.Refusal
-	(*TokenAccounting)(nil),             // 24: toolgate.v1.TokenAccounting
-	(*StageTiming)(nil),                 // 25: toolgate.v1.StageTiming
-	(*SummaryPoolDelta)(nil),            // 26: toolgate.v1.SummaryPoolDelta
-	(*SummaryEntry)(nil),                // 27: toolgate.v1.SummaryEntry
-	(*GateRequest)(nil),                 // 28: toolgate.v1.GateRequest
-	(*RequestedCall)(nil),               // 29: toolgate.v1.RequestedCall
-	(*GateResponse)(nil),                // 30: toolgate.v1.GateResponse
-	(*GateVerdict)(nil),                 // 31: toolgate.v1.GateVerdict
-	(*ArgumentViolation)(nil),           // 32: toolgate.v1.ArgumentViolation
-	(*SearchToolsRequest)(nil),          // 33: toolgate.v1.SearchToolsRequest
-	(*SearchToolsResponse)(nil),         // 34: toolgate.v1.SearchToolsResponse
-	(*GetSummaryPoolRequest)(nil),       // 35: toolgate.v1.GetSummaryPoolRequest
-	(*GetSummaryPoolResponse)(nil),      // 36: toolgate.v1.GetSummaryPoolResponse
-	(*BatchGetToolSchemasRequest)(nil),  // 37: toolgate.v1.BatchGetToolSchemasRequest
-	(*BatchGetToolSchemasResponse)(nil), // 38: toolgate.v1.BatchGetToolSchemasResponse
-	(*AgentState)(nil),                  // 39: toolgate.v1.AgentState
-	(*timestamppb.Timestamp)(nil),       // 40: google.protobuf.Timestamp
-	(RefusalCode)(0),                    // 41: toolgate.v1.RefusalCode
+	(*AnthropicRenderOptions)(nil),      // 13: toolgate.v1.AnthropicRenderOptions
+	(*RenderedTools)(nil),               // 14: toolgate.v1.RenderedTools
+	(*RenderLoss)(nil),                  // 15: toolgate.v1.RenderLoss
+	(*RouteOptions)(nil),                // 16: toolgate.v1.RouteOptions
+	(*Deferral)(nil),                    // 17: toolgate.v1.Deferral
+	(*RouteResponse)(nil),               // 18: toolgate.v1.RouteResponse
+	(*Fit)(nil),                         // 19: toolgate.v1.Fit
+	(*Ranking)(nil),                     // 20: toolgate.v1.Ranking
+	(*RankedTool)(nil),                  // 21: toolgate.v1.RankedTool
+	(*ActiveSetChange)(nil),             // 22: toolgate.v1.ActiveSetChange
+	(*ActiveTool)(nil),                  // 23: toolgate.v1.ActiveTool
+	(*Refusal)(nil),                     // 24: toolgate.v1.Refusal
+	(*TokenAccounting)(nil),             // 25: toolgate.v1.TokenAccounting
+	(*StageTiming)(nil),                 // 26: toolgate.v1.StageTiming
+	(*SummaryPoolDelta)(nil),            // 27: toolgate.v1.SummaryPoolDelta
+	(*SummaryEntry)(nil),                // 28: toolgate.v1.SummaryEntry
+	(*GateRequest)(nil),                 // 29: toolgate.v1.GateRequest
+	(*RequestedCall)(nil),               // 30: toolgate.v1.RequestedCall
+	(*GateResponse)(nil),                // 31: toolgate.v1.GateResponse
+	(*GateVerdict)(nil),                 // 32: toolgate.v1.GateVerdict
+	(*ArgumentViolation)(nil),           // 33: toolgate.v1.ArgumentViolation
+	(*SearchToolsRequest)(nil),          // 34: toolgate.v1.SearchToolsRequest
+	(*SearchToolsResponse)(nil),         // 35: toolgate.v1.SearchToolsResponse
+	(*GetSummaryPoolRequest)(nil),       // 36: toolgate.v1.GetSummaryPoolRequest
+	(*GetSummaryPoolResponse)(nil),      // 37: toolgate.v1.GetSummaryPoolResponse
+	(*BatchGetToolSchemasRequest)(nil),  // 38: toolgate.v1.BatchGetToolSchemasRequest
+	(*BatchGetToolSchemasResponse)(nil), // 39: toolgate.v1.BatchGetToolSchemasResponse
+	(*AgentState)(nil),                  // 40: toolgate.v1.AgentState
+	(*timestamppb.Timestamp)(nil),       // 41: google.protobuf.Timestamp
+	(RefusalCode)(0),                    // 42: toolgate.v1.RefusalCode
 }
 var file_toolgate_v1_router_proto_depIdxs = []int32{
 	10, // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
-	39, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
-	15, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
+	40, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
+	16, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
 	2,  // 3: toolgate.v1.RouteRequest.prompt_listing:type_name -> toolgate.v1.PromptListing
 	12, // 4: toolgate.v1.RouteRequest.render:type_name -> toolgate.v1.RenderOptions
 	1,  // 5: toolgate.v1.RenderOptions.format:type_name -> toolgate.v1.ToolFormat
-	14, // 6: toolgate.v1.RenderedTools.losses:type_name -> toolgate.v1.RenderLoss
-	0,  // 7: toolgate.v1.RouteOptions.detail:type_name -> toolgate.v1.Detail
-	3,  // 8: toolgate.v1.RouteOptions.deferral:type_name -> toolgate.v1.DeferralMode
-	3,  // 9: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
-	5,  // 10: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
-	4,  // 11: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
-	22, // 12: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
-	40, // 13: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	26, // 14: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
-	23, // 15: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
-	24, // 16: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
-	7,  // 17: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	25, // 18: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
-	16, // 19: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
-	21, // 20: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
-	19, // 21: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
-	18, // 22: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
-	13, // 23: toolgate.v1.RouteResponse.rendered:type_name -> toolgate.v1.RenderedTools
-	6,  // 24: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
-	20, // 25: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
-	8,  // 26: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
-	8,  // 27: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
-	41, // 28: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
-	27, // 29: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
-	29, // 30: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
-	39, // 31: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
-	31, // 32: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
-	41, // 33: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
-	32, // 34: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
-	0,  // 35: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
-	39, // 36: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
-	12, // 37: toolgate.v1.SearchToolsRequest.render:type_name -> toolgate.v1.RenderOptions
-	22, // 38: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
-	40, // 39: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	23, // 40: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
-	9,  // 41: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
-	7,  // 42: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	13, // 43: toolgate.v1.SearchToolsResponse.rendered:type_name -> toolgate.v1.RenderedTools
-	39, // 44: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
-	26, // 45: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
-	39, // 46: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
-	0,  // 47: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
-	22, // 48: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
-	23, // 49: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
-	40, // 50: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	11, // 51: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
-	28, // 52: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
-	33, // 53: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
-	35, // 54: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
-	37, // 55: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
-	17, // 56: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
-	30, // 57: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
-	34, // 58: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
-	36, // 59: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
-	38, // 60: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
-	56, // [56:61] is the sub-list for method output_type
-	51, // [51:56] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	13, // 6: toolgate.v1.RenderOptions.anthropic:type_name -> toolgate.v1.AnthropicRenderOptions
+	15, // 7: toolgate.v1.RenderedTools.losses:type_name -> toolgate.v1.RenderLoss
+	0,  // 8: toolgate.v1.RouteOptions.detail:type_name -> toolgate.v1.Detail
+	3,  // 9: toolgate.v1.RouteOptions.deferral:type_name -> toolgate.v1.DeferralMode
+	3,  // 10: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
+	5,  // 11: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
+	4,  // 12: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
+	23, // 13: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
+	41, // 14: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	27, // 15: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
+	24, // 16: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
+	25, // 17: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
+	7,  // 18: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	26, // 19: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
+	17, // 20: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
+	22, // 21: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
+	20, // 22: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
+	19, // 23: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
+	14, // 24: toolgate.v1.RouteResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	6,  // 25: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
+	21, // 26: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
+	8,  // 27: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
+	8,  // 28: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
+	42, // 29: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
+	28, // 30: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
+	30, // 31: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
+	40, // 32: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
+	32, // 33: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
+	42, // 34: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
+	33, // 35: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
+	0,  // 36: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
+	40, // 37: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
+	12, // 38: toolgate.v1.SearchToolsRequest.render:type_name -> toolgate.v1.RenderOptions
+	23, // 39: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
+	41, // 40: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	24, // 41: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
+	9,  // 42: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
+	7,  // 43: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	14, // 44: toolgate.v1.SearchToolsResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	40, // 45: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
+	27, // 46: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
+	40, // 47: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
+	0,  // 48: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
+	12, // 49: toolgate.v1.BatchGetToolSchemasRequest.render:type_name -> toolgate.v1.RenderOptions
+	23, // 50: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
+	24, // 51: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
+	41, // 52: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	14, // 53: toolgate.v1.BatchGetToolSchemasResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	11, // 54: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
+	29, // 55: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
+	34, // 56: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
+	36, // 57: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
+	38, // 58: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
+	18, // 59: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
+	31, // 60: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
+	35, // 61: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
+	37, // 62: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
+	39, // 63: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
+	59, // [59:64] is the sub-list for method output_type
+	54, // [54:59] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_toolgate_v1_router_proto_init() }
@@ -3935,18 +4040,18 @@ func file_toolgate_v1_router_proto_init() {
 	file_toolgate_v1_state_proto_init()
 	file_toolgate_v1_router_proto_msgTypes[0].OneofWrappers = []any{}
 	file_toolgate_v1_router_proto_msgTypes[1].OneofWrappers = []any{}
-	file_toolgate_v1_router_proto_msgTypes[5].OneofWrappers = []any{}
 	file_toolgate_v1_router_proto_msgTypes[6].OneofWrappers = []any{}
-	file_toolgate_v1_router_proto_msgTypes[14].OneofWrappers = []any{}
-	file_toolgate_v1_router_proto_msgTypes[23].OneofWrappers = []any{}
-	file_toolgate_v1_router_proto_msgTypes[25].OneofWrappers = []any{}
+	file_toolgate_v1_router_proto_msgTypes[7].OneofWrappers = []any{}
+	file_toolgate_v1_router_proto_msgTypes[15].OneofWrappers = []any{}
+	file_toolgate_v1_router_proto_msgTypes[24].OneofWrappers = []any{}
+	file_toolgate_v1_router_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgate_v1_router_proto_rawDesc), len(file_toolgate_v1_router_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

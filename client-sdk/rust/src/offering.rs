@@ -9,44 +9,26 @@ use crate::answers::tool_result;
 use crate::client::Client;
 use crate::error::{CallError, Error, FieldViolation};
 
+use toolgate_llm as definition;
 /// Name of [`SEARCH_TOOL`]. Pass calls with this name to [`Client::answer_search`].
 pub use toolgate_llm::SEARCH_TOOL_NAME;
 
-const DESCRIPTION: &str = "Finds tools that are not defined here and makes them callable: once it has answered, call what it found. Search before you say that something can't be done.";
-const QUERY: &str = "`select:name,name` for tools by their names, a server's name for all of its tools, keywords, of which `+word` must match, or a sentence that says what you want to do.";
-const SIGNATURE: &str = "toolgate_search_tools(query: string, max_results?: integer) - Finds tools that are not defined here and makes them callable: once it has answered, call what it found.";
 const QUERY_LIMIT: &str = "limits.max_intent_size";
 
 /// The search as a tool to define for the model, next to the active set in [`render`](crate::render) and
 /// [`layout`](crate::layout). Put it first and keep it there, so that the cached prefix remains valid. Pass its calls
 /// to [`Client::answer_search`]; [`Client::gate`] does not know it.
 pub static SEARCH_TOOL: LazyLock<v1::ActiveTool> = LazyLock::new(|| v1::ActiveTool {
-    name: SEARCH_TOOL_NAME.into(),
-    model_name: SEARCH_TOOL_NAME.into(),
-    description: DESCRIPTION.into(),
-    input_schema_json: schema().to_string(),
-    annotations_json: r#"{"readOnlyHint":true}"#.into(),
-    signature: SIGNATURE.into(),
+    name: definition::SEARCH_TOOL.name.into(),
+    model_name: definition::SEARCH_TOOL.name.into(),
+    description: definition::SEARCH_TOOL.description.into(),
+    input_schema_json: definition::SEARCH_TOOL.input_schema_json.into(),
+    annotations_json: definition::SEARCH_TOOL.annotations_json.into(),
+    signature: definition::SEARCH_TOOL.signature.into(),
     schema_tokens: 145,
     signature_lossy: true,
     ..Default::default()
 });
-
-fn schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "query": { "type": "string", "description": QUERY },
-            "max_results": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 100,
-                "description": "The most tools to find. Default: 5.",
-            },
-        },
-        "required": ["query"],
-    })
-}
 
 /// Answer to a model's call of [`SEARCH_TOOL`].
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! Model directory small enough to write in a test, and a reference BERT in plain loops to compare with.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -131,7 +131,7 @@ fn config() -> Value {
 
 fn tokenizer() -> Value {
     let words = ["[UNK]", "[CLS]", "[SEP]", "a", "b", "c", "d", "e", "f", "g", "h", "i"];
-    let vocab: HashMap<&str, usize> =
+    let vocab: BTreeMap<&str, usize> =
         words.iter().enumerate().map(|(id, word)| (*word, id)).collect();
     let special = |token: &str, id: u32| json!({"id": token, "ids": [id], "tokens": [token]});
     json!({

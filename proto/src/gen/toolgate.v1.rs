@@ -3161,11 +3161,29 @@ pub struct RenderOptions {
     /// The format. Required.
     #[prost(enumeration = "ToolFormat", tag = "1")]
     pub format: i32,
+    /// True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
+    /// calls are for SearchTools; Gate does not know it.
+    #[prost(bool, tag = "2")]
+    pub search_tool: bool,
+    /// Marks for Anthropic's API. Refused with other formats.
+    #[prost(message, optional, tag = "3")]
+    pub anthropic: ::core::option::Option<AnthropicRenderOptions>,
+}
+/// Marks on definitions for Anthropic's Messages API.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnthropicRenderOptions {
+    /// True: the last definition ends a cached prefix (`cache_control`).
+    #[prost(bool, tag = "1")]
+    pub cache_breakpoint: bool,
+    /// True: the model sees the tools only after a search or a `tool_reference` has loaded them (`defer_loading`). They
+    /// are outside of the cached prefix, so that `cache_breakpoint` is refused beside it.
+    #[prost(bool, tag = "2")]
+    pub defer_loading: bool,
 }
 /// Tools in the format of a provider's API.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RenderedTools {
-    /// The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+    /// The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
     #[prost(string, tag = "1")]
     pub tools_json: ::prost::alloc::string::String,
     /// What the format can't express. A tool that it can't express at all is not in `tools_json`.
@@ -3824,6 +3842,9 @@ pub struct BatchGetToolSchemasRequest {
     /// How much of each tool is sent. Absent: full schemas.
     #[prost(enumeration = "Detail", tag = "5")]
     pub detail: i32,
+    /// As in RouteRequest, for the tools found.
+    #[prost(message, optional, tag = "6")]
+    pub render: ::core::option::Option<RenderOptions>,
 }
 /// Full schemas.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3843,6 +3864,9 @@ pub struct BatchGetToolSchemasResponse {
     /// The catalog revision that this answer is based on.
     #[prost(uint64, tag = "5")]
     pub catalog_revision: u64,
+    /// The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+    #[prost(message, optional, tag = "6")]
+    pub rendered: ::core::option::Option<RenderedTools>,
 }
 /// How much of each tool is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

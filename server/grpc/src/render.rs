@@ -135,6 +135,7 @@ pub(super) fn schemas(tenant: &TenantId, found: &SchemaLookup) -> v1::BatchGetTo
         active_set_handle: found.handle.clone(),
         handle_expire_time: Some(timestamp(found.handle_expires)),
         catalog_revision: snapshot.revision,
+        rendered: None,
     }
 }
 

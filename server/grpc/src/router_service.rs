@@ -9,7 +9,8 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::Edge;
-use super::{bounded, render, request, state, tool_format};
+use super::tool_format::{Format, rendered};
+use super::{bounded, render, request, state};
 use toolgate_config::RouterConfig;
 use toolgate_core::method::Method;
 use toolgate_routing::gate::handle::Holder;
@@ -28,7 +29,7 @@ impl RouterService for Routing {
         edge.call(Method::Route, call, |caller, tenant, message, deadline| async move {
             let limits = edge.pipeline.limits.now();
             let detail = message.options.as_ref().map_or(0, |options| options.detail);
-            let format = tool_format::asked(message.render.as_ref(), detail)?;
+            let format = Format::asked(message.render.as_ref(), detail)?;
             let query = request::route(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.pipeline.plane.router.route(holder, query, Some(deadline)).await?;
@@ -40,7 +41,7 @@ impl RouterService for Routing {
             edge.pipeline.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
             let answer = render::route(&tenant, &answer);
             let answer = bounded::route(answer, limits.max_message_bytes);
-            Ok(tool_format::route(answer, format, limits.max_message_bytes))
+            Ok(rendered(answer, format, limits.max_message_bytes))
         })
         .await
     }
@@ -81,13 +82,13 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call(Method::SearchTools, call, |caller, tenant, message, deadline| async move {
             let limits = edge.pipeline.limits.now();
-            let format = tool_format::asked(message.render.as_ref(), message.detail)?;
+            let format = Format::asked(message.render.as_ref(), message.detail)?;
             let query = request::search(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.pipeline.plane.router.search(holder, query, Some(deadline)).await?;
             let answer = render::search(&tenant, &answer);
             let answer = bounded::search(answer, limits.max_message_bytes);
-            Ok(tool_format::search(answer, format, limits.max_message_bytes))
+            Ok(rendered(answer, format, limits.max_message_bytes))
         })
         .await
     }
@@ -116,11 +117,14 @@ impl RouterService for Routing {
     ) -> Result<Response<BatchGetToolSchemasResponse>, Status> {
         let edge = &self.edge;
         edge.call(Method::BatchGetToolSchemas, call, |caller, tenant, message, _| async move {
-            let query = request::schemas(message, &edge.pipeline.limits.now(), &caller)?;
+            let limits = edge.pipeline.limits.now();
+            let format = Format::asked(message.render.as_ref(), message.detail)?;
+            let query = request::schemas(message, &limits, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let found = edge.pipeline.plane.router.schemas(holder, &query).await?;
             let answer = render::schemas(&tenant, &found);
-            Ok(bounded::schemas(answer, edge.pipeline.limits.now().max_message_bytes))
+            let answer = bounded::schemas(answer, limits.max_message_bytes);
+            Ok(rendered(answer, format, limits.max_message_bytes))
         })
         .await
     }

@@ -5,6 +5,6 @@
 pub mod calls;
 pub mod history;
 pub mod render;
+mod search_tool;
 
-/// Name under which the model sees Toolgate's own search.
-pub const SEARCH_TOOL_NAME: &str = "toolgate_search_tools";
+pub use search_tool::{SEARCH_TOOL, SEARCH_TOOL_NAME};

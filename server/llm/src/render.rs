@@ -2,8 +2,7 @@
 //! [`Rendered::losses`] lists the parts that a provider's schemas can't express. Gate still checks calls against the
 //! registered schema.
 //!
-//! Objects are `serde_json` maps. They keep the MCP server's order of properties if your build turns on
-//! `serde_json/preserve_order`, and sort them otherwise.
+//! Objects keep the MCP server's order of properties.
 
 mod anthropic;
 mod gemini;

@@ -83,7 +83,7 @@ fn unsupported_pooling_is_named() {
     let pooling = "1_Pooling/config.json";
     let check_pooling = |changes: Value, parts: &[&str]| check_change(pooling, &changes, parts);
     check_pooling(json!({"pooling_mode_mean_tokens": false}), &["no pooling mode"]);
-    check_pooling(json!({"pooling_mode_cls_token": true}), &["cls_token + mean_tokens"]);
+    check_pooling(json!({"pooling_mode_cls_token": true}), &["mean_tokens + cls_token"]);
     check_pooling(json!({"pooling_mode": "lasttoken"}), &["lasttoken"]);
     check_pooling(json!({"word_embedding_dimension": 7}), &["word_embedding_dimension", "48"]);
 

@@ -357,7 +357,7 @@ fn older_dialects_are_told_by_their_keywords() {
         "maximum":5,"exclusiveMaximum":false},"m":{"exclusiveMaximum":3,"const":1}}}"#;
     check(bounds, r#"{"n": 5, "m": 1}"#, &[]);
     check(bounds, r#"{"n": 0}"#, &["/n"]);
-    check(bounds, r#"{"n": 6, "m": 2}"#, &["/m", "/n"]);
+    check(bounds, r#"{"n": 6, "m": 2}"#, &["/n", "/m"]);
     let notes = r#"{"properties":{"a":{"format":"date"},"b":{"items":[{}]}}}"#;
     check(notes, r#"{"a": "no date", "b": [1]}"#, &[]);
     let named = r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"b":{"items":[{}]}}}"#;

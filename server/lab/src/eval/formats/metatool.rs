@@ -1,11 +1,11 @@
 //! MetaTool. Queries for one tool are a CSV with `Query,Tool`; queries for several tools are
 //! `[{"query", "tool": [...]}]`. The tools are one object that maps names to descriptions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::gathered::{Gathered, label};
 use super::{LabelledSet, csv, elements, query};
@@ -33,7 +33,7 @@ pub(super) fn read(catalog: &Path, path: &Path, text: &str) -> Result<LabelledSe
     if !descriptions.trim_start().starts_with('{') {
         return Err(InputError::of_file(catalog, EXPECTED));
     }
-    let descriptions: Map<String, Value> = serde_json::from_str(&descriptions)
+    let descriptions: BTreeMap<String, Value> = serde_json::from_str(&descriptions)
         .map_err(|error| InputError::of_json(catalog, 1, &error))?;
     for (name, description) in &descriptions {
         let Some(description) = description.as_str() else {

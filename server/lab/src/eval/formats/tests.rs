@@ -228,7 +228,7 @@ fn our_own_format_is_read_as_ever_and_what_is_unknown_is_told() {
     let wrong = |queries: &str| folder.read("c.json", queries).expect_err(queries);
     assert_eq!(wrong("cut.jsonl"), "cut.jsonl:1: column 13: EOF while parsing an object");
     assert!(
-        wrong("odd.jsonl").contains("objects with \"intent\", \"utterance\". Known are toolgate")
+        wrong("odd.jsonl").contains("objects with \"utterance\", \"intent\". Known are toolgate")
     );
     assert!(wrong("odd.csv").contains("a first line that reads \"text;label\""));
     assert_eq!(wrong("empty.jsonl"), "empty.jsonl: no queries in it");

@@ -487,20 +487,60 @@ class RenderOptions(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     FORMAT_FIELD_NUMBER: _builtins.int
+    SEARCH_TOOL_FIELD_NUMBER: _builtins.int
+    ANTHROPIC_FIELD_NUMBER: _builtins.int
     format: Global___ToolFormat.ValueType
     """The format. Required."""
+    search_tool: _builtins.bool
+    """True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
+    calls are for SearchTools; Gate does not know it.
+    """
+    @_builtins.property
+    def anthropic(self) -> Global___AnthropicRenderOptions:
+        """Marks for Anthropic's API. Refused with other formats."""
+
     def __init__(
         self,
         *,
         format: Global___ToolFormat.ValueType = ...,
+        search_tool: _builtins.bool = ...,
+        anthropic: Global___AnthropicRenderOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["anthropic", b"anthropic"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anthropic", b"anthropic", "format", b"format", "search_tool", b"search_tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RenderOptions: _TypeAlias = RenderOptions  # noqa: Y015
+
+@_typing.final
+class AnthropicRenderOptions(_message.Message):
+    """Marks on definitions for Anthropic's Messages API."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CACHE_BREAKPOINT_FIELD_NUMBER: _builtins.int
+    DEFER_LOADING_FIELD_NUMBER: _builtins.int
+    cache_breakpoint: _builtins.bool
+    """True: the last definition ends a cached prefix (`cache_control`)."""
+    defer_loading: _builtins.bool
+    """True: the model sees the tools only after a search or a `tool_reference` has loaded them (`defer_loading`). They
+    are outside of the cached prefix, so that `cache_breakpoint` is refused beside it.
+    """
+    def __init__(
+        self,
+        *,
+        cache_breakpoint: _builtins.bool = ...,
+        defer_loading: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_breakpoint", b"cache_breakpoint", "defer_loading", b"defer_loading"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AnthropicRenderOptions: _TypeAlias = AnthropicRenderOptions  # noqa: Y015
 
 @_typing.final
 class RenderedTools(_message.Message):
@@ -511,7 +551,7 @@ class RenderedTools(_message.Message):
     TOOLS_JSON_FIELD_NUMBER: _builtins.int
     LOSSES_FIELD_NUMBER: _builtins.int
     tools_json: _builtins.str
-    """The definitions as a JSON list, in the order of the tools. Keys of objects are sorted."""
+    """The definitions as a JSON list, in the order of the tools. Keys of objects keep their order."""
     @_builtins.property
     def losses(self) -> _containers.RepeatedCompositeFieldContainer[Global___RenderLoss]:
         """What the format can't express. A tool that it can't express at all is not in `tools_json`."""
@@ -1824,6 +1864,7 @@ class BatchGetToolSchemasRequest(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     ACTIVE_SET_HANDLE_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
+    RENDER_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     active_set_handle: _builtins.str
@@ -1838,6 +1879,10 @@ class BatchGetToolSchemasRequest(_message.Message):
     def state(self) -> _state_pb2.AgentState:
         """As in RouteRequest."""
 
+    @_builtins.property
+    def render(self) -> Global___RenderOptions:
+        """As in RouteRequest, for the tools found."""
+
     def __init__(
         self,
         *,
@@ -1846,10 +1891,11 @@ class BatchGetToolSchemasRequest(_message.Message):
         state: _state_pb2.AgentState | None = ...,
         active_set_handle: _builtins.str = ...,
         detail: Global___Detail.ValueType = ...,
+        render: Global___RenderOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["render", b"render", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "detail", b"detail", "names", b"names", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "detail", b"detail", "names", b"names", "render", b"render", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1866,6 +1912,7 @@ class BatchGetToolSchemasResponse(_message.Message):
     ACTIVE_SET_HANDLE_FIELD_NUMBER: _builtins.int
     HANDLE_EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     CATALOG_REVISION_FIELD_NUMBER: _builtins.int
+    RENDERED_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
     """Names the active set with these tools added."""
     catalog_revision: _builtins.int
@@ -1882,6 +1929,10 @@ class BatchGetToolSchemasResponse(_message.Message):
     def handle_expire_time(self) -> _timestamp_pb2.Timestamp:
         """When the handle expires."""
 
+    @_builtins.property
+    def rendered(self) -> Global___RenderedTools:
+        """The tools found in the format that `render` asked for; the definitions in `tools` are then empty."""
+
     def __init__(
         self,
         *,
@@ -1890,10 +1941,11 @@ class BatchGetToolSchemasResponse(_message.Message):
         active_set_handle: _builtins.str = ...,
         handle_expire_time: _timestamp_pb2.Timestamp | None = ...,
         catalog_revision: _builtins.int = ...,
+        rendered: Global___RenderedTools | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["handle_expire_time", b"handle_expire_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["handle_expire_time", b"handle_expire_time", "rendered", b"rendered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "catalog_revision", b"catalog_revision", "handle_expire_time", b"handle_expire_time", "refusals", b"refusals", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "catalog_revision", b"catalog_revision", "handle_expire_time", b"handle_expire_time", "refusals", b"refusals", "rendered", b"rendered", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

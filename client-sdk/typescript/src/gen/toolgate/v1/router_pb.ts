@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file toolgate/v1/router.proto.
  */
 export const file_toolgate_v1_router: GenFile = /*@__PURE__*/
-  fileDesc("Chh0b29sZ2F0ZS92MS9yb3V0ZXIucHJvdG8SC3Rvb2xnYXRlLnYxIjYKBkludGVudBIMCgR0ZXh0GAEgASgJEhMKBndlaWdodBgCIAEoAkgAiAEBQgkKB193ZWlnaHQi9AIKDFJvdXRlUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHaW50ZW50cxgCIAMoCzITLnRvb2xnYXRlLnYxLkludGVudBImCgVzdGF0ZRgDIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSGQoRYWN0aXZlX3NldF9oYW5kbGUYBCABKAkSIAoTa25vd25fcG9vbF9yZXZpc2lvbhgFIAEoBEgAiAEBEioKB29wdGlvbnMYBiABKAsyGS50b29sZ2F0ZS52MS5Sb3V0ZU9wdGlvbnMSFAoMbWluX3JldmlzaW9uGAcgASgEEg8KB3R1cm5faWQYCCABKAkSMgoOcHJvbXB0X2xpc3RpbmcYCSABKA4yGi50b29sZ2F0ZS52MS5Qcm9tcHRMaXN0aW5nEioKBnJlbmRlchgKIAEoCzIaLnRvb2xnYXRlLnYxLlJlbmRlck9wdGlvbnNCFgoUX2tub3duX3Bvb2xfcmV2aXNpb24iOAoNUmVuZGVyT3B0aW9ucxInCgZmb3JtYXQYASABKA4yFy50b29sZ2F0ZS52MS5Ub29sRm9ybWF0IkwKDVJlbmRlcmVkVG9vbHMSEgoKdG9vbHNfanNvbhgBIAEoCRInCgZsb3NzZXMYAiADKAsyFy50b29sZ2F0ZS52MS5SZW5kZXJMb3NzIlMKClJlbmRlckxvc3MSEgoKbW9kZWxfbmFtZRgBIAEoCRIPCgdwb2ludGVyGAIgASgJEg8KB2tleXdvcmQYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSKhBQoMUm91dGVPcHRpb25zEhIKBXRvcF9rGAEgASgNSACIAQESFgoJdGhyZXNob2xkGAIgASgCSAGIAQESIAoTc2NoZW1hX3Rva2VuX2J1ZGdldBgDIAEoDUgCiAEBEiMKBmRldGFpbBgEIAEoDjITLnRvb2xnYXRlLnYxLkRldGFpbBIUCgxwaW5uZWRfdG9vbHMYBSADKAkSFgoOZXhjbHVkZWRfdG9vbHMYBiADKAkSDwoHc2VydmVycxgHIAMoCRIbCg5jb250ZXh0X3dpbmRvdxgIIAEoDUgDiAEBEg0KBW1vZGVsGAkgASgJEg8KB2V4cGxhaW4YCiABKAgSFQoNc3lzdGVtX3Rva2VucxgLIAEoDRIrCghkZWZlcnJhbBgMIAEoDjIZLnRvb2xnYXRlLnYxLkRlZmVycmFsTW9kZRIdChBkZWZlcnJhbF9wZXJjZW50GA0gASgNSASIAQESFgoObW9kZWxfYmFzZV91cmwYDiABKAkSIAoTYWN0aXZlX3Rva2VuX2J1ZGdldBgPIAEoDUgFiAEBEhsKDmhpc3RvcnlfdG9rZW5zGBAgASgNSAaIAQESGQoRaWdub3JlX2NhY2hlX2Nvc3QYESABKAgSFgoOc2lnbmF0dXJlX3RhaWwYEiABKA0SHQoQYWN0aXZlX3NldF9saW1pdBgTIAEoDUgHiAEBQggKBl90b3Bfa0IMCgpfdGhyZXNob2xkQhYKFF9zY2hlbWFfdG9rZW5fYnVkZ2V0QhEKD19jb250ZXh0X3dpbmRvd0ITChFfZGVmZXJyYWxfcGVyY2VudEIWChRfYWN0aXZlX3Rva2VuX2J1ZGdldEIRCg9faGlzdG9yeV90b2tlbnNCEwoRX2FjdGl2ZV9zZXRfbGltaXQirQIKCERlZmVycmFsEicKBG1vZGUYASABKA4yGS50b29sZ2F0ZS52MS5EZWZlcnJhbE1vZGUSKwoGc291cmNlGAIgASgOMhsudG9vbGdhdGUudjEuRGVmZXJyYWxTb3VyY2USEAoIZGVmZXJyZWQYAyABKAgSKwoGcmVhc29uGAQgASgOMhsudG9vbGdhdGUudjEuRGVmZXJyYWxSZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFkZWZlcnJhYmxlX3Rva2VucxgGIAEoBBIdChB0aHJlc2hvbGRfdG9rZW5zGAcgASgESACIAQESFAoMb2ZmZXJfc2VhcmNoGAggASgIEhYKDmRlZmVycmVkX3Rvb2xzGAkgASgNQhMKEV90aHJlc2hvbGRfdG9rZW5zIvgECg1Sb3V0ZVJlc3BvbnNlEi0KDGFjdGl2ZV90b29scxgBIAMoCzIXLnRvb2xnYXRlLnYxLkFjdGl2ZVRvb2wSGQoRYWN0aXZlX3NldF9oYW5kbGUYAiABKAkSNgoSaGFuZGxlX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYXRhbG9nX3JldmlzaW9uGAQgASgEEjMKDHN1bW1hcnlfcG9vbBgFIAEoCzIdLnRvb2xnYXRlLnYxLlN1bW1hcnlQb29sRGVsdGESJgoIcmVmdXNhbHMYBiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEhcKD3BlbmRpbmdfc2VydmVycxgHIAMoCRIwCgphY2NvdW50aW5nGAggASgLMhwudG9vbGdhdGUudjEuVG9rZW5BY2NvdW50aW5nEi0KCGRlZ3JhZGVkGAkgAygOMhsudG9vbGdhdGUudjEuRGVncmFkZWRSZWFzb24SKQoHdGltaW5ncxgKIAMoCzIYLnRvb2xnYXRlLnYxLlN0YWdlVGltaW5nEicKCGRlZmVycmFsGAsgASgLMhUudG9vbGdhdGUudjEuRGVmZXJyYWwSLAoGY2hhbmdlGAwgASgLMhwudG9vbGdhdGUudjEuQWN0aXZlU2V0Q2hhbmdlEiUKB3JhbmtpbmcYDSABKAsyFC50b29sZ2F0ZS52MS5SYW5raW5nEh0KA2ZpdBgOIAEoCzIQLnRvb2xnYXRlLnYxLkZpdBIsCghyZW5kZXJlZBgPIAEoCzIaLnRvb2xnYXRlLnYxLlJlbmRlcmVkVG9vbHMiTgoDRml0EiIKBGtpbmQYASABKA4yFC50b29sZ2F0ZS52MS5GaXRLaW5kEhIKCmNvbnRlbmRlcnMYAiADKAkSDwoHbWVzc2FnZRgDIAEoCSJNCgdSYW5raW5nEhUKDWFic3RhaW5fYmVsb3cYASABKAISKwoKY2FuZGlkYXRlcxgCIAMoCzIXLnRvb2xnYXRlLnYxLlJhbmtlZFRvb2wiywEKClJhbmtlZFRvb2wSEgoKbW9kZWxfbmFtZRgBIAEoCRINCgVzY29yZRgCIAEoAhIPCgdvdmVybGFwGAMgASgCEg0KBXdvcmRzGAQgASgCEg0KBXdob2xlGAUgASgCEg4KBmNsYXVzZRgGIAEoAhImCghmb3VuZF9ieRgHIAEoDjIULnRvb2xnYXRlLnYxLkZvdW5kQnkSDgoGY2hvc2VuGAggASgIEg4KBm1lbW9yeRgJIAEoAhITCgtsYXN0X2NhbGxlZBgKIAEoAiKiAQoPQWN0aXZlU2V0Q2hhbmdlEg0KBWFkZGVkGAEgAygJEgwKBGtlcHQYAiADKAkSEQoJZXZpY3RhYmxlGAMgAygJEg8KB3JlbW92ZWQYBCADKAkSFgoOa2VwdF9mb3JfY2FjaGUYBSABKAgSGQoRY2FjaGVfbG9zc190b2tlbnMYBiABKAQSGwoTY2FjaGVfc2F2aW5nX3Rva2VucxgHIAEoBCLTAgoKQWN0aXZlVG9vbBIKCgJpZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkSDAoEbmFtZRgDIAEoCRISCgptb2RlbF9uYW1lGAQgASgJEg8KB292ZXJsYXAYBSABKAISDQoFc2NvcmUYBiABKAISJgoIZm91bmRfYnkYByABKA4yFC50b29sZ2F0ZS52MS5Gb3VuZEJ5EhYKDm5ld2x5X3Byb21vdGVkGAggASgIEhMKC2Rlc2NyaXB0aW9uGAkgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAogASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgLIAEoCRIYChBhbm5vdGF0aW9uc19qc29uGAwgASgJEhEKCXNpZ25hdHVyZRgNIAEoCRIVCg1zY2hlbWFfdG9rZW5zGA4gASgNEhcKD3NpZ25hdHVyZV9sb3NzeRgPIAEoCCKVAQoHUmVmdXNhbBIOCgZzZXJ2ZXIYASABKAkSDAoEbmFtZRgCIAEoCRISCgptb2RlbF9uYW1lGAMgASgJEiYKBGNvZGUYBCABKA4yGC50b29sZ2F0ZS52MS5SZWZ1c2FsQ29kZRIPCgdtZXNzYWdlGAUgASgJEg4KBnVubG9jaxgGIAMoCRIPCgdvdmVybGFwGAcgASgCIsMBCg9Ub2tlbkFjY291bnRpbmcSEQoJdG9rZW5pemVyGAEgASgJEhsKE2Z1bGxfY2F0YWxvZ190b2tlbnMYAiABKAQSFQoNcGhhc2UxX3Rva2VucxgDIAEoBBIVCg1waGFzZTJfdG9rZW5zGAQgASgEEhQKDHNhdmVkX3Rva2VucxgFIAEoEhIQCgNyaG8YBiABKAFIAIgBARIVCghyaG9fZnVsbBgHIAEoAUgBiAEBQgYKBF9yaG9CCwoJX3Job19mdWxsIiwKC1N0YWdlVGltaW5nEg0KBXN0YWdlGAEgASgJEg4KBm1pY3JvcxgCIAEoBCKUAQoQU3VtbWFyeVBvb2xEZWx0YRIQCghyZXZpc2lvbhgBIAEoBBIMCgRmdWxsGAIgASgIEigKBWFkZGVkGAMgAygLMhkudG9vbGdhdGUudjEuU3VtbWFyeUVudHJ5Eg8KB3JlbW92ZWQYBCADKAkSEwoLcG9vbF90b2tlbnMYBSABKAQSEAoIcmVuZGVyZWQYBiABKAkiMwoMU3VtbWFyeUVudHJ5EhIKCm1vZGVsX25hbWUYASABKAkSDwoHc3VtbWFyeRgCIAEoCSKhAQoLR2F0ZVJlcXVlc3QSDgoGdGVuYW50GAEgASgJEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAIgASgJEikKBWNhbGxzGAMgAygLMhoudG9vbGdhdGUudjEuUmVxdWVzdGVkQ2FsbBImCgVzdGF0ZRgEIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSFAoMbWluX3JldmlzaW9uGAUgASgEIkYKDVJlcXVlc3RlZENhbGwSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEhYKDmFyZ3VtZW50c19qc29uGAMgASgJIlQKDEdhdGVSZXNwb25zZRIqCgh2ZXJkaWN0cxgBIAMoCzIYLnRvb2xnYXRlLnYxLkdhdGVWZXJkaWN0EhgKEGNhdGFsb2dfcmV2aXNpb24YAiABKAQi1gIKC0dhdGVWZXJkaWN0Eg8KB2NhbGxfaWQYASABKAkSDwoHYWxsb3dlZBgCIAEoCBIOCgZzZXJ2ZXIYAyABKAkSDAoEbmFtZRgEIAEoCRImCgRjb2RlGAUgASgOMhgudG9vbGdhdGUudjEuUmVmdXNhbENvZGUSDwoHbWVzc2FnZRgGIAEoCRIXCg9hdmFpbGFibGVfdG9vbHMYByADKAkSFAoMc2VhcmNoX3F1ZXJ5GAggASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAkgASgJEjIKCnZpb2xhdGlvbnMYCiADKAsyHi50b29sZ2F0ZS52MS5Bcmd1bWVudFZpb2xhdGlvbhIOCgZ1bmxvY2sYCyADKAkSFgoOYXJndW1lbnRzX2pzb24YDCABKAkSFAoMbmVhcmVzdF90b29sGA0gASgJEhIKCm1vZGVsX25hbWUYDiABKAkiNQoRQXJndW1lbnRWaW9sYXRpb24SDwoHcG9pbnRlchgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIocCChJTZWFyY2hUb29sc1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEg0KBXF1ZXJ5GAIgASgJEhgKC21heF9yZXN1bHRzGAMgASgNSACIAQESIwoGZGV0YWlsGAQgASgOMhMudG9vbGdhdGUudjEuRGV0YWlsEiYKBXN0YXRlGAUgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRIZChFhY3RpdmVfc2V0X2hhbmRsZRgGIAEoCRIUCgxtaW5fcmV2aXNpb24YByABKAQSKgoGcmVuZGVyGAggASgLMhoudG9vbGdhdGUudjEuUmVuZGVyT3B0aW9uc0IOCgxfbWF4X3Jlc3VsdHMiuAMKE1NlYXJjaFRvb2xzUmVzcG9uc2USJgoFdG9vbHMYASADKAsyFy50b29sZ2F0ZS52MS5BY3RpdmVUb29sEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAIgASgJEjYKEmhhbmRsZV9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQY2F0YWxvZ19yZXZpc2lvbhgEIAEoBBIXCg9wZW5kaW5nX3NlcnZlcnMYBSADKAkSJgoIcmVmdXNhbHMYBiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEiUKBGZvcm0YByABKA4yFy50b29sZ2F0ZS52MS5TZWFyY2hGb3JtEg8KB21lc3NhZ2UYCCABKAkSFgoOc2VhcmNoZWRfdG9vbHMYCSABKA0SHgoWbGFja2luZ19yZXF1aXJlZF90ZXJtcxgKIAEoDRItCghkZWdyYWRlZBgLIAMoDjIbLnRvb2xnYXRlLnYxLkRlZ3JhZGVkUmVhc29uEiwKCHJlbmRlcmVkGAwgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyZWRUb29scyKjAQoVR2V0U3VtbWFyeVBvb2xSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRIbCg5zaW5jZV9yZXZpc2lvbhgCIAEoBEgAiAEBEiYKBXN0YXRlGAMgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRISCgpuYW1lc19vbmx5GAQgASgIEg4KBnJlbmRlchgFIAEoCEIRCg9fc2luY2VfcmV2aXNpb24iRQoWR2V0U3VtbWFyeVBvb2xSZXNwb25zZRIrCgRwb29sGAEgASgLMh0udG9vbGdhdGUudjEuU3VtbWFyeVBvb2xEZWx0YSKjAQoaQmF0Y2hHZXRUb29sU2NoZW1hc1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEg0KBW5hbWVzGAIgAygJEiYKBXN0YXRlGAMgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRIZChFhY3RpdmVfc2V0X2hhbmRsZRgEIAEoCRIjCgZkZXRhaWwYBSABKA4yEy50b29sZ2F0ZS52MS5EZXRhaWwi2gEKG0JhdGNoR2V0VG9vbFNjaGVtYXNSZXNwb25zZRImCgV0b29scxgBIAMoCzIXLnRvb2xnYXRlLnYxLkFjdGl2ZVRvb2wSJgoIcmVmdXNhbHMYAiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAMgASgJEjYKEmhhbmRsZV9leHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQY2F0YWxvZ19yZXZpc2lvbhgFIAEoBCp0CgZEZXRhaWwSFgoSREVUQUlMX1VOU1BFQ0lGSUVEEAASEAoMREVUQUlMX05BTUVTEAESFQoRREVUQUlMX1NJR05BVFVSRVMQAhISCg5ERVRBSUxfU0NIRU1BUxADEhUKEURFVEFJTF9SRUZFUkVOQ0VTEAQqsAEKClRvb2xGb3JtYXQSGwoXVE9PTF9GT1JNQVRfVU5TUEVDSUZJRUQQABIbChdUT09MX0ZPUk1BVF9PUEVOQUlfQ0hBVBABEiAKHFRPT0xfRk9STUFUX09QRU5BSV9SRVNQT05TRVMQAhIZChVUT09MX0ZPUk1BVF9BTlRIUk9QSUMQAxIWChJUT09MX0ZPUk1BVF9HRU1JTkkQBBITCg9UT09MX0ZPUk1BVF9NQ1AQBSqAAQoNUHJvbXB0TGlzdGluZxIeChpQUk9NUFRfTElTVElOR19VTlNQRUNJRklFRBAAEhcKE1BST01QVF9MSVNUSU5HX05PTkUQARIYChRQUk9NUFRfTElTVElOR19OQU1FUxACEhwKGFBST01QVF9MSVNUSU5HX1NVTU1BUklFUxADKnYKDERlZmVycmFsTW9kZRIdChlERUZFUlJBTF9NT0RFX1VOU1BFQ0lGSUVEEAASGAoUREVGRVJSQUxfTU9ERV9BTFdBWVMQARIWChJERUZFUlJBTF9NT0RFX0FVVE8QAhIVChFERUZFUlJBTF9NT0RFX09GRhADKp4CCg5EZWZlcnJhbFJlYXNvbhIfChtERUZFUlJBTF9SRUFTT05fVU5TUEVDSUZJRUQQABIYChRERUZFUlJBTF9SRUFTT05fTU9ERRABEh8KG0RFRkVSUkFMX1JFQVNPTl9LSUxMX1NXSVRDSBACEiUKIURFRkVSUkFMX1JFQVNPTl9NT0RFTF9VTlNVUFBPUlRFRBADEiEKHURFRkVSUkFMX1JFQVNPTl9VTktOT1dOX1BST1hZEAQSIgoeREVGRVJSQUxfUkVBU09OX09WRVJfVEhSRVNIT0xEEAUSIwofREVGRVJSQUxfUkVBU09OX1VOREVSX1RIUkVTSE9MRBAGEh0KGURFRkVSUkFMX1JFQVNPTl9OT19XSU5ET1cQByqjAQoORGVmZXJyYWxTb3VyY2USHwobREVGRVJSQUxfU09VUkNFX1VOU1BFQ0lGSUVEEAASGwoXREVGRVJSQUxfU09VUkNFX0RFRkFVTFQQARIaChZERUZFUlJBTF9TT1VSQ0VfU0VSVkVSEAISGgoWREVGRVJSQUxfU09VUkNFX1RFTkFOVBADEhsKF0RFRkVSUkFMX1NPVVJDRV9SRVFVRVNUEAQqYgoHRml0S2luZBIYChRGSVRfS0lORF9VTlNQRUNJRklFRBAAEhIKDkZJVF9LSU5EX0NMRUFSEAESFgoSRklUX0tJTkRfQU1CSUdVT1VTEAISEQoNRklUX0tJTkRfTk9ORRADKpwBCg5EZWdyYWRlZFJlYXNvbhIfChtERUdSQURFRF9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxERUdSQURFRF9SRUFTT05fTEVYSUNBTF9PTkxZEAESIQodREVHUkFERURfUkVBU09OX1NUQUxFX0NBVEFMT0cQAhIkCiBERUdSQURFRF9SRUFTT05fSU5URU5UX1RSVU5DQVRFRBADKs8BCgdGb3VuZEJ5EhgKFEZPVU5EX0JZX1VOU1BFQ0lGSUVEEAASFAoQRk9VTkRfQllfT1ZFUkxBUBABEhEKDUZPVU5EX0JZX05BTUUQAhISCg5GT1VORF9CWV9XT1JEUxADEhAKDEZPVU5EX0JZX1BJThAEEhgKFEZPVU5EX0JZX0FMV0FZU19MT0FEEAUSEQoNRk9VTkRfQllfS0VQVBAGEhkKFUZPVU5EX0JZX05PVF9ERUZFUlJFRBAHEhMKD0ZPVU5EX0JZX01FTU9SWRAIKowBCgpTZWFyY2hGb3JtEhsKF1NFQVJDSF9GT1JNX1VOU1BFQ0lGSUVEEAASFgoSU0VBUkNIX0ZPUk1fU0VMRUNUEAESFgoSU0VBUkNIX0ZPUk1fUFJFRklYEAISGAoUU0VBUkNIX0ZPUk1fS0VZV09SRFMQAxIXChNTRUFSQ0hfRk9STV9OQVRVUkFMEAQyowMKDVJvdXRlclNlcnZpY2USPgoFUm91dGUSGS50b29sZ2F0ZS52MS5Sb3V0ZVJlcXVlc3QaGi50b29sZ2F0ZS52MS5Sb3V0ZVJlc3BvbnNlEjsKBEdhdGUSGC50b29sZ2F0ZS52MS5HYXRlUmVxdWVzdBoZLnRvb2xnYXRlLnYxLkdhdGVSZXNwb25zZRJQCgtTZWFyY2hUb29scxIfLnRvb2xnYXRlLnYxLlNlYXJjaFRvb2xzUmVxdWVzdBogLnRvb2xnYXRlLnYxLlNlYXJjaFRvb2xzUmVzcG9uc2USWQoOR2V0U3VtbWFyeVBvb2wSIi50b29sZ2F0ZS52MS5HZXRTdW1tYXJ5UG9vbFJlcXVlc3QaIy50b29sZ2F0ZS52MS5HZXRTdW1tYXJ5UG9vbFJlc3BvbnNlEmgKE0JhdGNoR2V0VG9vbFNjaGVtYXMSJy50b29sZ2F0ZS52MS5CYXRjaEdldFRvb2xTY2hlbWFzUmVxdWVzdBooLnRvb2xnYXRlLnYxLkJhdGNoR2V0VG9vbFNjaGVtYXNSZXNwb25zZUIvCg9kZXYudG9vbGdhdGUudjFQAVoadG9vbGdhdGUuZGV2L2dvL3Rvb2xnYXRldjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_toolgate_v1_error, file_toolgate_v1_state]);
+  fileDesc("Chh0b29sZ2F0ZS92MS9yb3V0ZXIucHJvdG8SC3Rvb2xnYXRlLnYxIjYKBkludGVudBIMCgR0ZXh0GAEgASgJEhMKBndlaWdodBgCIAEoAkgAiAEBQgkKB193ZWlnaHQi9AIKDFJvdXRlUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHaW50ZW50cxgCIAMoCzITLnRvb2xnYXRlLnYxLkludGVudBImCgVzdGF0ZRgDIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSGQoRYWN0aXZlX3NldF9oYW5kbGUYBCABKAkSIAoTa25vd25fcG9vbF9yZXZpc2lvbhgFIAEoBEgAiAEBEioKB29wdGlvbnMYBiABKAsyGS50b29sZ2F0ZS52MS5Sb3V0ZU9wdGlvbnMSFAoMbWluX3JldmlzaW9uGAcgASgEEg8KB3R1cm5faWQYCCABKAkSMgoOcHJvbXB0X2xpc3RpbmcYCSABKA4yGi50b29sZ2F0ZS52MS5Qcm9tcHRMaXN0aW5nEioKBnJlbmRlchgKIAEoCzIaLnRvb2xnYXRlLnYxLlJlbmRlck9wdGlvbnNCFgoUX2tub3duX3Bvb2xfcmV2aXNpb24ihQEKDVJlbmRlck9wdGlvbnMSJwoGZm9ybWF0GAEgASgOMhcudG9vbGdhdGUudjEuVG9vbEZvcm1hdBITCgtzZWFyY2hfdG9vbBgCIAEoCBI2CglhbnRocm9waWMYAyABKAsyIy50b29sZ2F0ZS52MS5BbnRocm9waWNSZW5kZXJPcHRpb25zIkkKFkFudGhyb3BpY1JlbmRlck9wdGlvbnMSGAoQY2FjaGVfYnJlYWtwb2ludBgBIAEoCBIVCg1kZWZlcl9sb2FkaW5nGAIgASgIIkwKDVJlbmRlcmVkVG9vbHMSEgoKdG9vbHNfanNvbhgBIAEoCRInCgZsb3NzZXMYAiADKAsyFy50b29sZ2F0ZS52MS5SZW5kZXJMb3NzIlMKClJlbmRlckxvc3MSEgoKbW9kZWxfbmFtZRgBIAEoCRIPCgdwb2ludGVyGAIgASgJEg8KB2tleXdvcmQYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSKhBQoMUm91dGVPcHRpb25zEhIKBXRvcF9rGAEgASgNSACIAQESFgoJdGhyZXNob2xkGAIgASgCSAGIAQESIAoTc2NoZW1hX3Rva2VuX2J1ZGdldBgDIAEoDUgCiAEBEiMKBmRldGFpbBgEIAEoDjITLnRvb2xnYXRlLnYxLkRldGFpbBIUCgxwaW5uZWRfdG9vbHMYBSADKAkSFgoOZXhjbHVkZWRfdG9vbHMYBiADKAkSDwoHc2VydmVycxgHIAMoCRIbCg5jb250ZXh0X3dpbmRvdxgIIAEoDUgDiAEBEg0KBW1vZGVsGAkgASgJEg8KB2V4cGxhaW4YCiABKAgSFQoNc3lzdGVtX3Rva2VucxgLIAEoDRIrCghkZWZlcnJhbBgMIAEoDjIZLnRvb2xnYXRlLnYxLkRlZmVycmFsTW9kZRIdChBkZWZlcnJhbF9wZXJjZW50GA0gASgNSASIAQESFgoObW9kZWxfYmFzZV91cmwYDiABKAkSIAoTYWN0aXZlX3Rva2VuX2J1ZGdldBgPIAEoDUgFiAEBEhsKDmhpc3RvcnlfdG9rZW5zGBAgASgNSAaIAQESGQoRaWdub3JlX2NhY2hlX2Nvc3QYESABKAgSFgoOc2lnbmF0dXJlX3RhaWwYEiABKA0SHQoQYWN0aXZlX3NldF9saW1pdBgTIAEoDUgHiAEBQggKBl90b3Bfa0IMCgpfdGhyZXNob2xkQhYKFF9zY2hlbWFfdG9rZW5fYnVkZ2V0QhEKD19jb250ZXh0X3dpbmRvd0ITChFfZGVmZXJyYWxfcGVyY2VudEIWChRfYWN0aXZlX3Rva2VuX2J1ZGdldEIRCg9faGlzdG9yeV90b2tlbnNCEwoRX2FjdGl2ZV9zZXRfbGltaXQirQIKCERlZmVycmFsEicKBG1vZGUYASABKA4yGS50b29sZ2F0ZS52MS5EZWZlcnJhbE1vZGUSKwoGc291cmNlGAIgASgOMhsudG9vbGdhdGUudjEuRGVmZXJyYWxTb3VyY2USEAoIZGVmZXJyZWQYAyABKAgSKwoGcmVhc29uGAQgASgOMhsudG9vbGdhdGUudjEuRGVmZXJyYWxSZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFkZWZlcnJhYmxlX3Rva2VucxgGIAEoBBIdChB0aHJlc2hvbGRfdG9rZW5zGAcgASgESACIAQESFAoMb2ZmZXJfc2VhcmNoGAggASgIEhYKDmRlZmVycmVkX3Rvb2xzGAkgASgNQhMKEV90aHJlc2hvbGRfdG9rZW5zIvgECg1Sb3V0ZVJlc3BvbnNlEi0KDGFjdGl2ZV90b29scxgBIAMoCzIXLnRvb2xnYXRlLnYxLkFjdGl2ZVRvb2wSGQoRYWN0aXZlX3NldF9oYW5kbGUYAiABKAkSNgoSaGFuZGxlX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYXRhbG9nX3JldmlzaW9uGAQgASgEEjMKDHN1bW1hcnlfcG9vbBgFIAEoCzIdLnRvb2xnYXRlLnYxLlN1bW1hcnlQb29sRGVsdGESJgoIcmVmdXNhbHMYBiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEhcKD3BlbmRpbmdfc2VydmVycxgHIAMoCRIwCgphY2NvdW50aW5nGAggASgLMhwudG9vbGdhdGUudjEuVG9rZW5BY2NvdW50aW5nEi0KCGRlZ3JhZGVkGAkgAygOMhsudG9vbGdhdGUudjEuRGVncmFkZWRSZWFzb24SKQoHdGltaW5ncxgKIAMoCzIYLnRvb2xnYXRlLnYxLlN0YWdlVGltaW5nEicKCGRlZmVycmFsGAsgASgLMhUudG9vbGdhdGUudjEuRGVmZXJyYWwSLAoGY2hhbmdlGAwgASgLMhwudG9vbGdhdGUudjEuQWN0aXZlU2V0Q2hhbmdlEiUKB3JhbmtpbmcYDSABKAsyFC50b29sZ2F0ZS52MS5SYW5raW5nEh0KA2ZpdBgOIAEoCzIQLnRvb2xnYXRlLnYxLkZpdBIsCghyZW5kZXJlZBgPIAEoCzIaLnRvb2xnYXRlLnYxLlJlbmRlcmVkVG9vbHMiTgoDRml0EiIKBGtpbmQYASABKA4yFC50b29sZ2F0ZS52MS5GaXRLaW5kEhIKCmNvbnRlbmRlcnMYAiADKAkSDwoHbWVzc2FnZRgDIAEoCSJNCgdSYW5raW5nEhUKDWFic3RhaW5fYmVsb3cYASABKAISKwoKY2FuZGlkYXRlcxgCIAMoCzIXLnRvb2xnYXRlLnYxLlJhbmtlZFRvb2wiywEKClJhbmtlZFRvb2wSEgoKbW9kZWxfbmFtZRgBIAEoCRINCgVzY29yZRgCIAEoAhIPCgdvdmVybGFwGAMgASgCEg0KBXdvcmRzGAQgASgCEg0KBXdob2xlGAUgASgCEg4KBmNsYXVzZRgGIAEoAhImCghmb3VuZF9ieRgHIAEoDjIULnRvb2xnYXRlLnYxLkZvdW5kQnkSDgoGY2hvc2VuGAggASgIEg4KBm1lbW9yeRgJIAEoAhITCgtsYXN0X2NhbGxlZBgKIAEoAiKiAQoPQWN0aXZlU2V0Q2hhbmdlEg0KBWFkZGVkGAEgAygJEgwKBGtlcHQYAiADKAkSEQoJZXZpY3RhYmxlGAMgAygJEg8KB3JlbW92ZWQYBCADKAkSFgoOa2VwdF9mb3JfY2FjaGUYBSABKAgSGQoRY2FjaGVfbG9zc190b2tlbnMYBiABKAQSGwoTY2FjaGVfc2F2aW5nX3Rva2VucxgHIAEoBCLTAgoKQWN0aXZlVG9vbBIKCgJpZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkSDAoEbmFtZRgDIAEoCRISCgptb2RlbF9uYW1lGAQgASgJEg8KB292ZXJsYXAYBSABKAISDQoFc2NvcmUYBiABKAISJgoIZm91bmRfYnkYByABKA4yFC50b29sZ2F0ZS52MS5Gb3VuZEJ5EhYKDm5ld2x5X3Byb21vdGVkGAggASgIEhMKC2Rlc2NyaXB0aW9uGAkgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAogASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgLIAEoCRIYChBhbm5vdGF0aW9uc19qc29uGAwgASgJEhEKCXNpZ25hdHVyZRgNIAEoCRIVCg1zY2hlbWFfdG9rZW5zGA4gASgNEhcKD3NpZ25hdHVyZV9sb3NzeRgPIAEoCCKVAQoHUmVmdXNhbBIOCgZzZXJ2ZXIYASABKAkSDAoEbmFtZRgCIAEoCRISCgptb2RlbF9uYW1lGAMgASgJEiYKBGNvZGUYBCABKA4yGC50b29sZ2F0ZS52MS5SZWZ1c2FsQ29kZRIPCgdtZXNzYWdlGAUgASgJEg4KBnVubG9jaxgGIAMoCRIPCgdvdmVybGFwGAcgASgCIsMBCg9Ub2tlbkFjY291bnRpbmcSEQoJdG9rZW5pemVyGAEgASgJEhsKE2Z1bGxfY2F0YWxvZ190b2tlbnMYAiABKAQSFQoNcGhhc2UxX3Rva2VucxgDIAEoBBIVCg1waGFzZTJfdG9rZW5zGAQgASgEEhQKDHNhdmVkX3Rva2VucxgFIAEoEhIQCgNyaG8YBiABKAFIAIgBARIVCghyaG9fZnVsbBgHIAEoAUgBiAEBQgYKBF9yaG9CCwoJX3Job19mdWxsIiwKC1N0YWdlVGltaW5nEg0KBXN0YWdlGAEgASgJEg4KBm1pY3JvcxgCIAEoBCKUAQoQU3VtbWFyeVBvb2xEZWx0YRIQCghyZXZpc2lvbhgBIAEoBBIMCgRmdWxsGAIgASgIEigKBWFkZGVkGAMgAygLMhkudG9vbGdhdGUudjEuU3VtbWFyeUVudHJ5Eg8KB3JlbW92ZWQYBCADKAkSEwoLcG9vbF90b2tlbnMYBSABKAQSEAoIcmVuZGVyZWQYBiABKAkiMwoMU3VtbWFyeUVudHJ5EhIKCm1vZGVsX25hbWUYASABKAkSDwoHc3VtbWFyeRgCIAEoCSKhAQoLR2F0ZVJlcXVlc3QSDgoGdGVuYW50GAEgASgJEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAIgASgJEikKBWNhbGxzGAMgAygLMhoudG9vbGdhdGUudjEuUmVxdWVzdGVkQ2FsbBImCgVzdGF0ZRgEIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSFAoMbWluX3JldmlzaW9uGAUgASgEIkYKDVJlcXVlc3RlZENhbGwSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEhYKDmFyZ3VtZW50c19qc29uGAMgASgJIlQKDEdhdGVSZXNwb25zZRIqCgh2ZXJkaWN0cxgBIAMoCzIYLnRvb2xnYXRlLnYxLkdhdGVWZXJkaWN0EhgKEGNhdGFsb2dfcmV2aXNpb24YAiABKAQi1gIKC0dhdGVWZXJkaWN0Eg8KB2NhbGxfaWQYASABKAkSDwoHYWxsb3dlZBgCIAEoCBIOCgZzZXJ2ZXIYAyABKAkSDAoEbmFtZRgEIAEoCRImCgRjb2RlGAUgASgOMhgudG9vbGdhdGUudjEuUmVmdXNhbENvZGUSDwoHbWVzc2FnZRgGIAEoCRIXCg9hdmFpbGFibGVfdG9vbHMYByADKAkSFAoMc2VhcmNoX3F1ZXJ5GAggASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAkgASgJEjIKCnZpb2xhdGlvbnMYCiADKAsyHi50b29sZ2F0ZS52MS5Bcmd1bWVudFZpb2xhdGlvbhIOCgZ1bmxvY2sYCyADKAkSFgoOYXJndW1lbnRzX2pzb24YDCABKAkSFAoMbmVhcmVzdF90b29sGA0gASgJEhIKCm1vZGVsX25hbWUYDiABKAkiNQoRQXJndW1lbnRWaW9sYXRpb24SDwoHcG9pbnRlchgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIocCChJTZWFyY2hUb29sc1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEg0KBXF1ZXJ5GAIgASgJEhgKC21heF9yZXN1bHRzGAMgASgNSACIAQESIwoGZGV0YWlsGAQgASgOMhMudG9vbGdhdGUudjEuRGV0YWlsEiYKBXN0YXRlGAUgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRIZChFhY3RpdmVfc2V0X2hhbmRsZRgGIAEoCRIUCgxtaW5fcmV2aXNpb24YByABKAQSKgoGcmVuZGVyGAggASgLMhoudG9vbGdhdGUudjEuUmVuZGVyT3B0aW9uc0IOCgxfbWF4X3Jlc3VsdHMiuAMKE1NlYXJjaFRvb2xzUmVzcG9uc2USJgoFdG9vbHMYASADKAsyFy50b29sZ2F0ZS52MS5BY3RpdmVUb29sEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAIgASgJEjYKEmhhbmRsZV9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQY2F0YWxvZ19yZXZpc2lvbhgEIAEoBBIXCg9wZW5kaW5nX3NlcnZlcnMYBSADKAkSJgoIcmVmdXNhbHMYBiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEiUKBGZvcm0YByABKA4yFy50b29sZ2F0ZS52MS5TZWFyY2hGb3JtEg8KB21lc3NhZ2UYCCABKAkSFgoOc2VhcmNoZWRfdG9vbHMYCSABKA0SHgoWbGFja2luZ19yZXF1aXJlZF90ZXJtcxgKIAEoDRItCghkZWdyYWRlZBgLIAMoDjIbLnRvb2xnYXRlLnYxLkRlZ3JhZGVkUmVhc29uEiwKCHJlbmRlcmVkGAwgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyZWRUb29scyKjAQoVR2V0U3VtbWFyeVBvb2xSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRIbCg5zaW5jZV9yZXZpc2lvbhgCIAEoBEgAiAEBEiYKBXN0YXRlGAMgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRISCgpuYW1lc19vbmx5GAQgASgIEg4KBnJlbmRlchgFIAEoCEIRCg9fc2luY2VfcmV2aXNpb24iRQoWR2V0U3VtbWFyeVBvb2xSZXNwb25zZRIrCgRwb29sGAEgASgLMh0udG9vbGdhdGUudjEuU3VtbWFyeVBvb2xEZWx0YSLPAQoaQmF0Y2hHZXRUb29sU2NoZW1hc1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEg0KBW5hbWVzGAIgAygJEiYKBXN0YXRlGAMgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRIZChFhY3RpdmVfc2V0X2hhbmRsZRgEIAEoCRIjCgZkZXRhaWwYBSABKA4yEy50b29sZ2F0ZS52MS5EZXRhaWwSKgoGcmVuZGVyGAYgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyT3B0aW9ucyKIAgobQmF0Y2hHZXRUb29sU2NoZW1hc1Jlc3BvbnNlEiYKBXRvb2xzGAEgAygLMhcudG9vbGdhdGUudjEuQWN0aXZlVG9vbBImCghyZWZ1c2FscxgCIAMoCzIULnRvb2xnYXRlLnYxLlJlZnVzYWwSGQoRYWN0aXZlX3NldF9oYW5kbGUYAyABKAkSNgoSaGFuZGxlX2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYXRhbG9nX3JldmlzaW9uGAUgASgEEiwKCHJlbmRlcmVkGAYgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyZWRUb29scyp0CgZEZXRhaWwSFgoSREVUQUlMX1VOU1BFQ0lGSUVEEAASEAoMREVUQUlMX05BTUVTEAESFQoRREVUQUlMX1NJR05BVFVSRVMQAhISCg5ERVRBSUxfU0NIRU1BUxADEhUKEURFVEFJTF9SRUZFUkVOQ0VTEAQqsAEKClRvb2xGb3JtYXQSGwoXVE9PTF9GT1JNQVRfVU5TUEVDSUZJRUQQABIbChdUT09MX0ZPUk1BVF9PUEVOQUlfQ0hBVBABEiAKHFRPT0xfRk9STUFUX09QRU5BSV9SRVNQT05TRVMQAhIZChVUT09MX0ZPUk1BVF9BTlRIUk9QSUMQAxIWChJUT09MX0ZPUk1BVF9HRU1JTkkQBBITCg9UT09MX0ZPUk1BVF9NQ1AQBSqAAQoNUHJvbXB0TGlzdGluZxIeChpQUk9NUFRfTElTVElOR19VTlNQRUNJRklFRBAAEhcKE1BST01QVF9MSVNUSU5HX05PTkUQARIYChRQUk9NUFRfTElTVElOR19OQU1FUxACEhwKGFBST01QVF9MSVNUSU5HX1NVTU1BUklFUxADKnYKDERlZmVycmFsTW9kZRIdChlERUZFUlJBTF9NT0RFX1VOU1BFQ0lGSUVEEAASGAoUREVGRVJSQUxfTU9ERV9BTFdBWVMQARIWChJERUZFUlJBTF9NT0RFX0FVVE8QAhIVChFERUZFUlJBTF9NT0RFX09GRhADKp4CCg5EZWZlcnJhbFJlYXNvbhIfChtERUZFUlJBTF9SRUFTT05fVU5TUEVDSUZJRUQQABIYChRERUZFUlJBTF9SRUFTT05fTU9ERRABEh8KG0RFRkVSUkFMX1JFQVNPTl9LSUxMX1NXSVRDSBACEiUKIURFRkVSUkFMX1JFQVNPTl9NT0RFTF9VTlNVUFBPUlRFRBADEiEKHURFRkVSUkFMX1JFQVNPTl9VTktOT1dOX1BST1hZEAQSIgoeREVGRVJSQUxfUkVBU09OX09WRVJfVEhSRVNIT0xEEAUSIwofREVGRVJSQUxfUkVBU09OX1VOREVSX1RIUkVTSE9MRBAGEh0KGURFRkVSUkFMX1JFQVNPTl9OT19XSU5ET1cQByqjAQoORGVmZXJyYWxTb3VyY2USHwobREVGRVJSQUxfU09VUkNFX1VOU1BFQ0lGSUVEEAASGwoXREVGRVJSQUxfU09VUkNFX0RFRkFVTFQQARIaChZERUZFUlJBTF9TT1VSQ0VfU0VSVkVSEAISGgoWREVGRVJSQUxfU09VUkNFX1RFTkFOVBADEhsKF0RFRkVSUkFMX1NPVVJDRV9SRVFVRVNUEAQqYgoHRml0S2luZBIYChRGSVRfS0lORF9VTlNQRUNJRklFRBAAEhIKDkZJVF9LSU5EX0NMRUFSEAESFgoSRklUX0tJTkRfQU1CSUdVT1VTEAISEQoNRklUX0tJTkRfTk9ORRADKpwBCg5EZWdyYWRlZFJlYXNvbhIfChtERUdSQURFRF9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxERUdSQURFRF9SRUFTT05fTEVYSUNBTF9PTkxZEAESIQodREVHUkFERURfUkVBU09OX1NUQUxFX0NBVEFMT0cQAhIkCiBERUdSQURFRF9SRUFTT05fSU5URU5UX1RSVU5DQVRFRBADKs8BCgdGb3VuZEJ5EhgKFEZPVU5EX0JZX1VOU1BFQ0lGSUVEEAASFAoQRk9VTkRfQllfT1ZFUkxBUBABEhEKDUZPVU5EX0JZX05BTUUQAhISCg5GT1VORF9CWV9XT1JEUxADEhAKDEZPVU5EX0JZX1BJThAEEhgKFEZPVU5EX0JZX0FMV0FZU19MT0FEEAUSEQoNRk9VTkRfQllfS0VQVBAGEhkKFUZPVU5EX0JZX05PVF9ERUZFUlJFRBAHEhMKD0ZPVU5EX0JZX01FTU9SWRAIKowBCgpTZWFyY2hGb3JtEhsKF1NFQVJDSF9GT1JNX1VOU1BFQ0lGSUVEEAASFgoSU0VBUkNIX0ZPUk1fU0VMRUNUEAESFgoSU0VBUkNIX0ZPUk1fUFJFRklYEAISGAoUU0VBUkNIX0ZPUk1fS0VZV09SRFMQAxIXChNTRUFSQ0hfRk9STV9OQVRVUkFMEAQyowMKDVJvdXRlclNlcnZpY2USPgoFUm91dGUSGS50b29sZ2F0ZS52MS5Sb3V0ZVJlcXVlc3QaGi50b29sZ2F0ZS52MS5Sb3V0ZVJlc3BvbnNlEjsKBEdhdGUSGC50b29sZ2F0ZS52MS5HYXRlUmVxdWVzdBoZLnRvb2xnYXRlLnYxLkdhdGVSZXNwb25zZRJQCgtTZWFyY2hUb29scxIfLnRvb2xnYXRlLnYxLlNlYXJjaFRvb2xzUmVxdWVzdBogLnRvb2xnYXRlLnYxLlNlYXJjaFRvb2xzUmVzcG9uc2USWQoOR2V0U3VtbWFyeVBvb2wSIi50b29sZ2F0ZS52MS5HZXRTdW1tYXJ5UG9vbFJlcXVlc3QaIy50b29sZ2F0ZS52MS5HZXRTdW1tYXJ5UG9vbFJlc3BvbnNlEmgKE0JhdGNoR2V0VG9vbFNjaGVtYXMSJy50b29sZ2F0ZS52MS5CYXRjaEdldFRvb2xTY2hlbWFzUmVxdWVzdBooLnRvb2xnYXRlLnYxLkJhdGNoR2V0VG9vbFNjaGVtYXNSZXNwb25zZUIvCg9kZXYudG9vbGdhdGUudjFQAVoadG9vbGdhdGUuZGV2L2dvL3Rvb2xnYXRldjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_toolgate_v1_error, file_toolgate_v1_state]);
 
 /**
  * One text that says what the agent wants this turn.
@@ -150,6 +150,21 @@ export type RenderOptions = Message<"toolgate.v1.RenderOptions"> & {
    * @generated from field: toolgate.v1.ToolFormat format = 1;
    */
   format: ToolFormat;
+
+  /**
+   * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
+   * calls are for SearchTools; Gate does not know it.
+   *
+   * @generated from field: bool search_tool = 2;
+   */
+  searchTool: boolean;
+
+  /**
+   * Marks for Anthropic's API. Refused with other formats.
+   *
+   * @generated from field: toolgate.v1.AnthropicRenderOptions anthropic = 3;
+   */
+  anthropic?: AnthropicRenderOptions | undefined;
 };
 
 /**
@@ -160,13 +175,42 @@ export const RenderOptionsSchema: GenMessage<RenderOptions> = /*@__PURE__*/
   messageDesc(file_toolgate_v1_router, 2);
 
 /**
+ * Marks on definitions for Anthropic's Messages API.
+ *
+ * @generated from message toolgate.v1.AnthropicRenderOptions
+ */
+export type AnthropicRenderOptions = Message<"toolgate.v1.AnthropicRenderOptions"> & {
+  /**
+   * True: the last definition ends a cached prefix (`cache_control`).
+   *
+   * @generated from field: bool cache_breakpoint = 1;
+   */
+  cacheBreakpoint: boolean;
+
+  /**
+   * True: the model sees the tools only after a search or a `tool_reference` has loaded them (`defer_loading`). They
+   * are outside of the cached prefix, so that `cache_breakpoint` is refused beside it.
+   *
+   * @generated from field: bool defer_loading = 2;
+   */
+  deferLoading: boolean;
+};
+
+/**
+ * Describes the message toolgate.v1.AnthropicRenderOptions.
+ * Use `create(AnthropicRenderOptionsSchema)` to create a new message.
+ */
+export const AnthropicRenderOptionsSchema: GenMessage<AnthropicRenderOptions> = /*@__PURE__*/
+  messageDesc(file_toolgate_v1_router, 3);
+
+/**
  * Tools in the format of a provider's API.
  *
  * @generated from message toolgate.v1.RenderedTools
  */
 export type RenderedTools = Message<"toolgate.v1.RenderedTools"> & {
   /**
-   * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+   * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
    *
    * @generated from field: string tools_json = 1;
    */
@@ -185,7 +229,7 @@ export type RenderedTools = Message<"toolgate.v1.RenderedTools"> & {
  * Use `create(RenderedToolsSchema)` to create a new message.
  */
 export const RenderedToolsSchema: GenMessage<RenderedTools> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 3);
+  messageDesc(file_toolgate_v1_router, 4);
 
 /**
  * A part of a definition that a provider's format can't express. Gate checks calls against the registered schema all
@@ -228,7 +272,7 @@ export type RenderLoss = Message<"toolgate.v1.RenderLoss"> & {
  * Use `create(RenderLossSchema)` to create a new message.
  */
 export const RenderLossSchema: GenMessage<RenderLoss> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 4);
+  messageDesc(file_toolgate_v1_router, 5);
 
 /**
  * How Route chooses.
@@ -394,7 +438,7 @@ export type RouteOptions = Message<"toolgate.v1.RouteOptions"> & {
  * Use `create(RouteOptionsSchema)` to create a new message.
  */
 export const RouteOptionsSchema: GenMessage<RouteOptions> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 5);
+  messageDesc(file_toolgate_v1_router, 6);
 
 /**
  * What was decided about deferral, and why.
@@ -473,7 +517,7 @@ export type Deferral = Message<"toolgate.v1.Deferral"> & {
  * Use `create(DeferralSchema)` to create a new message.
  */
 export const DeferralSchema: GenMessage<Deferral> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 6);
+  messageDesc(file_toolgate_v1_router, 7);
 
 /**
  * The active set of one turn.
@@ -595,7 +639,7 @@ export type RouteResponse = Message<"toolgate.v1.RouteResponse"> & {
  * Use `create(RouteResponseSchema)` to create a new message.
  */
 export const RouteResponseSchema: GenMessage<RouteResponse> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 7);
+  messageDesc(file_toolgate_v1_router, 8);
 
 /**
  * How well the best tool fits, told so that an agent can ask what was meant instead of guessing.
@@ -631,7 +675,7 @@ export type Fit = Message<"toolgate.v1.Fit"> & {
  * Use `create(FitSchema)` to create a new message.
  */
 export const FitSchema: GenMessage<Fit> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 8);
+  messageDesc(file_toolgate_v1_router, 9);
 
 /**
  * How the tools of one turn were ranked.
@@ -662,7 +706,7 @@ export type Ranking = Message<"toolgate.v1.Ranking"> & {
  * Use `create(RankingSchema)` to create a new message.
  */
 export const RankingSchema: GenMessage<Ranking> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 9);
+  messageDesc(file_toolgate_v1_router, 10);
 
 /**
  * A candidate and what its score was made of.
@@ -746,7 +790,7 @@ export type RankedTool = Message<"toolgate.v1.RankedTool"> & {
  * Use `create(RankedToolSchema)` to create a new message.
  */
 export const RankedToolSchema: GenMessage<RankedTool> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 10);
+  messageDesc(file_toolgate_v1_router, 11);
 
 /**
  * How an active set differs from that of the turn before. All names are model-facing.
@@ -814,7 +858,7 @@ export type ActiveSetChange = Message<"toolgate.v1.ActiveSetChange"> & {
  * Use `create(ActiveSetChangeSchema)` to create a new message.
  */
 export const ActiveSetChangeSchema: GenMessage<ActiveSetChange> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 11);
+  messageDesc(file_toolgate_v1_router, 12);
 
 /**
  * A tool of the active set.
@@ -937,7 +981,7 @@ export type ActiveTool = Message<"toolgate.v1.ActiveTool"> & {
  * Use `create(ActiveToolSchema)` to create a new message.
  */
 export const ActiveToolSchema: GenMessage<ActiveTool> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 12);
+  messageDesc(file_toolgate_v1_router, 13);
 
 /**
  * A tool that was left out, or a call that may not run, and why.
@@ -1001,7 +1045,7 @@ export type Refusal = Message<"toolgate.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 13);
+  messageDesc(file_toolgate_v1_router, 14);
 
 /**
  * Tokens of one turn, counted with `tokenizer`.
@@ -1066,7 +1110,7 @@ export type TokenAccounting = Message<"toolgate.v1.TokenAccounting"> & {
  * Use `create(TokenAccountingSchema)` to create a new message.
  */
 export const TokenAccountingSchema: GenMessage<TokenAccounting> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 14);
+  messageDesc(file_toolgate_v1_router, 15);
 
 /**
  * Time spent in one stage.
@@ -1094,7 +1138,7 @@ export type StageTiming = Message<"toolgate.v1.StageTiming"> & {
  * Use `create(StageTimingSchema)` to create a new message.
  */
 export const StageTimingSchema: GenMessage<StageTiming> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 15);
+  messageDesc(file_toolgate_v1_router, 16);
 
 /**
  * A change of the summary pool.
@@ -1153,7 +1197,7 @@ export type SummaryPoolDelta = Message<"toolgate.v1.SummaryPoolDelta"> & {
  * Use `create(SummaryPoolDeltaSchema)` to create a new message.
  */
 export const SummaryPoolDeltaSchema: GenMessage<SummaryPoolDelta> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 16);
+  messageDesc(file_toolgate_v1_router, 17);
 
 /**
  * One line of the summary pool.
@@ -1181,7 +1225,7 @@ export type SummaryEntry = Message<"toolgate.v1.SummaryEntry"> & {
  * Use `create(SummaryEntrySchema)` to create a new message.
  */
 export const SummaryEntrySchema: GenMessage<SummaryEntry> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 17);
+  messageDesc(file_toolgate_v1_router, 18);
 
 /**
  * Asks whether calls may run.
@@ -1230,7 +1274,7 @@ export type GateRequest = Message<"toolgate.v1.GateRequest"> & {
  * Use `create(GateRequestSchema)` to create a new message.
  */
 export const GateRequestSchema: GenMessage<GateRequest> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 18);
+  messageDesc(file_toolgate_v1_router, 19);
 
 /**
  * One call that a model asks for.
@@ -1267,7 +1311,7 @@ export type RequestedCall = Message<"toolgate.v1.RequestedCall"> & {
  * Use `create(RequestedCallSchema)` to create a new message.
  */
 export const RequestedCallSchema: GenMessage<RequestedCall> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 19);
+  messageDesc(file_toolgate_v1_router, 20);
 
 /**
  * The verdicts.
@@ -1295,7 +1339,7 @@ export type GateResponse = Message<"toolgate.v1.GateResponse"> & {
  * Use `create(GateResponseSchema)` to create a new message.
  */
 export const GateResponseSchema: GenMessage<GateResponse> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 20);
+  messageDesc(file_toolgate_v1_router, 21);
 
 /**
  * May this call run?
@@ -1408,7 +1452,7 @@ export type GateVerdict = Message<"toolgate.v1.GateVerdict"> & {
  * Use `create(GateVerdictSchema)` to create a new message.
  */
 export const GateVerdictSchema: GenMessage<GateVerdict> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 21);
+  messageDesc(file_toolgate_v1_router, 22);
 
 /**
  * One mistake in a call's arguments.
@@ -1436,7 +1480,7 @@ export type ArgumentViolation = Message<"toolgate.v1.ArgumentViolation"> & {
  * Use `create(ArgumentViolationSchema)` to create a new message.
  */
 export const ArgumentViolationSchema: GenMessage<ArgumentViolation> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 22);
+  messageDesc(file_toolgate_v1_router, 23);
 
 /**
  * Asks for tools explicitly.
@@ -1517,7 +1561,7 @@ export type SearchToolsRequest = Message<"toolgate.v1.SearchToolsRequest"> & {
  * Use `create(SearchToolsRequestSchema)` to create a new message.
  */
 export const SearchToolsRequestSchema: GenMessage<SearchToolsRequest> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 23);
+  messageDesc(file_toolgate_v1_router, 24);
 
 /**
  * The tools found.
@@ -1619,7 +1663,7 @@ export type SearchToolsResponse = Message<"toolgate.v1.SearchToolsResponse"> & {
  * Use `create(SearchToolsResponseSchema)` to create a new message.
  */
 export const SearchToolsResponseSchema: GenMessage<SearchToolsResponse> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 24);
+  messageDesc(file_toolgate_v1_router, 25);
 
 /**
  * Asks for the summary pool.
@@ -1668,7 +1712,7 @@ export type GetSummaryPoolRequest = Message<"toolgate.v1.GetSummaryPoolRequest">
  * Use `create(GetSummaryPoolRequestSchema)` to create a new message.
  */
 export const GetSummaryPoolRequestSchema: GenMessage<GetSummaryPoolRequest> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 25);
+  messageDesc(file_toolgate_v1_router, 26);
 
 /**
  * The summary pool: the tools whose scopes the state grants, whatever their preconditions.
@@ -1689,7 +1733,7 @@ export type GetSummaryPoolResponse = Message<"toolgate.v1.GetSummaryPoolResponse
  * Use `create(GetSummaryPoolResponseSchema)` to create a new message.
  */
 export const GetSummaryPoolResponseSchema: GenMessage<GetSummaryPoolResponse> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 26);
+  messageDesc(file_toolgate_v1_router, 27);
 
 /**
  * Asks for full schemas.
@@ -1731,6 +1775,13 @@ export type BatchGetToolSchemasRequest = Message<"toolgate.v1.BatchGetToolSchema
    * @generated from field: toolgate.v1.Detail detail = 5;
    */
   detail: Detail;
+
+  /**
+   * As in RouteRequest, for the tools found.
+   *
+   * @generated from field: toolgate.v1.RenderOptions render = 6;
+   */
+  render?: RenderOptions | undefined;
 };
 
 /**
@@ -1738,7 +1789,7 @@ export type BatchGetToolSchemasRequest = Message<"toolgate.v1.BatchGetToolSchema
  * Use `create(BatchGetToolSchemasRequestSchema)` to create a new message.
  */
 export const BatchGetToolSchemasRequestSchema: GenMessage<BatchGetToolSchemasRequest> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 27);
+  messageDesc(file_toolgate_v1_router, 28);
 
 /**
  * Full schemas.
@@ -1780,6 +1831,13 @@ export type BatchGetToolSchemasResponse = Message<"toolgate.v1.BatchGetToolSchem
    * @generated from field: uint64 catalog_revision = 5;
    */
   catalogRevision: bigint;
+
+  /**
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   *
+   * @generated from field: toolgate.v1.RenderedTools rendered = 6;
+   */
+  rendered?: RenderedTools | undefined;
 };
 
 /**
@@ -1787,7 +1845,7 @@ export type BatchGetToolSchemasResponse = Message<"toolgate.v1.BatchGetToolSchem
  * Use `create(BatchGetToolSchemasResponseSchema)` to create a new message.
  */
 export const BatchGetToolSchemasResponseSchema: GenMessage<BatchGetToolSchemasResponse> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_router, 28);
+  messageDesc(file_toolgate_v1_router, 29);
 
 /**
  * How much of each tool is sent.

@@ -264,6 +264,44 @@ private static final long serialVersionUID = 0L;
     return result == null ? dev.toolgate.v1.Detail.UNRECOGNIZED : result;
   }
 
+  public static final int RENDER_FIELD_NUMBER = 6;
+  private dev.toolgate.v1.RenderOptions render_;
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 6;</code>
+   * @return Whether the render field is set.
+   */
+  @java.lang.Override
+  public boolean hasRender() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 6;</code>
+   * @return The render.
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderOptions getRender() {
+    return render_ == null ? dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+  }
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 6;</code>
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderOptionsOrBuilder getRenderOrBuilder() {
+    return render_ == null ? dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -292,6 +330,9 @@ private static final long serialVersionUID = 0L;
     }
     if (detail_ != dev.toolgate.v1.Detail.DETAIL_UNSPECIFIED.getNumber()) {
       output.writeEnum(5, detail_);
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeMessage(6, getRender());
     }
     getUnknownFields().writeTo(output);
   }
@@ -324,6 +365,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeEnumSize(5, detail_);
     }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(6, getRender());
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -351,6 +396,11 @@ private static final long serialVersionUID = 0L;
     if (!getActiveSetHandle()
         .equals(other.getActiveSetHandle())) return false;
     if (detail_ != other.detail_) return false;
+    if (hasRender() != other.hasRender()) return false;
+    if (hasRender()) {
+      if (!getRender()
+          .equals(other.getRender())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -376,6 +426,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getActiveSetHandle().hashCode();
     hash = (37 * hash) + DETAIL_FIELD_NUMBER;
     hash = (53 * hash) + detail_;
+    if (hasRender()) {
+      hash = (37 * hash) + RENDER_FIELD_NUMBER;
+      hash = (53 * hash) + getRender().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -511,6 +565,7 @@ private static final long serialVersionUID = 0L;
       if (com.google.protobuf.GeneratedMessage
               .alwaysUseFieldBuilders) {
         internalGetStateFieldBuilder();
+        internalGetRenderFieldBuilder();
       }
     }
     @java.lang.Override
@@ -527,6 +582,11 @@ private static final long serialVersionUID = 0L;
       }
       activeSetHandle_ = "";
       detail_ = 0;
+      render_ = null;
+      if (renderBuilder_ != null) {
+        renderBuilder_.dispose();
+        renderBuilder_ = null;
+      }
       return this;
     }
 
@@ -580,6 +640,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.detail_ = detail_;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.render_ = renderBuilder_ == null
+            ? render_
+            : renderBuilder_.build();
+        to_bitField0_ |= 0x00000002;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -620,6 +686,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.detail_ != 0) {
         setDetailValue(other.getDetailValue());
+      }
+      if (other.hasRender()) {
+        mergeRender(other.getRender());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -675,6 +744,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 40
+            case 50: {
+              input.readMessage(
+                  internalGetRenderFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1249,6 +1325,163 @@ private static final long serialVersionUID = 0L;
       detail_ = 0;
       onChanged();
       return this;
+    }
+
+    private dev.toolgate.v1.RenderOptions render_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderOptions, dev.toolgate.v1.RenderOptions.Builder, dev.toolgate.v1.RenderOptionsOrBuilder> renderBuilder_;
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 6;</code>
+     * @return Whether the render field is set.
+     */
+    public boolean hasRender() {
+      return ((bitField0_ & 0x00000020) != 0);
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 6;</code>
+     * @return The render.
+     */
+    public dev.toolgate.v1.RenderOptions getRender() {
+      if (renderBuilder_ == null) {
+        return render_ == null ? dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+      } else {
+        return renderBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 6;</code>
+     */
+    public Builder setRender(dev.toolgate.v1.RenderOptions value) {
+      if (renderBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        render_ = value;
+      } else {
+        renderBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 6;</code>
+     */
+    public Builder setRender(
+        dev.toolgate.v1.RenderOptions.Builder builderForValue) {
+      if (renderBuilder_ == null) {
+        render_ = builderForValue.build();
+      } else {
+        renderBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 6;</code>
+     */
+    public Builder mergeRender(dev.toolgate.v1.RenderOptions value) {
+      if (renderBuilder_ == null) {
+        if (((bitField0_ & 0x00000020) != 0) &&
+          render_ != null &&
+          render_ != dev.toolgate.v1.RenderOptions.getDefaultInstance()) {
+          getRenderBuilder().mergeFrom(value);
+        } else {
+          render_ = value;
+        }
+      } else {
+        renderBuilder_.mergeFrom(value);
+      }
+      if (render_ != null) {
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 6;</code>
+     */
+    public Builder clearRender() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      render_ = null;
+      if (renderBuilder_ != null) {
+        renderBuilder_.dispose();
+        renderBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 6;</code>
+     */
+    public dev.toolgate.v1.RenderOptions.Builder getRenderBuilder() {
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return internalGetRenderFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 6;</code>
+     */
+    public dev.toolgate.v1.RenderOptionsOrBuilder getRenderOrBuilder() {
+      if (renderBuilder_ != null) {
+        return renderBuilder_.getMessageOrBuilder();
+      } else {
+        return render_ == null ?
+            dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
+      }
+    }
+    /**
+     * <pre>
+     * As in RouteRequest, for the tools found.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderOptions render = 6;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderOptions, dev.toolgate.v1.RenderOptions.Builder, dev.toolgate.v1.RenderOptionsOrBuilder> 
+        internalGetRenderFieldBuilder() {
+      if (renderBuilder_ == null) {
+        renderBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.toolgate.v1.RenderOptions, dev.toolgate.v1.RenderOptions.Builder, dev.toolgate.v1.RenderOptionsOrBuilder>(
+                getRender(),
+                getParentForChildren(),
+                isClean());
+        render_ = null;
+      }
+      return renderBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.BatchGetToolSchemasRequest)

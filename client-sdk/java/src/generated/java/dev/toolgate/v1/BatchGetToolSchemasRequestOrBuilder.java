@@ -136,4 +136,31 @@ public interface BatchGetToolSchemasRequestOrBuilder extends
    * @return The detail.
    */
   dev.toolgate.v1.Detail getDetail();
+
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 6;</code>
+   * @return Whether the render field is set.
+   */
+  boolean hasRender();
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 6;</code>
+   * @return The render.
+   */
+  dev.toolgate.v1.RenderOptions getRender();
+  /**
+   * <pre>
+   * As in RouteRequest, for the tools found.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderOptions render = 6;</code>
+   */
+  dev.toolgate.v1.RenderOptionsOrBuilder getRenderOrBuilder();
 }

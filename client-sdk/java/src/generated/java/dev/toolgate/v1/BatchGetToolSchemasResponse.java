@@ -273,6 +273,44 @@ private static final long serialVersionUID = 0L;
     return catalogRevision_;
   }
 
+  public static final int RENDERED_FIELD_NUMBER = 6;
+  private dev.toolgate.v1.RenderedTools rendered_;
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+   * @return Whether the rendered field is set.
+   */
+  @java.lang.Override
+  public boolean hasRendered() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+   * @return The rendered.
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderedTools getRendered() {
+    return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+  }
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder() {
+    return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -302,6 +340,9 @@ private static final long serialVersionUID = 0L;
     if (catalogRevision_ != 0L) {
       output.writeUInt64(5, catalogRevision_);
     }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeMessage(6, getRendered());
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -329,6 +370,10 @@ private static final long serialVersionUID = 0L;
     if (catalogRevision_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(5, catalogRevision_);
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(6, getRendered());
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -358,6 +403,11 @@ private static final long serialVersionUID = 0L;
     }
     if (getCatalogRevision()
         != other.getCatalogRevision()) return false;
+    if (hasRendered() != other.hasRendered()) return false;
+    if (hasRendered()) {
+      if (!getRendered()
+          .equals(other.getRendered())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -386,6 +436,10 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + CATALOG_REVISION_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getCatalogRevision());
+    if (hasRendered()) {
+      hash = (37 * hash) + RENDERED_FIELD_NUMBER;
+      hash = (53 * hash) + getRendered().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -523,6 +577,7 @@ private static final long serialVersionUID = 0L;
         internalGetToolsFieldBuilder();
         internalGetRefusalsFieldBuilder();
         internalGetHandleExpireTimeFieldBuilder();
+        internalGetRenderedFieldBuilder();
       }
     }
     @java.lang.Override
@@ -550,6 +605,11 @@ private static final long serialVersionUID = 0L;
         handleExpireTimeBuilder_ = null;
       }
       catalogRevision_ = 0L;
+      rendered_ = null;
+      if (renderedBuilder_ != null) {
+        renderedBuilder_.dispose();
+        renderedBuilder_ = null;
+      }
       return this;
     }
 
@@ -617,6 +677,12 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.catalogRevision_ = catalogRevision_;
+      }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.rendered_ = renderedBuilder_ == null
+            ? rendered_
+            : renderedBuilder_.build();
+        to_bitField0_ |= 0x00000002;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -696,6 +762,9 @@ private static final long serialVersionUID = 0L;
       if (other.getCatalogRevision() != 0L) {
         setCatalogRevision(other.getCatalogRevision());
       }
+      if (other.hasRendered()) {
+        mergeRendered(other.getRendered());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -765,6 +834,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 40
+            case 50: {
+              input.readMessage(
+                  internalGetRenderedFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1697,6 +1773,163 @@ private static final long serialVersionUID = 0L;
       catalogRevision_ = 0L;
       onChanged();
       return this;
+    }
+
+    private dev.toolgate.v1.RenderedTools rendered_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderedTools, dev.toolgate.v1.RenderedTools.Builder, dev.toolgate.v1.RenderedToolsOrBuilder> renderedBuilder_;
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+     * @return Whether the rendered field is set.
+     */
+    public boolean hasRendered() {
+      return ((bitField0_ & 0x00000020) != 0);
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+     * @return The rendered.
+     */
+    public dev.toolgate.v1.RenderedTools getRendered() {
+      if (renderedBuilder_ == null) {
+        return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+      } else {
+        return renderedBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+     */
+    public Builder setRendered(dev.toolgate.v1.RenderedTools value) {
+      if (renderedBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        rendered_ = value;
+      } else {
+        renderedBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+     */
+    public Builder setRendered(
+        dev.toolgate.v1.RenderedTools.Builder builderForValue) {
+      if (renderedBuilder_ == null) {
+        rendered_ = builderForValue.build();
+      } else {
+        renderedBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+     */
+    public Builder mergeRendered(dev.toolgate.v1.RenderedTools value) {
+      if (renderedBuilder_ == null) {
+        if (((bitField0_ & 0x00000020) != 0) &&
+          rendered_ != null &&
+          rendered_ != dev.toolgate.v1.RenderedTools.getDefaultInstance()) {
+          getRenderedBuilder().mergeFrom(value);
+        } else {
+          rendered_ = value;
+        }
+      } else {
+        renderedBuilder_.mergeFrom(value);
+      }
+      if (rendered_ != null) {
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+     */
+    public Builder clearRendered() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      rendered_ = null;
+      if (renderedBuilder_ != null) {
+        renderedBuilder_.dispose();
+        renderedBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+     */
+    public dev.toolgate.v1.RenderedTools.Builder getRenderedBuilder() {
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return internalGetRenderedFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+     */
+    public dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder() {
+      if (renderedBuilder_ != null) {
+        return renderedBuilder_.getMessageOrBuilder();
+      } else {
+        return rendered_ == null ?
+            dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
+      }
+    }
+    /**
+     * <pre>
+     * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+     * </pre>
+     *
+     * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RenderedTools, dev.toolgate.v1.RenderedTools.Builder, dev.toolgate.v1.RenderedToolsOrBuilder> 
+        internalGetRenderedFieldBuilder() {
+      if (renderedBuilder_ == null) {
+        renderedBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.toolgate.v1.RenderedTools, dev.toolgate.v1.RenderedTools.Builder, dev.toolgate.v1.RenderedToolsOrBuilder>(
+                getRendered(),
+                getParentForChildren(),
+                isClean());
+        rendered_ = null;
+      }
+      return renderedBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.BatchGetToolSchemasResponse)

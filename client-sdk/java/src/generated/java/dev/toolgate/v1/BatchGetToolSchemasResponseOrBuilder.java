@@ -154,4 +154,31 @@ public interface BatchGetToolSchemasResponseOrBuilder extends
    * @return The catalogRevision.
    */
   long getCatalogRevision();
+
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+   * @return Whether the rendered field is set.
+   */
+  boolean hasRendered();
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+   * @return The rendered.
+   */
+  dev.toolgate.v1.RenderedTools getRendered();
+  /**
+   * <pre>
+   * The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
+   * </pre>
+   *
+   * <code>.toolgate.v1.RenderedTools rendered = 6;</code>
+   */
+  dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder();
 }

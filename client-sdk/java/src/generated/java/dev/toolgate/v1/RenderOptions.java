@@ -48,6 +48,7 @@ private static final long serialVersionUID = 0L;
             dev.toolgate.v1.RenderOptions.class, dev.toolgate.v1.RenderOptions.Builder.class);
   }
 
+  private int bitField0_;
   public static final int FORMAT_FIELD_NUMBER = 1;
   private int format_ = 0;
   /**
@@ -74,6 +75,60 @@ private static final long serialVersionUID = 0L;
     return result == null ? dev.toolgate.v1.ToolFormat.UNRECOGNIZED : result;
   }
 
+  public static final int SEARCH_TOOL_FIELD_NUMBER = 2;
+  private boolean searchTool_ = false;
+  /**
+   * <pre>
+   * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
+   * calls are for SearchTools; Gate does not know it.
+   * </pre>
+   *
+   * <code>bool search_tool = 2;</code>
+   * @return The searchTool.
+   */
+  @java.lang.Override
+  public boolean getSearchTool() {
+    return searchTool_;
+  }
+
+  public static final int ANTHROPIC_FIELD_NUMBER = 3;
+  private dev.toolgate.v1.AnthropicRenderOptions anthropic_;
+  /**
+   * <pre>
+   * Marks for Anthropic's API. Refused with other formats.
+   * </pre>
+   *
+   * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+   * @return Whether the anthropic field is set.
+   */
+  @java.lang.Override
+  public boolean hasAnthropic() {
+    return ((bitField0_ & 0x00000001) != 0);
+  }
+  /**
+   * <pre>
+   * Marks for Anthropic's API. Refused with other formats.
+   * </pre>
+   *
+   * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+   * @return The anthropic.
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.AnthropicRenderOptions getAnthropic() {
+    return anthropic_ == null ? dev.toolgate.v1.AnthropicRenderOptions.getDefaultInstance() : anthropic_;
+  }
+  /**
+   * <pre>
+   * Marks for Anthropic's API. Refused with other formats.
+   * </pre>
+   *
+   * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.AnthropicRenderOptionsOrBuilder getAnthropicOrBuilder() {
+    return anthropic_ == null ? dev.toolgate.v1.AnthropicRenderOptions.getDefaultInstance() : anthropic_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -91,6 +146,12 @@ private static final long serialVersionUID = 0L;
     if (format_ != dev.toolgate.v1.ToolFormat.TOOL_FORMAT_UNSPECIFIED.getNumber()) {
       output.writeEnum(1, format_);
     }
+    if (searchTool_ != false) {
+      output.writeBool(2, searchTool_);
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      output.writeMessage(3, getAnthropic());
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -103,6 +164,14 @@ private static final long serialVersionUID = 0L;
     if (format_ != dev.toolgate.v1.ToolFormat.TOOL_FORMAT_UNSPECIFIED.getNumber()) {
       size += com.google.protobuf.CodedOutputStream
         .computeEnumSize(1, format_);
+    }
+    if (searchTool_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(2, searchTool_);
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(3, getAnthropic());
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -120,6 +189,13 @@ private static final long serialVersionUID = 0L;
     dev.toolgate.v1.RenderOptions other = (dev.toolgate.v1.RenderOptions) obj;
 
     if (format_ != other.format_) return false;
+    if (getSearchTool()
+        != other.getSearchTool()) return false;
+    if (hasAnthropic() != other.hasAnthropic()) return false;
+    if (hasAnthropic()) {
+      if (!getAnthropic()
+          .equals(other.getAnthropic())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -133,6 +209,13 @@ private static final long serialVersionUID = 0L;
     hash = (19 * hash) + getDescriptor().hashCode();
     hash = (37 * hash) + FORMAT_FIELD_NUMBER;
     hash = (53 * hash) + format_;
+    hash = (37 * hash) + SEARCH_TOOL_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getSearchTool());
+    if (hasAnthropic()) {
+      hash = (37 * hash) + ANTHROPIC_FIELD_NUMBER;
+      hash = (53 * hash) + getAnthropic().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -256,19 +339,31 @@ private static final long serialVersionUID = 0L;
 
     // Construct using dev.toolgate.v1.RenderOptions.newBuilder()
     private Builder() {
-
+      maybeForceBuilderInitialization();
     }
 
     private Builder(
         com.google.protobuf.GeneratedMessage.BuilderParent parent) {
       super(parent);
-
+      maybeForceBuilderInitialization();
+    }
+    private void maybeForceBuilderInitialization() {
+      if (com.google.protobuf.GeneratedMessage
+              .alwaysUseFieldBuilders) {
+        internalGetAnthropicFieldBuilder();
+      }
     }
     @java.lang.Override
     public Builder clear() {
       super.clear();
       bitField0_ = 0;
       format_ = 0;
+      searchTool_ = false;
+      anthropic_ = null;
+      if (anthropicBuilder_ != null) {
+        anthropicBuilder_.dispose();
+        anthropicBuilder_ = null;
+      }
       return this;
     }
 
@@ -305,6 +400,17 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.format_ = format_;
       }
+      if (((from_bitField0_ & 0x00000002) != 0)) {
+        result.searchTool_ = searchTool_;
+      }
+      int to_bitField0_ = 0;
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.anthropic_ = anthropicBuilder_ == null
+            ? anthropic_
+            : anthropicBuilder_.build();
+        to_bitField0_ |= 0x00000001;
+      }
+      result.bitField0_ |= to_bitField0_;
     }
 
     @java.lang.Override
@@ -321,6 +427,12 @@ private static final long serialVersionUID = 0L;
       if (other == dev.toolgate.v1.RenderOptions.getDefaultInstance()) return this;
       if (other.format_ != 0) {
         setFormatValue(other.getFormatValue());
+      }
+      if (other.getSearchTool() != false) {
+        setSearchTool(other.getSearchTool());
+      }
+      if (other.hasAnthropic()) {
+        mergeAnthropic(other.getAnthropic());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -353,6 +465,18 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000001;
               break;
             } // case 8
+            case 16: {
+              searchTool_ = input.readBool();
+              bitField0_ |= 0x00000002;
+              break;
+            } // case 16
+            case 26: {
+              input.readMessage(
+                  internalGetAnthropicFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 26
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -439,6 +563,210 @@ private static final long serialVersionUID = 0L;
       format_ = 0;
       onChanged();
       return this;
+    }
+
+    private boolean searchTool_ ;
+    /**
+     * <pre>
+     * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
+     * calls are for SearchTools; Gate does not know it.
+     * </pre>
+     *
+     * <code>bool search_tool = 2;</code>
+     * @return The searchTool.
+     */
+    @java.lang.Override
+    public boolean getSearchTool() {
+      return searchTool_;
+    }
+    /**
+     * <pre>
+     * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
+     * calls are for SearchTools; Gate does not know it.
+     * </pre>
+     *
+     * <code>bool search_tool = 2;</code>
+     * @param value The searchTool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSearchTool(boolean value) {
+
+      searchTool_ = value;
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
+     * calls are for SearchTools; Gate does not know it.
+     * </pre>
+     *
+     * <code>bool search_tool = 2;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSearchTool() {
+      bitField0_ = (bitField0_ & ~0x00000002);
+      searchTool_ = false;
+      onChanged();
+      return this;
+    }
+
+    private dev.toolgate.v1.AnthropicRenderOptions anthropic_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.AnthropicRenderOptions, dev.toolgate.v1.AnthropicRenderOptions.Builder, dev.toolgate.v1.AnthropicRenderOptionsOrBuilder> anthropicBuilder_;
+    /**
+     * <pre>
+     * Marks for Anthropic's API. Refused with other formats.
+     * </pre>
+     *
+     * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+     * @return Whether the anthropic field is set.
+     */
+    public boolean hasAnthropic() {
+      return ((bitField0_ & 0x00000004) != 0);
+    }
+    /**
+     * <pre>
+     * Marks for Anthropic's API. Refused with other formats.
+     * </pre>
+     *
+     * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+     * @return The anthropic.
+     */
+    public dev.toolgate.v1.AnthropicRenderOptions getAnthropic() {
+      if (anthropicBuilder_ == null) {
+        return anthropic_ == null ? dev.toolgate.v1.AnthropicRenderOptions.getDefaultInstance() : anthropic_;
+      } else {
+        return anthropicBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Marks for Anthropic's API. Refused with other formats.
+     * </pre>
+     *
+     * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+     */
+    public Builder setAnthropic(dev.toolgate.v1.AnthropicRenderOptions value) {
+      if (anthropicBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        anthropic_ = value;
+      } else {
+        anthropicBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Marks for Anthropic's API. Refused with other formats.
+     * </pre>
+     *
+     * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+     */
+    public Builder setAnthropic(
+        dev.toolgate.v1.AnthropicRenderOptions.Builder builderForValue) {
+      if (anthropicBuilder_ == null) {
+        anthropic_ = builderForValue.build();
+      } else {
+        anthropicBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Marks for Anthropic's API. Refused with other formats.
+     * </pre>
+     *
+     * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+     */
+    public Builder mergeAnthropic(dev.toolgate.v1.AnthropicRenderOptions value) {
+      if (anthropicBuilder_ == null) {
+        if (((bitField0_ & 0x00000004) != 0) &&
+          anthropic_ != null &&
+          anthropic_ != dev.toolgate.v1.AnthropicRenderOptions.getDefaultInstance()) {
+          getAnthropicBuilder().mergeFrom(value);
+        } else {
+          anthropic_ = value;
+        }
+      } else {
+        anthropicBuilder_.mergeFrom(value);
+      }
+      if (anthropic_ != null) {
+        bitField0_ |= 0x00000004;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Marks for Anthropic's API. Refused with other formats.
+     * </pre>
+     *
+     * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+     */
+    public Builder clearAnthropic() {
+      bitField0_ = (bitField0_ & ~0x00000004);
+      anthropic_ = null;
+      if (anthropicBuilder_ != null) {
+        anthropicBuilder_.dispose();
+        anthropicBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Marks for Anthropic's API. Refused with other formats.
+     * </pre>
+     *
+     * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+     */
+    public dev.toolgate.v1.AnthropicRenderOptions.Builder getAnthropicBuilder() {
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return internalGetAnthropicFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Marks for Anthropic's API. Refused with other formats.
+     * </pre>
+     *
+     * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+     */
+    public dev.toolgate.v1.AnthropicRenderOptionsOrBuilder getAnthropicOrBuilder() {
+      if (anthropicBuilder_ != null) {
+        return anthropicBuilder_.getMessageOrBuilder();
+      } else {
+        return anthropic_ == null ?
+            dev.toolgate.v1.AnthropicRenderOptions.getDefaultInstance() : anthropic_;
+      }
+    }
+    /**
+     * <pre>
+     * Marks for Anthropic's API. Refused with other formats.
+     * </pre>
+     *
+     * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.AnthropicRenderOptions, dev.toolgate.v1.AnthropicRenderOptions.Builder, dev.toolgate.v1.AnthropicRenderOptionsOrBuilder> 
+        internalGetAnthropicFieldBuilder() {
+      if (anthropicBuilder_ == null) {
+        anthropicBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.toolgate.v1.AnthropicRenderOptions, dev.toolgate.v1.AnthropicRenderOptions.Builder, dev.toolgate.v1.AnthropicRenderOptionsOrBuilder>(
+                getAnthropic(),
+                getParentForChildren(),
+                isClean());
+        anthropic_ = null;
+      }
+      return anthropicBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.RenderOptions)

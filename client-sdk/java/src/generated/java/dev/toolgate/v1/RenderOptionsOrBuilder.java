@@ -28,4 +28,42 @@ public interface RenderOptionsOrBuilder extends
    * @return The format.
    */
   dev.toolgate.v1.ToolFormat getFormat();
+
+  /**
+   * <pre>
+   * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
+   * calls are for SearchTools; Gate does not know it.
+   * </pre>
+   *
+   * <code>bool search_tool = 2;</code>
+   * @return The searchTool.
+   */
+  boolean getSearchTool();
+
+  /**
+   * <pre>
+   * Marks for Anthropic's API. Refused with other formats.
+   * </pre>
+   *
+   * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+   * @return Whether the anthropic field is set.
+   */
+  boolean hasAnthropic();
+  /**
+   * <pre>
+   * Marks for Anthropic's API. Refused with other formats.
+   * </pre>
+   *
+   * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+   * @return The anthropic.
+   */
+  dev.toolgate.v1.AnthropicRenderOptions getAnthropic();
+  /**
+   * <pre>
+   * Marks for Anthropic's API. Refused with other formats.
+   * </pre>
+   *
+   * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
+   */
+  dev.toolgate.v1.AnthropicRenderOptionsOrBuilder getAnthropicOrBuilder();
 }

@@ -54,7 +54,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object toolsJson_ = "";
   /**
    * <pre>
-   * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+   * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
    * </pre>
    *
    * <code>string tools_json = 1;</code>
@@ -75,7 +75,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+   * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
    * </pre>
    *
    * <code>string tools_json = 1;</code>
@@ -530,7 +530,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object toolsJson_ = "";
     /**
      * <pre>
-     * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+     * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
      * </pre>
      *
      * <code>string tools_json = 1;</code>
@@ -550,7 +550,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+     * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
      * </pre>
      *
      * <code>string tools_json = 1;</code>
@@ -571,7 +571,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+     * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
      * </pre>
      *
      * <code>string tools_json = 1;</code>
@@ -588,7 +588,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+     * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
      * </pre>
      *
      * <code>string tools_json = 1;</code>
@@ -602,7 +602,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+     * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
      * </pre>
      *
      * <code>string tools_json = 1;</code>

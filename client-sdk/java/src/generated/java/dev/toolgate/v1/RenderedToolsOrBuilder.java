@@ -12,7 +12,7 @@ public interface RenderedToolsOrBuilder extends
 
   /**
    * <pre>
-   * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+   * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
    * </pre>
    *
    * <code>string tools_json = 1;</code>
@@ -21,7 +21,7 @@ public interface RenderedToolsOrBuilder extends
   java.lang.String getToolsJson();
   /**
    * <pre>
-   * The definitions as a JSON list, in the order of the tools. Keys of objects are sorted.
+   * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
    * </pre>
    *
    * <code>string tools_json = 1;</code>

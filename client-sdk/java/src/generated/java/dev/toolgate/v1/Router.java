@@ -42,6 +42,11 @@ public final class Router {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_toolgate_v1_RenderOptions_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_toolgate_v1_AnthropicRenderOptions_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_toolgate_v1_AnthropicRenderOptions_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_toolgate_v1_RenderedTools_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -193,194 +198,200 @@ public final class Router {
       "n_revision\030\007 \001(\004\022\017\n\007turn_id\030\010 \001(\t\0222\n\016pro" +
       "mpt_listing\030\t \001(\0162\032.toolgate.v1.PromptLi" +
       "sting\022*\n\006render\030\n \001(\0132\032.toolgate.v1.Rend" +
-      "erOptionsB\026\n\024_known_pool_revision\"8\n\rRen" +
-      "derOptions\022\'\n\006format\030\001 \001(\0162\027.toolgate.v1" +
-      ".ToolFormat\"L\n\rRenderedTools\022\022\n\ntools_js" +
-      "on\030\001 \001(\t\022\'\n\006losses\030\002 \003(\0132\027.toolgate.v1.R" +
-      "enderLoss\"S\n\nRenderLoss\022\022\n\nmodel_name\030\001 " +
-      "\001(\t\022\017\n\007pointer\030\002 \001(\t\022\017\n\007keyword\030\003 \001(\t\022\017\n" +
-      "\007message\030\004 \001(\t\"\241\005\n\014RouteOptions\022\022\n\005top_k" +
-      "\030\001 \001(\rH\000\210\001\001\022\026\n\tthreshold\030\002 \001(\002H\001\210\001\001\022 \n\023s" +
-      "chema_token_budget\030\003 \001(\rH\002\210\001\001\022#\n\006detail\030" +
-      "\004 \001(\0162\023.toolgate.v1.Detail\022\024\n\014pinned_too" +
-      "ls\030\005 \003(\t\022\026\n\016excluded_tools\030\006 \003(\t\022\017\n\007serv" +
-      "ers\030\007 \003(\t\022\033\n\016context_window\030\010 \001(\rH\003\210\001\001\022\r" +
-      "\n\005model\030\t \001(\t\022\017\n\007explain\030\n \001(\010\022\025\n\rsystem" +
-      "_tokens\030\013 \001(\r\022+\n\010deferral\030\014 \001(\0162\031.toolga" +
-      "te.v1.DeferralMode\022\035\n\020deferral_percent\030\r" +
-      " \001(\rH\004\210\001\001\022\026\n\016model_base_url\030\016 \001(\t\022 \n\023act" +
-      "ive_token_budget\030\017 \001(\rH\005\210\001\001\022\033\n\016history_t" +
-      "okens\030\020 \001(\rH\006\210\001\001\022\031\n\021ignore_cache_cost\030\021 " +
-      "\001(\010\022\026\n\016signature_tail\030\022 \001(\r\022\035\n\020active_se" +
-      "t_limit\030\023 \001(\rH\007\210\001\001B\010\n\006_top_kB\014\n\n_thresho" +
-      "ldB\026\n\024_schema_token_budgetB\021\n\017_context_w" +
-      "indowB\023\n\021_deferral_percentB\026\n\024_active_to" +
-      "ken_budgetB\021\n\017_history_tokensB\023\n\021_active" +
-      "_set_limit\"\255\002\n\010Deferral\022\'\n\004mode\030\001 \001(\0162\031." +
-      "toolgate.v1.DeferralMode\022+\n\006source\030\002 \001(\016" +
-      "2\033.toolgate.v1.DeferralSource\022\020\n\010deferre" +
-      "d\030\003 \001(\010\022+\n\006reason\030\004 \001(\0162\033.toolgate.v1.De" +
-      "ferralReason\022\017\n\007message\030\005 \001(\t\022\031\n\021deferra" +
-      "ble_tokens\030\006 \001(\004\022\035\n\020threshold_tokens\030\007 \001" +
-      "(\004H\000\210\001\001\022\024\n\014offer_search\030\010 \001(\010\022\026\n\016deferre" +
-      "d_tools\030\t \001(\rB\023\n\021_threshold_tokens\"\370\004\n\rR" +
-      "outeResponse\022-\n\014active_tools\030\001 \003(\0132\027.too" +
-      "lgate.v1.ActiveTool\022\031\n\021active_set_handle" +
-      "\030\002 \001(\t\0226\n\022handle_expire_time\030\003 \001(\0132\032.goo" +
-      "gle.protobuf.Timestamp\022\030\n\020catalog_revisi" +
-      "on\030\004 \001(\004\0223\n\014summary_pool\030\005 \001(\0132\035.toolgat" +
-      "e.v1.SummaryPoolDelta\022&\n\010refusals\030\006 \003(\0132" +
-      "\024.toolgate.v1.Refusal\022\027\n\017pending_servers" +
-      "\030\007 \003(\t\0220\n\naccounting\030\010 \001(\0132\034.toolgate.v1" +
-      ".TokenAccounting\022-\n\010degraded\030\t \003(\0162\033.too" +
-      "lgate.v1.DegradedReason\022)\n\007timings\030\n \003(\013" +
-      "2\030.toolgate.v1.StageTiming\022\'\n\010deferral\030\013" +
-      " \001(\0132\025.toolgate.v1.Deferral\022,\n\006change\030\014 " +
-      "\001(\0132\034.toolgate.v1.ActiveSetChange\022%\n\007ran" +
-      "king\030\r \001(\0132\024.toolgate.v1.Ranking\022\035\n\003fit\030" +
-      "\016 \001(\0132\020.toolgate.v1.Fit\022,\n\010rendered\030\017 \001(" +
-      "\0132\032.toolgate.v1.RenderedTools\"N\n\003Fit\022\"\n\004" +
-      "kind\030\001 \001(\0162\024.toolgate.v1.FitKind\022\022\n\ncont" +
-      "enders\030\002 \003(\t\022\017\n\007message\030\003 \001(\t\"M\n\007Ranking" +
-      "\022\025\n\rabstain_below\030\001 \001(\002\022+\n\ncandidates\030\002 " +
-      "\003(\0132\027.toolgate.v1.RankedTool\"\313\001\n\nRankedT" +
-      "ool\022\022\n\nmodel_name\030\001 \001(\t\022\r\n\005score\030\002 \001(\002\022\017" +
-      "\n\007overlap\030\003 \001(\002\022\r\n\005words\030\004 \001(\002\022\r\n\005whole\030" +
-      "\005 \001(\002\022\016\n\006clause\030\006 \001(\002\022&\n\010found_by\030\007 \001(\0162" +
-      "\024.toolgate.v1.FoundBy\022\016\n\006chosen\030\010 \001(\010\022\016\n" +
-      "\006memory\030\t \001(\002\022\023\n\013last_called\030\n \001(\002\"\242\001\n\017A" +
-      "ctiveSetChange\022\r\n\005added\030\001 \003(\t\022\014\n\004kept\030\002 " +
-      "\003(\t\022\021\n\tevictable\030\003 \003(\t\022\017\n\007removed\030\004 \003(\t\022" +
-      "\026\n\016kept_for_cache\030\005 \001(\010\022\031\n\021cache_loss_to" +
-      "kens\030\006 \001(\004\022\033\n\023cache_saving_tokens\030\007 \001(\004\"" +
-      "\323\002\n\nActiveTool\022\n\n\002id\030\001 \001(\t\022\016\n\006server\030\002 \001" +
-      "(\t\022\014\n\004name\030\003 \001(\t\022\022\n\nmodel_name\030\004 \001(\t\022\017\n\007" +
-      "overlap\030\005 \001(\002\022\r\n\005score\030\006 \001(\002\022&\n\010found_by" +
-      "\030\007 \001(\0162\024.toolgate.v1.FoundBy\022\026\n\016newly_pr" +
-      "omoted\030\010 \001(\010\022\023\n\013description\030\t \001(\t\022\031\n\021inp" +
-      "ut_schema_json\030\n \001(\t\022\032\n\022output_schema_js" +
-      "on\030\013 \001(\t\022\030\n\020annotations_json\030\014 \001(\t\022\021\n\tsi" +
-      "gnature\030\r \001(\t\022\025\n\rschema_tokens\030\016 \001(\r\022\027\n\017" +
-      "signature_lossy\030\017 \001(\010\"\225\001\n\007Refusal\022\016\n\006ser" +
-      "ver\030\001 \001(\t\022\014\n\004name\030\002 \001(\t\022\022\n\nmodel_name\030\003 " +
-      "\001(\t\022&\n\004code\030\004 \001(\0162\030.toolgate.v1.RefusalC" +
-      "ode\022\017\n\007message\030\005 \001(\t\022\016\n\006unlock\030\006 \003(\t\022\017\n\007" +
-      "overlap\030\007 \001(\002\"\303\001\n\017TokenAccounting\022\021\n\ttok" +
-      "enizer\030\001 \001(\t\022\033\n\023full_catalog_tokens\030\002 \001(" +
-      "\004\022\025\n\rphase1_tokens\030\003 \001(\004\022\025\n\rphase2_token" +
-      "s\030\004 \001(\004\022\024\n\014saved_tokens\030\005 \001(\022\022\020\n\003rho\030\006 \001" +
-      "(\001H\000\210\001\001\022\025\n\010rho_full\030\007 \001(\001H\001\210\001\001B\006\n\004_rhoB\013" +
-      "\n\t_rho_full\",\n\013StageTiming\022\r\n\005stage\030\001 \001(" +
-      "\t\022\016\n\006micros\030\002 \001(\004\"\224\001\n\020SummaryPoolDelta\022\020" +
-      "\n\010revision\030\001 \001(\004\022\014\n\004full\030\002 \001(\010\022(\n\005added\030" +
-      "\003 \003(\0132\031.toolgate.v1.SummaryEntry\022\017\n\007remo" +
-      "ved\030\004 \003(\t\022\023\n\013pool_tokens\030\005 \001(\004\022\020\n\010render" +
-      "ed\030\006 \001(\t\"3\n\014SummaryEntry\022\022\n\nmodel_name\030\001" +
-      " \001(\t\022\017\n\007summary\030\002 \001(\t\"\241\001\n\013GateRequest\022\016\n" +
-      "\006tenant\030\001 \001(\t\022\031\n\021active_set_handle\030\002 \001(\t" +
-      "\022)\n\005calls\030\003 \003(\0132\032.toolgate.v1.RequestedC" +
-      "all\022&\n\005state\030\004 \001(\0132\027.toolgate.v1.AgentSt" +
-      "ate\022\024\n\014min_revision\030\005 \001(\004\"F\n\rRequestedCa" +
-      "ll\022\017\n\007call_id\030\001 \001(\t\022\014\n\004tool\030\002 \001(\t\022\026\n\016arg" +
-      "uments_json\030\003 \001(\t\"T\n\014GateResponse\022*\n\010ver" +
-      "dicts\030\001 \003(\0132\030.toolgate.v1.GateVerdict\022\030\n" +
-      "\020catalog_revision\030\002 \001(\004\"\326\002\n\013GateVerdict\022" +
-      "\017\n\007call_id\030\001 \001(\t\022\017\n\007allowed\030\002 \001(\010\022\016\n\006ser" +
-      "ver\030\003 \001(\t\022\014\n\004name\030\004 \001(\t\022&\n\004code\030\005 \001(\0162\030." +
-      "toolgate.v1.RefusalCode\022\017\n\007message\030\006 \001(\t" +
-      "\022\027\n\017available_tools\030\007 \003(\t\022\024\n\014search_quer" +
-      "y\030\010 \001(\t\022\031\n\021input_schema_json\030\t \001(\t\0222\n\nvi" +
-      "olations\030\n \003(\0132\036.toolgate.v1.ArgumentVio" +
-      "lation\022\016\n\006unlock\030\013 \003(\t\022\026\n\016arguments_json" +
-      "\030\014 \001(\t\022\024\n\014nearest_tool\030\r \001(\t\022\022\n\nmodel_na" +
-      "me\030\016 \001(\t\"5\n\021ArgumentViolation\022\017\n\007pointer" +
-      "\030\001 \001(\t\022\017\n\007message\030\002 \001(\t\"\207\002\n\022SearchToolsR" +
-      "equest\022\016\n\006tenant\030\001 \001(\t\022\r\n\005query\030\002 \001(\t\022\030\n" +
-      "\013max_results\030\003 \001(\rH\000\210\001\001\022#\n\006detail\030\004 \001(\0162" +
-      "\023.toolgate.v1.Detail\022&\n\005state\030\005 \001(\0132\027.to" +
-      "olgate.v1.AgentState\022\031\n\021active_set_handl" +
-      "e\030\006 \001(\t\022\024\n\014min_revision\030\007 \001(\004\022*\n\006render\030" +
-      "\010 \001(\0132\032.toolgate.v1.RenderOptionsB\016\n\014_ma" +
-      "x_results\"\270\003\n\023SearchToolsResponse\022&\n\005too" +
-      "ls\030\001 \003(\0132\027.toolgate.v1.ActiveTool\022\031\n\021act" +
-      "ive_set_handle\030\002 \001(\t\0226\n\022handle_expire_ti" +
-      "me\030\003 \001(\0132\032.google.protobuf.Timestamp\022\030\n\020" +
-      "catalog_revision\030\004 \001(\004\022\027\n\017pending_server" +
-      "s\030\005 \003(\t\022&\n\010refusals\030\006 \003(\0132\024.toolgate.v1." +
-      "Refusal\022%\n\004form\030\007 \001(\0162\027.toolgate.v1.Sear" +
-      "chForm\022\017\n\007message\030\010 \001(\t\022\026\n\016searched_tool" +
-      "s\030\t \001(\r\022\036\n\026lacking_required_terms\030\n \001(\r\022" +
-      "-\n\010degraded\030\013 \003(\0162\033.toolgate.v1.Degraded" +
-      "Reason\022,\n\010rendered\030\014 \001(\0132\032.toolgate.v1.R" +
-      "enderedTools\"\243\001\n\025GetSummaryPoolRequest\022\016" +
-      "\n\006tenant\030\001 \001(\t\022\033\n\016since_revision\030\002 \001(\004H\000" +
-      "\210\001\001\022&\n\005state\030\003 \001(\0132\027.toolgate.v1.AgentSt" +
-      "ate\022\022\n\nnames_only\030\004 \001(\010\022\016\n\006render\030\005 \001(\010B" +
-      "\021\n\017_since_revision\"E\n\026GetSummaryPoolResp" +
-      "onse\022+\n\004pool\030\001 \001(\0132\035.toolgate.v1.Summary" +
-      "PoolDelta\"\243\001\n\032BatchGetToolSchemasRequest" +
-      "\022\016\n\006tenant\030\001 \001(\t\022\r\n\005names\030\002 \003(\t\022&\n\005state" +
-      "\030\003 \001(\0132\027.toolgate.v1.AgentState\022\031\n\021activ" +
-      "e_set_handle\030\004 \001(\t\022#\n\006detail\030\005 \001(\0162\023.too" +
-      "lgate.v1.Detail\"\332\001\n\033BatchGetToolSchemasR" +
-      "esponse\022&\n\005tools\030\001 \003(\0132\027.toolgate.v1.Act" +
-      "iveTool\022&\n\010refusals\030\002 \003(\0132\024.toolgate.v1." +
-      "Refusal\022\031\n\021active_set_handle\030\003 \001(\t\0226\n\022ha" +
-      "ndle_expire_time\030\004 \001(\0132\032.google.protobuf" +
-      ".Timestamp\022\030\n\020catalog_revision\030\005 \001(\004*t\n\006" +
-      "Detail\022\026\n\022DETAIL_UNSPECIFIED\020\000\022\020\n\014DETAIL" +
-      "_NAMES\020\001\022\025\n\021DETAIL_SIGNATURES\020\002\022\022\n\016DETAI" +
-      "L_SCHEMAS\020\003\022\025\n\021DETAIL_REFERENCES\020\004*\260\001\n\nT" +
-      "oolFormat\022\033\n\027TOOL_FORMAT_UNSPECIFIED\020\000\022\033" +
-      "\n\027TOOL_FORMAT_OPENAI_CHAT\020\001\022 \n\034TOOL_FORM" +
-      "AT_OPENAI_RESPONSES\020\002\022\031\n\025TOOL_FORMAT_ANT" +
-      "HROPIC\020\003\022\026\n\022TOOL_FORMAT_GEMINI\020\004\022\023\n\017TOOL" +
-      "_FORMAT_MCP\020\005*\200\001\n\rPromptListing\022\036\n\032PROMP" +
-      "T_LISTING_UNSPECIFIED\020\000\022\027\n\023PROMPT_LISTIN" +
-      "G_NONE\020\001\022\030\n\024PROMPT_LISTING_NAMES\020\002\022\034\n\030PR" +
-      "OMPT_LISTING_SUMMARIES\020\003*v\n\014DeferralMode" +
-      "\022\035\n\031DEFERRAL_MODE_UNSPECIFIED\020\000\022\030\n\024DEFER" +
-      "RAL_MODE_ALWAYS\020\001\022\026\n\022DEFERRAL_MODE_AUTO\020" +
-      "\002\022\025\n\021DEFERRAL_MODE_OFF\020\003*\236\002\n\016DeferralRea" +
-      "son\022\037\n\033DEFERRAL_REASON_UNSPECIFIED\020\000\022\030\n\024" +
-      "DEFERRAL_REASON_MODE\020\001\022\037\n\033DEFERRAL_REASO" +
-      "N_KILL_SWITCH\020\002\022%\n!DEFERRAL_REASON_MODEL" +
-      "_UNSUPPORTED\020\003\022!\n\035DEFERRAL_REASON_UNKNOW" +
-      "N_PROXY\020\004\022\"\n\036DEFERRAL_REASON_OVER_THRESH" +
-      "OLD\020\005\022#\n\037DEFERRAL_REASON_UNDER_THRESHOLD" +
-      "\020\006\022\035\n\031DEFERRAL_REASON_NO_WINDOW\020\007*\243\001\n\016De" +
-      "ferralSource\022\037\n\033DEFERRAL_SOURCE_UNSPECIF" +
-      "IED\020\000\022\033\n\027DEFERRAL_SOURCE_DEFAULT\020\001\022\032\n\026DE" +
-      "FERRAL_SOURCE_SERVER\020\002\022\032\n\026DEFERRAL_SOURC" +
-      "E_TENANT\020\003\022\033\n\027DEFERRAL_SOURCE_REQUEST\020\004*" +
-      "b\n\007FitKind\022\030\n\024FIT_KIND_UNSPECIFIED\020\000\022\022\n\016" +
-      "FIT_KIND_CLEAR\020\001\022\026\n\022FIT_KIND_AMBIGUOUS\020\002" +
-      "\022\021\n\rFIT_KIND_NONE\020\003*\234\001\n\016DegradedReason\022\037" +
-      "\n\033DEGRADED_REASON_UNSPECIFIED\020\000\022 \n\034DEGRA" +
-      "DED_REASON_LEXICAL_ONLY\020\001\022!\n\035DEGRADED_RE" +
-      "ASON_STALE_CATALOG\020\002\022$\n DEGRADED_REASON_" +
-      "INTENT_TRUNCATED\020\003*\317\001\n\007FoundBy\022\030\n\024FOUND_" +
-      "BY_UNSPECIFIED\020\000\022\024\n\020FOUND_BY_OVERLAP\020\001\022\021" +
-      "\n\rFOUND_BY_NAME\020\002\022\022\n\016FOUND_BY_WORDS\020\003\022\020\n" +
-      "\014FOUND_BY_PIN\020\004\022\030\n\024FOUND_BY_ALWAYS_LOAD\020" +
-      "\005\022\021\n\rFOUND_BY_KEPT\020\006\022\031\n\025FOUND_BY_NOT_DEF" +
-      "ERRED\020\007\022\023\n\017FOUND_BY_MEMORY\020\010*\214\001\n\nSearchF" +
-      "orm\022\033\n\027SEARCH_FORM_UNSPECIFIED\020\000\022\026\n\022SEAR" +
-      "CH_FORM_SELECT\020\001\022\026\n\022SEARCH_FORM_PREFIX\020\002" +
-      "\022\030\n\024SEARCH_FORM_KEYWORDS\020\003\022\027\n\023SEARCH_FOR" +
-      "M_NATURAL\020\0042\243\003\n\rRouterService\022>\n\005Route\022\031" +
-      ".toolgate.v1.RouteRequest\032\032.toolgate.v1." +
-      "RouteResponse\022;\n\004Gate\022\030.toolgate.v1.Gate" +
-      "Request\032\031.toolgate.v1.GateResponse\022P\n\013Se" +
-      "archTools\022\037.toolgate.v1.SearchToolsReque" +
-      "st\032 .toolgate.v1.SearchToolsResponse\022Y\n\016" +
-      "GetSummaryPool\022\".toolgate.v1.GetSummaryP" +
-      "oolRequest\032#.toolgate.v1.GetSummaryPoolR" +
-      "esponse\022h\n\023BatchGetToolSchemas\022\'.toolgat" +
-      "e.v1.BatchGetToolSchemasRequest\032(.toolga" +
-      "te.v1.BatchGetToolSchemasResponseB/\n\017dev" +
-      ".toolgate.v1P\001Z\032toolgate.dev/go/toolgate" +
-      "v1b\006proto3"
+      "erOptionsB\026\n\024_known_pool_revision\"\205\001\n\rRe" +
+      "nderOptions\022\'\n\006format\030\001 \001(\0162\027.toolgate.v" +
+      "1.ToolFormat\022\023\n\013search_tool\030\002 \001(\010\0226\n\tant" +
+      "hropic\030\003 \001(\0132#.toolgate.v1.AnthropicRend" +
+      "erOptions\"I\n\026AnthropicRenderOptions\022\030\n\020c" +
+      "ache_breakpoint\030\001 \001(\010\022\025\n\rdefer_loading\030\002" +
+      " \001(\010\"L\n\rRenderedTools\022\022\n\ntools_json\030\001 \001(" +
+      "\t\022\'\n\006losses\030\002 \003(\0132\027.toolgate.v1.RenderLo" +
+      "ss\"S\n\nRenderLoss\022\022\n\nmodel_name\030\001 \001(\t\022\017\n\007" +
+      "pointer\030\002 \001(\t\022\017\n\007keyword\030\003 \001(\t\022\017\n\007messag" +
+      "e\030\004 \001(\t\"\241\005\n\014RouteOptions\022\022\n\005top_k\030\001 \001(\rH" +
+      "\000\210\001\001\022\026\n\tthreshold\030\002 \001(\002H\001\210\001\001\022 \n\023schema_t" +
+      "oken_budget\030\003 \001(\rH\002\210\001\001\022#\n\006detail\030\004 \001(\0162\023" +
+      ".toolgate.v1.Detail\022\024\n\014pinned_tools\030\005 \003(" +
+      "\t\022\026\n\016excluded_tools\030\006 \003(\t\022\017\n\007servers\030\007 \003" +
+      "(\t\022\033\n\016context_window\030\010 \001(\rH\003\210\001\001\022\r\n\005model" +
+      "\030\t \001(\t\022\017\n\007explain\030\n \001(\010\022\025\n\rsystem_tokens" +
+      "\030\013 \001(\r\022+\n\010deferral\030\014 \001(\0162\031.toolgate.v1.D" +
+      "eferralMode\022\035\n\020deferral_percent\030\r \001(\rH\004\210" +
+      "\001\001\022\026\n\016model_base_url\030\016 \001(\t\022 \n\023active_tok" +
+      "en_budget\030\017 \001(\rH\005\210\001\001\022\033\n\016history_tokens\030\020" +
+      " \001(\rH\006\210\001\001\022\031\n\021ignore_cache_cost\030\021 \001(\010\022\026\n\016" +
+      "signature_tail\030\022 \001(\r\022\035\n\020active_set_limit" +
+      "\030\023 \001(\rH\007\210\001\001B\010\n\006_top_kB\014\n\n_thresholdB\026\n\024_" +
+      "schema_token_budgetB\021\n\017_context_windowB\023" +
+      "\n\021_deferral_percentB\026\n\024_active_token_bud" +
+      "getB\021\n\017_history_tokensB\023\n\021_active_set_li" +
+      "mit\"\255\002\n\010Deferral\022\'\n\004mode\030\001 \001(\0162\031.toolgat" +
+      "e.v1.DeferralMode\022+\n\006source\030\002 \001(\0162\033.tool" +
+      "gate.v1.DeferralSource\022\020\n\010deferred\030\003 \001(\010" +
+      "\022+\n\006reason\030\004 \001(\0162\033.toolgate.v1.DeferralR" +
+      "eason\022\017\n\007message\030\005 \001(\t\022\031\n\021deferrable_tok" +
+      "ens\030\006 \001(\004\022\035\n\020threshold_tokens\030\007 \001(\004H\000\210\001\001" +
+      "\022\024\n\014offer_search\030\010 \001(\010\022\026\n\016deferred_tools" +
+      "\030\t \001(\rB\023\n\021_threshold_tokens\"\370\004\n\rRouteRes" +
+      "ponse\022-\n\014active_tools\030\001 \003(\0132\027.toolgate.v" +
+      "1.ActiveTool\022\031\n\021active_set_handle\030\002 \001(\t\022" +
+      "6\n\022handle_expire_time\030\003 \001(\0132\032.google.pro" +
+      "tobuf.Timestamp\022\030\n\020catalog_revision\030\004 \001(" +
+      "\004\0223\n\014summary_pool\030\005 \001(\0132\035.toolgate.v1.Su" +
+      "mmaryPoolDelta\022&\n\010refusals\030\006 \003(\0132\024.toolg" +
+      "ate.v1.Refusal\022\027\n\017pending_servers\030\007 \003(\t\022" +
+      "0\n\naccounting\030\010 \001(\0132\034.toolgate.v1.TokenA" +
+      "ccounting\022-\n\010degraded\030\t \003(\0162\033.toolgate.v" +
+      "1.DegradedReason\022)\n\007timings\030\n \003(\0132\030.tool" +
+      "gate.v1.StageTiming\022\'\n\010deferral\030\013 \001(\0132\025." +
+      "toolgate.v1.Deferral\022,\n\006change\030\014 \001(\0132\034.t" +
+      "oolgate.v1.ActiveSetChange\022%\n\007ranking\030\r " +
+      "\001(\0132\024.toolgate.v1.Ranking\022\035\n\003fit\030\016 \001(\0132\020" +
+      ".toolgate.v1.Fit\022,\n\010rendered\030\017 \001(\0132\032.too" +
+      "lgate.v1.RenderedTools\"N\n\003Fit\022\"\n\004kind\030\001 " +
+      "\001(\0162\024.toolgate.v1.FitKind\022\022\n\ncontenders\030" +
+      "\002 \003(\t\022\017\n\007message\030\003 \001(\t\"M\n\007Ranking\022\025\n\rabs" +
+      "tain_below\030\001 \001(\002\022+\n\ncandidates\030\002 \003(\0132\027.t" +
+      "oolgate.v1.RankedTool\"\313\001\n\nRankedTool\022\022\n\n" +
+      "model_name\030\001 \001(\t\022\r\n\005score\030\002 \001(\002\022\017\n\007overl" +
+      "ap\030\003 \001(\002\022\r\n\005words\030\004 \001(\002\022\r\n\005whole\030\005 \001(\002\022\016" +
+      "\n\006clause\030\006 \001(\002\022&\n\010found_by\030\007 \001(\0162\024.toolg" +
+      "ate.v1.FoundBy\022\016\n\006chosen\030\010 \001(\010\022\016\n\006memory" +
+      "\030\t \001(\002\022\023\n\013last_called\030\n \001(\002\"\242\001\n\017ActiveSe" +
+      "tChange\022\r\n\005added\030\001 \003(\t\022\014\n\004kept\030\002 \003(\t\022\021\n\t" +
+      "evictable\030\003 \003(\t\022\017\n\007removed\030\004 \003(\t\022\026\n\016kept" +
+      "_for_cache\030\005 \001(\010\022\031\n\021cache_loss_tokens\030\006 " +
+      "\001(\004\022\033\n\023cache_saving_tokens\030\007 \001(\004\"\323\002\n\nAct" +
+      "iveTool\022\n\n\002id\030\001 \001(\t\022\016\n\006server\030\002 \001(\t\022\014\n\004n" +
+      "ame\030\003 \001(\t\022\022\n\nmodel_name\030\004 \001(\t\022\017\n\007overlap" +
+      "\030\005 \001(\002\022\r\n\005score\030\006 \001(\002\022&\n\010found_by\030\007 \001(\0162" +
+      "\024.toolgate.v1.FoundBy\022\026\n\016newly_promoted\030" +
+      "\010 \001(\010\022\023\n\013description\030\t \001(\t\022\031\n\021input_sche" +
+      "ma_json\030\n \001(\t\022\032\n\022output_schema_json\030\013 \001(" +
+      "\t\022\030\n\020annotations_json\030\014 \001(\t\022\021\n\tsignature" +
+      "\030\r \001(\t\022\025\n\rschema_tokens\030\016 \001(\r\022\027\n\017signatu" +
+      "re_lossy\030\017 \001(\010\"\225\001\n\007Refusal\022\016\n\006server\030\001 \001" +
+      "(\t\022\014\n\004name\030\002 \001(\t\022\022\n\nmodel_name\030\003 \001(\t\022&\n\004" +
+      "code\030\004 \001(\0162\030.toolgate.v1.RefusalCode\022\017\n\007" +
+      "message\030\005 \001(\t\022\016\n\006unlock\030\006 \003(\t\022\017\n\007overlap" +
+      "\030\007 \001(\002\"\303\001\n\017TokenAccounting\022\021\n\ttokenizer\030" +
+      "\001 \001(\t\022\033\n\023full_catalog_tokens\030\002 \001(\004\022\025\n\rph" +
+      "ase1_tokens\030\003 \001(\004\022\025\n\rphase2_tokens\030\004 \001(\004" +
+      "\022\024\n\014saved_tokens\030\005 \001(\022\022\020\n\003rho\030\006 \001(\001H\000\210\001\001" +
+      "\022\025\n\010rho_full\030\007 \001(\001H\001\210\001\001B\006\n\004_rhoB\013\n\t_rho_" +
+      "full\",\n\013StageTiming\022\r\n\005stage\030\001 \001(\t\022\016\n\006mi" +
+      "cros\030\002 \001(\004\"\224\001\n\020SummaryPoolDelta\022\020\n\010revis" +
+      "ion\030\001 \001(\004\022\014\n\004full\030\002 \001(\010\022(\n\005added\030\003 \003(\0132\031" +
+      ".toolgate.v1.SummaryEntry\022\017\n\007removed\030\004 \003" +
+      "(\t\022\023\n\013pool_tokens\030\005 \001(\004\022\020\n\010rendered\030\006 \001(" +
+      "\t\"3\n\014SummaryEntry\022\022\n\nmodel_name\030\001 \001(\t\022\017\n" +
+      "\007summary\030\002 \001(\t\"\241\001\n\013GateRequest\022\016\n\006tenant" +
+      "\030\001 \001(\t\022\031\n\021active_set_handle\030\002 \001(\t\022)\n\005cal" +
+      "ls\030\003 \003(\0132\032.toolgate.v1.RequestedCall\022&\n\005" +
+      "state\030\004 \001(\0132\027.toolgate.v1.AgentState\022\024\n\014" +
+      "min_revision\030\005 \001(\004\"F\n\rRequestedCall\022\017\n\007c" +
+      "all_id\030\001 \001(\t\022\014\n\004tool\030\002 \001(\t\022\026\n\016arguments_" +
+      "json\030\003 \001(\t\"T\n\014GateResponse\022*\n\010verdicts\030\001" +
+      " \003(\0132\030.toolgate.v1.GateVerdict\022\030\n\020catalo" +
+      "g_revision\030\002 \001(\004\"\326\002\n\013GateVerdict\022\017\n\007call" +
+      "_id\030\001 \001(\t\022\017\n\007allowed\030\002 \001(\010\022\016\n\006server\030\003 \001" +
+      "(\t\022\014\n\004name\030\004 \001(\t\022&\n\004code\030\005 \001(\0162\030.toolgat" +
+      "e.v1.RefusalCode\022\017\n\007message\030\006 \001(\t\022\027\n\017ava" +
+      "ilable_tools\030\007 \003(\t\022\024\n\014search_query\030\010 \001(\t" +
+      "\022\031\n\021input_schema_json\030\t \001(\t\0222\n\nviolation" +
+      "s\030\n \003(\0132\036.toolgate.v1.ArgumentViolation\022" +
+      "\016\n\006unlock\030\013 \003(\t\022\026\n\016arguments_json\030\014 \001(\t\022" +
+      "\024\n\014nearest_tool\030\r \001(\t\022\022\n\nmodel_name\030\016 \001(" +
+      "\t\"5\n\021ArgumentViolation\022\017\n\007pointer\030\001 \001(\t\022" +
+      "\017\n\007message\030\002 \001(\t\"\207\002\n\022SearchToolsRequest\022" +
+      "\016\n\006tenant\030\001 \001(\t\022\r\n\005query\030\002 \001(\t\022\030\n\013max_re" +
+      "sults\030\003 \001(\rH\000\210\001\001\022#\n\006detail\030\004 \001(\0162\023.toolg" +
+      "ate.v1.Detail\022&\n\005state\030\005 \001(\0132\027.toolgate." +
+      "v1.AgentState\022\031\n\021active_set_handle\030\006 \001(\t" +
+      "\022\024\n\014min_revision\030\007 \001(\004\022*\n\006render\030\010 \001(\0132\032" +
+      ".toolgate.v1.RenderOptionsB\016\n\014_max_resul" +
+      "ts\"\270\003\n\023SearchToolsResponse\022&\n\005tools\030\001 \003(" +
+      "\0132\027.toolgate.v1.ActiveTool\022\031\n\021active_set" +
+      "_handle\030\002 \001(\t\0226\n\022handle_expire_time\030\003 \001(" +
+      "\0132\032.google.protobuf.Timestamp\022\030\n\020catalog" +
+      "_revision\030\004 \001(\004\022\027\n\017pending_servers\030\005 \003(\t" +
+      "\022&\n\010refusals\030\006 \003(\0132\024.toolgate.v1.Refusal" +
+      "\022%\n\004form\030\007 \001(\0162\027.toolgate.v1.SearchForm\022" +
+      "\017\n\007message\030\010 \001(\t\022\026\n\016searched_tools\030\t \001(\r" +
+      "\022\036\n\026lacking_required_terms\030\n \001(\r\022-\n\010degr" +
+      "aded\030\013 \003(\0162\033.toolgate.v1.DegradedReason\022" +
+      ",\n\010rendered\030\014 \001(\0132\032.toolgate.v1.Rendered" +
+      "Tools\"\243\001\n\025GetSummaryPoolRequest\022\016\n\006tenan" +
+      "t\030\001 \001(\t\022\033\n\016since_revision\030\002 \001(\004H\000\210\001\001\022&\n\005" +
+      "state\030\003 \001(\0132\027.toolgate.v1.AgentState\022\022\n\n" +
+      "names_only\030\004 \001(\010\022\016\n\006render\030\005 \001(\010B\021\n\017_sin" +
+      "ce_revision\"E\n\026GetSummaryPoolResponse\022+\n" +
+      "\004pool\030\001 \001(\0132\035.toolgate.v1.SummaryPoolDel" +
+      "ta\"\317\001\n\032BatchGetToolSchemasRequest\022\016\n\006ten" +
+      "ant\030\001 \001(\t\022\r\n\005names\030\002 \003(\t\022&\n\005state\030\003 \001(\0132" +
+      "\027.toolgate.v1.AgentState\022\031\n\021active_set_h" +
+      "andle\030\004 \001(\t\022#\n\006detail\030\005 \001(\0162\023.toolgate.v" +
+      "1.Detail\022*\n\006render\030\006 \001(\0132\032.toolgate.v1.R" +
+      "enderOptions\"\210\002\n\033BatchGetToolSchemasResp" +
+      "onse\022&\n\005tools\030\001 \003(\0132\027.toolgate.v1.Active" +
+      "Tool\022&\n\010refusals\030\002 \003(\0132\024.toolgate.v1.Ref" +
+      "usal\022\031\n\021active_set_handle\030\003 \001(\t\0226\n\022handl" +
+      "e_expire_time\030\004 \001(\0132\032.google.protobuf.Ti" +
+      "mestamp\022\030\n\020catalog_revision\030\005 \001(\004\022,\n\010ren" +
+      "dered\030\006 \001(\0132\032.toolgate.v1.RenderedTools*" +
+      "t\n\006Detail\022\026\n\022DETAIL_UNSPECIFIED\020\000\022\020\n\014DET" +
+      "AIL_NAMES\020\001\022\025\n\021DETAIL_SIGNATURES\020\002\022\022\n\016DE" +
+      "TAIL_SCHEMAS\020\003\022\025\n\021DETAIL_REFERENCES\020\004*\260\001" +
+      "\n\nToolFormat\022\033\n\027TOOL_FORMAT_UNSPECIFIED\020" +
+      "\000\022\033\n\027TOOL_FORMAT_OPENAI_CHAT\020\001\022 \n\034TOOL_F" +
+      "ORMAT_OPENAI_RESPONSES\020\002\022\031\n\025TOOL_FORMAT_" +
+      "ANTHROPIC\020\003\022\026\n\022TOOL_FORMAT_GEMINI\020\004\022\023\n\017T" +
+      "OOL_FORMAT_MCP\020\005*\200\001\n\rPromptListing\022\036\n\032PR" +
+      "OMPT_LISTING_UNSPECIFIED\020\000\022\027\n\023PROMPT_LIS" +
+      "TING_NONE\020\001\022\030\n\024PROMPT_LISTING_NAMES\020\002\022\034\n" +
+      "\030PROMPT_LISTING_SUMMARIES\020\003*v\n\014DeferralM" +
+      "ode\022\035\n\031DEFERRAL_MODE_UNSPECIFIED\020\000\022\030\n\024DE" +
+      "FERRAL_MODE_ALWAYS\020\001\022\026\n\022DEFERRAL_MODE_AU" +
+      "TO\020\002\022\025\n\021DEFERRAL_MODE_OFF\020\003*\236\002\n\016Deferral" +
+      "Reason\022\037\n\033DEFERRAL_REASON_UNSPECIFIED\020\000\022" +
+      "\030\n\024DEFERRAL_REASON_MODE\020\001\022\037\n\033DEFERRAL_RE" +
+      "ASON_KILL_SWITCH\020\002\022%\n!DEFERRAL_REASON_MO" +
+      "DEL_UNSUPPORTED\020\003\022!\n\035DEFERRAL_REASON_UNK" +
+      "NOWN_PROXY\020\004\022\"\n\036DEFERRAL_REASON_OVER_THR" +
+      "ESHOLD\020\005\022#\n\037DEFERRAL_REASON_UNDER_THRESH" +
+      "OLD\020\006\022\035\n\031DEFERRAL_REASON_NO_WINDOW\020\007*\243\001\n" +
+      "\016DeferralSource\022\037\n\033DEFERRAL_SOURCE_UNSPE" +
+      "CIFIED\020\000\022\033\n\027DEFERRAL_SOURCE_DEFAULT\020\001\022\032\n" +
+      "\026DEFERRAL_SOURCE_SERVER\020\002\022\032\n\026DEFERRAL_SO" +
+      "URCE_TENANT\020\003\022\033\n\027DEFERRAL_SOURCE_REQUEST" +
+      "\020\004*b\n\007FitKind\022\030\n\024FIT_KIND_UNSPECIFIED\020\000\022" +
+      "\022\n\016FIT_KIND_CLEAR\020\001\022\026\n\022FIT_KIND_AMBIGUOU" +
+      "S\020\002\022\021\n\rFIT_KIND_NONE\020\003*\234\001\n\016DegradedReaso" +
+      "n\022\037\n\033DEGRADED_REASON_UNSPECIFIED\020\000\022 \n\034DE" +
+      "GRADED_REASON_LEXICAL_ONLY\020\001\022!\n\035DEGRADED" +
+      "_REASON_STALE_CATALOG\020\002\022$\n DEGRADED_REAS" +
+      "ON_INTENT_TRUNCATED\020\003*\317\001\n\007FoundBy\022\030\n\024FOU" +
+      "ND_BY_UNSPECIFIED\020\000\022\024\n\020FOUND_BY_OVERLAP\020" +
+      "\001\022\021\n\rFOUND_BY_NAME\020\002\022\022\n\016FOUND_BY_WORDS\020\003" +
+      "\022\020\n\014FOUND_BY_PIN\020\004\022\030\n\024FOUND_BY_ALWAYS_LO" +
+      "AD\020\005\022\021\n\rFOUND_BY_KEPT\020\006\022\031\n\025FOUND_BY_NOT_" +
+      "DEFERRED\020\007\022\023\n\017FOUND_BY_MEMORY\020\010*\214\001\n\nSear" +
+      "chForm\022\033\n\027SEARCH_FORM_UNSPECIFIED\020\000\022\026\n\022S" +
+      "EARCH_FORM_SELECT\020\001\022\026\n\022SEARCH_FORM_PREFI" +
+      "X\020\002\022\030\n\024SEARCH_FORM_KEYWORDS\020\003\022\027\n\023SEARCH_" +
+      "FORM_NATURAL\020\0042\243\003\n\rRouterService\022>\n\005Rout" +
+      "e\022\031.toolgate.v1.RouteRequest\032\032.toolgate." +
+      "v1.RouteResponse\022;\n\004Gate\022\030.toolgate.v1.G" +
+      "ateRequest\032\031.toolgate.v1.GateResponse\022P\n" +
+      "\013SearchTools\022\037.toolgate.v1.SearchToolsRe" +
+      "quest\032 .toolgate.v1.SearchToolsResponse\022" +
+      "Y\n\016GetSummaryPool\022\".toolgate.v1.GetSumma" +
+      "ryPoolRequest\032#.toolgate.v1.GetSummaryPo" +
+      "olResponse\022h\n\023BatchGetToolSchemas\022\'.tool" +
+      "gate.v1.BatchGetToolSchemasRequest\032(.too" +
+      "lgate.v1.BatchGetToolSchemasResponseB/\n\017" +
+      "dev.toolgate.v1P\001Z\032toolgate.dev/go/toolg" +
+      "atev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -406,163 +417,169 @@ public final class Router {
     internal_static_toolgate_v1_RenderOptions_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RenderOptions_descriptor,
-        new java.lang.String[] { "Format", });
-    internal_static_toolgate_v1_RenderedTools_descriptor =
+        new java.lang.String[] { "Format", "SearchTool", "Anthropic", });
+    internal_static_toolgate_v1_AnthropicRenderOptions_descriptor =
       getDescriptor().getMessageTypes().get(3);
+    internal_static_toolgate_v1_AnthropicRenderOptions_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_toolgate_v1_AnthropicRenderOptions_descriptor,
+        new java.lang.String[] { "CacheBreakpoint", "DeferLoading", });
+    internal_static_toolgate_v1_RenderedTools_descriptor =
+      getDescriptor().getMessageTypes().get(4);
     internal_static_toolgate_v1_RenderedTools_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RenderedTools_descriptor,
         new java.lang.String[] { "ToolsJson", "Losses", });
     internal_static_toolgate_v1_RenderLoss_descriptor =
-      getDescriptor().getMessageTypes().get(4);
+      getDescriptor().getMessageTypes().get(5);
     internal_static_toolgate_v1_RenderLoss_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RenderLoss_descriptor,
         new java.lang.String[] { "ModelName", "Pointer", "Keyword", "Message", });
     internal_static_toolgate_v1_RouteOptions_descriptor =
-      getDescriptor().getMessageTypes().get(5);
+      getDescriptor().getMessageTypes().get(6);
     internal_static_toolgate_v1_RouteOptions_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RouteOptions_descriptor,
         new java.lang.String[] { "TopK", "Threshold", "SchemaTokenBudget", "Detail", "PinnedTools", "ExcludedTools", "Servers", "ContextWindow", "Model", "Explain", "SystemTokens", "Deferral", "DeferralPercent", "ModelBaseUrl", "ActiveTokenBudget", "HistoryTokens", "IgnoreCacheCost", "SignatureTail", "ActiveSetLimit", });
     internal_static_toolgate_v1_Deferral_descriptor =
-      getDescriptor().getMessageTypes().get(6);
+      getDescriptor().getMessageTypes().get(7);
     internal_static_toolgate_v1_Deferral_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_Deferral_descriptor,
         new java.lang.String[] { "Mode", "Source", "Deferred", "Reason", "Message", "DeferrableTokens", "ThresholdTokens", "OfferSearch", "DeferredTools", });
     internal_static_toolgate_v1_RouteResponse_descriptor =
-      getDescriptor().getMessageTypes().get(7);
+      getDescriptor().getMessageTypes().get(8);
     internal_static_toolgate_v1_RouteResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RouteResponse_descriptor,
         new java.lang.String[] { "ActiveTools", "ActiveSetHandle", "HandleExpireTime", "CatalogRevision", "SummaryPool", "Refusals", "PendingServers", "Accounting", "Degraded", "Timings", "Deferral", "Change", "Ranking", "Fit", "Rendered", });
     internal_static_toolgate_v1_Fit_descriptor =
-      getDescriptor().getMessageTypes().get(8);
+      getDescriptor().getMessageTypes().get(9);
     internal_static_toolgate_v1_Fit_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_Fit_descriptor,
         new java.lang.String[] { "Kind", "Contenders", "Message", });
     internal_static_toolgate_v1_Ranking_descriptor =
-      getDescriptor().getMessageTypes().get(9);
+      getDescriptor().getMessageTypes().get(10);
     internal_static_toolgate_v1_Ranking_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_Ranking_descriptor,
         new java.lang.String[] { "AbstainBelow", "Candidates", });
     internal_static_toolgate_v1_RankedTool_descriptor =
-      getDescriptor().getMessageTypes().get(10);
+      getDescriptor().getMessageTypes().get(11);
     internal_static_toolgate_v1_RankedTool_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RankedTool_descriptor,
         new java.lang.String[] { "ModelName", "Score", "Overlap", "Words", "Whole", "Clause", "FoundBy", "Chosen", "Memory", "LastCalled", });
     internal_static_toolgate_v1_ActiveSetChange_descriptor =
-      getDescriptor().getMessageTypes().get(11);
+      getDescriptor().getMessageTypes().get(12);
     internal_static_toolgate_v1_ActiveSetChange_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_ActiveSetChange_descriptor,
         new java.lang.String[] { "Added", "Kept", "Evictable", "Removed", "KeptForCache", "CacheLossTokens", "CacheSavingTokens", });
     internal_static_toolgate_v1_ActiveTool_descriptor =
-      getDescriptor().getMessageTypes().get(12);
+      getDescriptor().getMessageTypes().get(13);
     internal_static_toolgate_v1_ActiveTool_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_ActiveTool_descriptor,
         new java.lang.String[] { "Id", "Server", "Name", "ModelName", "Overlap", "Score", "FoundBy", "NewlyPromoted", "Description", "InputSchemaJson", "OutputSchemaJson", "AnnotationsJson", "Signature", "SchemaTokens", "SignatureLossy", });
     internal_static_toolgate_v1_Refusal_descriptor =
-      getDescriptor().getMessageTypes().get(13);
+      getDescriptor().getMessageTypes().get(14);
     internal_static_toolgate_v1_Refusal_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_Refusal_descriptor,
         new java.lang.String[] { "Server", "Name", "ModelName", "Code", "Message", "Unlock", "Overlap", });
     internal_static_toolgate_v1_TokenAccounting_descriptor =
-      getDescriptor().getMessageTypes().get(14);
+      getDescriptor().getMessageTypes().get(15);
     internal_static_toolgate_v1_TokenAccounting_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_TokenAccounting_descriptor,
         new java.lang.String[] { "Tokenizer", "FullCatalogTokens", "Phase1Tokens", "Phase2Tokens", "SavedTokens", "Rho", "RhoFull", });
     internal_static_toolgate_v1_StageTiming_descriptor =
-      getDescriptor().getMessageTypes().get(15);
+      getDescriptor().getMessageTypes().get(16);
     internal_static_toolgate_v1_StageTiming_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_StageTiming_descriptor,
         new java.lang.String[] { "Stage", "Micros", });
     internal_static_toolgate_v1_SummaryPoolDelta_descriptor =
-      getDescriptor().getMessageTypes().get(16);
+      getDescriptor().getMessageTypes().get(17);
     internal_static_toolgate_v1_SummaryPoolDelta_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_SummaryPoolDelta_descriptor,
         new java.lang.String[] { "Revision", "Full", "Added", "Removed", "PoolTokens", "Rendered", });
     internal_static_toolgate_v1_SummaryEntry_descriptor =
-      getDescriptor().getMessageTypes().get(17);
+      getDescriptor().getMessageTypes().get(18);
     internal_static_toolgate_v1_SummaryEntry_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_SummaryEntry_descriptor,
         new java.lang.String[] { "ModelName", "Summary", });
     internal_static_toolgate_v1_GateRequest_descriptor =
-      getDescriptor().getMessageTypes().get(18);
+      getDescriptor().getMessageTypes().get(19);
     internal_static_toolgate_v1_GateRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_GateRequest_descriptor,
         new java.lang.String[] { "Tenant", "ActiveSetHandle", "Calls", "State", "MinRevision", });
     internal_static_toolgate_v1_RequestedCall_descriptor =
-      getDescriptor().getMessageTypes().get(19);
+      getDescriptor().getMessageTypes().get(20);
     internal_static_toolgate_v1_RequestedCall_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RequestedCall_descriptor,
         new java.lang.String[] { "CallId", "Tool", "ArgumentsJson", });
     internal_static_toolgate_v1_GateResponse_descriptor =
-      getDescriptor().getMessageTypes().get(20);
+      getDescriptor().getMessageTypes().get(21);
     internal_static_toolgate_v1_GateResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_GateResponse_descriptor,
         new java.lang.String[] { "Verdicts", "CatalogRevision", });
     internal_static_toolgate_v1_GateVerdict_descriptor =
-      getDescriptor().getMessageTypes().get(21);
+      getDescriptor().getMessageTypes().get(22);
     internal_static_toolgate_v1_GateVerdict_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_GateVerdict_descriptor,
         new java.lang.String[] { "CallId", "Allowed", "Server", "Name", "Code", "Message", "AvailableTools", "SearchQuery", "InputSchemaJson", "Violations", "Unlock", "ArgumentsJson", "NearestTool", "ModelName", });
     internal_static_toolgate_v1_ArgumentViolation_descriptor =
-      getDescriptor().getMessageTypes().get(22);
+      getDescriptor().getMessageTypes().get(23);
     internal_static_toolgate_v1_ArgumentViolation_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_ArgumentViolation_descriptor,
         new java.lang.String[] { "Pointer", "Message", });
     internal_static_toolgate_v1_SearchToolsRequest_descriptor =
-      getDescriptor().getMessageTypes().get(23);
+      getDescriptor().getMessageTypes().get(24);
     internal_static_toolgate_v1_SearchToolsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_SearchToolsRequest_descriptor,
         new java.lang.String[] { "Tenant", "Query", "MaxResults", "Detail", "State", "ActiveSetHandle", "MinRevision", "Render", });
     internal_static_toolgate_v1_SearchToolsResponse_descriptor =
-      getDescriptor().getMessageTypes().get(24);
+      getDescriptor().getMessageTypes().get(25);
     internal_static_toolgate_v1_SearchToolsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_SearchToolsResponse_descriptor,
         new java.lang.String[] { "Tools", "ActiveSetHandle", "HandleExpireTime", "CatalogRevision", "PendingServers", "Refusals", "Form", "Message", "SearchedTools", "LackingRequiredTerms", "Degraded", "Rendered", });
     internal_static_toolgate_v1_GetSummaryPoolRequest_descriptor =
-      getDescriptor().getMessageTypes().get(25);
+      getDescriptor().getMessageTypes().get(26);
     internal_static_toolgate_v1_GetSummaryPoolRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_GetSummaryPoolRequest_descriptor,
         new java.lang.String[] { "Tenant", "SinceRevision", "State", "NamesOnly", "Render", });
     internal_static_toolgate_v1_GetSummaryPoolResponse_descriptor =
-      getDescriptor().getMessageTypes().get(26);
+      getDescriptor().getMessageTypes().get(27);
     internal_static_toolgate_v1_GetSummaryPoolResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_GetSummaryPoolResponse_descriptor,
         new java.lang.String[] { "Pool", });
     internal_static_toolgate_v1_BatchGetToolSchemasRequest_descriptor =
-      getDescriptor().getMessageTypes().get(27);
+      getDescriptor().getMessageTypes().get(28);
     internal_static_toolgate_v1_BatchGetToolSchemasRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_BatchGetToolSchemasRequest_descriptor,
-        new java.lang.String[] { "Tenant", "Names", "State", "ActiveSetHandle", "Detail", });
+        new java.lang.String[] { "Tenant", "Names", "State", "ActiveSetHandle", "Detail", "Render", });
     internal_static_toolgate_v1_BatchGetToolSchemasResponse_descriptor =
-      getDescriptor().getMessageTypes().get(28);
+      getDescriptor().getMessageTypes().get(29);
     internal_static_toolgate_v1_BatchGetToolSchemasResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_BatchGetToolSchemasResponse_descriptor,
-        new java.lang.String[] { "Tools", "Refusals", "ActiveSetHandle", "HandleExpireTime", "CatalogRevision", });
+        new java.lang.String[] { "Tools", "Refusals", "ActiveSetHandle", "HandleExpireTime", "CatalogRevision", "Rendered", });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.TimestampProto.getDescriptor();
     dev.toolgate.v1.Error.getDescriptor();
