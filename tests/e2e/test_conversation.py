@@ -11,13 +11,14 @@ from toolgate import (
     SEARCH_TOOL,
     Call,
     Client,
+    RenderOptions,
     RouteResult,
     ToolSettings,
     announce,
+    can_defer,
     has_prior_tool_output,
     history,
     layout,
-    render,
 )
 
 FIND, DELETE = "mcp__notes__find_notes", "mcp__notes__delete_note"
@@ -102,7 +103,7 @@ def test_references_to_a_server_that_is_gone_are_taken_out(guarded: Client) -> N
     stripped = history.strip(messages, pool.keys())
     assert {removed.name for removed in stripped.removed} == {FIND, DELETE}
     assert stripped.messages[2]["content"][0]["content"] == [found[2]]
-    unsupported = history.strip(messages, pool.keys(), references=render.can_defer(HAIKU))
+    unsupported = history.strip(messages, pool.keys(), references=can_defer(HAIKU))
     assert [b["type"] for b in unsupported.messages[2]["content"][0]["content"]] == ["text"]
 
 
@@ -124,16 +125,13 @@ def test_what_a_model_is_told_it_can_search_follows_the_catalog(guarded: Client)
 def test_deferred_tools_go_where_the_model_takes_them(guarded: Client) -> None:
     loaded = guarded.route("search through my notes", top_k=1, threshold=0.0)
     pool = guarded.get_summary_pool().apply_to({})
-    others = guarded.batch_get_tool_schemas([n for n in pool if n not in names(loaded)]).tools
-    tools = render.anthropic(loaded, deferred=others, model=SONNET).tools
-    assert [t["name"] for t in tools if not t.get("defer_loading")] == [
-        "tool_search_tool_bm25",
-        *names(loaded),
-    ]
-    assert sum(bool(t.get("defer_loading")) for t in tools) == len(others) > 0
-    everything = render.anthropic(loaded, deferred=others, model=HAIKU).tools
-    assert len(everything) == len(tools) - 1
-    assert not any("defer_loading" in t or t["name"].startswith("tool_search") for t in everything)
+    others = [name for name in pool if name not in names(loaded)]
+    assert others
+    for model, is_deferred in ((SONNET, True), (HAIKU, False)):
+        options = RenderOptions("anthropic", defer_loading=can_defer(model))
+        tools = guarded.batch_get_tool_schemas(others, render=options).rendered_tools
+        assert [tool["name"] for tool in tools] == others
+        assert all(tool.get("defer_loading", False) is is_deferred for tool in tools)
 
 
 INTENTS = (
@@ -168,7 +166,7 @@ def test_thirty_turns_append_only(client: Client) -> None:
         )
         assert turn.summary_pool is None, "the catalog did not change"
         handle = turn.handle
-        tools = render.openai_responses(turn).tools
+        tools = [(tool.model_name, tool.input_schema_json) for tool in turn]
         assert tools[: len(shown)] == shown, "kept tools keep their places"
         shown = tools
         new = [tool for tool in turn if tool.newly_promoted]

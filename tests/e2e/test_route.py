@@ -415,8 +415,9 @@ def test_an_answer_is_based_on_what_was_acknowledged(client: Client) -> None:
         assert names(turn) == [f"mcp__weather__rain_{number}"]
 
 
-def test_renderers_take_a_real_answer(notes: Client) -> None:
-    turn = notes.route(WRITE, threshold=-1)
-    create = next(t for t in turn.to_anthropic_tools() if t["name"] == "mcp__notes__create_note")
+def test_a_turn_is_rendered_in_two_formats(notes: Client) -> None:
+    turn = notes.route(WRITE, threshold=-1, render="anthropic")
+    create = next(t for t in turn.rendered_tools if t["name"] == "mcp__notes__create_note")
     assert create["input_schema"] == NOTES[0]["inputSchema"]
-    assert [t["function"]["name"] for t in turn.to_openai_tools()] == names(turn)
+    chat = notes.route(WRITE, threshold=-1, render="openai_chat")
+    assert [t["function"]["name"] for t in chat.rendered_tools] == names(turn)

@@ -19,7 +19,6 @@ from toolgate import (
     SearchResult,
     ToolgateError,
     ToolSettings,
-    render,
 )
 
 CREATE = "mcp__notes__create_note"
@@ -187,7 +186,13 @@ def test_the_command_line_searches(
 
 
 def test_the_models_search_is_counted_as_the_catalog_counts_it(client: Client) -> None:
-    client.register_server("own", render.mcp([SEARCH_TOOL]).tools)
+    definition = {
+        "name": SEARCH_TOOL.name,
+        "description": SEARCH_TOOL.description,
+        "inputSchema": SEARCH_TOOL.input_schema,
+        "annotations": json.loads(SEARCH_TOOL.annotations_json),
+    }
+    client.register_server("own", [definition])
     (listed,) = client.list_tools("own")
     assert listed.schema_tokens == SEARCH_TOOL.schema_tokens
 
@@ -202,7 +207,7 @@ def test_what_the_model_searched_for_is_kept_with_its_schema(notes: Client) -> N
     after = notes.route("write down a note", top_k=1, handle=answer.handle)
     assert [t.input_schema for t in after if t.model_name == FORECAST]
     whole = notes.answer_search(call, handle=turn.handle, detail="schemas")
-    assert [t["name"] for t in render.anthropic(whole.tools).tools] == [FORECAST]
+    assert [tool.model_name for tool in whole.tools] == [FORECAST]
     assert "input_schema" in json.loads(whole.text)["tools"][0]
 
 

@@ -17,15 +17,16 @@ from toolgate import (
     AgentState,
     Call,
     Client,
+    RenderOptions,
     ToolSettings,
     history,
     is_authenticated,
-    render,
 )
 
 SLACK = Path(__file__).resolve().parents[3] / "tests" / "data" / "servers" / "slack.json"
 POST, REACT = "mcp__slack__slack_post_message", "mcp__slack__slack_add_reaction"
 MODEL = "claude-sonnet-4-5"
+FOR_ANTHROPIC = RenderOptions("anthropic", search_tool=True)
 SCRIPT: list[Any] = [
     (POST, {"channel": "general", "text": "Ten minutes late, sorry!"}),
     (POST, {"channel_id": "C1", "text": "Ten minutes late, sorry!"}),
@@ -66,15 +67,17 @@ class Agent:
         self._messages.append({"role": "user", "content": text})
         while True:
             state = history.scan(self._messages).state(scopes=["chat:write"])
-            turn = self._client.route(text, state=state, handle=self._handle, top_k=1)
+            turn = self._client.route(
+                text, state=state, handle=self._handle, top_k=1, render=FOR_ANTHROPIC
+            )
             self._handle = turn.handle
-            tools = [SEARCH_TOOL, *turn]
+            names = {tool["name"] for tool in turn.rendered_tools}
             answer = self._model.messages.create(
                 model=MODEL,
                 max_tokens=1024,
                 system="Be brief.",
-                tools=render.anthropic(tools, model=MODEL).tools,
-                messages=history.strip(self._messages, {t.model_name for t in tools}).messages,
+                tools=turn.rendered_tools,
+                messages=history.strip(self._messages, names).messages,
             )
             self._messages.append(answer)
             uses = [block for block in answer["content"] if block["type"] == "tool_use"]

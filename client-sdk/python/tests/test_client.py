@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -18,11 +19,15 @@ from toolgate import (
     Client,
     FoundBy,
     Intent,
+    Loss,
     OutcomeKind,
     PriorCall,
     RankedTool,
     Ranking,
     RefusalCode,
+    Rendered,
+    RenderOptions,
+    ToolFormat,
     ToolgateError,
     ToolSettings,
     enums,
@@ -187,22 +192,61 @@ def test_how_tools_were_ranked_is_told(service: FakeService) -> None:
     assert told == Ranking(abstain_below=0.25, candidates=(ranked,))
 
 
-def test_renders_for_both_providers(service: FakeService) -> None:
+RENDERED = router_pb2.RenderedTools(
+    tools_json='[{"name": "mcp__notes__find"}]',
+    losses=[router_pb2.RenderLoss(model_name="b", pointer="/p", keyword="oneOf", message="gone")],
+)
+
+
+def test_a_turn_comes_in_a_providers_format(service: FakeService) -> None:
+    service.answer("Route", router_pb2.RouteResponse(rendered=RENDERED))
+    options = RenderOptions("anthropic", search_tool=True, defer_loading=True)
+    with Client(service.target) as client:
+        turn = client.route("hello", render=options)
+        client.route("hello", render="openai_chat")
+        client.route("hello")
+    deferred = router_pb2.AnthropicRenderOptions(defer_loading=True)
+    assert [request.render for request in service.requests] == [
+        router_pb2.RenderOptions(
+            format=router_pb2.TOOL_FORMAT_ANTHROPIC, search_tool=True, anthropic=deferred
+        ),
+        router_pb2.RenderOptions(format=router_pb2.TOOL_FORMAT_OPENAI_CHAT),
+        router_pb2.RenderOptions(),
+    ]
+    assert not service.requests[2].HasField("render")
+    assert turn.rendered_tools == [{"name": "mcp__notes__find"}]
+    assert turn.rendered == Rendered(turn.rendered_tools, (Loss("b", "/p", "oneOf", "gone"),))
+
+
+def test_searches_and_schemas_come_in_a_providers_format(service: FakeService) -> None:
+    service.answer("SearchTools", router_pb2.SearchToolsResponse(rendered=RENDERED))
+    answer = router_pb2.BatchGetToolSchemasResponse(rendered=RENDERED)
+    service.answer("BatchGetToolSchemas", answer)
+    with Client(service.target) as client:
+        found = client.search_tools("notes", render=ToolFormat.GEMINI)
+        fetched = client.batch_get_tool_schemas(["a"], render=ToolFormat.GEMINI)
+    assert found.rendered_tools == fetched.rendered_tools == [{"name": "mcp__notes__find"}]
+    formats = [request.render.format for request in service.requests]
+    assert formats == [router_pb2.TOOL_FORMAT_GEMINI] * 2
+
+
+def test_tools_that_were_not_rendered_say_what_to_do(service: FakeService) -> None:
     service.answer("Route", ROUTED)
     with Client(service.target) as client:
         turn = client.route("hello")
-    schema = json.loads(SCHEMA)
-    assert turn.to_anthropic_tools() == [
-        {"name": "mcp__notes__find", "description": "Finds notes.", "input_schema": schema}
-    ]
-    assert turn.to_openai_tools()[0]["function"]["parameters"] == schema
+    with pytest.raises(ValueError, match="render=, openai_chat or openai_responses or anthropic"):
+        assert turn.rendered_tools
 
 
-def test_rendering_without_schemas_says_what_to_do(service: FakeService) -> None:
-    names_only = router_pb2.RouteResponse(active_tools=[router_pb2.ActiveTool(model_name="x")])
-    service.answer("Route", names_only)
-    with Client(service.target) as client, pytest.raises(ValueError, match="detail='schemas'"):
-        client.route("hello", detail="names").to_anthropic_tools()
+@pytest.mark.parametrize(
+    ("render", "error"), [("claude", ValueError), ({"format": "mcp"}, TypeError)]
+)
+def test_a_format_that_is_none_is_refused(
+    service: FakeService, render: Any, error: type[Exception]
+) -> None:
+    with Client(service.target) as client, pytest.raises(error):
+        client.route("hello", render=render)
+    assert not service.requests
 
 
 @pytest.mark.parametrize(

@@ -15,19 +15,11 @@ from toolgate import (
     announce,
     history,
     layout,
-    render,
 )
 from toolgate._gen.v1 import router_pb2
 from toolgate.searching import SearchResult
 
 CASES = Path(__file__).resolve().parents[2] / "conformance"
-RENDERERS = {
-    "anthropic": render.anthropic,
-    "gemini": render.gemini,
-    "mcp": render.mcp,
-    "openai_chat": render.openai_chat,
-    "openai_responses": render.openai_responses,
-}
 
 
 def cases(pattern: str) -> list[Any]:
@@ -36,21 +28,6 @@ def cases(pattern: str) -> list[Any]:
         for path in sorted(CASES.glob(pattern))
         for case in json.loads(path.read_text())["cases"]
     ]
-
-
-def active_tool(tool: dict[str, Any]) -> ActiveTool:
-    def as_text(key: str) -> str:
-        return json.dumps(tool[key]) if key in tool else ""
-
-    return ActiveTool.from_proto(
-        router_pb2.ActiveTool(
-            model_name=tool["model_name"],
-            description=tool["description"],
-            input_schema_json=as_text("input_schema"),
-            output_schema_json=as_text("output_schema"),
-            annotations_json=as_text("annotations"),
-        )
-    )
 
 
 @pytest.mark.parametrize(("group", "case"), cases("history/scan-*.json"))
@@ -95,20 +72,6 @@ def test_strip(group: str, case: dict[str, Any]) -> None:
     assert json.dumps(case["messages"]) == before, "the history that was given is left alone"
     again = history.strip(stripped.messages, case["available"], references=case["references"])
     assert (again.messages, again.removed) == (stripped.messages, ())
-
-
-@pytest.mark.parametrize(("provider", "case"), cases("render/*.json"))
-def test_render(provider: str, case: dict[str, Any]) -> None:
-    options = dict(case["options"])
-    if "deferred" in options:
-        options["deferred"] = [active_tool(tool) for tool in options["deferred"]]
-    rendered = RENDERERS[provider](map(active_tool, case["tools"]), **options)
-    assert rendered.tools == case["expect"]["tools"]
-    losses = [
-        {"tool": loss.tool, "pointer": loss.pointer, "keyword": loss.keyword, "note": loss.note}
-        for loss in rendered.losses
-    ]
-    assert losses == case["expect"]["losses"]
 
 
 @pytest.mark.parametrize(("group", "case"), cases("prompt/layout.json"))
@@ -165,6 +128,4 @@ def test_search_mistake(group: str, case: dict[str, Any]) -> None:
 
 
 def test_every_file_of_cases_is_run() -> None:
-    found = {path.stem for path in (CASES / "render").glob("*.json")}
-    assert found == set(RENDERERS)
     assert len(cases("history/scan-*.json")) > 30

@@ -9,7 +9,7 @@ import pytest
 from conftest import FakeService, fail
 from google.rpc import error_details_pb2
 
-from toolgate import SEARCH_TOOL, AsyncClient, Call, Client, ToolgateError, layout, render
+from toolgate import SEARCH_TOOL, AsyncClient, Call, Client, ToolgateError, layout
 from toolgate._gen.v1 import router_pb2
 
 NAME = SEARCH_TOOL.model_name
@@ -20,16 +20,6 @@ FOUND = router_pb2.SearchToolsResponse(
 
 def search(arguments: dict[str, Any] | str) -> Call:
     return Call(NAME, arguments, "c1")
-
-
-@pytest.mark.parametrize(
-    "renders",
-    [render.anthropic, render.gemini, render.mcp, render.openai_chat, render.openai_responses],
-)
-def test_every_provider_takes_it_whole(renders: Any) -> None:
-    rendered = renders([SEARCH_TOOL])
-    assert NAME in json.dumps(rendered.tools)
-    assert rendered.losses == ()
 
 
 def test_it_may_be_defined_as_text() -> None:

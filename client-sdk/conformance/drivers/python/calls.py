@@ -43,6 +43,15 @@ def _route(client: Client, args: Json) -> Json:
     return wire.written(_routing(args)(client), router_pb2.RouteResponse.DESCRIPTOR)
 
 
+def _rendered(client: Client, args: Json) -> Json:
+    rendered = _routing(args)(client).rendered
+    if rendered is None:
+        raise AssertionError("the answer has no rendered tools")
+    names = ("tool", "pointer", "keyword", "note")
+    losses = [{name: getattr(loss, name) for name in names} for loss in rendered.losses]
+    return {"tools": rendered.tools, "losses": losses}
+
+
 def _gate(client: Client, args: Json) -> Json:
     request = wire.read(args["request"], router_pb2.GateRequest())
     calls = [Call(call.tool, call.arguments_json, call.call_id) for call in request.calls]
@@ -190,6 +199,7 @@ def _soak(client: Client, args: Json) -> Json:
 
 OPERATIONS: dict[str, Operation] = {
     "Route": _route,
+    "rendered": _rendered,
     "Gate": _gate,
     "SearchTools": _search_tools,
     "GetSummaryPool": _get_summary_pool,

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import wire
@@ -25,7 +24,6 @@ from toolgate import (
     is_authenticated,
     layout,
     milestone_reached,
-    render,
 )
 from toolgate._gen.v1 import router_pb2
 
@@ -60,30 +58,8 @@ def _strip(args: Json) -> Json:
     return {"messages": stripped.messages, "removed": removed}
 
 
-def _active_tool(tool: Json) -> ActiveTool:
-    """A tool of the cases, which write as JSON what is text on the wire."""
-    texts = {
-        f"{name}_json": json.dumps(tool[name])
-        for name in ("input_schema", "output_schema", "annotations")
-        if name in tool
-    }
-    # Not by way of a message, which can't hold all that the cases do, such as a lone surrogate.
-    named: Any = {"model_name": tool["model_name"], "description": tool["description"], **texts}
-    return replace(ActiveTool.from_proto(router_pb2.ActiveTool()), **named)
-
-
 def _sent_tool(tool: Json) -> ActiveTool:
     return ActiveTool.from_proto(wire.read(tool, router_pb2.ActiveTool()))
-
-
-def _rendered(args: Json, read: Callable[[Json], ActiveTool]) -> Json:
-    options = dict(args["options"])
-    if "deferred" in options:
-        options["deferred"] = list(map(read, options["deferred"]))
-    rendered = getattr(render, args["provider"])(list(map(read, args["tools"])), **options)
-    names = ("tool", "pointer", "keyword", "note")
-    losses = [{name: getattr(loss, name) for name in names} for loss in rendered.losses]
-    return {"tools": rendered.tools, "losses": losses}
 
 
 def _layout(args: Json) -> Json:
@@ -160,8 +136,6 @@ OPERATIONS: dict[str, Callable[[Json], Any]] = {
     "scan": _scan,
     "compacted": _compacted,
     "strip": _strip,
-    "render": lambda args: _rendered(args, _active_tool),
-    "render_active": lambda args: _rendered(args, _sent_tool),
     "layout": _layout,
     "announce": _announce,
     "search_tool": _search_tool,

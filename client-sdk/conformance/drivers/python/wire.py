@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from toolgate import AgentState, PriorCall, ToolSettings
+from toolgate import AgentState, PriorCall, RenderOptions, ToolSettings
 from toolgate.enums import WireEnum
 from toolgate.preconditions import Precondition
 from toolgate.preconditions import from_proto as precondition
@@ -71,6 +71,9 @@ def _value_of(value: Any) -> Any:
             return ToolSettings(**arguments(value))
         case "PriorCall":
             return PriorCall(**arguments(value))
+        case "RenderOptions":
+            marks = arguments(value.anthropic)  # type: ignore[attr-defined]
+            return RenderOptions(**arguments(value, "anthropic"), **marks)
     raise AssertionError(f"{value.DESCRIPTOR.name} is no argument")
 
 

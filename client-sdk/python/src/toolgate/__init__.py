@@ -3,22 +3,21 @@
     from toolgate import Call, Client
 
     with Client(tenant="demo") as client:
-        turn = client.route("what did I promise the team last week?")
-        model_tools = turn.to_anthropic_tools()
+        turn = client.route("what did I promise the team last week?", render="anthropic")
+        model_tools = turn.rendered_tools
         verdict = client.gate(turn.handle, Call("mcp__slack__slack_get_users", {}))[0]
 
 `AsyncClient` is the same for asyncio. Every failed call raises `ToolgateError`.
 
 For a conversation: `history` reads what was discovered and called, and takes out what can't be
-sent; `render` writes tools in a provider's shape; `layout` and `announce` keep prompt caches. None
-of them calls anything. `SEARCH_TOOL` is a search to define for the model, whose calls
-`client.answer_search` runs.
+sent; `layout` and `announce` keep prompt caches. None of them calls anything. `SEARCH_TOOL` is a
+search to define for the model, whose calls `client.answer_search` runs.
 
 With the extra of the same name, `toolgate.langchain`, `toolgate.openai_agents` and
 `toolgate.pydantic_ai` do all of it for agents of those frameworks.
 """
 
-from toolgate import history, layout, render
+from toolgate import history, layout
 from toolgate._requests import (
     Intents,
     PolicyDocument,
@@ -58,6 +57,7 @@ from toolgate.enums import (
     RefusalCode,
     RegisterMode,
     SearchForm,
+    ToolFormat,
     TransportHint,
     TrustTier,
     UsageGranularity,
@@ -83,6 +83,7 @@ from toolgate.preconditions import (
     milestone_reached,
 )
 from toolgate.ranking import Fit, RankedTool, Ranking
+from toolgate.rendering import UNSUPPORTED_MODELS, Loss, Rendered, RenderOptions, can_defer
 from toolgate.routing import (
     ActiveSetChange,
     ActiveTool,
@@ -104,6 +105,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "SEARCH_TOOL",
+    "UNSUPPORTED_MODELS",
     "ActiveSetChange",
     "ActiveTool",
     "AgentState",
@@ -133,6 +135,7 @@ __all__ = [
     "GateVerdict",
     "Intent",
     "Intents",
+    "Loss",
     "McpServer",
     "MemoryStats",
     "OutcomeKind",
@@ -152,6 +155,8 @@ __all__ = [
     "RegisterMode",
     "Registration",
     "Removal",
+    "RenderOptions",
+    "Rendered",
     "RouteArguments",
     "RouteResult",
     "RuleCoverage",
@@ -165,6 +170,7 @@ __all__ = [
     "Tls",
     "TokenAccounting",
     "Tool",
+    "ToolFormat",
     "ToolMemory",
     "ToolOutcome",
     "ToolSchemas",
@@ -180,11 +186,11 @@ __all__ = [
     "all_of",
     "announce",
     "any_of",
+    "can_defer",
     "cel",
     "has_prior_tool_output",
     "history",
     "is_authenticated",
     "layout",
     "milestone_reached",
-    "render",
 ]

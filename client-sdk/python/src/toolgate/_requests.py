@@ -22,6 +22,7 @@ from toolgate.enums import (
 )
 from toolgate.gating import Call, checked_call
 from toolgate.preconditions import Precondition
+from toolgate.rendering import Render, render_to_proto
 from toolgate.routing import Intent
 from toolgate.state import StateLike, state_to_proto, texts
 
@@ -98,6 +99,9 @@ class RouteArguments(TypedDict, total=False):
     chosen."""
     turn_id: str
     """A name for this turn in the decision event, at most 128 characters."""
+    render: Render | None
+    """Also answer with the active set in a provider's format: "openai_chat", "openai_responses",
+    "anthropic", "gemini", "mcp", or `RenderOptions`. Needs full schemas. Default: None."""
 
 
 class SearchArguments(TypedDict, total=False):
@@ -114,6 +118,8 @@ class SearchArguments(TypedDict, total=False):
     default). Names alone don't make a tool callable."""
     min_revision: int
     """The catalog revision that the answer must at least be based on. Default: any."""
+    render: Render | None
+    """As in `RouteArguments`, for the tools found. Default: None."""
 
 
 class PoolArguments(TypedDict, total=False):
@@ -176,6 +182,7 @@ def route_request(
             "PROMPT_LISTING_",
             arguments.get("prompt_listing", PromptListing.UNSPECIFIED),
         ),
+        render=render_to_proto(arguments.get("render")),
     )
     if (revision := arguments.get("known_pool_revision")) is not None:
         request.known_pool_revision = revision
@@ -239,6 +246,7 @@ def search_request(
         state=state_to_proto(arguments.get("state")),
         active_set_handle=arguments.get("handle", ""),
         min_revision=arguments.get("min_revision", 0),
+        render=render_to_proto(arguments.get("render")),
     )
 
 
@@ -344,7 +352,12 @@ def pool_request(
 
 
 def schemas_request(
-    tenant: str, names: Iterable[str], state: StateLike | None, handle: str, detail: Detail | str
+    tenant: str,
+    names: Iterable[str],
+    state: StateLike | None,
+    handle: str,
+    detail: Detail | str,
+    render: Render | None,
 ) -> router_pb2.BatchGetToolSchemasRequest:
     """Builds a BatchGetToolSchemasRequest."""
     return router_pb2.BatchGetToolSchemasRequest(
@@ -353,6 +366,7 @@ def schemas_request(
         names=texts(names, "names"),
         state=state_to_proto(state),
         active_set_handle=handle,
+        render=render_to_proto(render),
     )
 
 

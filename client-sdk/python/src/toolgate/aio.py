@@ -43,6 +43,7 @@ from toolgate.gating import Call, GateResult
 from toolgate.memory import MemoryStats
 from toolgate.offering import SearchAnswer
 from toolgate.policies import AsyncPolicyCheck, Policy
+from toolgate.rendering import Render
 from toolgate.routing import RouteResult, SummaryPool, ToolSchemas
 from toolgate.searching import SearchResult
 from toolgate.state import StateLike, state_to_proto
@@ -225,6 +226,7 @@ class AsyncClient:
         state: StateLike | None = None,
         handle: str = "",
         detail: Detail | str = Detail.SCHEMAS,
+        render: Render | None = None,
         timeout: float | None = None,
     ) -> ToolSchemas:
         """Phase 2 on demand: full schemas by tool name.
@@ -234,9 +236,10 @@ class AsyncClient:
             state: The agent's state.
             handle: The handle to add these tools to. "": a new one.
             detail: How much of each tool is sent: "names", "signatures", "references" or "schemas".
+            render: As in `RouteArguments`, for the tools found.
             timeout: Seconds.
         """
-        request = _requests.schemas_request(self._tenant, names, state, handle, detail)
+        request = _requests.schemas_request(self._tenant, names, state, handle, detail, render)
         return ToolSchemas.from_proto(
             await self._call(self._router.BatchGetToolSchemas, request, timeout)
         )

@@ -89,6 +89,17 @@ class Detail(WireEnum):
     REFERENCES = "REFERENCES"
 
 
+class ToolFormat(WireEnum):
+    """A provider's API, whose format tools are rendered in."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    OPENAI_CHAT = "OPENAI_CHAT"
+    OPENAI_RESPONSES = "OPENAI_RESPONSES"
+    ANTHROPIC = "ANTHROPIC"
+    GEMINI = "GEMINI"
+    MCP = "MCP"
+
+
 class SearchForm(WireEnum):
     """How SearchTools read a query."""
 

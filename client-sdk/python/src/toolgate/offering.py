@@ -53,7 +53,8 @@ SEARCH_TOOL = ActiveTool(
     schema_tokens=145,
     signature_lossy=True,
 )
-"""The search as a tool to define for the model, beside the active set in `render` and `layout`.
+"""The search as a tool to define for the model, beside the active set in `layout`; the service
+defines it before rendered tools with `RenderOptions(search_tool=True)`.
 
 Put it first and leave it there, so that the cached prefix holds. Its calls are for
 `client.answer_search`; `gate` does not know it.

@@ -1,7 +1,6 @@
 """What Route, GetSummaryPool and BatchGetToolSchemas answer, as frozen values."""
 
 import json
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,8 +10,7 @@ from toolgate._gen.v1 import error_pb2, router_pb2
 from toolgate.deferral import Deferral
 from toolgate.enums import DegradedReason, FoundBy, RefusalCode, from_wire
 from toolgate.ranking import Fit, Ranking
-
-_LOG = logging.getLogger("toolgate")
+from toolgate.rendering import Rendered, rendered_from_proto, tools_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +280,9 @@ class RouteResult:
     """How well the best tool fits: whether it stands out, others fit as well, or none does."""
     ranking: Ranking | None
     """How tools were ranked; None unless `explain` asked for it."""
+    rendered: Rendered | None = None
+    """The active set in the format that `render` asked for; None without. The definitions in
+    `tools` are then empty."""
 
     def __iter__(self) -> Iterator[ActiveTool]:
         return iter(self.tools)
@@ -289,35 +290,14 @@ class RouteResult:
     def __len__(self) -> int:
         return len(self.tools)
 
-    def to_anthropic_tools(self) -> list[dict[str, Any]]:
-        """The active set as the `tools` of Anthropic's Messages API; `render` has more.
+    @property
+    def rendered_tools(self) -> list[dict[str, Any]]:
+        """The active set as the provider's API takes it.
 
         Raises:
-            ValueError: full schemas were not asked for.
+            ValueError: `route` had no `render`.
         """
-        # Imported here because rendering is built on the types of this module.
-        from toolgate import render
-
-        return render.anthropic(self).tools
-
-    def to_openai_tools(self) -> list[dict[str, Any]]:
-        """The active set as the `tools` of OpenAI's Chat Completions API; `render` has more.
-
-        A request takes 128 tools: later ones are left out, with a warning in the log.
-
-        Raises:
-            ValueError: full schemas were not asked for.
-        """
-        from toolgate import render
-
-        rendered = render.openai_chat(self)
-        left_out = sum(loss.keyword == "tools" for loss in rendered.losses)
-        if left_out:
-            _LOG.warning(
-                "toolgate: OpenAI takes %d tools in a request: %d of %d are left out",
-                *(len(rendered.tools), left_out, len(self)),
-            )
-        return rendered.tools
+        return tools_of(self.rendered)
 
     @classmethod
     def from_proto(cls, message: router_pb2.RouteResponse) -> "RouteResult":
@@ -341,6 +321,7 @@ class RouteResult:
             change=ActiveSetChange.from_proto(message.change),
             fit=Fit.from_proto(message.fit),
             ranking=Ranking.from_proto(message.ranking) if message.HasField("ranking") else None,
+            rendered=rendered_from_proto(message),
         )
 
 
@@ -358,6 +339,18 @@ class ToolSchemas:
     """When the handle expires, in UTC."""
     catalog_revision: int
     """The catalog revision that this answer is based on."""
+    rendered: Rendered | None = None
+    """The tools found in the format that `render` asked for; None without. The definitions in
+    `tools` are then empty."""
+
+    @property
+    def rendered_tools(self) -> list[dict[str, Any]]:
+        """The tools found as the provider's API takes them.
+
+        Raises:
+            ValueError: the call had no `render`.
+        """
+        return tools_of(self.rendered)
 
     @classmethod
     def from_proto(cls, message: router_pb2.BatchGetToolSchemasResponse) -> "ToolSchemas":
@@ -368,4 +361,5 @@ class ToolSchemas:
             handle=message.active_set_handle,
             handle_expire_time=message.handle_expire_time.ToDatetime(UTC),
             catalog_revision=message.catalog_revision,
+            rendered=rendered_from_proto(message),
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from toolgate._gen.v1 import router_pb2
 from toolgate.enums import DegradedReason, SearchForm, from_wire
+from toolgate.rendering import Rendered, rendered_from_proto, tools_of
 from toolgate.routing import ActiveTool, Refusal
 
 
@@ -36,6 +37,18 @@ class SearchResult:
     """Tools that match a term but not every `+` term, when nothing was found."""
     degraded: tuple[DegradedReason, ...]
     """In what way the answer is worse than usual; empty: in none."""
+    rendered: Rendered | None = None
+    """The tools found in the format that `render` asked for; None without. The definitions in
+    `tools` are then empty."""
+
+    @property
+    def rendered_tools(self) -> list[dict[str, Any]]:
+        """The tools found as the provider's API takes them.
+
+        Raises:
+            ValueError: `search_tools` had no `render`.
+        """
+        return tools_of(self.rendered)
 
     def __iter__(self) -> Iterator[ActiveTool]:
         return iter(self.tools)
@@ -81,6 +94,7 @@ class SearchResult:
                 from_wire(DegradedReason, router_pb2.DegradedReason, "DEGRADED_REASON_", reason)
                 for reason in message.degraded
             ),
+            rendered=rendered_from_proto(message),
         )
 
 

@@ -1,0 +1,132 @@
+"""Tools in the format of a provider's API, as the service renders them.
+
+    turn = client.route("what did I promise the team last week?", render="gemini")
+    for loss in turn.rendered.losses:
+        log.info("%s%s: %s", loss.tool, loss.pointer, loss.note)
+
+Rendering the same tools gives the same text (by `json.dumps`), so that prompt caches hold.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from toolgate._gen.v1 import router_pb2
+from toolgate.enums import ToolFormat, to_wire
+
+UNSUPPORTED_MODELS: tuple[str, ...] = ("haiku", "claude-2", "claude-3", "claude-instant")
+"""Parts of the names of models that take no `defer_loading`. A model not named here takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderOptions:
+    """How tools are rendered. A `ToolFormat` alone is one without further options."""
+
+    format: ToolFormat | str
+    """"openai_chat", "openai_responses", "anthropic", "gemini" or "mcp"."""
+    search_tool: bool = False
+    """True: the definition of the search stands before the tools, for `client.answer_search`."""
+    cache_breakpoint: bool = False
+    """Anthropic's: True ends a cached prefix with the last definition (`cache_control`)."""
+    defer_loading: bool = False
+    """Anthropic's: True marks the tools as seen only after a search or a `tool_reference`."""
+
+    def to_proto(self) -> router_pb2.RenderOptions:
+        """Returns the wire's form.
+
+        Raises:
+            ValueError: no such format.
+        """
+        options = router_pb2.RenderOptions(
+            format=to_wire(router_pb2.ToolFormat, "TOOL_FORMAT_", self.format),
+            search_tool=self.search_tool,
+        )
+        if self.cache_breakpoint or self.defer_loading:
+            options.anthropic.cache_breakpoint = self.cache_breakpoint
+            options.anthropic.defer_loading = self.defer_loading
+        return options
+
+
+Render = RenderOptions | ToolFormat | str
+"""What `render` arguments take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A part of a registered tool that the provider's format can't express."""
+
+    tool: str
+    """The tool's model-facing name."""
+    pointer: str
+    """Where, as a JSON Pointer into the registered `inputSchema`; "" is the whole."""
+    keyword: str
+    """The keyword at fault; "name" for the tool's own name, "tools" for one tool too many."""
+    note: str
+    """What became of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Definitions in a provider's format."""
+
+    tools: list[dict[str, Any]]
+    """The definitions, in the order of the tools. A tool that can't be expressed is left out."""
+    losses: tuple[Loss, ...]
+    """What could not be said. Gate still holds calls to the registered schema."""
+
+    @classmethod
+    def from_proto(cls, message: router_pb2.RenderedTools) -> "Rendered":
+        """Reads the wire's form."""
+        losses = (
+            Loss(loss.model_name, loss.pointer, loss.keyword, loss.message)
+            for loss in message.losses
+        )
+        return cls(json.loads(message.tools_json), tuple(losses))
+
+
+def render_to_proto(render: Render | None) -> router_pb2.RenderOptions | None:
+    """Returns the wire's form of a `render` argument.
+
+    Raises:
+        TypeError: an argument of another type.
+        ValueError: no such format.
+    """
+    if render is None:
+        return None
+    if isinstance(render, str):
+        return RenderOptions(render).to_proto()
+    if not isinstance(render, RenderOptions):
+        raise TypeError(f"render is a format or RenderOptions, not {type(render).__name__}")
+    return render.to_proto()
+
+
+def rendered_from_proto(
+    message: router_pb2.RouteResponse
+    | router_pb2.SearchToolsResponse
+    | router_pb2.BatchGetToolSchemasResponse,
+) -> Rendered | None:
+    """Returns the rendered tools of an answer; None when no format was asked for."""
+    return Rendered.from_proto(message.rendered) if message.HasField("rendered") else None
+
+
+def tools_of(rendered: Rendered | None) -> list[dict[str, Any]]:
+    """Returns the rendered tools.
+
+    Raises:
+        ValueError: no format was asked for.
+    """
+    if rendered is None:
+        known = (name.lower() for name in ToolFormat if name != ToolFormat.UNSPECIFIED)
+        raise ValueError(f"the tools were not rendered: ask with render=, {' or '.join(known)}")
+    return rendered.tools
+
+
+def can_defer(model: str, unsupported: Iterable[str] = UNSUPPORTED_MODELS) -> bool:
+    """Returns True if a model takes `defer_loading` and `tool_reference`.
+
+    Args:
+        model: The model's name.
+        unsupported: Parts of the names of models that don't.
+    """
+    return not any(part.lower() in model.lower() for part in unsupported)
