@@ -15,9 +15,10 @@
 // what may be retried and turns failures into an [*Error].
 //
 // For a conversation: package history reads from its messages what was discovered and called, and takes out what
-// can't be sent; package render writes tools in the shape of a provider's API; package layout and [Announce] keep
-// prompt caches; [SearchTool] is a search to define for the model, whose calls [Client.AnswerSearch] runs;
-// package modelcall reads a model's calls. None of them but AnswerSearch calls anything.
+// can't be sent; package layout and [Announce] keep prompt caches; [SearchTool] is a search to define for the
+// model, whose calls [Client.AnswerSearch] runs; package modelcall reads a model's calls. None of them but
+// AnswerSearch calls anything. A request with `Render` is answered with tools in the format of a provider's API;
+// [RenderedTools] reads them.
 package toolgate
 
 // Version is the version of this module.

@@ -23,8 +23,8 @@ const (
 	queryLimit  = "limits.max_intent_size"
 )
 
-// SearchTool is the search as a tool to define for the model, beside the active set in packages render and
-// layout. Put it first and leave it there, so that the cached prefix holds. [Client.Gate] does not know it.
+// SearchTool is the search as a tool to define for the model, beside the active set in package layout; a request
+// with `Render` and its `SearchTool` has the service define it. Put it first and leave it there, so that the cached prefix holds. [Client.Gate] does not know it.
 func SearchTool() *toolgatev1.ActiveTool {
 	schema := ordered.New(
 		"type", "object",

@@ -17,7 +17,6 @@ import (
 	"toolgate.dev/go"
 	"toolgate.dev/go/internal/checkout"
 	"toolgate.dev/go/internal/realserver"
-	"toolgate.dev/go/render"
 	"toolgate.dev/go/toolgatev1"
 )
 
@@ -73,11 +72,14 @@ func TestACatalogIsRegisteredListedAndRendered(t *testing.T) {
 	if len(names) != int(answer.GetServer().GetToolCount()) {
 		t.Errorf("%d tools of %v", len(names), answer.GetServer())
 	}
-	got, err := client.BatchGetToolSchemas(t.Context(), &toolgatev1.BatchGetToolSchemasRequest{Names: names})
+	got, err := client.BatchGetToolSchemas(t.Context(), &toolgatev1.BatchGetToolSchemasRequest{
+		Names:  names,
+		Render: &toolgatev1.RenderOptions{Format: toolgatev1.ToolFormat_TOOL_FORMAT_GEMINI},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rendered, err := render.Gemini(got.GetTools()); err != nil || len(rendered.Tools) != len(names) {
+	if rendered, err := toolgate.RenderedTools(got.GetRendered()); err != nil || len(rendered) != len(names) {
 		t.Error(rendered, err)
 	}
 	var servers []string

@@ -46,7 +46,7 @@ type Stripped[M any] struct {
 // and OpenAI's tool_search_call, tool_search_output and additional_tools items; snapshots are taken out.
 //
 // The available names are of all tools that the request will define, deferred ones included; references says
-// whether the model, and what stands before it, can take references and searches (render.CanDefer).
+// whether the model, and what stands before it, can take references and searches (toolgate.CanDefer).
 //
 // It fails only when a changed message does not decode into its type again.
 func Strip[M any](messages []M, available []string, references bool) (Stripped[M], error) {

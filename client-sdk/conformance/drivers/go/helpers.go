@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"toolgate.dev/go"
 	"toolgate.dev/go/history"
@@ -154,7 +155,7 @@ func readCall(_ *driver, asked request) (any, error) {
 	}
 	by := readers[args.Provider]
 	if by == nil {
-		return nil, noProvider(args.Provider)
+		return nil, badRequest{fmt.Errorf("no provider %q", args.Provider)}
 	}
 	call, err := by(args.Call)
 	if err != nil {

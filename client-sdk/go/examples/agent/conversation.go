@@ -8,7 +8,6 @@ import (
 	"toolgate.dev/go"
 	"toolgate.dev/go/history"
 	"toolgate.dev/go/modelcall"
-	"toolgate.dev/go/render"
 	"toolgate.dev/go/toolgatev1"
 )
 
@@ -39,12 +38,17 @@ func (c *Conversation) Say(ctx context.Context, text string) (string, error) {
 			Intents:         []*toolgatev1.Intent{{Text: text}},
 			State:           state,
 			ActiveSetHandle: c.handle,
+			Render: &toolgatev1.RenderOptions{
+				Format: toolgatev1.ToolFormat_TOOL_FORMAT_ANTHROPIC,
+				// The search stands first, so that the cached prefix holds: it makes any other tool callable.
+				SearchTool: true,
+			},
 		})
 		if err != nil {
 			return "", err
 		}
 		c.handle = turn.GetActiveSetHandle()
-		answer, err := c.ask(ctx, turn.GetActiveTools())
+		answer, err := c.ask(ctx, turn)
 		if err != nil {
 			return "", err
 		}
@@ -58,23 +62,21 @@ func (c *Conversation) Say(ctx context.Context, text string) (string, error) {
 }
 
 // ask calls the model with the tools of this turn.
-func (c *Conversation) ask(ctx context.Context, active []*toolgatev1.ActiveTool) ([]Block, error) {
-	// The search first, so that the cached prefix holds: it makes any other tool callable.
-	tools := append([]*toolgatev1.ActiveTool{toolgate.SearchTool()}, active...)
-	rendered, err := render.Anthropic(tools, render.AnthropicOptions{Model: c.model.Name()})
+func (c *Conversation) ask(ctx context.Context, turn *toolgatev1.RouteResponse) ([]Block, error) {
+	tools, err := toolgate.RenderedTools(turn.GetRendered())
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, tool := range tools {
+	names := []string{toolgate.SearchToolName}
+	for _, tool := range turn.GetActiveTools() {
 		names = append(names, tool.GetModelName())
 	}
 	// Without references to tools that this request does not define.
-	stripped, err := history.Strip(c.messages, names, render.CanDefer(c.model.Name(), nil))
+	stripped, err := history.Strip(c.messages, names, toolgate.CanDefer(c.model.Name(), nil))
 	if err != nil {
 		return nil, err
 	}
-	return c.model.Ask(ctx, Prompt{System: "Be brief.", Tools: rendered.Tools, Messages: stripped.Messages})
+	return c.model.Ask(ctx, Prompt{System: "Be brief.", Tools: tools, Messages: stripped.Messages})
 }
 
 // results answers the model's calls.
