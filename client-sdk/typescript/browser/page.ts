@@ -1,5 +1,5 @@
 /** What runs in the page: the package as a bundler for browsers takes it, one conversation by each protocol. */
-import { calls, Client, type Protocol, render, ToolgateError } from "@toolgate/client/web";
+import { calls, Client, type Protocol, renderedTools, ToolgateError, v1 } from "@toolgate/client/web";
 
 /** What to do, and where. */
 export interface Task {
@@ -24,8 +24,9 @@ export async function run({ target, tenant, protocol, toolsList }: Task): Promis
   const client = new Client(target, { tenant, protocol, timeoutMs: 30_000 });
   try {
     await client.registerServer({ server: "slack", toolsListJson: toolsList });
-    const turn = await client.route({ intents: [{ text: "post in the team's channel" }] });
-    const { tools } = render.anthropic(turn.activeTools);
+    const render = { format: v1.ToolFormat.ANTHROPIC };
+    const turn = await client.route({ intents: [{ text: "post in the team's channel" }], render });
+    const tools = renderedTools<{ name: string }>(turn);
     const post = "mcp__slack__slack_post_message";
     const { verdicts } = await client.gate({
       activeSetHandle: turn.activeSetHandle,

@@ -1,4 +1,4 @@
-import { type Client, calls, history, render, SEARCH_TOOL, toToolError, type v1 } from "@toolgate/client";
+import { type Client, calls, history, renderedTools, SEARCH_TOOL, toToolError, v1 } from "@toolgate/client";
 
 export class Conversation {
   messages: object[] = [];
@@ -17,16 +17,17 @@ export class Conversation {
       // What was discovered and called, so that preconditions know of it.
       const state = history.scan(this.messages).state({ scopes: ["chat:write"] });
       const activeSetHandle = this.#handle;
-      const turn = await this.client.route({ intents: [{ text }], state, activeSetHandle });
-      this.#handle = turn.activeSetHandle;
       // The few tools with schemas, and the search that makes any other of them callable.
-      const tools = [SEARCH_TOOL, ...turn.activeTools];
-      const names = tools.map(({ modelName }) => modelName);
+      const render = { format: v1.ToolFormat.ANTHROPIC, searchTool: true };
+      const turn = await this.client.route({ intents: [{ text }], state, activeSetHandle, render });
+      this.#handle = turn.activeSetHandle;
+      const tools = renderedTools<{ name: string }>(turn);
+      const names = tools.map(({ name }) => name);
       const { content } = await this.anthropic.messages.create({
         model: this.model,
         max_tokens: 1024,
         system: "Be brief.",
-        tools: render.anthropic(tools, { model: this.model }).tools,
+        tools,
         // Without references to tools that this request does not define.
         messages: history.strip(this.messages, names).messages,
       });

@@ -21,12 +21,13 @@ if (entry0.Client !== entry1.Client) throw new Error("in Node, the package is no
 if (entry0.Client === entry2.Client) throw new Error("the client over fetch is Node's");
 `;
 const ts = `
-import { Client, calls, render, v1 } from "@toolgate/client";
+import { Client, calls, renderedTools, v1 } from "@toolgate/client";
 import { Client as Web } from "@toolgate/client/web";
 export async function use(client: Client | Web): Promise<string[]> {
-  const turn: v1.RouteResponse = await client.route({ intents: [{ text: "x" }], state: { scopes: ["a"] } });
+  const render = { format: v1.ToolFormat.OPENAI_RESPONSES };
+  const turn: v1.RouteResponse = await client.route({ intents: [{ text: "x" }], state: { scopes: ["a"] }, render });
   await client.gate({ activeSetHandle: turn.activeSetHandle, calls: [calls.of("a", {})] });
-  return render.openaiChat(turn.activeTools).tools.map((tool) => tool.function.name);
+  return renderedTools<{ name: string }>(turn).map((tool) => tool.name);
 }
 `;
 

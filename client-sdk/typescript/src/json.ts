@@ -8,11 +8,6 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A JSON object, or an empty one for anything else. */
-export function objectOf(value: unknown): JsonObject {
-  return isObject(value) ? value : {};
-}
-
 /** A JSON array, or an empty one for anything else. */
 export function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? (value as unknown[]) : [];
@@ -26,28 +21,6 @@ export function has(object: JsonObject, key: string): boolean {
 /** The value of an object's own key. */
 export function get(object: JsonObject, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
-}
-
-/** The entries of an object for which a test holds, as a new object; safe for keys such as `__proto__`. */
-export function pick(object: JsonObject, test: (key: string) => boolean): JsonObject {
-  return Object.fromEntries(Object.entries(object).filter(([key]) => test(key)));
-}
-
-/** Whether two JSON values are the same; the order of keys does not matter. */
-export function same(a: unknown, b: unknown): boolean {
-  if (Array.isArray(a) || Array.isArray(b)) {
-    return (
-      Array.isArray(a) &&
-      Array.isArray(b) &&
-      a.length === b.length &&
-      a.every((item, at) => same(item, b[at]))
-    );
-  }
-  if (isObject(a) && isObject(b)) {
-    const keys = Object.keys(a);
-    return keys.length === Object.keys(b).length && keys.every((key) => has(b, key) && same(a[key], b[key]));
-  }
-  return a === b;
 }
 
 /**

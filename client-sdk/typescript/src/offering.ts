@@ -39,7 +39,8 @@ const TENTHS = /"max_results"\s*:\s*[0-9]+\.0+\b/;
 const QUERY_LIMIT = "limits.max_intent_size";
 
 /**
- * The search as a tool to define for the model, beside the active set in `render` and `layout`. Put it first and
+ * The search as a tool to define for the model, beside the active set in `layout`; a request with `render` and its
+ * `searchTool` has the service define it. Put it first and
  * leave it there, so that the cached prefix holds. Its calls are for `client.answerSearch`; `gate` does not know it.
  */
 export const SEARCH_TOOL: ActiveTool = /*@__PURE__*/ Object.freeze(

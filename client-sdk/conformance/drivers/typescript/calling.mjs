@@ -1,5 +1,5 @@
 // Operations that call the service.
-import { calls, v1 } from "@toolgate/client";
+import { calls, renderedTools, v1 } from "@toolgate/client";
 
 import { clientOf, timed } from "./clients.mjs";
 import { read, write } from "./messages.mjs";
@@ -30,6 +30,19 @@ function listing(method, requestSchema, itemSchema) {
   };
 }
 
+/** Routes, and gives the rendered tools of the answer. */
+async function rendered(args, settings) {
+  const turn = await clientOf(settings).route(read(v1.RouteRequestSchema, args.request), timed(args));
+  const tools = renderedTools(turn);
+  const losses = turn.rendered.losses.map(({ modelName, pointer, keyword, message }) => ({
+    tool: modelName,
+    pointer,
+    keyword,
+    note: message,
+  }));
+  return { tools, losses };
+}
+
 async function answerSearch({ call, handle, state, detail, timeout }, settings, line) {
   const answer = await clientOf(settings).answerSearch(
     calls.of(call.tool, asWritten(call.arguments, line), call.call_id),
@@ -57,4 +70,5 @@ export const calling = {
   list_tools: listing("listTools", v1.ListToolsRequestSchema, v1.ToolSchema),
   check_policy: listing("checkPolicy", v1.CheckPolicyRequestSchema, v1.PolicyVerdictSchema),
   answer_search: answerSearch,
+  rendered,
 };

@@ -12,7 +12,6 @@ import {
   layout,
   milestoneReached,
   not,
-  render,
   SEARCH_TOOL,
   toToolError,
   toToolReferences,
@@ -21,13 +20,6 @@ import {
 
 import { read, write } from "./messages.mjs";
 
-const renderers = {
-  anthropic: render.anthropic,
-  openai_chat: render.openaiChat,
-  openai_responses: render.openaiResponses,
-  gemini: render.gemini,
-  mcp: render.mcp,
-};
 const readers = {
   anthropic: calls.fromAnthropic,
   openai: calls.fromOpenAI,
@@ -48,34 +40,8 @@ function built(expression) {
   return builders[kind](operand);
 }
 
-/** A tool as the cases have it: JSON texts as values. */
-function ofCase({ input_schema, output_schema, annotations, ...tool }) {
-  const text = (value) => (value === undefined ? "" : JSON.stringify(value));
-  return read(v1.ActiveToolSchema, {
-    ...tool,
-    input_schema_json: text(input_schema),
-    output_schema_json: text(output_schema),
-    annotations_json: text(annotations),
-  });
-}
-
 function ofWire(tool) {
   return read(v1.ActiveToolSchema, tool);
-}
-
-/** Options in the package's spelling. */
-function optionsOf({ deferred, search_tool, cache_breakpoint, ...options } = {}, tool) {
-  return {
-    ...options,
-    ...(deferred === undefined ? {} : { deferred: deferred.map(tool) }),
-    ...(search_tool === undefined ? {} : { searchTool: search_tool }),
-    ...(cache_breakpoint === undefined ? {} : { cacheBreakpoint: cache_breakpoint }),
-  };
-}
-
-function rendered(tool) {
-  return ({ provider, tools, options }) =>
-    renderers[provider](tools.map(tool), optionsOf(options ?? {}, tool));
 }
 
 function scan({ messages, snapshot }) {
@@ -124,8 +90,6 @@ export const helping = {
   scan,
   compacted: ({ messages, kept, snapshot }) => ({ messages: history.compacted(messages, kept, snapshot) }),
   strip: ({ messages, available, references }) => history.strip(messages, available, { references }),
-  render: rendered(ofCase),
-  render_active: rendered(ofWire),
   layout: laidOut,
   announce: announced,
   search_tool: searchTool,

@@ -2,9 +2,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { create } from "@bufbuild/protobuf";
-
-import { v1 } from "../../src/node.js";
 import { sdkFolder } from "../folders.js";
 
 const CASES = join(sdkFolder, "..", "conformance");
@@ -27,17 +24,5 @@ export function cases(folder: string, prefix = ""): [file: string, case_: Case][
     const text = readFileSync(join(CASES, folder, file), "utf8");
     const read = JSON.parse(text) as { cases: Case[] };
     return read.cases.map((one): [string, Case] => [file.replace(/\.json$/, ""), one]);
-  });
-}
-
-/** A tool of `render/*.json`, whose JSON texts are there as values. */
-export function activeTool(tool: Record<string, unknown>): v1.ActiveTool {
-  const text = (key: string) => (key in tool ? JSON.stringify(tool[key]) : "");
-  return create(v1.ActiveToolSchema, {
-    modelName: tool["model_name"] as string,
-    description: tool["description"] as string,
-    inputSchemaJson: text("input_schema"),
-    outputSchemaJson: text("output_schema"),
-    annotationsJson: text("annotations"),
   });
 }

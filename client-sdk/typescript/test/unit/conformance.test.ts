@@ -4,18 +4,8 @@ import { test } from "node:test";
 
 import { fromJson, type JsonObject } from "@bufbuild/protobuf";
 
-import {
-  announce,
-  answerOf,
-  calls,
-  Client,
-  history,
-  layout,
-  render,
-  SEARCH_TOOL,
-  v1,
-} from "../../src/node.js";
-import { activeTool, type Case, cases } from "./cases.js";
+import { announce, answerOf, calls, Client, history, layout, SEARCH_TOOL, v1 } from "../../src/node.js";
+import { type Case, cases } from "./cases.js";
 
 for (const [file, one] of cases("history", "scan-")) {
   test(`${file}: ${one.name}`, () => {
@@ -46,34 +36,6 @@ for (const [file, one] of cases("history", "strip")) {
     const again = history.strip(stripped.messages, one["available"], options);
     assert.deepEqual([again.messages, again.removed], [stripped.messages, []]);
   });
-}
-
-const renderers: Record<string, (tools: v1.ActiveTool[], options: Case) => render.Rendered<unknown>> = {
-  anthropic: (tools, options) =>
-    render.anthropic(tools, {
-      deferred: (options["deferred"] ?? []).map(activeTool),
-      model: options["model"] ?? "",
-      searchTool: options["search_tool"] === undefined ? "bm25" : options["search_tool"],
-      unsupported: options["unsupported"] ?? render.UNSUPPORTED_MODELS,
-      cacheBreakpoint: options["cache_breakpoint"] ?? false,
-    }),
-  gemini: render.gemini,
-  mcp: render.mcp,
-  openai_chat: render.openaiChat,
-  openai_responses: render.openaiResponses,
-};
-
-for (const [provider, one] of cases("render")) {
-  test(`${provider}: ${one.name}`, () => {
-    const rendered = renderers[provider]?.(one["tools"].map(activeTool), one["options"]);
-    assert.ok(rendered);
-    assert.deepEqual(rendered.tools, one["expect"].tools);
-    assert.deepEqual(sorted(rendered.losses), sorted(one["expect"].losses));
-  });
-}
-
-function sorted(losses: readonly unknown[]): string[] {
-  return losses.map((loss) => JSON.stringify(Object.entries(loss as object).sort())).sort();
 }
 
 for (const [file, one] of cases("prompt", "layout")) {
@@ -140,8 +102,3 @@ for (const [file, one] of cases("search", "mistake")) {
 function asWritten(one: Case): unknown {
   return one.name === "a count in tenths" ? '{"query": "x", "max_results": 5.0}' : one["arguments"];
 }
-
-test("every renderer has cases", () => {
-  const providers = new Set(cases("render").map(([file]) => file));
-  assert.deepEqual([...providers].sort(), Object.keys(renderers).sort());
-});

@@ -9,6 +9,7 @@ import {
   anyOf,
   applyPool,
   calls,
+  canDefer,
   cel,
   hasPriorToolOutput,
   history,
@@ -16,7 +17,7 @@ import {
   layout,
   milestoneReached,
   not,
-  render,
+  renderedTools,
   SEARCH_TOOL,
   toToolError,
   toToolReferences,
@@ -84,41 +85,30 @@ test("the state takes what a history can't say", () => {
   });
 });
 
-test("names that every object has are names like others", () => {
-  const text =
-    '{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"integer"}},' +
-    '"required":["constructor","toString"],"allOf":[{"properties":{"hasOwnProperty":{"type":"string"}}}]}';
-  for (const rendered of [
-    render.gemini([tool(text)]),
-    render.anthropic([tool(text)]),
-    render.openaiChat([tool(text)]),
-  ]) {
-    const written = JSON.stringify(rendered.tools);
-    for (const name of ["constructor", "hasOwnProperty"]) assert.match(written, new RegExp(`"${name}":`));
-    assert.match(written, /"__proto__":/);
-  }
-  const found = render.gemini([tool('{"type":"object","properties":{"a":{"$ref":"#/toString"}}}')]);
-  assert.match(found.losses[0]?.note ?? "", /names nothing/);
-  assert.equal(({} as Record<string, unknown>)["type"], undefined);
+test("a turn's rendered tools are read, and a turn without them says what to do", () => {
+  const toolsJson = '[{"name":"a","input_schema":{"properties":{"__proto__":{"maximum":1e400}}}}]';
+  const turn = create(v1.RouteResponseSchema, { rendered: { toolsJson } });
+  const [first] = renderedTools<{ name: string; input_schema: object }>(turn);
+  assert.equal(first?.name, "a");
+  assert.match(JSON.stringify(first.input_schema), /"__proto__":\{"maximum":1\.79/);
+  assert.equal(({} as Record<string, unknown>)["maximum"], undefined);
+  assert.throws(() => renderedTools(create(v1.RouteResponseSchema)), {
+    name: "TypeError",
+    message: /set `render`/,
+  });
 });
 
-test("numbers beyond JavaScript's stay numbers, and texts keep every digit", () => {
+test("models that can't defer are known by parts of their names", () => {
+  assert.equal(canDefer("claude-sonnet-4-5"), true);
+  assert.equal(canDefer("claude-3-5-Haiku-20241022"), false);
+  assert.equal(canDefer("my-proxy/sonnet", ["PROXY"]), false);
+});
+
+test("texts keep every digit of numbers beyond JavaScript's", () => {
   const text = '{"type":"object","properties":{"n":{"maximum":1e400,"minimum":-1e400,"const":1.50}}}';
-  const [rendered] = render.mcp([tool(text)]).tools;
-  assert.deepEqual(rendered?.inputSchema["properties"], {
-    n: { maximum: Number.MAX_VALUE, minimum: -Number.MAX_VALUE, const: 1.5 },
-  });
   assert.ok(layout.phase2([tool(text)]).includes(text));
   const found = create(v1.SearchToolsResponseSchema, { tools: [tool(text)] });
   assert.ok(answerOf(found).text.includes(text));
-});
-
-test("a tool without its schema says what to ask for; a signature stands for one", () => {
-  assert.throws(() => render.openaiChat([tool("")]), { name: "TypeError", message: /v1\.Detail\.SCHEMAS/ });
-  assert.throws(() => render.mcp([tool("{")]), { name: "TypeError", message: /not JSON/ });
-  assert.throws(() => render.mcp([tool("[]")]), { name: "TypeError", message: /no JSON object/ });
-  const signed = { ...tool(""), signature: "b(x: string) - Does." };
-  assert.equal(render.openaiChat([signed]).tools[0]?.function.description, signed.signature);
 });
 
 test("calls are read in each provider's shape, arguments as they are written", () => {
