@@ -93,7 +93,6 @@ def _files() -> Iterator[Case]:
     readers = {
         "history/scan-*.json": _scan,
         "history/strip.json": _strip,
-        "render/*.json": _render,
         "prompt/layout.json": lambda _, case: _whole("layout", case),
         "prompt/announce.json": lambda _, case: _whole("announce", case),
         "search/tool.json": lambda _, case: _whole("search_tool", case),
@@ -129,14 +128,6 @@ def _strip(_: str, case: dict[str, Any]) -> list[Step]:
     given = {key: case[key] for key in ("messages", "available", "references")}
     expect = {key: {"$is": value} for key, value in case["expect"].items()}
     return [Step("strip", given, expect=expect)]
-
-
-def _render(provider: str, case: dict[str, Any]) -> list[Step]:
-    args = {"provider": provider, "tools": case["tools"], "options": case["options"]}
-    losses = {"$set": case["expect"]["losses"]}
-    return [
-        Step("render", args, expect={"tools": {"$is": case["expect"]["tools"]}, "losses": losses})
-    ]
 
 
 def _answer(_: str, case: dict[str, Any]) -> list[Step]:

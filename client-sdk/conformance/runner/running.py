@@ -132,7 +132,9 @@ class _Run:
         return mismatch(step.attempts, seen, "the attempts")
 
 
-_CALLS = frozenset({"answer_search", "check_policy", "list_servers", "list_tools", "watch_start"})
+_CALLS = frozenset(
+    {"answer_search", "check_policy", "list_servers", "list_tools", "rendered", "watch_start"}
+)
 _LOADS = frozenset({"soak", "open_close", "bench"})
 
 

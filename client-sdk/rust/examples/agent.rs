@@ -13,8 +13,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolgate_client::history::{self, scan, strip};
 use toolgate_client::{
-    Client, ClientOptions, DEFAULT_TARGET, SEARCH_TOOL, SEARCH_TOOL_NAME, calls, intent,
-    registration, render, tool_error, v1,
+    Client, ClientOptions, DEFAULT_TARGET, SEARCH_TOOL_NAME, calls, intent, registration,
+    rendered_tools, tool_error, v1,
 };
 
 #[tokio::main]
@@ -101,12 +101,16 @@ impl Conversation {
             state: Some(state.clone()),
             active_set_handle: self.handle.clone(),
             options: Some(options),
+            render: Some(v1::RenderOptions {
+                format: v1::ToolFormat::Anthropic.into(),
+                search_tool: true,
+                ..Default::default()
+            }),
             ..Default::default()
         };
-        let mut turn = self.client.route(request).await?;
+        let turn = self.client.route(request).await?;
         self.handle = turn.active_set_handle;
-        turn.active_tools.insert(0, SEARCH_TOOL.clone());
-        Ok(render::anthropic(&turn.active_tools, &render::AnthropicOptions::default())?.tools)
+        Ok(rendered_tools(turn.rendered.as_ref())?)
     }
 
     /// Returns the tool result for one call of the model.

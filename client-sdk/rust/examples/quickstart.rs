@@ -3,7 +3,8 @@
 
 use toolgate_client::precondition::{all_of, is_authenticated, milestone_reached, not};
 use toolgate_client::{
-    Client, ClientOptions, DEFAULT_TARGET, calls, intent, registration, render, tool_error, v1,
+    Client, ClientOptions, DEFAULT_TARGET, calls, intent, registration, rendered_tools, tool_error,
+    v1,
 };
 
 #[tokio::main]
@@ -29,13 +30,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Before the model: the active set for this turn.
     let state = v1::AgentState { scopes: vec!["chat:write".into()], ..Default::default() };
     let wanted = "post in the team's channel that I'll be ten minutes late";
+    let chat = v1::ToolFormat::OpenaiChat.into();
     let request = v1::RouteRequest {
         intents: vec![intent(wanted)],
         state: Some(state.clone()),
+        render: Some(v1::RenderOptions { format: chat, ..Default::default() }),
         ..Default::default()
     };
     let turn = client.route(request).await?;
-    let tools = render::openai_chat(&turn.active_tools)?.tools;
+    let tools = rendered_tools(turn.rendered.as_ref())?;
     println!("{} tools for the model", tools.len());
 
     // After the model: may its call run?

@@ -2,9 +2,9 @@
 //! calls that may be retried, and returns typed errors. It enforces no policy and caches nothing.
 //!
 //! Several modules help with a conversation. [`history`] reads the discovered and called tools from its messages, and
-//! removes what can't be sent. [`calls`] reads the model's calls. [`render`] writes tools in the format of a provider's
-//! API. [`layout`] and [`announce`] keep prompt caches valid. [`tool_error`] and similar functions write texts for the
-//! model. None of these makes a call. [`SEARCH_TOOL`] is a search to define for the model; [`Client::answer_search`]
+//! removes what can't be sent. [`calls`] reads the model's calls. [`rendered_tools`] reads tools that the service
+//! rendered for a provider's API. [`layout`] and [`announce`] keep prompt caches valid. [`tool_error`] and similar
+//! functions write texts for the model. None of these makes a call. [`SEARCH_TOOL`] is a search to define for the model; [`Client::answer_search`]
 //! runs its calls.
 //!
 //! The messages are the generated protobuf types in [`v1`]. [`precondition`], [`registration`] and [`intent`] build
@@ -30,7 +30,7 @@ mod offering;
 mod options;
 mod policy;
 pub mod precondition;
-pub mod render;
+mod rendering;
 mod requests;
 mod router;
 mod target;
@@ -50,9 +50,11 @@ pub use items::ItemStream;
 pub use offering::{SEARCH_TOOL, SEARCH_TOOL_NAME, SearchAnswer};
 pub use options::{ClientOptions, RetryOptions};
 pub use prost_types as well_known;
+pub use rendering::{RenderedToolsError, rendered_tools};
 pub use requests::{ToolsList, intent, registration};
 pub use tls::{ClientIdentity, TlsOptions};
 pub use tonic::Code;
+pub use toolgate_llm::render::{UNSUPPORTED_MODELS, can_defer};
 pub use toolgate_proto::v1;
 pub use toolgate_proto::v1::ErrorReason;
 

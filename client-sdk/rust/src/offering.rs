@@ -15,8 +15,8 @@ pub use toolgate_llm::SEARCH_TOOL_NAME;
 
 const QUERY_LIMIT: &str = "limits.max_intent_size";
 
-/// The search as a tool to define for the model, next to the active set in [`render`](crate::render) and
-/// [`layout`](crate::layout). Put it first and keep it there, so that the cached prefix remains valid. Pass its calls
+/// The search as a tool to define for the model, next to the active set in [`layout`](crate::layout). A request with
+/// `render` and its `search_tool` has the service define it. Put it first and keep it there, so that the cached prefix remains valid. Pass its calls
 /// to [`Client::answer_search`]; [`Client::gate`] does not know it.
 pub static SEARCH_TOOL: LazyLock<v1::ActiveTool> = LazyLock::new(|| v1::ActiveTool {
     name: definition::SEARCH_TOOL.name.into(),
@@ -73,15 +73,13 @@ impl Client {
     ///
     /// ```no_run
     /// use serde_json::Value;
-    /// use toolgate_client::{Client, Error, SEARCH_TOOL, SEARCH_TOOL_NAME, render, v1};
+    /// use toolgate_client::{Client, SEARCH_TOOL_NAME, rendered_tools, v1};
     ///
     /// # async fn example(
     /// #     client: Client, mut turn: v1::RouteResponse, state: v1::AgentState, call: (&str, Value),
     /// # ) -> Result<(), Box<dyn std::error::Error>> {
-    /// // What the model is shown: the search first, so that the cached prefix holds.
-    /// let mut tools = vec![SEARCH_TOOL.clone()];
-    /// tools.append(&mut turn.active_tools);
-    /// let shown = render::openai_chat(&tools)?.tools;
+    /// // What the model is shown, the search first: `render` of the request had `search_tool: true`.
+    /// let shown = rendered_tools(turn.rendered.as_ref())?;
     ///
     /// // What it called.
     /// let (name, arguments) = call;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolgate_client::history::{scan, state};
-use toolgate_client::render::{gemini, mcp, openai_chat, openai_responses};
 use toolgate_client::v1::{ActiveTool, SearchToolsRequest, SearchToolsResponse, SummaryEntry};
 use toolgate_client::{Client, ClientOptions, SEARCH_TOOL, SearchAnswer, announce, layout};
 
@@ -135,35 +134,6 @@ async fn a_mistaken_search_is_told_as_every_client_tells_it() {
         let said: Value = serde_json::from_str(&answer.text).expect("JSON");
         assert_eq!(said, case["expect"], "{name}");
         assert_eq!((answer.failed, answer.handle.as_str(), answer.found), (true, "h", None));
-    }
-}
-
-#[test]
-fn a_tool_without_its_schema_is_an_error_that_says_what_to_do() {
-    let nameless = ActiveTool { model_name: "a".into(), ..Default::default() };
-    let broken = ActiveTool { input_schema_json: "{".into(), ..nameless.clone() };
-    for render in [openai_chat, openai_responses, gemini, mcp] {
-        let error = render(std::slice::from_ref(&nameless)).expect_err("no schema");
-        assert_eq!(error.to_string(), "a came without its schema: route with DETAIL_SCHEMAS");
-        let error = render(std::slice::from_ref(&broken)).expect_err("no JSON");
-        assert_eq!(error.to_string(), "the inputSchema of a is not JSON");
-    }
-}
-
-#[test]
-fn a_tool_that_came_as_a_signature_has_it_for_a_description() {
-    let signature = "mcp__git__log(count?: integer) - Shows commits.";
-    let brief = ActiveTool {
-        model_name: "mcp__git__log".into(),
-        signature: signature.into(),
-        ..Default::default()
-    };
-    let rendered = mcp(std::slice::from_ref(&brief)).expect("it is rendered");
-    assert_eq!(rendered.tools[0]["description"], signature);
-    assert_eq!(rendered.tools[0]["inputSchema"], json!({ "type": "object" }));
-    for render in [openai_chat, openai_responses, gemini] {
-        let rendered = render(std::slice::from_ref(&brief)).expect("it is rendered");
-        assert!(rendered.tools[0].to_string().contains("Shows commits"), "{:?}", rendered.tools);
     }
 }
 

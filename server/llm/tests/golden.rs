@@ -1,4 +1,4 @@
-//! Tests with the cases of `client-sdk/conformance`, which say what every client reads and renders.
+//! Tests with cases: of what is read from histories, which every client reads alike, and of what is rendered.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,9 +12,14 @@ use toolgate_llm::render::{
     openai_responses,
 };
 
-fn cases(folder: &str, prefix: &str) -> Vec<(String, Value)> {
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../client-sdk/conformance").join(folder);
+/// Folder of the cases that every client runs.
+const SHARED: &str = "../../client-sdk/conformance";
+
+/// Folder of the cases of this crate alone.
+const OWN: &str = "tests/cases";
+
+fn cases(root: &str, folder: &str, prefix: &str) -> Vec<(String, Value)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(root).join(folder);
     let entries = fs::read_dir(&folder).expect("the folder of cases is there");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
     paths.sort();
@@ -48,7 +53,7 @@ fn seen(messages: &[Value], snapshot: Option<&Value>) -> Value {
 
 #[test]
 fn scan_reads_what_every_client_reads() {
-    for (name, case) in cases("history", "scan-") {
+    for (name, case) in cases(SHARED, "history", "scan-") {
         assert_eq!(seen(list(&case["messages"]), case.get("snapshot")), case["expect"], "{name}");
     }
 }
@@ -56,7 +61,7 @@ fn scan_reads_what_every_client_reads() {
 #[test]
 fn scanning_again_after_a_compaction_changes_nothing() {
     let mut covered = 0;
-    for (name, case) in cases("history", "scan-") {
+    for (name, case) in cases(SHARED, "history", "scan-") {
         let calls = list(&case["expect"]["calls"]);
         let ids: HashSet<&Value> = calls.iter().map(|call| &call["id"]).collect();
         if ids.len() < calls.len() || ids.contains(&json!("")) {
@@ -74,7 +79,7 @@ fn scanning_again_after_a_compaction_changes_nothing() {
 
 #[test]
 fn strip_takes_out_what_every_client_takes_out() {
-    for (name, case) in cases("history", "strip") {
+    for (name, case) in cases(SHARED, "history", "strip") {
         let available: Vec<&str> =
             list(&case["available"]).iter().filter_map(Value::as_str).collect();
         let references = case["references"] == true;
@@ -176,7 +181,7 @@ fn render(provider: &str, case: &Value) -> Result<Rendered, RenderError> {
 
 #[test]
 fn tools_are_rendered_as_every_client_renders_them() {
-    for (name, case) in cases("render", "") {
+    for (name, case) in cases(OWN, "render", "") {
         let (provider, _) = name.split_once(':').expect("a file's name");
         let mut rendered = render(provider, &case).expect("cases have schemas");
         assert_eq!(json!(rendered.tools), case["expect"]["tools"], "{name}");
@@ -225,4 +230,29 @@ fn a_long_answer_to_a_search_is_read_within_a_bound() {
     assert_eq!(searched(answer(100).to_string()), 100);
     assert_eq!(searched(answer(220).to_string()), 0);
     assert_eq!(searched(format!("{{\"tools\": {}", "[".repeat(100_000))), 0);
+}
+
+#[test]
+fn a_tool_without_its_schema_is_an_error_that_says_what_to_do() {
+    let nameless = Tool { name: "a", ..Default::default() };
+    let broken = Tool { input_schema_json: "{", ..nameless };
+    for render in [openai_chat, openai_responses, gemini, mcp] {
+        let error = render(&[nameless]).expect_err("no schema");
+        assert_eq!(error.to_string(), "a came without its schema: route with DETAIL_SCHEMAS");
+        let error = render(&[broken]).expect_err("no JSON");
+        assert_eq!(error.to_string(), "the inputSchema of a is not JSON");
+    }
+}
+
+#[test]
+fn a_tool_that_came_as_a_signature_has_it_for_a_description() {
+    let signature = "mcp__git__log(count?: integer) - Shows commits.";
+    let brief = Tool { name: "mcp__git__log", signature, ..Default::default() };
+    let rendered = mcp(&[brief]).expect("it is rendered");
+    assert_eq!(rendered.tools[0]["description"], signature);
+    assert_eq!(rendered.tools[0]["inputSchema"], json!({ "type": "object" }));
+    for render in [openai_chat, openai_responses, gemini] {
+        let rendered = render(&[brief]).expect("it is rendered");
+        assert!(rendered.tools[0].to_string().contains("Shows commits"), "{:?}", rendered.tools);
+    }
 }

@@ -2,7 +2,7 @@
 
 use prost::Message;
 use serde_json::{Value, json};
-use toolgate_client::{Client, Error, ItemStream, v1};
+use toolgate_client::{Client, Error, ItemStream, rendered_tools, v1};
 
 use crate::clients::timeout;
 use crate::failure::Failure;
@@ -17,6 +17,7 @@ pub async fn run(op: &str, client: &Client, args: &Value) -> Result<Value, Failu
     let asked = &args["request"];
     match op {
         "Route" => answer(client.route(read(asked)?).await),
+        "rendered" => rendered(&client, read(asked)?).await,
         "Gate" => answer(client.gate(read(asked)?).await),
         "SearchTools" => answer(client.search_tools(read(asked)?).await),
         "GetSummaryPool" => answer(client.get_summary_pool(read(asked)?).await),
@@ -40,6 +41,20 @@ pub async fn run(op: &str, client: &Client, args: &Value) -> Result<Value, Failu
 
 fn answer<M: Message>(outcome: Result<M, Error>) -> Result<Value, Failure> {
     Ok(write(&outcome?))
+}
+
+/// Routes, and gives the rendered tools of the answer.
+async fn rendered(client: &Client, request: v1::RouteRequest) -> Result<Value, Failure> {
+    let turn = client.route(request).await?;
+    let tools = rendered_tools(turn.rendered.as_ref()).map_err(Failure::usage)?;
+    let loss = |loss: &v1::RenderLoss| {
+        json!({
+            "tool": loss.model_name, "pointer": loss.pointer,
+            "keyword": loss.keyword, "note": loss.message,
+        })
+    };
+    let losses: Vec<Value> = turn.rendered.iter().flat_map(|all| &all.losses).map(loss).collect();
+    Ok(json!({ "tools": tools, "losses": losses }))
 }
 
 async fn listed<M: Message>(items: ItemStream<M>) -> Result<Value, Failure> {

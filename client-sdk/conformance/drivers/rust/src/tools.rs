@@ -1,10 +1,6 @@
-//! Rendering, and where definitions stand in a prompt.
+//! Where definitions stand in a prompt.
 
 use serde_json::{Value, json};
-use toolgate_client::render::{
-    AnthropicOptions, RenderError, Rendered, SearchTool, anthropic, gemini, mcp, openai_chat,
-    openai_responses,
-};
 use toolgate_client::v1::{ActiveTool, SummaryEntry};
 use toolgate_client::{SEARCH_TOOL, announce, layout};
 
@@ -14,72 +10,11 @@ use crate::messages::read_all;
 /// The op's answer; `None` for an op that is none of these.
 pub fn run(op: &str, args: &Value) -> Option<Result<Value, Failure>> {
     Some(match op {
-        "render" => render(args, &defined(&args["tools"])),
-        "render_active" => {
-            read_all(&args["tools"]).and_then(|tools: Vec<ActiveTool>| render(args, &tools))
-        }
         "layout" => laid_out(args),
         "announce" => Ok(announced(args)),
         "search_tool" => search_tool(),
         _ => return None,
     })
-}
-
-/// Tools as the cases have them: their JSON texts as values.
-fn defined(tools: &Value) -> Vec<ActiveTool> {
-    let written = |tool: &Value, key: &str| tool.get(key).map(Value::to_string).unwrap_or_default();
-    let text = |tool: &Value, key: &str| tool[key].as_str().unwrap_or_default().to_owned();
-    let active = |tool: &Value| ActiveTool {
-        model_name: text(tool, "model_name"),
-        description: text(tool, "description"),
-        signature: text(tool, "signature"),
-        input_schema_json: written(tool, "input_schema"),
-        output_schema_json: written(tool, "output_schema"),
-        annotations_json: written(tool, "annotations"),
-        ..Default::default()
-    };
-    tools.as_array().into_iter().flatten().map(active).collect()
-}
-
-fn render(args: &Value, tools: &[ActiveTool]) -> Result<Value, Failure> {
-    let rendered = match args["provider"].as_str().unwrap_or_default() {
-        "anthropic" => for_anthropic(tools, &args["options"]),
-        "openai_chat" => openai_chat(tools),
-        "openai_responses" => openai_responses(tools),
-        "gemini" => gemini(tools),
-        "mcp" => mcp(tools),
-        other => return Err(Failure::driver(format!("no provider {other:?}"))),
-    };
-    let Rendered { tools, losses } = rendered.map_err(Failure::usage)?;
-    let loss = |loss: &toolgate_client::render::Loss| {
-        json!({
-            "tool": loss.tool, "pointer": loss.pointer,
-            "keyword": loss.keyword, "note": loss.note,
-        })
-    };
-    Ok(json!({ "tools": tools, "losses": losses.iter().map(loss).collect::<Vec<_>>() }))
-}
-
-fn for_anthropic(tools: &[ActiveTool], options: &Value) -> Result<Rendered, RenderError> {
-    let default = AnthropicOptions::default();
-    let deferred = defined(&options["deferred"]);
-    let unsupported = options["unsupported"].as_array();
-    let unsupported: Option<Vec<&str>> =
-        unsupported.map(|listed| listed.iter().filter_map(Value::as_str).collect());
-    let search_tool = match options.get("search_tool") {
-        None => default.search_tool,
-        Some(Value::Null) => None,
-        Some(named) if named == "regex" => Some(SearchTool::Regex),
-        Some(_) => Some(SearchTool::Bm25),
-    };
-    let options = AnthropicOptions {
-        deferred: &deferred,
-        model: options["model"].as_str().unwrap_or_default(),
-        search_tool,
-        unsupported: unsupported.as_deref().unwrap_or(default.unsupported),
-        cache_breakpoint: options["cache_breakpoint"] == true,
-    };
-    anthropic(tools, &options)
 }
 
 fn laid_out(args: &Value) -> Result<Value, Failure> {

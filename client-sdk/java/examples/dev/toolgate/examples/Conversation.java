@@ -5,27 +5,35 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
 import dev.toolgate.Calls;
+import dev.toolgate.ProviderTools;
 import dev.toolgate.SearchAnswer;
 import dev.toolgate.SearchTool;
 import dev.toolgate.ToolgateClient;
 import dev.toolgate.Verdicts;
 import dev.toolgate.history.History;
 import dev.toolgate.history.Stripped;
-import dev.toolgate.render.Render;
-import dev.toolgate.v1.ActiveTool;
 import dev.toolgate.v1.AgentState;
 import dev.toolgate.v1.GateRequest;
 import dev.toolgate.v1.GateVerdict;
 import dev.toolgate.v1.Intent;
+import dev.toolgate.v1.RenderOptions;
 import dev.toolgate.v1.RequestedCall;
 import dev.toolgate.v1.RouteRequest;
 import dev.toolgate.v1.RouteResponse;
 import dev.toolgate.v1.SearchToolsRequest;
+import dev.toolgate.v1.ToolFormat;
 import java.util.ArrayList;
 import java.util.List;
 
 /** An agent's loop over Anthropic's Messages API. */
 public final class Conversation {
+    // The few tools with schemas, and the search that makes any other of them callable.
+    private static final RenderOptions RENDER =
+            RenderOptions.newBuilder()
+                    .setFormat(ToolFormat.TOOL_FORMAT_ANTHROPIC)
+                    .setSearchTool(true)
+                    .build();
+
     private final ToolgateClient client;
     private final Model model;
     private final Tools tools;
@@ -60,6 +68,7 @@ public final class Conversation {
                                     .addIntents(Intent.newBuilder().setText(text))
                                     .setState(state)
                                     .setActiveSetHandle(handle)
+                                    .setRender(RENDER)
                                     .build());
             handle = turn.getActiveSetHandle();
             JsonArray said = model.create(request(turn)).getAsJsonArray("content");
@@ -89,17 +98,16 @@ public final class Conversation {
     }
 
     private JsonObject request(RouteResponse turn) {
-        // The few tools with schemas, and the search that makes any other of them callable.
-        List<ActiveTool> shown = new ArrayList<>(List.of(SearchTool.TOOL));
-        shown.addAll(turn.getActiveToolsList());
-        JsonArray definitions = new JsonArray();
-        Render.anthropic(shown).tools().forEach(definitions::add);
+        JsonArray definitions = ProviderTools.of(turn.getRendered());
         JsonObject request = new JsonObject();
         request.addProperty("model", "a-model");
         request.addProperty("max_tokens", 1024);
         request.addProperty("system", "Be brief.");
         request.add("tools", definitions);
-        List<String> names = shown.stream().map(ActiveTool::getModelName).toList();
+        List<String> names = new ArrayList<>();
+        for (JsonElement definition : definitions) {
+            names.add(definition.getAsJsonObject().get("name").getAsString());
+        }
         // Without references to tools that this request does not define.
         request.add("messages", Stripped.of(messages, names, true).messages());
         return request;

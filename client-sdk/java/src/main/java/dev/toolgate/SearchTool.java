@@ -29,7 +29,7 @@ public final class SearchTool {
                     + "},\"max_results\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":100,"
                     + "\"description\":\"The most tools to find. Default: 5.\"}},\"required\":[\"query\"]}";
 
-    /** The tool, for any renderer and for the prompt's layout. */
+    /** The tool, for the prompt's layout and for tools that you define yourself. */
     public static final ActiveTool TOOL =
             ActiveTool.newBuilder()
                     .setName(NAME)

@@ -4,8 +4,9 @@
  * messages of {@code dev.toolgate.v1}.
  *
  * <p>For a conversation, {@link dev.toolgate.history} reads from its messages what was discovered
- * and called, {@link dev.toolgate.render} writes tools in the shape of a provider's API, and {@link
- * dev.toolgate.prompt} keeps prompt caches. None of them calls anything. JSON values are Gson's,
- * which keep numbers and the order of keys as they were written.
+ * and called, and {@link dev.toolgate.prompt} keeps prompt caches. None of them calls anything. A
+ * request with {@code render} is answered with tools in the format of a provider's API; {@link
+ * dev.toolgate.ProviderTools} reads them. JSON values are Gson's, which keep numbers and the order
+ * of keys as they were written.
  */
 package dev.toolgate;

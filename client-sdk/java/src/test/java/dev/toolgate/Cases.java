@@ -113,21 +113,6 @@ final class Cases {
         return read;
     }
 
-    /** Tools whose schemas are values. */
-    static List<ActiveTool> activeTools(JsonElement tools) {
-        return Json.items(tools).stream()
-                .map(
-                        tool ->
-                                ActiveTool.newBuilder()
-                                        .setModelName(Json.text(tool, "model_name"))
-                                        .setDescription(Json.text(tool, "description"))
-                                        .setInputSchemaJson(written(tool, "input_schema"))
-                                        .setOutputSchemaJson(written(tool, "output_schema"))
-                                        .setAnnotationsJson(written(tool, "annotations"))
-                                        .build())
-                .toList();
-    }
-
     /** Tools as on the wire. */
     static List<ActiveTool> wireTools(JsonElement tools) {
         return Json.items(tools).stream()
@@ -141,9 +126,5 @@ final class Cases {
                                         .setSignature(Json.text(tool, "signature"))
                                         .build())
                 .toList();
-    }
-
-    private static String written(JsonElement tool, String key) {
-        return tool.getAsJsonObject().has(key) ? Json.write(Json.field(tool, key)) : "";
     }
 }

@@ -13,15 +13,10 @@ import dev.toolgate.history.Stripped;
 import dev.toolgate.internal.Json;
 import dev.toolgate.prompt.Announcement;
 import dev.toolgate.prompt.Layout;
-import dev.toolgate.render.AnthropicOptions;
-import dev.toolgate.render.Loss;
-import dev.toolgate.render.Render;
-import dev.toolgate.render.Rendered;
 import dev.toolgate.v1.ActiveTool;
 import dev.toolgate.v1.RequestedCall;
 import dev.toolgate.v1.SearchToolsRequest;
 import dev.toolgate.v1.SearchToolsResponse;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -107,66 +102,6 @@ class ConformanceTest {
             told.add(entry);
         }
         return told;
-    }
-
-    @TestFactory
-    Stream<DynamicTest> toolsAreRenderedAsEveryClientRendersThem() {
-        return Cases.each(
-                "render",
-                "",
-                one -> {
-                    Rendered rendered = render(one.file(), one);
-                    assertJson(Json.field(one.expect(), "tools"), Cases.array(rendered.tools()));
-                    assertEquals(
-                            sorted(
-                                    Json.items(Json.field(one.expect(), "losses")).stream()
-                                            .map(this::loss)),
-                            sorted(rendered.losses().stream()));
-                });
-    }
-
-    private Loss loss(JsonElement expected) {
-        return new Loss(
-                Json.text(expected, "tool"),
-                Json.text(expected, "pointer"),
-                Json.text(expected, "keyword"),
-                Json.text(expected, "note"));
-    }
-
-    private static List<Loss> sorted(Stream<Loss> losses) {
-        return losses.sorted(Comparator.comparing(Loss::toString)).toList();
-    }
-
-    private static Rendered render(String provider, Cases.Case one) {
-        List<ActiveTool> tools = Cases.activeTools(one.at("tools"));
-        return switch (provider) {
-            case "anthropic" ->
-                    Render.anthropic(tools, options(one.at("options").getAsJsonObject()));
-            case "gemini" -> Render.gemini(tools);
-            case "mcp" -> Render.mcp(tools);
-            case "openai_chat" -> Render.openAiChat(tools);
-            case "openai_responses" -> Render.openAiResponses(tools);
-            default -> throw new AssertionError("no renderer for " + provider);
-        };
-    }
-
-    private static AnthropicOptions options(JsonObject options) {
-        AnthropicOptions read =
-                AnthropicOptions.DEFAULT
-                        .withDeferred(Cases.activeTools(Json.field(options, "deferred")))
-                        .withModel(Json.text(options, "model"))
-                        .withCacheBreakpoint(
-                                Json.is(Json.field(options, "cache_breakpoint"), true));
-        if (options.has("unsupported")) {
-            read = read.withUnsupported(Cases.texts(options.get("unsupported")));
-        }
-        if (options.has("search_tool")) {
-            JsonElement search = options.get("search_tool");
-            String name =
-                    search.isJsonNull() ? "NONE" : search.getAsString().toUpperCase(Locale.ROOT);
-            read = read.withSearch(AnthropicOptions.Search.valueOf(name));
-        }
-        return read;
     }
 
     @TestFactory
@@ -290,10 +225,6 @@ class ConformanceTest {
 
     @Test
     void everyFileOfCasesIsRun() {
-        List<String> files =
-                Cases.read("render", "").stream().map(Cases.Case::file).distinct().toList();
-        assertEquals(
-                List.of("anthropic", "gemini", "mcp", "openai_chat", "openai_responses"), files);
         assertTrue(Cases.read("history", "scan-").size() > 30);
     }
 

@@ -4,19 +4,20 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import dev.toolgate.ProviderTools;
 import dev.toolgate.SearchAnswer;
 import dev.toolgate.SearchResults;
 import dev.toolgate.SearchTool;
+import dev.toolgate.ToolgateClient;
 import dev.toolgate.prompt.Announcement;
 import dev.toolgate.prompt.Layout;
-import dev.toolgate.render.AnthropicOptions;
-import dev.toolgate.render.Loss;
-import dev.toolgate.render.Render;
-import dev.toolgate.render.Rendered;
 import dev.toolgate.v1.ActiveTool;
 import dev.toolgate.v1.AgentState;
 import dev.toolgate.v1.Detail;
+import dev.toolgate.v1.RenderLoss;
+import dev.toolgate.v1.RenderedTools;
 import dev.toolgate.v1.RequestedCall;
+import dev.toolgate.v1.RouteRequest;
 import dev.toolgate.v1.SearchToolsRequest;
 import dev.toolgate.v1.SearchToolsResponse;
 import java.util.ArrayList;
@@ -29,8 +30,7 @@ final class PromptOperations {
     private PromptOperations() {}
 
     static void addTo(Map<String, Operations.Operation> operations, Clients clients) {
-        operations.put("render", (client, arguments) -> render(arguments, false));
-        operations.put("render_active", (client, arguments) -> render(arguments, true));
+        operations.put("rendered", (client, arguments) -> rendered(clients.of(client), arguments));
         operations.put("layout", (client, arguments) -> layout(arguments));
         operations.put("announce", (client, arguments) -> announce(arguments));
         operations.put("search_tool", (client, arguments) -> searchTool());
@@ -50,82 +50,41 @@ final class PromptOperations {
                 });
     }
 
-    private static JsonObject render(JsonObject arguments, boolean isActive) throws Exception {
-        List<ActiveTool> tools = tools(Wire.list(arguments, "tools"), isActive);
-        JsonElement given = Wire.get(arguments, "options");
-        JsonObject options = given.isJsonObject() ? given.getAsJsonObject() : new JsonObject();
-        String provider = Wire.text(arguments, "provider");
-        Rendered rendered =
-                switch (provider) {
-                    case "anthropic" -> Render.anthropic(tools, options(options, isActive));
-                    case "openai_chat" -> Render.openAiChat(tools);
-                    case "openai_responses" -> Render.openAiResponses(tools);
-                    case "gemini" -> Render.gemini(tools);
-                    case "mcp" -> Render.mcp(tools);
-                    default -> throw new NullPointerException("no provider " + provider);
-                };
-        JsonArray definitions = new JsonArray();
-        rendered.tools().forEach(definitions::add);
+    /** Routes, and gives the rendered tools of the answer. */
+    private static JsonObject rendered(ToolgateClient client, JsonObject arguments)
+            throws Exception {
+        JsonObject request = Wire.get(arguments, "request").getAsJsonObject();
+        RenderedTools rendered =
+                client.route(Wire.read(request, RouteRequest.newBuilder()).build()).getRendered();
         JsonArray losses = new JsonArray();
-        rendered.losses().forEach(loss -> losses.add(write(loss)));
+        rendered.getLossesList().forEach(loss -> losses.add(write(loss)));
         JsonObject answer = new JsonObject();
-        answer.add("tools", definitions);
+        answer.add("tools", ProviderTools.of(rendered));
         answer.add("losses", losses);
         return answer;
     }
 
-    private static AnthropicOptions options(JsonObject options, boolean isActive) throws Exception {
-        AnthropicOptions read =
-                AnthropicOptions.DEFAULT
-                        .withDeferred(tools(Wire.list(options, "deferred"), isActive))
-                        .withModel(Wire.text(options, "model"))
-                        .withCacheBreakpoint(Wire.flag(options, "cache_breakpoint"));
-        if (options.has("unsupported")) {
-            read = read.withUnsupported(Wire.texts(options, "unsupported"));
-        }
-        if (options.has("search_tool")) {
-            String name = Wire.text(options, "search_tool");
-            String search = name.isEmpty() ? "NONE" : name.toUpperCase(Locale.ROOT);
-            read = read.withSearch(AnthropicOptions.Search.valueOf(search));
-        }
-        return read;
+    private static JsonObject write(RenderLoss loss) {
+        JsonObject written = new JsonObject();
+        written.addProperty("tool", loss.getModelName());
+        written.addProperty("pointer", loss.getPointer());
+        written.addProperty("keyword", loss.getKeyword());
+        written.addProperty("note", loss.getMessage());
+        return written;
     }
 
-    /** Tools as on the wire, or with schemas as values. */
-    private static List<ActiveTool> tools(JsonArray tools, boolean isActive) throws Exception {
+    private static List<ActiveTool> tools(JsonArray tools) throws Exception {
         List<ActiveTool> read = new ArrayList<>();
         for (JsonElement tool : tools) {
-            JsonObject wire = tool.getAsJsonObject().deepCopy();
-            if (!isActive) {
-                writeOut(wire, "input_schema");
-                writeOut(wire, "output_schema");
-                writeOut(wire, "annotations");
-            }
-            read.add(Wire.read(wire, ActiveTool.newBuilder()).build());
+            read.add(Wire.read(tool.getAsJsonObject(), ActiveTool.newBuilder()).build());
         }
         return read;
-    }
-
-    private static void writeOut(JsonObject tool, String key) {
-        JsonElement value = tool.remove(key);
-        if (value != null) {
-            tool.addProperty(key + "_json", value.toString());
-        }
-    }
-
-    private static JsonObject write(Loss loss) {
-        JsonObject written = new JsonObject();
-        written.addProperty("tool", loss.tool());
-        written.addProperty("pointer", loss.pointer());
-        written.addProperty("keyword", loss.keyword());
-        written.addProperty("note", loss.note());
-        return written;
     }
 
     private static JsonObject layout(JsonObject arguments) throws Exception {
         String system = Wire.text(arguments, "system");
         Map<String, String> summaries = Wire.pairs(arguments, "summaries");
-        List<ActiveTool> tools = tools(Wire.list(arguments, "tools"), true);
+        List<ActiveTool> tools = tools(Wire.list(arguments, "tools"));
         JsonElement content = Wire.get(arguments, "content");
         JsonObject laidOut = new JsonObject();
         laidOut.add("anthropic_system", Layout.anthropicSystem(system, summaries));
