@@ -199,6 +199,10 @@ test-docs: ## Rust tests in documentation, and the documentation itself, warning
 test-agreement: ## A million generated cases in which Route, Gate and a reference evaluator must agree
 	TOOLGATE_AGREEMENT_CASES=1000000 $(CARGO) test --workspace --locked --test plane -- agreement
 
+.PHONY: test-miri
+test-miri: ## The thread team and its buffers under miri, which finds undefined behaviour; needs nightly with miri and rust-src
+	tests/ci/miri.sh
+
 .PHONY: test-kernels
 test-kernels: ## The CUDA kernels, run on the CPU against plain loops; their PTX is of this source
 	encoder-worker/cuda/ptx.sh --digest
