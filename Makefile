@@ -42,7 +42,7 @@ COMPILE := check-generated-rust build-tests test-docs fuzz-smoke
 CLIENTS := check-python test-python check-generated-clients check-typescript check-go check-java install-k8s-tools \
 	postgres test-kernels check-cuda
 WITH_SERVERS := test-conformance check-k8s test-clients test-browser test-demo
-STEPS := check-fmt check-shell check-proto check-dependencies check-behaviours \
+STEPS := check-fmt check-shell check-proto check-dependencies check-behaviours check-oldest-rust check-step-times \
 	[ $(COMPILE) / $(CLIENTS) ] model test-rust [ test-e2e / $(WITH_SERVERS) ]
 
 ##@ Use
@@ -76,7 +76,7 @@ test: ## Everything CI checks, step by step, with the time of each
 	@RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/ci/clippy.sh tests/ci/run_steps.sh tools $(STEPS)
 
 .PHONY: lint
-lint: check-fmt check-shell check-proto check-python check-dependencies check-behaviours check-clippy check-cuda check-docs ## The checks that only read
+lint: check-fmt check-shell check-proto check-python check-dependencies check-behaviours check-oldest-rust check-step-times check-clippy check-cuda check-docs ## The checks that only read
 
 .PHONY: check-fmt
 check-fmt: tools ## Layout of Rust, Python and proto files
@@ -151,6 +151,14 @@ check-dependencies: ## Licences, bans and sources of all crates, against deny.to
 check-behaviours: ## Every test that docs/behaviours.md names is there
 	$(PYTHON) tests/ci/check_behaviours.py
 
+.PHONY: check-oldest-rust
+check-oldest-rust: ## The oldest Rust that the manifests promise (rust-version) compiles the workspace
+	tests/ci/oldest_rust.sh
+
+.PHONY: check-step-times
+check-step-times: ## docs/checks.md lists the steps of `make test`
+	$(PYTHON) tests/ci/step_times.py --check
+
 .PHONY: check-python
 check-python: tools ## Ruff and strict mypy
 	$(VENV)/bin/ruff check --config $(PY_CONFIG) $(PY_FOLDERS)
@@ -190,6 +198,10 @@ test-docs: ## Rust tests in documentation, and the documentation itself, warning
 .PHONY: test-agreement
 test-agreement: ## A million generated cases in which Route, Gate and a reference evaluator must agree
 	TOOLGATE_AGREEMENT_CASES=1000000 $(CARGO) test --workspace --locked --test plane -- agreement
+
+.PHONY: test-miri
+test-miri: ## The thread team and its buffers under miri, which finds undefined behaviour; needs nightly with miri and rust-src
+	tests/ci/miri.sh
 
 .PHONY: test-kernels
 test-kernels: ## The CUDA kernels, run on the CPU against plain loops; their PTX is of this source
@@ -330,6 +342,10 @@ proto: tools ## Regenerate the code of proto/ in every language
 	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent generate
 	go run -C $(GO_SDK)/scripts ./generate
 	$(JAVA_SDK)/scripts/generate.sh
+
+.PHONY: step-times
+step-times: ## Write the times of the last `make test` into docs/checks.md
+	$(PYTHON) tests/ci/step_times.py
 
 .PHONY: k8s-generate
 k8s-generate: $(K8S_TOOLS)/.installed ## The chart's schema of configuration keys, and the values in its README

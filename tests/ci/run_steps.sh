@@ -68,14 +68,18 @@ for word in "$@"; do
     esac
 done
 
-printf '\n%-20s %8s  %s\n' step seconds result
 failures=0
-for name in "${names[@]}"; do
-    # A lane that died has steps without a row.
-    row=$(cat "$logs/$name.row" 2>/dev/null) || row=$(printf '%-20s %8s  %s' "$name" - FAILED)
-    printf '%s\n' "$row"
-    [[ $row == *ok ]] || failures=$((failures + 1))
-done
-printf '%-20s %8d  %s\n' total "$SECONDS" "$([[ $failures -eq 0 ]] && echo ok || echo "$failures failed")"
+{
+    printf '%-20s %8s  %s\n' step seconds result
+    for name in "${names[@]}"; do
+        # A lane that died has steps without a row.
+        row=$(cat "$logs/$name.row" 2>/dev/null) || row=$(printf '%-20s %8s  %s' "$name" - FAILED)
+        printf '%s\n' "$row"
+        [[ $row == *ok ]] || failures=$((failures + 1))
+    done
+    printf '%-20s %8d  %s\n' total "$SECONDS" "$([[ $failures -eq 0 ]] && echo ok || echo "$failures failed")"
+} >"$logs/table"
+printf '\n'
+cat "$logs/table"
 
 [[ $failures -eq 0 ]]

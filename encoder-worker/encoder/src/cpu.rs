@@ -21,6 +21,7 @@ mod pages;
 mod plan;
 mod pool;
 mod shared;
+mod sync;
 mod team;
 #[cfg(test)]
 mod tests;
@@ -32,10 +33,12 @@ use std::thread::available_parallelism;
 
 use crate::backend::{Backend, BackendError, Batch};
 use crate::device::NumberFormat;
+use crate::giving_way::{Behind, give_way};
 use crate::load_error::LoadError;
 use crate::model_dir::Activation;
 use crate::weights::Weights;
 use attention::Attention;
+use cores::Cores;
 use forward::{Network, OwnScratch, Pass, Workspace, phases};
 use isa::Isa;
 use kernel::{Format, Kernel};
@@ -123,9 +126,16 @@ impl Loader<'_> {
             activation: model.bert.activation().unwrap_or(Activation::Gelu),
             ending: Ending { pooling: model.pooling, normalise: model.normalise },
         };
-        let cores = || available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let phases = phases(model.bert.num_hidden_layers);
-        let team = Team::new(self.threads.unwrap_or_else(cores), phases)?;
+        let all = || available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let threads = self.threads.unwrap_or_else(all);
+        let cores = Cores::for_team(threads);
+        let cores_of_helpers = cores.clone();
+        let prepare = move |index| {
+            give_way(Behind::Answers);
+            cores_of_helpers.keep(index);
+        };
+        let team = Team::new(threads, phases(model.bert.num_hidden_layers), prepare)
+            .map_err(|error| LoadError::Threads(error.to_string()))?;
         let own =
             || Mutex::new(Own { workspace: Workspace::default(), scratch: OwnScratch::default() });
         Ok(Box::new(CpuBert {
@@ -134,6 +144,7 @@ impl Loader<'_> {
             together: Workspace::default(),
             own: (0..team.size()).map(|_| own()).collect(),
             team,
+            cores,
         }))
     }
 }
@@ -147,6 +158,8 @@ struct CpuBert<K: Kernel> {
     /// Workspace of each thread for itself.
     own: Vec<Mutex<Own<K>>>,
     team: Team,
+    /// Cores that the team's threads are pinned to.
+    cores: Cores,
 }
 
 struct Own<K: Kernel> {
@@ -160,7 +173,8 @@ impl<K: Kernel> Backend for CpuBert<K> {
     }
 
     fn settle(&mut self) {
-        self.team.settle();
+        // The calling thread runs the jobs, so it is the first member.
+        self.cores.keep(0);
     }
 
     fn rouse(&mut self) {

@@ -58,10 +58,10 @@ pub(super) fn load_half<S, const HALF: usize>(step: &S) -> [__m512i; 2] {
     unsafe { [_mm512_load_si512(from.add(2 * HALF)), _mm512_load_si512(from.add(2 * HALF + 1))] }
 }
 
-/// Broadcasts the four bytes of `rows` that begin at `at` to every lane.
+/// Broadcasts the four bytes of `rows` that begin at value `at` to every lane.
 ///
 /// # Safety
-/// `rows` holds four bytes from `at` on.
+/// `rows` holds four bytes from value `at` on, and its values are numbers, without padding.
 #[inline]
 #[target_feature(enable = "avx512f")]
 #[allow(unsafe_code, reason = "a check of bounds in the innermost loop spills the sums")]

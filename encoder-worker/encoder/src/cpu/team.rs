@@ -2,28 +2,21 @@
 //! phase, and none waits for a thread that has not started: if another process has its core, the rest is done without
 //! it. Between two jobs the helpers poll for the next one for some microseconds, then sleep. A wakeup takes longer than
 //! a tenth of a short text, and polling for longer would take the core from others.
+//!
+//! `tests/team_model.rs` compiles this file with loom in place of `super::sync`, and explores the orders in which the
+//! threads may run. So this file names nothing of this crate but `super::sync`.
 
 use std::any::Any;
 use std::cell::Cell;
+use std::io;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
-use std::thread::{self, JoinHandle, Thread};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::*;
 
-use parking_lot::Mutex;
-
-use super::cores::Cores;
-use crate::giving_way::{Behind, give_way};
-use crate::load_error::LoadError;
-
-/// Time that a thread polls for the next job, or for the end of this one, before it sleeps.
-const LOOK_OUT: Duration = Duration::from_micros(20);
-
-/// Polls of a flag before a thread yields its core once.
-const LOOKS: u32 = 200;
+use super::sync::{
+    Arc, AtomicBool, AtomicUsize, JoinHandle, Mutex, Thread, look_out, look_until, thread,
+};
 
 /// Bit of [`Board::door`] that lets helpers enter; the other bits count the helpers inside.
 const OPEN: usize = 1 << (usize::BITS - 1);
@@ -138,31 +131,6 @@ impl Member<'_> {
     }
 }
 
-/// Polls until the condition holds; yields the core in between when it takes long.
-fn look_until(there: impl Fn() -> bool) {
-    let mut looks = 0_u32;
-    while !there() {
-        looks += 1;
-        if looks.is_multiple_of(LOOKS) {
-            thread::yield_now();
-        } else {
-            std::hint::spin_loop();
-        }
-    }
-}
-
-/// Polls for some microseconds; returns true if the condition came to hold.
-fn look_out(there: impl Fn() -> bool) -> bool {
-    let since = Instant::now();
-    while !there() {
-        if since.elapsed() >= LOOK_OUT {
-            return false;
-        }
-        std::hint::spin_loop();
-    }
-    true
-}
-
 type Job<'a> = &'a (dyn Fn(&Member<'_>) + Sync);
 
 /// Data about a job that helpers see.
@@ -184,12 +152,16 @@ struct Board {
 pub(super) struct Team {
     board: Arc<Board>,
     helpers: Vec<JoinHandle<()>>,
-    cores: Cores,
 }
 
 impl Team {
-    /// Creates a team of `threads`, the caller's among them, for jobs of at most `phases` phases.
-    pub(super) fn new(threads: NonZeroUsize, phases: usize) -> Result<Self, LoadError> {
+    /// Creates a team of `threads`, the caller's among them, for jobs of at most `phases` phases. Each helper calls
+    /// `prepare` with its index, from 1 on, before it waits for jobs.
+    pub(super) fn new(
+        threads: NonZeroUsize,
+        phases: usize,
+        prepare: impl Fn(usize) + Clone + Send + 'static,
+    ) -> io::Result<Self> {
         let board = Arc::new(Board {
             number: AtomicUsize::new(0),
             door: AtomicUsize::new(0),
@@ -199,26 +171,17 @@ impl Team {
             stopped: AtomicBool::new(false),
             panic: Mutex::default(),
         });
-        let mut team = Self { board, helpers: Vec::new(), cores: Cores::for_team(threads) };
+        let mut team = Self { board, helpers: Vec::new() };
         for index in 1..threads.get() {
             let board = Arc::clone(&team.board);
-            let cores = team.cores.clone();
-            let helper = thread::Builder::new()
-                .name(format!("encoder-{index}"))
-                .spawn(move || {
-                    give_way(Behind::Answers);
-                    cores.keep(index);
-                    help(&board, index, threads.get());
-                })
-                .map_err(|error| LoadError::Threads(error.to_string()))?;
-            team.helpers.push(helper);
+            let prepare = prepare.clone();
+            let helper = thread::Builder::new().name(format!("encoder-{index}"));
+            team.helpers.push(helper.spawn(move || {
+                prepare(index);
+                help(&board, index, threads.get());
+            })?);
         }
         Ok(team)
-    }
-
-    /// Pins the calling thread, which will run the jobs, to a core that no helper is pinned to.
-    pub(super) fn settle(&self) {
-        self.cores.keep(0);
     }
 
     pub(super) fn size(&self) -> usize {
@@ -314,77 +277,6 @@ impl Drop for Team {
         for helper in self.helpers.drain(..) {
             // Helpers catch the panics of jobs.
             let _ = helper.join();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn team(threads: usize) -> Team {
-        Team::new(NonZeroUsize::new(threads).expect("not zero"), 10).expect("threads start")
-    }
-
-    #[test]
-    fn every_unit_of_every_phase_is_worked_on_once_and_phases_are_in_order() {
-        for threads in 1..5 {
-            let mut team = team(threads);
-            for units in [0, 1, 5, 17] {
-                for parts in [1, 3, 17, 40] {
-                    let counts: Vec<AtomicUsize> = (0..17).map(|_| AtomicUsize::new(0)).collect();
-                    team.run(usize::MAX, &|member| {
-                        let work = |step: usize, range: Range<usize>| {
-                            for count in &counts[range] {
-                                assert_eq!(count.fetch_add(1, Relaxed), step);
-                            }
-                        };
-                        (0..9)
-                            .for_each(|step| member.phase(units, parts, |range| work(step, range)));
-                        member.last_phase(units, parts, |range| work(9, range));
-                    });
-                    for (i, count) in counts.iter().enumerate() {
-                        assert_eq!(count.load(Relaxed), if i < units { 10 } else { 0 });
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_panic_ends_the_job_for_all_and_is_passed_on() {
-        let fails = |part: Range<usize>| assert_ne!(part.start, 1, "part 1 fails");
-        for is_last in [false, true] {
-            let mut team = team(3);
-            let panicked = catch_unwind(AssertUnwindSafe(|| {
-                team.run(usize::MAX, &|member| {
-                    if is_last {
-                        return member.last_phase(3, 3, fails);
-                    }
-                    member.phase(3, 3, fails);
-                    member.phase(3, 3, |_| {});
-                });
-            }));
-            let panic = panicked.expect_err("the panic is passed on");
-            assert!(panic.downcast_ref::<String>().expect("a text").contains("part 1 fails"));
-        }
-    }
-
-    #[test]
-    fn who_runs_a_job_sleeps_until_the_last_helper_is_through() {
-        let mut team = team(2);
-        let done = AtomicUsize::new(0);
-        for round in 1..=3 {
-            let entered = AtomicBool::new(false);
-            team.run(usize::MAX, &|member| {
-                if member.index == 0 {
-                    return look_until(|| entered.load(Relaxed));
-                }
-                entered.store(true, Relaxed);
-                thread::sleep(10 * LOOK_OUT);
-                done.fetch_add(1, Relaxed);
-            });
-            assert_eq!(done.load(Relaxed), round);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Tests of the forward pass against the same network in plain loops.
 
+mod team;
+
 use std::num::NonZeroUsize;
 
 use serde_json::json;

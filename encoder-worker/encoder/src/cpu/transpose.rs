@@ -13,11 +13,8 @@ pub(super) fn transpose(arch: Arch, keys: HeadRows<'_>, width: usize, to: &mut [
     let columns = to.len() / width;
     #[cfg(target_arch = "x86_64")]
     if let Arch::V4(_) = arch {
-        #[allow(
-            unsafe_code,
-            reason = "`pulp` found the instructions, or this were another `Arch`"
-        )]
-        // SAFETY: see the reason above.
+        #[allow(unsafe_code, reason = "the instructions were found when this value was made")]
+        // SAFETY: `Arch::V4` exists only where `pulp` found AVX-512.
         return unsafe { avx512::transpose(keys, width, to, columns) };
     }
     let _ = arch;
