@@ -19,9 +19,6 @@ use tracing::{Instrument as _, error, info_span};
 use crate::plane::Plane;
 use crate::telemetry::{Metrics, Rejection};
 
-/// Maximum time of a registration. It embeds every new summary, which takes a CPU minutes for thousands of tools.
-pub const REGISTRATION_TIME: Duration = Duration::from_secs(600);
-
 /// Delay after which a call that met its tenant's limit on calls in progress should be retried.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
@@ -202,12 +199,9 @@ impl Pipeline {
 }
 
 /// Returns the time by which a call must end: after the caller's timeout, or the method's maximum if that is shorter or
-/// the caller gave none. Both count from the arrival.
+/// the caller gave none. Both count from the arrival. A stream is opened instead of run, and has no maximum.
 fn deadline_of(call: &Call, max_deadline: Duration) -> Instant {
-    let most = match call.method.work() {
-        Work::Registration => REGISTRATION_TIME.max(max_deadline),
-        Work::Interactive | Work::Change | Work::Stream => max_deadline,
-    };
+    let most = call.method.longest(max_deadline).unwrap_or(max_deadline);
     call.arrived + call.timeout.map_or(most, |asked| asked.min(most))
 }
 
@@ -261,6 +255,8 @@ fn error_of(refusal: Refusal) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use toolgate_core::method::REGISTRATION_TIME;
+
     use super::*;
 
     const MAX: Duration = Duration::from_secs(30);

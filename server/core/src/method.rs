@@ -1,7 +1,12 @@
 //! Methods of the service: the single table of their names, roles and kinds of work. Protocols map their own paths to
 //! these.
 
+use std::time::Duration;
+
 use crate::role::{Role, Roles};
+
+/// Maximum time of a registration. It embeds every new summary, which takes a CPU minutes for thousands of tools.
+pub const REGISTRATION_TIME: Duration = Duration::from_secs(600);
 
 /// Method of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -161,6 +166,17 @@ impl Method {
             | Self::GetMemoryStats => Work::Interactive,
         }
     }
+
+    /// Returns the maximum time of a call, from its arrival, where `max_deadline` is that of most methods. Returns `None`
+    /// for a stream, which lives until its caller or the service ends it.
+    #[must_use]
+    pub fn longest(self, max_deadline: Duration) -> Option<Duration> {
+        match self.work() {
+            Work::Registration => Some(REGISTRATION_TIME.max(max_deadline)),
+            Work::Interactive | Work::Change => Some(max_deadline),
+            Work::Stream => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -174,5 +190,20 @@ mod tests {
         }
         assert_eq!(Method::named("RouterService/route"), None);
         assert_eq!(Method::named(""), None);
+    }
+
+    #[test]
+    fn only_streams_have_no_maximum_time() {
+        let short = Duration::from_secs(30);
+        let long = 2 * REGISTRATION_TIME;
+        assert_eq!(Method::WatchCatalog.longest(short), None);
+        assert_eq!(Method::RegisterServer.longest(short), Some(REGISTRATION_TIME));
+        assert_eq!(Method::RegisterServer.longest(long), Some(long));
+        let others = Method::ALL
+            .into_iter()
+            .filter(|method| !matches!(method, Method::WatchCatalog | Method::RegisterServer));
+        for method in others {
+            assert_eq!(method.longest(short), Some(short), "{method:?}");
+        }
     }
 }

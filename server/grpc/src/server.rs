@@ -36,13 +36,14 @@ use super::web::{WebFaces, WebLimits};
 use toolgate_access::admission::Admission;
 use toolgate_access::audit::Audit;
 use toolgate_access::auth::Authenticator;
-use toolgate_app::pipeline::{CallOutcome, Pipeline, REGISTRATION_TIME};
+use toolgate_app::pipeline::{CallOutcome, Pipeline};
 use toolgate_app::plane::Plane;
 use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_config::{LimitsConfig, RouterConfig, ServerConfig};
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::live::Live;
+use toolgate_core::method::REGISTRATION_TIME;
 
 /// Configuration of the gRPC API.
 #[derive(Clone)]

@@ -7,4 +7,6 @@ pub mod memory;
 pub mod packs;
 pub mod router;
 pub mod shard;
+#[cfg(test)]
+mod test_catalog;
 pub mod usage;

@@ -104,3 +104,6 @@ fn beginning(snapshot: &Snapshot, word: &str, is_allowed: impl Fn(&u32) -> bool)
     let slots: Vec<u32> = slots.collect();
     if slots.len() > BEGINNING_MAX { Vec::new() } else { slots }
 }
+
+#[cfg(test)]
+mod tests;

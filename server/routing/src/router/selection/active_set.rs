@@ -263,3 +263,6 @@ impl<'a> ActiveSetBuilder<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -144,3 +144,6 @@ impl<'a> Caps<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
