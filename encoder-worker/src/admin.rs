@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolgate_serving::serve_pages;
 
-use super::standing::{Phase, Standing};
+use super::lifecycle::{Lifecycle, Phase};
 use super::telemetry::Metrics;
 
 /// Content type of the exposition text (OpenMetrics 1.0).
@@ -20,7 +20,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 /// Shared state of the admin port's routes.
 #[derive(Clone)]
 pub(super) struct Admin {
-    pub(super) standing: Arc<Standing>,
+    pub(super) lifecycle: Arc<Lifecycle>,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -39,7 +39,7 @@ async fn expose(State(admin): State<Admin>) -> impl IntoResponse {
 }
 
 async fn readiness(State(admin): State<Admin>) -> (StatusCode, &'static str) {
-    match admin.standing.phase() {
+    match admin.lifecycle.phase() {
         Phase::Serving => (StatusCode::OK, "ok\n"),
         Phase::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
         Phase::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),

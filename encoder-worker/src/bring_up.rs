@@ -9,7 +9,7 @@ use tracing::{debug, info};
 use super::canary::{Canary, TEXTS};
 use super::config::{CanaryConfig, WorkerConfig};
 use super::error::{CanaryError, WorkerError};
-use super::standing::Standing;
+use super::lifecycle::Lifecycle;
 use super::telemetry::Metrics;
 use toolgate_encoder::{EncoderConfig, EncoderHandle, Flow, ModelDescription};
 
@@ -23,7 +23,7 @@ const WARM_UP: [(usize, usize); 6] = [(1, 1), (1, 40), (8, 4), (2, 400), (32, 12
 /// Starts the encoder and watches it. Returns only when the worker can't continue.
 pub(super) async fn and_watch(
     config: &WorkerConfig,
-    standing: &Standing,
+    lifecycle: &Lifecycle,
     metrics: &Metrics,
 ) -> WorkerError {
     let started = Instant::now();
@@ -31,9 +31,9 @@ pub(super) async fn and_watch(
         Ok(ready) => ready,
         Err(failure) => return failure,
     };
-    standing.serve_with(encoder.clone());
+    lifecycle.serve_with(encoder.clone());
     announce(encoder.model(), started.elapsed());
-    watch(&encoder, &canary, config.canary, standing, metrics).await.into()
+    watch(&encoder, &canary, config.canary, lifecycle, metrics).await.into()
 }
 
 async fn bring_up(config: &WorkerConfig) -> Result<(EncoderHandle, Canary), WorkerError> {
@@ -121,13 +121,13 @@ async fn watch(
     encoder: &EncoderHandle,
     canary: &Canary,
     when: CanaryConfig,
-    standing: &Standing,
+    lifecycle: &Lifecycle,
     metrics: &Metrics,
 ) -> CanaryError {
     loop {
         tokio::select! {
             () = tokio::time::sleep(when.interval) => {}
-            () = standing.suspicion.notified() => {}
+            () = lifecycle.suspicion.notified() => {}
         }
         let started = Instant::now();
         let lowest = canary.run(encoder, when.timeout).await;
@@ -144,7 +144,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::standing::Phase;
+    use crate::lifecycle::Phase;
     use toolgate_encoder::tiny_model::TinyModel;
 
     fn config(model: &TinyModel) -> WorkerConfig {
@@ -169,17 +169,17 @@ mod tests {
     #[tokio::test]
     async fn a_sound_encoder_serves_and_keeps_its_canary_alive() {
         let model = TinyModel::new();
-        let standing = Arc::new(Standing::default());
-        let metrics = Metrics::new(Arc::clone(&standing));
+        let lifecycle = Arc::new(Lifecycle::default());
+        let metrics = Metrics::new(Arc::clone(&lifecycle));
         let config = config(&model);
         let runs = async {
-            standing.reached(Phase::Serving).await;
+            lifecycle.reached(Phase::Serving).await;
             while !metrics.expose().contains("toolgate_canary_runs_total 3") {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
         tokio::select! {
-            failure = and_watch(&config, &standing, &metrics) => panic!("{failure:?}"),
+            failure = and_watch(&config, &lifecycle, &metrics) => panic!("{failure:?}"),
             () = runs => {}
         }
         assert!(metrics.expose().contains("toolgate_canary_failures_total 0"));
@@ -188,12 +188,12 @@ mod tests {
     #[tokio::test]
     async fn a_missing_model_is_told() {
         let model = TinyModel::new();
-        let standing = Arc::new(Standing::default());
-        let metrics = Metrics::new(Arc::clone(&standing));
+        let lifecycle = Arc::new(Lifecycle::default());
+        let metrics = Metrics::new(Arc::clone(&lifecycle));
         let config = WorkerConfig { model_dir: "/nowhere".into(), ..config(&model) };
-        let failure = and_watch(&config, &standing, &metrics).await;
+        let failure = and_watch(&config, &lifecycle, &metrics).await;
         assert_eq!(failure.exit_code(), 3, "{failure:?}");
         assert!(failure.with_causes().contains("/nowhere"), "{}", failure.with_causes());
-        assert_eq!(standing.phase(), Phase::Starting);
+        assert_eq!(lifecycle.phase(), Phase::Starting);
     }
 }

@@ -11,8 +11,8 @@ mod config;
 mod error;
 #[cfg(debug_assertions)]
 mod fault;
+mod lifecycle;
 mod logging;
-mod standing;
 mod telemetry;
 
 use std::io;
@@ -36,7 +36,7 @@ pub use logging::{LogFormat, LogLevel};
 
 use admin::Admin;
 use api::Face;
-use standing::{Phase, Standing};
+use lifecycle::{Lifecycle, Phase};
 use telemetry::Metrics;
 
 /// Number of threads that answer calls; the encoder has its own.
@@ -112,20 +112,20 @@ pub async fn serve_until(config: WorkerConfig, stop: CancellationToken) -> Resul
     let listener = listen(config.listen, "--listen").await?;
     let admin_listener = listen(config.admin_listen, "--admin-listen").await?;
     announce(&listener, &admin_listener);
-    let standing = Arc::new(Standing::default());
-    let metrics = Arc::new(Metrics::new(Arc::clone(&standing)));
+    let lifecycle = Arc::new(Lifecycle::default());
+    let metrics = Arc::new(Metrics::new(Arc::clone(&lifecycle)));
     let drain = CancellationToken::new();
     let over = CancellationToken::new();
-    let face = Face::new(Arc::clone(&standing), Arc::clone(&metrics));
+    let face = Face::new(Arc::clone(&lifecycle), Arc::clone(&metrics));
     let mut api = tokio::spawn(api::serve(listener, face, config.drain, drain.clone()));
-    let admin = Admin { standing: Arc::clone(&standing), metrics: Arc::clone(&metrics) };
+    let admin = Admin { lifecycle: Arc::clone(&lifecycle), metrics: Arc::clone(&metrics) };
     let admin = tokio::spawn(admin::serve(admin_listener, admin, over.clone()));
     let ended = tokio::select! {
-        failure = bring_up::and_watch(&config, &standing, &metrics) => Err(failure),
+        failure = bring_up::and_watch(&config, &lifecycle, &metrics) => Err(failure),
         () = stop.cancelled() => Ok(()),
         served = &mut api => return Err(transport_error(served)),
     };
-    standing.enter(if ended.is_ok() { Phase::Draining } else { Phase::Broken });
+    lifecycle.enter(if ended.is_ok() { Phase::Draining } else { Phase::Broken });
     if let Err(failure) = &ended {
         error!("no longer serving: {}", failure.with_causes());
     }

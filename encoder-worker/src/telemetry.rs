@@ -17,7 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use toolgate_telemetry::{RpcMethod, TraceLabel, register_process, sampled_trace};
 
-use super::standing::Standing;
+use super::lifecycle::Lifecycle;
 use device::DeviceCollector;
 
 /// Upper bounds of the buckets in seconds; most calls take less than 5 ms.
@@ -51,7 +51,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn new(standing: Arc<Standing>) -> Self {
+    pub(super) fn new(lifecycle: Arc<Lifecycle>) -> Self {
         let times: fn() -> CallTimes = || CallTimes::new(BUCKETS.into_iter());
         let mut metrics = Self {
             registry: Registry::default(),
@@ -62,7 +62,7 @@ impl Metrics {
             canary_lowest: Gauge::default(),
         };
         metrics.register();
-        metrics.registry.register_collector(Box::new(DeviceCollector { standing }));
+        metrics.registry.register_collector(Box::new(DeviceCollector { lifecycle }));
         metrics
     }
 

@@ -75,7 +75,7 @@ impl BodyPace {
 
 /// Request about to be admitted or refused.
 #[derive(Debug, Clone, Copy)]
-pub struct AtDoor<'a> {
+pub struct IncomingRequest<'a> {
     /// Path of the RPC.
     pub path: &'a str,
     /// Number of its connection.
@@ -90,6 +90,19 @@ pub struct AtDoor<'a> {
     pub scope: Option<&'a CredentialScope>,
     /// First bytes of the body of a native gRPC call; empty if they have not come yet, or the request has its turn.
     pub first_bytes: &'a [u8],
+}
+
+impl<'a> IncomingRequest<'a> {
+    /// Describes a request whose turn has come. Its credential and its body are left to the call itself.
+    fn beginning(
+        path: &'a str,
+        connection: Option<u64>,
+        waited: Duration,
+        asked: Option<Duration>,
+    ) -> Self {
+        let stage = Stage::Begins;
+        Self { path, connection, waited, stage, asked, scope: None, first_bytes: &[] }
+    }
 }
 
 /// Stage of a request on its way in.
@@ -131,7 +144,7 @@ pub struct RefusedRequest<'a> {
 }
 
 /// Callback that decides on a request.
-type LetIn = Arc<dyn Fn(&AtDoor<'_>) -> Result<(), DoorRefusal> + Send + Sync>;
+type LetIn = Arc<dyn Fn(&IncomingRequest<'_>) -> Result<(), DoorRefusal> + Send + Sync>;
 
 /// Layer that bounds the requests in progress of all services below it.
 #[derive(Clone)]
@@ -168,7 +181,7 @@ impl BoundRequests {
     #[must_use]
     pub fn asking(
         self,
-        let_in: impl Fn(&AtDoor<'_>) -> Result<(), DoorRefusal> + Send + Sync + 'static,
+        let_in: impl Fn(&IncomingRequest<'_>) -> Result<(), DoorRefusal> + Send + Sync + 'static,
     ) -> Self {
         Self { let_in: Arc::new(let_in), ..self }
     }
@@ -191,20 +204,20 @@ impl BoundRequests {
 
 /// Service that [`BoundRequests`] wraps around another.
 #[derive(Clone)]
-pub struct Doored<S> {
+pub struct BoundedService<S> {
     inner: S,
     door: BoundRequests,
 }
 
 impl<S> Layer<S> for BoundRequests {
-    type Service = Doored<S>;
+    type Service = BoundedService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Doored { inner, door: self.clone() }
+        BoundedService { inner, door: self.clone() }
     }
 }
 
-impl<S, B> Service<Request<TonicBody>> for Doored<S>
+impl<S, B> Service<Request<TonicBody>> for BoundedService<S>
 where
     S: Service<Request<TonicBody>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send + 'static,
@@ -251,8 +264,9 @@ where
         let first_bytes = if may_read { body.read_ahead() } else { &[] };
         let scope = scope.as_ref();
         let path = head.uri.path();
-        let at_door = AtDoor { path, connection, waited, stage, asked, scope, first_bytes };
-        if let Err(reason) = (self.door.let_in)(&at_door) {
+        let incoming =
+            IncomingRequest { path, connection, waited, stage, asked, scope, first_bytes };
+        if let Err(reason) = (self.door.let_in)(&incoming) {
             let refused = RefusedRequest { path, waited, is_known, reason };
             return Box::pin(ready(Ok(self.door.refuse(&refused, content))));
         }
@@ -268,10 +282,8 @@ where
             yield_now().await;
             let waited = at.elapsed();
             let path = request.uri().path();
-            let stage = Stage::Begins;
-            let at_door =
-                AtDoor { path, connection, waited, stage, asked, scope: None, first_bytes: &[] };
-            if let Err(reason) = (door.let_in)(&at_door) {
+            let incoming = IncomingRequest::beginning(path, connection, waited, asked);
+            if let Err(reason) = (door.let_in)(&incoming) {
                 let refused = RefusedRequest { path, waited, is_known, reason };
                 return Ok(door.refuse(&refused, content));
             }

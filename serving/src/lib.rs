@@ -25,7 +25,9 @@ pub use connections::{
     Connection, ConnectionLimits, ConnectionRefusal, Connections, CredentialScope, Network, Peer,
 };
 pub use deadline::time_asked;
-pub use door::{AtDoor, BodyPace, BoundRequests, DoorRefusal, Doored, RefusedRequest, Stage};
+pub use door::{
+    BodyPace, BoundRequests, BoundedService, DoorRefusal, IncomingRequest, RefusedRequest, Stage,
+};
 pub use limits::{open_as_many_files_as_allowed, outlive_file_size_limit};
 pub use owner::RequestOwner;
 pub use pages::serve_pages;

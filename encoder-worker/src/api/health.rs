@@ -15,11 +15,11 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use toolgate_proto::v1::encoder_service_server::EncoderServiceServer;
 
 use super::service::Face;
-use crate::standing::{Phase, Standing};
+use crate::lifecycle::{Lifecycle, Phase};
 
 /// Health of the single service of this process.
 pub(super) struct WorkerHealth {
-    pub(super) standing: Arc<Standing>,
+    pub(super) lifecycle: Arc<Lifecycle>,
 }
 
 /// Stream of health changes for one caller.
@@ -37,12 +37,12 @@ impl Health for WorkerHealth {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
         known(request.get_ref())?;
-        Ok(Response::new(response(self.standing.phase())))
+        Ok(Response::new(response(self.lifecycle.phase())))
     }
 
     async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<Watch>, Status> {
         known(request.get_ref())?;
-        let phases = WatchStream::new(self.standing.watch());
+        let phases = WatchStream::new(self.lifecycle.watch());
         Ok(Response::new(Watch { phases, ended: false }))
     }
 }

@@ -39,7 +39,7 @@ pub(crate) async fn serve(
     let metrics = Arc::clone(&face.metrics);
     let limits = ConnectionLimits::of(CONNECTIONS_MAX);
     let incoming = Connections::new(listener, limits, move |_| metrics.connection_refused());
-    let health = HealthServer::new(WorkerHealth { standing: Arc::clone(&face.standing) });
+    let health = HealthServer::new(WorkerHealth { lifecycle: Arc::clone(&face.lifecycle) });
     let service = EncoderServiceServer::new(face)
         .max_decoding_message_size(MESSAGE_MAX)
         .max_encoding_message_size(ANSWER_MAX);

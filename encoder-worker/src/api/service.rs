@@ -13,7 +13,7 @@ use tracing::{Instrument as _, error};
 
 use super::call_error::CallError;
 use super::{request, status};
-use crate::standing::{Phase, Standing};
+use crate::lifecycle::{Lifecycle, Phase};
 use crate::telemetry::Metrics;
 use toolgate_encoder::{Embedding, EncoderHandle, Flow, ModelDescription};
 
@@ -28,14 +28,14 @@ const WAITING_KIB_MAX: usize = 64 << 10;
 
 /// Implementation of the encoder's gRPC service.
 pub(crate) struct Face {
-    pub(super) standing: Arc<Standing>,
+    pub(super) lifecycle: Arc<Lifecycle>,
     pub(super) metrics: Arc<Metrics>,
     waiting_kib: Semaphore,
 }
 
 impl Face {
-    pub(crate) fn new(standing: Arc<Standing>, metrics: Arc<Metrics>) -> Self {
-        Self { standing, metrics, waiting_kib: Semaphore::new(WAITING_KIB_MAX) }
+    pub(crate) fn new(lifecycle: Arc<Lifecycle>, metrics: Arc<Metrics>) -> Self {
+        Self { lifecycle, metrics, waiting_kib: Semaphore::new(WAITING_KIB_MAX) }
     }
 
     /// Records the outcome of a call, and converts it to a response or a status.
@@ -58,11 +58,11 @@ impl Face {
 
     /// Returns the encoder if calls are answered in this phase.
     fn encoder(&self) -> Result<&EncoderHandle, CallError> {
-        match self.standing.phase() {
+        match self.lifecycle.phase() {
             Phase::Starting => Err(CallError::Starting),
             Phase::Draining => Err(CallError::Draining),
             Phase::Broken => Err(broken()),
-            Phase::Serving => self.standing.encoder().ok_or(CallError::Starting),
+            Phase::Serving => self.lifecycle.encoder().ok_or(CallError::Starting),
         }
     }
 
@@ -77,13 +77,13 @@ impl Face {
         let embedded = tokio::select! {
             // If the answer and the canary's verdict come together, the answer is not trusted.
             biased;
-            () = self.standing.reached(Phase::Broken) => Err(broken()),
+            () = self.lifecycle.reached(Phase::Broken) => Err(broken()),
             embedded = encoder.embed(message.texts, Flow::new(message.flow), Some(until)) => {
                 embedded.map_err(CallError::from)
             }
         };
         if matches!(embedded, Err(CallError::Device(_))) {
-            self.standing.suspicion.notify_one();
+            self.lifecycle.suspicion.notify_one();
         }
         Ok(render(encoder.model(), &embedded?))
     }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-use crate::standing::{Phase, Standing};
+use crate::lifecycle::{Lifecycle, Phase};
 use toolgate_encoder::collector::{encode_encoder, gauge};
 
 #[derive(Debug)]
 pub(super) struct DeviceCollector {
-    pub(super) standing: Arc<Standing>,
+    pub(super) lifecycle: Arc<Lifecycle>,
 }
 
 impl Collector for DeviceCollector {
     fn encode(&self, mut to: DescriptorEncoder) -> fmt::Result {
-        let serving = self.standing.phase() == Phase::Serving;
+        let serving = self.lifecycle.phase() == Phase::Serving;
         let about = "1 while calls are answered";
         gauge(&mut to, "toolgate_encoder_serving", about, u64::from(serving))?;
-        self.standing.encoder().map_or(Ok(()), |encoder| encode_encoder(to, encoder))
+        self.lifecycle.encoder().map_or(Ok(()), |encoder| encode_encoder(to, encoder))
     }
 }

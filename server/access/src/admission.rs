@@ -56,7 +56,7 @@ pub enum Kind {
     /// Interactive call that is not measured. Its caller waits for the answer.
     Interactive,
     /// Call of any duration, such as a registration.
-    Lasting,
+    Background,
 }
 
 /// Request to begin a call.
@@ -267,7 +267,7 @@ impl State {
         is_short: bool,
         now: Instant,
     ) -> Result<Begun, Refusal> {
-        let is_interactive = wish.kind != Kind::Lasting;
+        let is_interactive = wish.kind != Kind::Background;
         if is_interactive {
             self.limit.asked(self.interactive, now);
             self.demand.count(tenant, now);
@@ -355,7 +355,7 @@ impl State {
     }
 
     fn end(&mut self, tenant: &TenantId, begun: Begun, answered: bool, now: Instant) {
-        let is_interactive = begun.kind != Kind::Lasting;
+        let is_interactive = begun.kind != Kind::Background;
         self.under_way -= 1;
         self.interactive -= usize::from(is_interactive);
         if let Kind::Measured(kind) = begun.kind {

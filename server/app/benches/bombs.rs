@@ -16,7 +16,7 @@ use toolgate_core::policy::Policy;
 use toolgate_core::schema::ArgumentSchema;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
 use toolgate_routing::catalog::check::{ToolCheck, ToolSettings, Work};
-use toolgate_routing::gate::standing::Standings;
+use toolgate_routing::gate::visibility::Visibilities;
 use toolgate_routing::shard::ruled::RuledCatalog;
 use toolgate_store::{ServerRecord, StoredServer, StoredTool};
 
@@ -60,13 +60,13 @@ fn main() {
         };
         let before = peak_after_reset();
         let (ruled, put) = timed(|| RuledCatalog::new(vec![server()], catalog(tools), &policy));
-        let (standings, settle) = timed(|| Standings::under(&ruled.requirements, &state));
+        let (visibilities, settle) = timed(|| Visibilities::under(&ruled.requirements, &state));
         let grown = peak_memory().saturating_sub(before) >> 20;
         let refused = if ruled.unjudged > 0 { "refused" } else { "" };
         println!(
             "{name:20} {rules:6} {read:12.1?} {put:12.1?} {settle:12.1?} {grown:6} MiB {refused}"
         );
-        drop(standings);
+        drop(visibilities);
     }
     schemas();
 }

@@ -19,7 +19,7 @@ use toolgate_routing::catalog::plan::text_hash;
 use toolgate_routing::encoder::{EmbedFuture, Embedded, Encoder, Encoders, Flow};
 use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::gate::key::HandleKey;
-use toolgate_routing::gate::standing::Standings;
+use toolgate_routing::gate::visibility::Visibilities;
 use toolgate_routing::router::Router;
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::{Options, RouteQuery};
@@ -78,8 +78,8 @@ fn conditions(c: &mut Criterion) {
         let plane = Plane::new(&runtime, FakeStore::new(CONDITIONS_TOOLS).under(conditions));
         let query = query(unlocked(), None);
         let answer = runtime.block_on(plane.route(query.clone()));
-        let standings = Standings::of(&answer.snapshot, &unlocked());
-        assert!(standings.open(&answer.snapshot).is_none(), "a condition does not hold");
+        let visibilities = Visibilities::of(&answer.snapshot, &unlocked());
+        assert!(visibilities.open(&answer.snapshot).is_none(), "a condition does not hold");
         print_stages("conditions", conditions, &answer);
         group.bench_with_input(BenchmarkId::from_parameter(conditions), &query, |b, query| {
             b.iter(|| black_box(runtime.block_on(plane.route(query.clone()))));

@@ -221,7 +221,7 @@ pub fn kind_of(method: Method) -> Kind {
         (Method::Route, _) => Kind::Measured(Measured::Route),
         (Method::SearchTools, _) => Kind::Measured(Measured::Search),
         (Method::Gate, _) => Kind::Measured(Measured::Gate),
-        (_, Work::Change | Work::Registration) => Kind::Lasting,
+        (_, Work::Change | Work::Registration) => Kind::Background,
         (_, Work::Interactive | Work::Stream) => Kind::Interactive,
     }
 }
@@ -285,8 +285,8 @@ mod tests {
     #[test]
     fn changes_keep_no_caller_waiting_and_the_busiest_methods_are_measured() {
         assert_eq!(kind_of(Method::Gate), Kind::Measured(Measured::Gate));
-        assert_eq!(kind_of(Method::RegisterServer), Kind::Lasting);
-        assert_eq!(kind_of(Method::ClearMemory), Kind::Lasting);
+        assert_eq!(kind_of(Method::RegisterServer), Kind::Background);
+        assert_eq!(kind_of(Method::ClearMemory), Kind::Background);
         assert_eq!(kind_of(Method::WatchCatalog), Kind::Interactive);
         assert_eq!(kind_of(Method::ListTools), Kind::Interactive);
     }

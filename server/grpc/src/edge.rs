@@ -112,13 +112,13 @@ pub(super) fn method_at(path: &str) -> Option<Method> {
 /// answer.
 pub(super) fn is_interactive(path: &str) -> bool {
     let is_ours = path.starts_with(PACKAGE);
-    is_ours && method_at(path).is_none_or(|method| kind_of(method) != Kind::Lasting)
+    is_ours && method_at(path).is_none_or(|method| kind_of(method) != Kind::Background)
 }
 
 /// Returns true if calls of the RPC at this path need a place among the interactive ones.
 pub(super) fn is_admitted(path: &str) -> bool {
     method_at(path)
-        .is_some_and(|method| kind_of(method) != Kind::Lasting && method.work() != Work::Stream)
+        .is_some_and(|method| kind_of(method) != Kind::Background && method.work() != Work::Stream)
 }
 
 /// Creates the audit record of a change.

@@ -18,9 +18,9 @@ use toolgate_proto::v1::policy_service_server::PolicyServiceServer;
 use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
 use toolgate_serving::{
-    AtDoor, BodyPace, BoundAnswers, BoundRequests, ConnectionLimits, Connections, CredentialScope,
-    DoorRefusal, ExplainUndecoded, RefusedRequest, Stage, Tls, drained_or_cut, ending_after,
-    transport,
+    BodyPace, BoundAnswers, BoundRequests, ConnectionLimits, Connections, CredentialScope,
+    DoorRefusal, ExplainUndecoded, IncomingRequest, RefusedRequest, Stage, Tls, drained_or_cut,
+    ending_after, transport,
 };
 use tower::layer::util::{Identity, Stack};
 
@@ -187,7 +187,7 @@ fn request_bounds(config: &ApiConfig, metrics: &Arc<Metrics>) -> BoundRequests {
     let cores = available_parallelism().map_or(1, usize::from);
     BoundRequests::new(requests, pace, refused)
         .in_turns(cores)
-        .asking(move |request: &AtDoor<'_>| let_in(&admission, request))
+        .asking(move |request: &IncomingRequest<'_>| let_in(&admission, request))
 }
 
 /// Counts a request that was refused before it was read. It is also observed as a call if its credential was accepted
@@ -203,7 +203,7 @@ fn observe_refused(metrics: &Metrics, request: &RefusedRequest<'_>) {
 }
 
 /// Admits a request if its caller still waits for it, and if requests of its kind have not been waiting too long.
-fn let_in(admission: &Admission, request: &AtDoor<'_>) -> Result<(), DoorRefusal> {
+fn let_in(admission: &Admission, request: &IncomingRequest<'_>) -> Result<(), DoorRefusal> {
     if request.asked.is_some_and(|asked| request.waited >= asked) {
         return Err(DoorRefusal::Late);
     }
@@ -226,7 +226,7 @@ fn let_in(admission: &Admission, request: &AtDoor<'_>) -> Result<(), DoorRefusal
 
 /// Returns the tenant of a request before anything checked it: good for a refusal, never for more. Only a caller whose
 /// credential was accepted before is looked at, so that nobody learns, or adds to, the load of a tenant not his own.
-fn tenant_of(request: &AtDoor<'_>) -> Option<TenantId> {
+fn tenant_of(request: &IncomingRequest<'_>) -> Option<TenantId> {
     let tenant = match request.scope? {
         CredentialScope::Tenant(tenant) => tenant,
         CredentialScope::AnyTenant => tenant_named(request.first_bytes)?,
@@ -305,10 +305,18 @@ mod tests {
         })
     }
 
-    fn waited(path: &str, millis: u64) -> AtDoor<'_> {
+    fn waited(path: &str, millis: u64) -> IncomingRequest<'_> {
         let waited = Duration::from_millis(millis);
         let stage = Stage::Begins;
-        AtDoor { path, connection: None, waited, stage, asked: None, scope: None, first_bytes: &[] }
+        IncomingRequest {
+            path,
+            connection: None,
+            waited,
+            stage,
+            asked: None,
+            scope: None,
+            first_bytes: &[],
+        }
     }
 
     #[test]
@@ -317,7 +325,7 @@ mod tests {
         for path in [ROUTE, REGISTER] {
             let ask = |millis| {
                 let asked = Some(Duration::from_millis(100));
-                let_in(&admission, &AtDoor { asked, ..waited(path, millis) })
+                let_in(&admission, &IncomingRequest { asked, ..waited(path, millis) })
             };
             for millis in [100, 101] {
                 assert_eq!(ask(millis), Err(DoorRefusal::Late), "{path} after {millis} ms");
@@ -361,7 +369,7 @@ mod tests {
         };
         let ask = |path, scope, first_bytes: &[u8]| {
             let stage = Stage::Came { queue: Duration::ZERO };
-            let_in(&admission, &AtDoor { stage, scope, first_bytes, ..waited(path, 0) })
+            let_in(&admission, &IncomingRequest { stage, scope, first_bytes, ..waited(path, 0) })
         };
         let any = Some(&CredentialScope::AnyTenant);
         let full = Err(DoorRefusal::TenantFull);

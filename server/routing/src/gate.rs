@@ -7,5 +7,5 @@ pub mod handle;
 pub mod key;
 pub mod names;
 pub mod schemas;
-pub mod standing;
 pub mod verdict;
+pub mod visibility;

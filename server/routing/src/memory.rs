@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use toolgate_config::MemoryConfig;
 use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, TenantId, ToolId, ToolName};
-use toolgate_core::imprint::{EncoderKey, Imprint, encoder_key};
+use toolgate_core::quantized_embedding::{EncoderKey, QuantizedEmbedding, encoder_key};
 use toolgate_store::{MemoryBounds, Store};
 
 pub use keeper::keep;
@@ -112,11 +112,15 @@ impl Memory {
         self.tenants.contains(tenant)
     }
 
-    /// Returns the imprint of an intent, for the handle in the answer. `None` if nothing is remembered for the tenant.
+    /// Returns the quantized embedding of an intent, for the handle in the answer. `None` if nothing is remembered for the tenant.
     #[must_use]
-    pub fn imprint(&self, tenant: &TenantId, embedding: Option<&[f32]>) -> Option<Imprint> {
+    pub fn intent_embedding(
+        &self,
+        tenant: &TenantId,
+        embedding: Option<&[f32]>,
+    ) -> Option<QuantizedEmbedding> {
         let embedding = embedding.filter(|_| self.is_on(tenant))?;
-        Imprint::of(self.encoder, embedding)
+        QuantizedEmbedding::of(self.encoder, embedding)
     }
 
     /// Returns the tenant's memory if this process has read it and it is not empty. If it was not read yet, it will be
@@ -135,7 +139,7 @@ impl Memory {
 
     /// Records a call that may run. Never waits: if there is no room, the call is counted as dropped.
     pub fn observe(&self, tenant: &TenantId, observation: Observation) {
-        if !self.is_on(tenant) || observation.imprint.encoder() != self.encoder {
+        if !self.is_on(tenant) || observation.intent_embedding.encoder() != self.encoder {
             return;
         }
         let mut waiting = self.waiting.lock();

@@ -10,7 +10,7 @@ use super::{
     StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer, StoredTool, UsageCount,
 };
 use toolgate_core::identity::{ServerName, ToolId, ToolName};
-use toolgate_core::imprint::Imprint;
+use toolgate_core::quantized_embedding::QuantizedEmbedding;
 
 /// Everything stored for a tenant, except request ids, which expire after a day anyway.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -108,8 +108,8 @@ pub struct KeptExemplar {
     place: u8,
     #[serde(with = "hex")]
     encoder: [u8; 8],
-    #[serde(with = "base64_text")]
-    imprint: Vec<u8>,
+    #[serde(with = "base64_text", rename = "imprint")]
+    intent_embedding: Vec<u8>,
     strength: f32,
     seen_ms: i64,
     fades_ms: i64,
@@ -202,8 +202,8 @@ impl From<(ToolId, Exemplar, MemoryVersion)> for KeptExemplar {
             server: tool.server,
             tool: tool.name,
             place: exemplar.place,
-            encoder: exemplar.imprint.encoder(),
-            imprint: exemplar.imprint.bytes().collect(),
+            encoder: exemplar.intent_embedding.encoder(),
+            intent_embedding: exemplar.intent_embedding.bytes().collect(),
             strength: exemplar.strength,
             seen_ms: exemplar.seen_ms,
             fades_ms: exemplar.fades_ms,
@@ -220,7 +220,7 @@ impl KeptExemplar {
         let (voters, rest) = self.voters.as_chunks();
         let exemplar = Exemplar {
             place: self.place,
-            imprint: Imprint::read(self.encoder, &self.imprint)?,
+            intent_embedding: QuantizedEmbedding::read(self.encoder, &self.intent_embedding)?,
             strength: self.strength,
             seen_ms: self.seen_ms,
             fades_ms: self.fades_ms,

@@ -2,7 +2,7 @@
 //! to weigh it.
 
 use toolgate_core::identity::ToolId;
-use toolgate_core::imprint::Imprint;
+use toolgate_core::quantized_embedding::QuantizedEmbedding;
 
 /// Number of changes to one tenant's memory, counted from 1.
 pub type MemoryVersion = u64;
@@ -18,8 +18,8 @@ pub type Day = u32;
 pub struct Exemplar {
     /// Place of the exemplar among the tool's exemplars.
     pub place: u8,
-    /// Imprint of the intent.
-    pub imprint: Imprint,
+    /// QuantizedEmbedding of the intent.
+    pub intent_embedding: QuantizedEmbedding,
     /// Number of calls that the exemplar stands for, at the time of the last one. Older calls count for less.
     pub strength: f32,
     /// Time of the last call that counted, in milliseconds since 1970 (UTC).

@@ -143,19 +143,19 @@ fn slow_admission() -> (Admission, Instant, usize) {
 }
 
 #[test]
-fn interactive_calls_beyond_the_limit_are_refused_and_lasting_ones_are_not() {
+fn interactive_calls_beyond_the_limit_are_refused_and_background_ones_are_not() {
     let (admission, now, limit) = slow_admission();
     let begin = |name: &str, wish| admission.begin_at(&tenant(name), wish, now);
-    let lasting =
-        AdmissionRequest { kind: Kind::Lasting, left: Duration::MAX, waited: Duration::ZERO };
+    let background =
+        AdmissionRequest { kind: Kind::Background, left: Duration::MAX, waited: Duration::ZERO };
     // Registrations neither use the limit nor are held by it.
-    let lasting: Vec<_> = (0..100).map(|_| begin("a", lasting).expect("a place")).collect();
+    let background: Vec<_> = (0..100).map(|_| begin("a", background).expect("a place")).collect();
     let held: Vec<_> = std::iter::from_fn(|| begin("a", ROUTE).ok()).collect();
     assert!((limit * 4 / 5..=limit).contains(&held.len()), "{} of {limit}", held.len());
     assert_eq!(begin("a", ROUTE).err(), Some(Refusal::Slow));
     let reading = admission.reading();
     assert_eq!((reading.under_way, reading.interactive), (100 + held.len(), held.len()));
-    drop((lasting, held));
+    drop((background, held));
     assert_eq!(admission.reading(), Reading { under_way: 0, interactive: 0, limit });
 }
 

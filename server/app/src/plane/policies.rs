@@ -8,8 +8,8 @@ use toolgate_core::identity::{TenantId, ToolId};
 use toolgate_core::policy::{Policy, Rule};
 use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::policies::parse;
-use toolgate_routing::gate::standing::{Standing, Standings};
 use toolgate_routing::gate::verdict::RefusalCode;
+use toolgate_routing::gate::visibility::{Visibilities, Visibility};
 use toolgate_routing::shard::requirements::Demand;
 use toolgate_routing::shard::ruled::RuledCatalog;
 use toolgate_routing::shard::snapshot::policy_of;
@@ -128,21 +128,21 @@ fn coverage(policy: &Policy, ruled: &RuledCatalog) -> Vec<Coverage> {
 }
 
 fn verdicts(ruled: &RuledCatalog, policy: &Policy, state: &AgentState) -> Vec<ToolVerdict> {
-    let standings = Standings::under(&ruled.requirements, state);
+    let visibilities = Visibilities::under(&ruled.requirements, state);
     let verdict = |tool: &toolgate_routing::shard::tool::Tool| {
         let group = &ruled.requirements.groups[tool.group as usize];
-        let decider = standings.decider(group);
+        let decider = visibilities.decider(group);
         let rule = decider.and_then(|need| need.rule);
         ToolVerdict {
             id: tool.id.clone(),
-            refused: match (standings.group(tool.group), decider.map(|need| need.demand)) {
-                (Standing::Open, _) => None,
-                (Standing::Hidden, Some(Demand::Denied)) => Some(RefusalCode::UnknownTool),
-                (Standing::Hidden, _) => Some(RefusalCode::ScopeMissing),
-                (Standing::Locked, _) => Some(RefusalCode::PreconditionUnmet),
+            refused: match (visibilities.group(tool.group), decider.map(|need| need.demand)) {
+                (Visibility::Allowed, _) => None,
+                (Visibility::Hidden, Some(Demand::Denied)) => Some(RefusalCode::UnknownTool),
+                (Visibility::Hidden, _) => Some(RefusalCode::ScopeMissing),
+                (Visibility::Locked, _) => Some(RefusalCode::PreconditionUnmet),
             },
             rule: rule.map(|rule| Arc::clone(&policy.rules[rule as usize].name)),
-            unlock: standings.unlock_of(&ruled.requirements, tool.group),
+            unlock: visibilities.unlock_of(&ruled.requirements, tool.group),
         }
     };
     let mut verdicts: Vec<_> = ruled.tools.iter().map(verdict).collect();

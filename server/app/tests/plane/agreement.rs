@@ -28,7 +28,7 @@ enum Stands {
     Hidden,
 }
 
-type Standings = BTreeMap<String, Stands>;
+type Visibilities = BTreeMap<String, Stands>;
 
 #[tokio::test]
 async fn route_gate_and_a_reference_agree() {
@@ -51,7 +51,7 @@ async fn route_gate_and_a_reference_agree() {
         let reference = Reference::new(&case);
         for _ in 0..STATES {
             let state = random.state();
-            let expected = reference.standings(&state);
+            let expected = reference.visibilities(&state);
             let routed = routed(&world, &tenant, &state, &case).await;
             assert_eq!(routed, expected, "Route\n{document}\n{state:?}");
             let gated = gated(&world, &tenant, &everything, &state, &case).await;
@@ -77,22 +77,22 @@ async fn handle_of_all(world: &World, tenant: &str, case: &Case) -> String {
     found.handle
 }
 
-async fn routed(world: &World, tenant: &str, state: &AgentState, case: &Case) -> Standings {
+async fn routed(world: &World, tenant: &str, state: &AgentState, case: &Case) -> Visibilities {
     let options = Options { explain: true, threshold: -1.0, top_k: 100, ..options() };
     let query = RouteQuery { options, state: state.clone(), ..ask("tool") };
     let answer = world.route(tenant, query).await;
     let name = |slot: u32| answer.snapshot.tool(slot).model_name.to_string();
-    let mut standings: Standings =
+    let mut visibilities: Visibilities =
         case.tools.iter().map(|tool| (tool.model_name(), Stands::Hidden)).collect();
     for active in &answer.active {
-        standings.insert(name(active.chosen.slot), Stands::Open);
+        visibilities.insert(name(active.chosen.slot), Stands::Open);
     }
     for refusal in &answer.refusals {
         assert_eq!(refusal.code, RefusalCode::PreconditionUnmet);
         assert!(!refusal.unlock.is_empty());
-        standings.insert(name(refusal.slot.expect("a known tool")), Stands::Locked);
+        visibilities.insert(name(refusal.slot.expect("a known tool")), Stands::Locked);
     }
-    standings
+    visibilities
 }
 
 async fn gated(
@@ -101,7 +101,7 @@ async fn gated(
     handle: &str,
     state: &AgentState,
     case: &Case,
-) -> Standings {
+) -> Visibilities {
     let names: Vec<_> = case.tools.iter().map(|tool| tool.model_name()).collect();
     let calls: Vec<Call> = names.iter().map(|name| call(name)).collect();
     let (_, verdicts) = world.gate(tenant, handle, calls, state.clone()).await;

@@ -8,7 +8,7 @@ mod prompt;
 use toolgate_core::error::Error;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
 use toolgate_routing::gate::handle::ActiveSet;
-use toolgate_routing::gate::standing::Standings;
+use toolgate_routing::gate::visibility::Visibilities;
 use toolgate_routing::packs::Attached;
 use toolgate_routing::router::allow::Allowed;
 use toolgate_routing::router::intent::{self, Intent};
@@ -304,8 +304,8 @@ impl<'a> Stage<'a> {
         let texts = intent::texts(&route.intents);
         let vectors = texts.iter().filter_map(|text| self.scene.embeddings.vector(text));
         let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
-        let standings = Standings::of(snapshot, &route.state);
-        let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
+        let visibilities = Visibilities::of(snapshot, &route.state);
+        let allowed = Allowed::new(snapshot, visibilities, &route.options, &[])?;
         let level = Level::of(
             snapshot,
             &route.intents,
@@ -377,7 +377,7 @@ impl Turns {
         }
         let tools = set.iter().map(|chosen| chosen.shown(snapshot)).collect();
         let revision = snapshot.revision;
-        self.shown = Some(ActiveSet { revision, expires: u64::MAX, tools, imprint: None });
+        self.shown = Some(ActiveSet { revision, expires: u64::MAX, tools, intent_embedding: None });
     }
 }
 

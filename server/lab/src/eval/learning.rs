@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use toolgate_config::{LimitsConfig, RouterConfig};
 use toolgate_core::error::Error;
-use toolgate_core::imprint::{EncoderKey, Imprint, encoder_key};
+use toolgate_core::quantized_embedding::{EncoderKey, QuantizedEmbedding, encoder_key};
 use toolgate_routing::memory::Remembered;
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::Options;
@@ -267,9 +267,9 @@ impl Class<'_> {
         ranking.answer_one(self.snapshot, query, &self.background)
     }
 
-    /// Returns the imprint of a query that a handle would carry.
-    fn imprint(&self, query: &str) -> Option<Imprint> {
+    /// Returns the quantized embedding of a query that a handle would carry.
+    fn intent_embedding(&self, query: &str) -> Option<QuantizedEmbedding> {
         let text = Intent::new(query.to_owned(), 1.0).texts().next()?;
-        Imprint::of(self.encoder, self.embeddings.vector(&text)?)
+        QuantizedEmbedding::of(self.encoder, self.embeddings.vector(&text)?)
     }
 }

@@ -9,7 +9,7 @@ use super::embeddings::Embeddings;
 use super::query_file::LabelledQuery;
 use super::stock::ServerNames;
 use toolgate_core::error::Error;
-use toolgate_routing::gate::standing::Standings;
+use toolgate_routing::gate::visibility::Visibilities;
 use toolgate_routing::router::allow::Allowed;
 use toolgate_routing::router::answers::account;
 use toolgate_routing::router::intent::{self, Intent};
@@ -125,8 +125,8 @@ impl Ranking<'_> {
         let recall = self.memory.map(|(recall, _)| recall);
 
         let began = Instant::now();
-        let standings = Standings::of(snapshot, &route.state);
-        let allowed = Allowed::new(snapshot, standings, &route.options, &[])?;
+        let visibilities = Visibilities::of(snapshot, &route.state);
+        let allowed = Allowed::new(snapshot, visibilities, &route.options, &[])?;
         let level =
             Level::of(snapshot, &route.intents, &route.options, background, allowed.slots.as_ref());
         let ranks = Embedded::new(&route.intents, &vectors);

@@ -1,4 +1,4 @@
-//! Indexed catalog, and the product's own code path from a turn to an active set: standings, ranking, cutoff and
+//! Indexed catalog, and the product's own code path from a turn to an active set: visibilities, ranking, cutoff and
 //! choice, followed by the check of calls. This module makes no decisions of its own.
 
 use std::time::SystemTime;
@@ -13,8 +13,8 @@ use toolgate_core::state::AgentState;
 use toolgate_routing::gate::calls::{Call, CallCheck};
 use toolgate_routing::gate::handle::{ActiveSet, ShownTool};
 use toolgate_routing::gate::schemas::Schemas;
-use toolgate_routing::gate::standing::Standings;
 use toolgate_routing::gate::verdict::Verdict;
+use toolgate_routing::gate::visibility::Visibilities;
 use toolgate_routing::router::allow::Allowed;
 use toolgate_routing::router::intent::{self, Intent};
 use toolgate_routing::router::query::{Options, RouteQuery};
@@ -108,8 +108,8 @@ impl<'a> Bed<'a> {
         };
         let vectors = texts.iter().filter_map(|text| self.embeddings.vector(text));
         let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
-        let standings = Standings::of(&self.snapshot, &query.state);
-        let allowed = Allowed::new(&self.snapshot, standings, &query.options, &[])?;
+        let visibilities = Visibilities::of(&self.snapshot, &query.state);
+        let allowed = Allowed::new(&self.snapshot, visibilities, &query.options, &[])?;
         let allowed_slots = allowed.slots.as_ref();
         let level = Level::of(
             &self.snapshot,
@@ -154,7 +154,12 @@ impl<'a> Bed<'a> {
             ShownTool::new(tool.key, &tool.hash)
         };
         let tools = slots.iter().map(tool).collect();
-        ActiveSet { revision: self.snapshot.revision, expires: u64::MAX, tools, imprint: None }
+        ActiveSet {
+            revision: self.snapshot.revision,
+            expires: u64::MAX,
+            tools,
+            intent_embedding: None,
+        }
     }
 
     /// Returns Gate's verdicts on calls to these tools, with arguments that satisfy their schemas.

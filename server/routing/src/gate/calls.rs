@@ -9,8 +9,8 @@ use super::envelope::Arguments;
 use super::handle::{ActiveSet, ShownTool};
 use super::names;
 use super::schemas::{Compiled, Schemas};
-use super::standing::{Standing, Standings};
 use super::verdict::{Allowed, RefusalCode, Refused, Verdict};
+use super::visibility::{Visibilities, Visibility};
 use crate::shard::quarantine::Quarantined;
 use crate::shard::snapshot::Snapshot;
 use crate::shard::tool::Tool;
@@ -57,7 +57,7 @@ pub struct CallCheck<'a> {
 
 /// Lookups shared by all calls of one request.
 struct Seen<'a> {
-    standings: Standings,
+    visibilities: Visibilities,
     shown: HashMap<ToolKey, &'a ShownTool>,
     suggestions: Cell<usize>,
 }
@@ -93,10 +93,10 @@ impl CallCheck<'_> {
             left.for_each(|(_, verdict)| *verdict = Some(Err(refused.clone())));
             return Ok(());
         }
-        let standings = Standings::of(self.snapshot, self.state);
+        let visibilities = Visibilities::of(self.snapshot, self.state);
         let shown = self.active.tools.iter().map(|tool| (tool.id, tool)).collect();
         let suggestions = Cell::new(SUGGESTIONS_MAX);
-        let seen = Seen { standings, shown, suggestions };
+        let seen = Seen { visibilities, shown, suggestions };
         let mut units = 0;
         for (call, verdict) in left {
             self.must_be_in_time()?;
@@ -138,22 +138,22 @@ impl CallCheck<'_> {
     fn open(&self, call: &Call, seen: &Seen<'_>) -> Result<u32, Box<Refused>> {
         let slot = self.find(&call.tool, seen)?;
         let tool = self.snapshot.tool(slot);
-        match (seen.standings.tool(self.snapshot, slot), seen.shown.get(&tool.key)) {
-            (Standing::Hidden, None) => Err(Box::new(self.unknown(&call.tool, seen))),
-            (Standing::Hidden, Some(_)) if seen.standings.is_denied(self.snapshot, slot) => {
+        match (seen.visibilities.tool(self.snapshot, slot), seen.shown.get(&tool.key)) {
+            (Visibility::Hidden, None) => Err(Box::new(self.unknown(&call.tool, seen))),
+            (Visibility::Hidden, Some(_)) if seen.visibilities.is_denied(self.snapshot, slot) => {
                 Err(Box::new(self.unknown(&call.tool, seen)))
             }
-            (Standing::Hidden, Some(_)) => {
+            (Visibility::Hidden, Some(_)) => {
                 Err(Box::new(self.locked(slot, RefusalCode::ScopeMissing, seen)))
             }
-            (Standing::Locked, _) => {
+            (Visibility::Locked, _) => {
                 Err(Box::new(self.locked(slot, RefusalCode::PreconditionUnmet, seen)))
             }
-            (Standing::Open, None) => Err(Box::new(self.not_available(tool, seen))),
-            (Standing::Open, Some(shown)) if !shown.is_of(&tool.hash) => {
+            (Visibility::Allowed, None) => Err(Box::new(self.not_available(tool, seen))),
+            (Visibility::Allowed, Some(shown)) if !shown.is_of(&tool.hash) => {
                 Err(Box::new(changed(tool)))
             }
-            (Standing::Open, Some(_)) => Ok(slot),
+            (Visibility::Allowed, Some(_)) => Ok(slot),
         }
     }
 
@@ -162,7 +162,7 @@ impl CallCheck<'_> {
         // A tool that was denied after it was shown is treated as unregistered.
         let is_shown = |slot: u32| {
             seen.shown.contains_key(&self.snapshot.tool(slot).key)
-                && !seen.standings.is_denied(self.snapshot, slot)
+                && !seen.visibilities.is_denied(self.snapshot, slot)
         };
         let known = |slot| is_shown(slot) || self.is_visible(slot, seen);
         let slots = names::find(self.snapshot, name, known);
@@ -178,7 +178,7 @@ impl CallCheck<'_> {
     }
 
     fn is_visible(&self, slot: u32, seen: &Seen<'_>) -> bool {
-        seen.standings.tool(self.snapshot, slot) != Standing::Hidden
+        seen.visibilities.tool(self.snapshot, slot) != Visibility::Hidden
     }
 
     /// Checks the arguments. An allowed call holds the unwrapped arguments if they were sent in an envelope.
@@ -207,11 +207,11 @@ impl CallCheck<'_> {
     /// Returns the refusal for a name that no tool has. A quarantined tool is named only to callers who could have seen
     /// it.
     fn absent(&self, name: &str, seen: &Seen<'_>) -> Refused {
-        let knows = |tool: &&Quarantined| match seen.standings.group(tool.group) {
-            Standing::Open | Standing::Locked => true,
-            Standing::Hidden => {
+        let knows = |tool: &&Quarantined| match seen.visibilities.group(tool.group) {
+            Visibility::Allowed | Visibility::Locked => true,
+            Visibility::Hidden => {
                 seen.shown.contains_key(&tool.key)
-                    && !seen.standings.denies(self.snapshot, tool.group)
+                    && !seen.visibilities.denies(self.snapshot, tool.group)
             }
         };
         match self.snapshot.quarantine.named(names::bare(name)).find(knows) {
@@ -286,7 +286,7 @@ impl CallCheck<'_> {
 
     fn locked(&self, slot: u32, code: RefusalCode, seen: &Seen<'_>) -> Refused {
         let tool = self.snapshot.tool(slot);
-        let unlock = seen.standings.unlock(self.snapshot, slot);
+        let unlock = seen.visibilities.unlock(self.snapshot, slot);
         let message =
             format!("{} may not run yet: needs {}.", tool.model_name, unlock.join(" and "));
         Refused { unlock, ..Refused::new(code, message) }
@@ -294,7 +294,8 @@ impl CallCheck<'_> {
 
     fn available(&self, seen: &Seen<'_>) -> Vec<String> {
         let slots = self.active.tools.iter().filter_map(|t| self.snapshot.names.key(&t.id));
-        let is_open = |slot: &u32| seen.standings.tool(self.snapshot, *slot) == Standing::Open;
+        let is_open =
+            |slot: &u32| seen.visibilities.tool(self.snapshot, *slot) == Visibility::Allowed;
         let open = slots.filter(is_open);
         open.map(|slot| self.snapshot.tool(slot).model_name.to_string())
             .take(AVAILABLE_MAX)

@@ -10,7 +10,7 @@ use sha2::Sha256;
 
 use super::key::HandleKey;
 use toolgate_core::identity::{TenantId, ToolKey};
-use toolgate_core::imprint::{DIMENSIONS_MAX, Imprint};
+use toolgate_core::quantized_embedding::{DIMENSIONS_MAX, QuantizedEmbedding};
 use toolgate_store::{ContentHash, PrincipalKey, Revision};
 
 /// Maximum tools of one active set: all of a large catalog if nothing is deferred, at 43 bytes each.
@@ -19,9 +19,9 @@ pub const TOOLS_MAX: usize = 1_024;
 /// Maximum Route calls for which a tool that the model asked for stays.
 pub const HELD_MAX: u8 = 3;
 
-/// Versions of the format: without an imprint, and with one before the tools (encoder, number of values, values).
+/// Versions of the format: without a quantized embedding, and with one before the tools (encoder, number of values, values).
 const VERSION: u8 = 1;
-const WITH_IMPRINT: u8 = 2;
+const WITH_EMBEDDING: u8 = 2;
 const HEADER: usize = 1 + 8 + 8;
 const TAG: usize = 32;
 const HALF: usize = 16;
@@ -109,8 +109,8 @@ pub struct ActiveSet {
     pub expires: u64,
     /// Tools in their order.
     pub tools: Vec<ShownTool>,
-    /// Imprint of the intent for which the tools were chosen. Present if calls are remembered.
-    pub imprint: Option<Imprint>,
+    /// QuantizedEmbedding of the intent for which the tools were chosen. Present if calls are remembered.
+    pub intent_embedding: Option<QuantizedEmbedding>,
 }
 
 /// Reason why a handle is rejected.
@@ -128,13 +128,13 @@ impl ActiveSet {
         let mut tools = tools;
         tools.truncate(TOOLS_MAX);
         let expires = seconds(now).saturating_add(ttl.as_secs());
-        Self { revision, expires, tools, imprint: None }
+        Self { revision, expires, tools, intent_embedding: None }
     }
 
-    /// Returns the set with the imprint of the intent it was chosen for.
+    /// Returns the set with the quantized embedding of the intent it was chosen for.
     #[must_use]
-    pub fn with_imprint(self, imprint: Option<Imprint>) -> Self {
-        Self { imprint, ..self }
+    pub fn with_embedding(self, intent_embedding: Option<QuantizedEmbedding>) -> Self {
+        Self { intent_embedding, ..self }
     }
 
     /// Returns true if the set has expired at `now`.
@@ -143,19 +143,19 @@ impl ActiveSet {
         seconds(now) >= self.expires
     }
 
-    /// Encodes the handle: base64url of version, expiry, revision, the imprint if there is one, the tools and an
+    /// Encodes the handle: base64url of version, expiry, revision, the quantized embedding if there is one, the tools and an
     /// HMAC-SHA-256 tag (RFC 2104).
     #[must_use]
     pub fn seal(&self, key: &HandleKey, holder: Holder<'_>) -> String {
         let mut bytes = Vec::with_capacity(HEADER + self.tools.len() * ENTRY + TAG);
-        bytes.push(if self.imprint.is_some() { WITH_IMPRINT } else { VERSION });
+        bytes.push(if self.intent_embedding.is_some() { WITH_EMBEDDING } else { VERSION });
         bytes.extend(self.expires.to_be_bytes());
         bytes.extend(self.revision.to_be_bytes());
-        if let Some(imprint) = &self.imprint {
-            let length = u16::try_from(imprint.bytes().len());
-            bytes.extend(imprint.encoder());
-            bytes.extend(length.expect("imprints have fewer dimensions").to_be_bytes());
-            bytes.extend(imprint.bytes());
+        if let Some(intent_embedding) = &self.intent_embedding {
+            let length = u16::try_from(intent_embedding.bytes().len());
+            bytes.extend(intent_embedding.encoder());
+            bytes.extend(length.expect("quantized embeddings have fewer dimensions").to_be_bytes());
+            bytes.extend(intent_embedding.bytes());
         }
         for tool in &self.tools {
             bytes.extend(tool.id);
@@ -189,9 +189,10 @@ impl ActiveSet {
         let (version, rest) = content.split_first()?;
         let (expires, rest) = rest.split_first_chunk::<8>()?;
         let (revision, rest) = rest.split_first_chunk::<8>()?;
-        let (imprint, rest) = match *version {
+        let (intent_embedding, rest) = match *version {
             VERSION => (None, rest),
-            WITH_IMPRINT => read_imprint(rest).map(|(imprint, rest)| (Some(imprint), rest))?,
+            WITH_EMBEDDING => read_embedding(rest)
+                .map(|(intent_embedding, rest)| (Some(intent_embedding), rest))?,
             _ => return None,
         };
         let (entries, remainder) = rest.as_chunks::<ENTRY>();
@@ -206,16 +207,16 @@ impl ActiveSet {
             expires: u64::from_be_bytes(*expires),
             revision: Revision::from_be_bytes(*revision),
             tools: entries.iter().map(tool).collect::<Option<_>>()?,
-            imprint,
+            intent_embedding,
         })
     }
 }
 
-fn read_imprint(bytes: &[u8]) -> Option<(Imprint, &[u8])> {
+fn read_embedding(bytes: &[u8]) -> Option<(QuantizedEmbedding, &[u8])> {
     let (encoder, rest) = bytes.split_first_chunk::<8>()?;
     let (length, rest) = rest.split_first_chunk::<2>()?;
     let (values, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
-    Some((Imprint::read(*encoder, values)?, rest))
+    Some((QuantizedEmbedding::read(*encoder, values)?, rest))
 }
 
 impl Holder<'_> {
@@ -282,10 +283,12 @@ mod tests {
         let key = key(1);
         let a = tenant("a");
         let holder = Holder { tenant: &a, principal: "p" };
-        let imprint = |dimensions| Imprint::of([3; 8], &vec![0.5; dimensions]);
-        for imprint in [None, imprint(1), imprint(384), imprint(DIMENSIONS_MAX)] {
+        let intent_embedding = |dimensions| QuantizedEmbedding::of([3; 8], &vec![0.5; dimensions]);
+        for intent_embedding in
+            [None, intent_embedding(1), intent_embedding(384), intent_embedding(DIMENSIONS_MAX)]
+        {
             for tools in [0, 1, 10, TOOLS_MAX] {
-                let set = set(tools).with_imprint(imprint.clone());
+                let set = set(tools).with_embedding(intent_embedding.clone());
                 assert_eq!(ActiveSet::open(&set.seal(&key, holder), &key, holder), Ok(set));
             }
         }
@@ -347,8 +350,8 @@ mod tests {
             |set: &ActiveSet| URL_SAFE_NO_PAD.decode(set.seal(&key, holder)).expect("base64");
         let plain = bytes(&set(3));
         assert_eq!((plain[0], plain.len()), (1, HEADER + 3 * ENTRY + TAG));
-        let imprint = Imprint::of([3; 8], &[0.5; 384]);
-        let with = bytes(&set(3).with_imprint(imprint));
+        let intent_embedding = QuantizedEmbedding::of([3; 8], &[0.5; 384]);
+        let with = bytes(&set(3).with_embedding(intent_embedding));
         assert_eq!((with[0], with.len()), (2, plain.len() + 8 + 2 + 384));
     }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::observed::Observation;
-use toolgate_core::imprint::Imprint;
+use toolgate_core::quantized_embedding::QuantizedEmbedding;
 use toolgate_store::{Day, Exemplar, PrincipalKey};
 
 /// Maximum exemplars of one tool.
@@ -60,8 +60,9 @@ impl Outcome {
 /// Updates a tool's exemplars with an observed call. After `half_life`, a call counts half.
 pub fn learn(exemplars: &mut Vec<Exemplar>, seen: &Observation, half_life: Duration) -> Outcome {
     let today = day(seen.at_ms);
-    let nearest =
-        exemplars.iter_mut().filter_map(|one| Some((one.imprint.cosine(&seen.imprint)?, one)));
+    let nearest = exemplars
+        .iter_mut()
+        .filter_map(|one| Some((one.intent_embedding.cosine(&seen.intent_embedding)?, one)));
     let nearest = nearest.max_by(|(a, _), (b, _)| a.total_cmp(b));
     if let Some((_, same)) = nearest.filter(|(cosine, _)| *cosine >= SAME) {
         return vote(same, seen, half_life);
@@ -77,7 +78,7 @@ pub fn learn(exemplars: &mut Vec<Exemplar>, seen: &Observation, half_life: Durat
     let voters = vec![seen.principal];
     let made = Exemplar {
         place,
-        imprint: seen.imprint.clone(),
+        intent_embedding: seen.intent_embedding.clone(),
         strength: 1.0,
         seen_ms,
         fades_ms: fades_ms(seen_ms, 1.0, half_life),
@@ -115,18 +116,19 @@ fn place_for(exemplars: &[Exemplar], seen: &Observation) -> Option<u8> {
     let first_to_fade = |of: &dyn Fn(&&Exemplar) -> bool| {
         exemplars.iter().filter(of).min_by_key(|one| one.fades_ms).map(|one| one.place)
     };
-    let is_own =
-        |one: &&Exemplar| one.owner == seen.principal && is_alike(&one.imprint, &seen.imprint);
+    let is_own = |one: &&Exemplar| {
+        one.owner == seen.principal && is_alike(&one.intent_embedding, &seen.intent_embedding)
+    };
     if seen.principal != NOBODY && exemplars.iter().filter(is_own).count() >= SHARE {
         return first_to_fade(&is_own);
     }
     let places = 0..EXEMPLARS_A_TOOL as u8;
     let mut free = places.filter(|place| exemplars.iter().all(|one| one.place != *place));
-    let is_foreign = |one: &&Exemplar| !is_alike(&one.imprint, &seen.imprint);
+    let is_foreign = |one: &&Exemplar| !is_alike(&one.intent_embedding, &seen.intent_embedding);
     free.next().or_else(|| first_to_fade(&is_foreign)).or_else(|| first_to_fade(&|_| true))
 }
 
-fn is_alike(one: &Imprint, other: &Imprint) -> bool {
+fn is_alike(one: &QuantizedEmbedding, other: &QuantizedEmbedding) -> bool {
     one.encoder() == other.encoder()
 }
 
@@ -170,8 +172,8 @@ mod tests {
             server: ServerName::parse("s").expect("a name"),
             name: ToolName::parse("t").expect("a name"),
         };
-        let imprint = Imprint::of(encoder, embedding).expect("a direction");
-        Observation { tool, imprint, principal: [caller; 8], at_ms: day * MILLIS_OF_A_DAY }
+        let intent_embedding = QuantizedEmbedding::of(encoder, embedding).expect("a direction");
+        Observation { tool, intent_embedding, principal: [caller; 8], at_ms: day * MILLIS_OF_A_DAY }
     }
 
     fn learn_all(calls: impl Iterator<Item = Observation>) -> Vec<Exemplar> {
@@ -226,7 +228,7 @@ mod tests {
         let calls = full.into_iter().skip(1).chain([foreign, seen(99, 99, 40)]);
         let exemplars = learn_all(calls);
         assert_eq!(exemplars.len(), EXEMPLARS_A_TOOL);
-        assert!(exemplars.iter().all(|one| one.imprint.encoder() == [1; 8]));
+        assert!(exemplars.iter().all(|one| one.intent_embedding.encoder() == [1; 8]));
     }
 
     #[test]

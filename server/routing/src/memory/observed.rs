@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use toolgate_core::identity::{TenantId, ToolId};
-use toolgate_core::imprint::Imprint;
+use toolgate_core::quantized_embedding::QuantizedEmbedding;
 use toolgate_store::PrincipalKey;
 
 /// Maximum observations that wait, over all tenants, at about 600 bytes each. More are dropped.
@@ -14,8 +14,8 @@ pub const WAITING_MAX: usize = 16_384;
 pub struct Observation {
     /// Tool that was called.
     pub tool: ToolId,
-    /// Imprint of the intent.
-    pub imprint: Imprint,
+    /// QuantizedEmbedding of the intent.
+    pub intent_embedding: QuantizedEmbedding,
     /// Principal of the caller.
     pub principal: PrincipalKey,
     /// Time of the call, in milliseconds since 1970 (UTC).

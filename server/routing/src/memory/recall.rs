@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::learn::strength_at;
 use toolgate_core::identity::{ToolId, ToolKey};
-use toolgate_core::imprint::{DIMENSIONS_MAX, Imprint};
+use toolgate_core::quantized_embedding::{DIMENSIONS_MAX, QuantizedEmbedding};
 use toolgate_store::{Exemplar, MemoryChanges, MemoryVersion};
 
 /// Cosines with an intent at which an exemplar starts to count, and at which it counts in full. docs/memory.md has
@@ -84,7 +84,7 @@ impl Remembered {
 
     /// Returns the evidence for tools from similar intents, in no particular order.
     #[must_use]
-    pub fn recall(&self, intent: &Imprint, now_ms: i64) -> Vec<Recalled> {
+    pub fn recall(&self, intent: &QuantizedEmbedding, now_ms: i64) -> Vec<Recalled> {
         let of_tool = |of: &Arc<OfTool>| self.of_tool(of, intent, now_ms);
         self.tools.values().filter_map(of_tool).collect()
     }
@@ -92,11 +92,12 @@ impl Remembered {
     /// Returns the evidence for one tool. Only the strongest exemplar counts. A sum of all exemplars would favor tools
     /// that are called for many purposes over siblings that are called for just this one, and it would be easier to
     /// manipulate with many callers.
-    fn of_tool(&self, of: &OfTool, intent: &Imprint, now_ms: i64) -> Option<Recalled> {
+    fn of_tool(&self, of: &OfTool, intent: &QuantizedEmbedding, now_ms: i64) -> Option<Recalled> {
         let mut nearest = f32::NEG_INFINITY;
         let mut weight = 0.0_f32;
         for exemplar in &of.exemplars {
-            let Some(cosine) = exemplar.imprint.cosine(intent).filter(|cosine| *cosine > RAMP.0)
+            let Some(cosine) =
+                exemplar.intent_embedding.cosine(intent).filter(|cosine| *cosine > RAMP.0)
             else {
                 continue;
             };
@@ -111,9 +112,11 @@ impl Remembered {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let width = |of: &Arc<OfTool>| {
-            let imprints =
-                of.exemplars.iter().map(|one| one.imprint.bytes().len().min(DIMENSIONS_MAX));
-            imprints.sum::<usize>() + of.exemplars.len() * (size_of::<Exemplar>() + 32)
+            let embeddings = of
+                .exemplars
+                .iter()
+                .map(|one| one.intent_embedding.bytes().len().min(DIMENSIONS_MAX));
+            embeddings.sum::<usize>() + of.exemplars.len() * (size_of::<Exemplar>() + 32)
         };
         size_of::<Self>() + self.tools.values().map(|of| width(of) + 256).sum::<usize>()
     }
@@ -146,17 +149,18 @@ mod tests {
     }
 
     /// Returns an intent at this cosine with `[1, 0]`.
-    fn at(cosine: f32) -> Imprint {
-        Imprint::of([1; 8], &[cosine, (1.0 - cosine * cosine).sqrt()]).expect("a direction")
+    fn at(cosine: f32) -> QuantizedEmbedding {
+        QuantizedEmbedding::of([1; 8], &[cosine, (1.0 - cosine * cosine).sqrt()])
+            .expect("a direction")
     }
 
     fn exemplar(place: u8, cosine: f32, strength: f32, owner: u8) -> Exemplar {
-        let (owner, imprint) = ([owner; 8], at(cosine));
+        let (owner, intent_embedding) = ([owner; 8], at(cosine));
         let seen_ms = 0;
         let fades_ms = 1;
         let made = 0;
         let voters = vec![];
-        Exemplar { place, imprint, strength, seen_ms, fades_ms, owner, made, voters }
+        Exemplar { place, intent_embedding, strength, seen_ms, fades_ms, owner, made, voters }
     }
 
     fn remembered(exemplars: Vec<Exemplar>) -> Remembered {
@@ -206,7 +210,7 @@ mod tests {
         assert_eq!(second.with(changes, MONTH).len(), 2);
         let gone = MemoryChanges { version: 4, whole: true, exemplars: vec![] };
         assert!(second.with(gone, MONTH).is_empty());
-        let foreign = Imprint::of([2; 8], &[1.0, 0.0]).expect("a direction");
+        let foreign = QuantizedEmbedding::of([2; 8], &[1.0, 0.0]).expect("a direction");
         assert_eq!(second.recall(&foreign, 0), []);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use fixedbitset::FixedBitSet;
 
-use crate::gate::standing::{Standing, Standings};
+use crate::gate::visibility::{Visibilities, Visibility};
 use crate::router::query::Options;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
@@ -13,8 +13,8 @@ use toolgate_core::identity::ServerName;
 /// Tools that this call may choose from.
 #[derive(Debug)]
 pub struct Allowed {
-    /// Standing of each tool.
-    pub standings: Standings,
+    /// Visibility of each tool.
+    pub visibilities: Visibilities,
     /// Open tools that pass the request's filters; `None` when all tools do.
     pub slots: Option<FixedBitSet>,
     excluded: HashSet<u32>,
@@ -24,19 +24,19 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// Combines the standings of the tools with the request's filters.
+    /// Combines the visibilities of the tools with the request's filters.
     ///
     /// # Errors
     /// [`Error::ServerNotFound`] for a server filter that would silently match nothing. A filter for one of the
     /// `pending` servers is no error, although the server has no tools yet.
     pub fn new(
         snapshot: &Snapshot,
-        standings: Standings,
+        visibilities: Visibilities,
         options: &Options,
         pending: &[String],
     ) -> Result<Self, Error> {
         // A server whose tools are all hidden does not exist for this caller.
-        let is_hidden = |slot: &u32| standings.tool(snapshot, *slot) == Standing::Hidden;
+        let is_hidden = |slot: &u32| visibilities.tool(snapshot, *slot) == Visibility::Hidden;
         let is_missing = |name: &&ServerName| {
             let has_none =
                 snapshot.servers.get(*name).is_none_or(|slots| slots.iter().all(is_hidden));
@@ -55,7 +55,7 @@ impl Allowed {
             }
             excluded.extend(slots);
         }
-        let mut slots = standings.open(snapshot);
+        let mut slots = visibilities.open(snapshot);
         if !options.servers.is_empty() {
             let wanted = of_servers(snapshot, &options.servers);
             slots = Some(slots.map_or(wanted.clone(), |open| &open & &wanted));
@@ -65,7 +65,7 @@ impl Allowed {
             excluded.iter().for_each(|slot| set.set(*slot as usize, false));
         }
         let servers = options.servers.iter().cloned().collect();
-        Ok(Self { standings, slots, excluded, unknown_exclusions, servers })
+        Ok(Self { visibilities, slots, excluded, unknown_exclusions, servers })
     }
 
     /// Returns the number of tools that may be chosen.
@@ -93,7 +93,8 @@ impl Allowed {
         let mut locked = FixedBitSet::with_capacity(snapshot.tools.len());
         for group in &snapshot.requirements.groups {
             let of_group = group.slots.iter().copied();
-            let is_locked = |slot: &u32| self.standings.tool(snapshot, *slot) == Standing::Locked;
+            let is_locked =
+                |slot: &u32| self.visibilities.tool(snapshot, *slot) == Visibility::Locked;
             let asked_for = |slot: &u32| !self.excludes(snapshot, *slot);
             locked.extend(of_group.take_while(is_locked).filter(asked_for).map(|s| s as usize));
         }

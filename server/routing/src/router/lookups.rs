@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use crate::gate::calls::Call;
 use crate::gate::handle::{ActiveSet, HELD_MAX, Holder, ShownTool, TOOLS_MAX};
-use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::{RefusalCode, Refused, Verdict};
+use crate::gate::visibility::{Visibilities, Visibility};
 use crate::memory::{Observation, now_ms};
 use crate::router::Router;
 use crate::router::answers::account;
@@ -130,7 +130,7 @@ impl Router {
             let verdicts = calls.iter().map(|_| Err(refused.clone())).collect();
             return Ok(Verdicts { snapshot, verdicts });
         };
-        let imprint = active.imprint.take();
+        let intent_embedding = active.intent_embedding.take();
         let judging = Judging {
             tenant: holder.tenant.clone(),
             snapshot: Arc::clone(&snapshot),
@@ -143,13 +143,16 @@ impl Router {
             calls,
         };
         let verdicts = judging.verdicts(&self.warmer).await?;
-        if let (Some(memory), Some(imprint)) = (&self.memory, imprint) {
+        if let (Some(memory), Some(intent_embedding)) = (&self.memory, intent_embedding) {
             let principal = holder.principal_key(&self.key);
             let at_ms = now_ms();
             for allowed in verdicts.iter().flatten() {
                 let tool = snapshot.tool(allowed.slot).id.clone();
-                let imprint = imprint.clone();
-                memory.observe(holder.tenant, Observation { tool, imprint, principal, at_ms });
+                let intent_embedding = intent_embedding.clone();
+                memory.observe(
+                    holder.tenant,
+                    Observation { tool, intent_embedding, principal, at_ms },
+                );
             }
         }
         Ok(Verdicts { snapshot, verdicts })
@@ -188,10 +191,10 @@ impl Router {
         let snapshot = self.shards.get(holder.tenant, 0).await?;
         let shard = Arc::clone(&snapshot);
         let read = move || {
-            let standings = Standings::of(&shard, &query.state);
-            let mut delta = pool::delta(&shard, &standings, query.since);
+            let visibilities = Visibilities::of(&shard, &query.state);
+            let mut delta = pool::delta(&shard, &visibilities, query.since);
             if query.names_only {
-                delta = delta.with_names_only(&shard, &standings);
+                delta = delta.with_names_only(&shard, &visibilities);
             }
             Ok(if query.render { delta.with_text(&shard) } else { delta })
         };
@@ -215,15 +218,15 @@ impl Router {
         let snapshot = self.shards.get(holder.tenant, 0).await?;
         let shard = Arc::clone(&snapshot);
         let state = state.clone();
-        let standings = aside(&snapshot, move || Ok(Standings::of(&shard, &state))).await?;
+        let visibilities = aside(&snapshot, move || Ok(Visibilities::of(&shard, &state))).await?;
         // Kept tools keep the definitions that were shown: only the requested tools are shown with new ones.
-        let (mut shown, imprint) =
-            previous.map_or_else(Default::default, |set| (set.tools, set.imprint));
+        let (mut shown, intent_embedding) =
+            previous.map_or_else(Default::default, |set| (set.tools, set.intent_embedding));
         let mut tools = Vec::new();
         let mut left_out = Vec::new();
         let mut size = AnswerSize::new(*message_max, detail);
         for name in names {
-            match find(&snapshot, &standings, name) {
+            match find(&snapshot, &visibilities, name) {
                 Ok(slot) if !size.take(snapshot.tool(slot), false) => {
                     left_out.push(LeftOut::over_size(slot, 0.0));
                 }
@@ -237,8 +240,9 @@ impl Router {
         check_room(&shown)?;
         self.warm_schemas(holder.tenant, &snapshot, &tools);
         self.usage.count(holder.tenant, &account::looked_up(&tools));
-        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown, imprint);
-        let refusals = explain::refusals(&snapshot, &standings, left_out);
+        let (handle, handle_expires) =
+            self.seal(holder, snapshot.revision, shown, intent_embedding);
+        let refusals = explain::refusals(&snapshot, &visibilities, left_out);
         Ok(SchemaLookup { snapshot, tools, detail, refusals, handle, handle_expires })
     }
 }
@@ -255,13 +259,13 @@ fn counted(verdicts: &[Verdict]) -> Amounts {
     counted
 }
 
-fn find(snapshot: &Snapshot, standings: &Standings, name: &str) -> Result<u32, LeftOut> {
+fn find(snapshot: &Snapshot, visibilities: &Visibilities, name: &str) -> Result<u32, LeftOut> {
     let slot = snapshot.names.requested(name, &snapshot.tools);
-    let standing = slot.map(|slot| standings.tool(snapshot, slot));
+    let visibility = slot.map(|slot| visibilities.tool(snapshot, slot));
     let refused = |slot, code| LeftOut::named(slot, name, code);
-    match (slot, standing) {
-        (Some(slot), Some(Standing::Open)) => Ok(slot),
-        (Some(_), Some(Standing::Locked)) => Err(refused(slot, RefusalCode::PreconditionUnmet)),
+    match (slot, visibility) {
+        (Some(slot), Some(Visibility::Allowed)) => Ok(slot),
+        (Some(_), Some(Visibility::Locked)) => Err(refused(slot, RefusalCode::PreconditionUnmet)),
         _ => Err(refused(None, RefusalCode::UnknownTool)),
     }
 }

@@ -37,8 +37,8 @@ use crate::usage::Ledger;
 use toolgate_core::deferral::Policy;
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
-use toolgate_core::imprint::{Imprint, encoder_key};
 use toolgate_core::live::Live;
+use toolgate_core::quantized_embedding::{QuantizedEmbedding, encoder_key};
 use toolgate_store::Revision;
 
 /// Maximum time to wait for the encoder, even if the caller would wait longer.
@@ -279,10 +279,10 @@ impl Router {
         holder: Holder<'_>,
         revision: Revision,
         shown: Vec<ShownTool>,
-        imprint: Option<Imprint>,
+        intent_embedding: Option<QuantizedEmbedding>,
     ) -> (String, u64) {
         let set = ActiveSet::new(revision, shown, self.shards.clock(), self.handle_ttl);
-        let set = set.with_imprint(imprint);
+        let set = set.with_embedding(intent_embedding);
         (set.seal(&self.key, holder), set.expires)
     }
 
@@ -298,13 +298,13 @@ impl Router {
         Some(Recall::new(remembered, encoder_key(self.intents.encoder().fingerprint())))
     }
 
-    /// Returns the imprint of the intent that the tools of an answer are for; `None` where calls are not remembered.
-    pub(in crate::router) fn imprint(
+    /// Returns the quantized embedding of the intent that the tools of an answer are for; `None` where calls are not remembered.
+    pub(in crate::router) fn intent_embedding(
         &self,
         tenant: &TenantId,
         embedding: Option<&Vec<f32>>,
-    ) -> Option<Imprint> {
-        self.memory.as_ref()?.imprint(tenant, embedding.map(Vec::as_slice))
+    ) -> Option<QuantizedEmbedding> {
+        self.memory.as_ref()?.intent_embedding(tenant, embedding.map(Vec::as_slice))
     }
 
     /// Embeds the texts. Returns no embeddings if the encoder is unavailable, so that words decide.
@@ -346,19 +346,20 @@ impl Router {
         let active: Vec<Active> = decision.active.iter().map(active).collect();
         let shown = decision.active.iter().map(|chosen| chosen.shown(&snapshot)).collect();
         let main = intent::main(&query.intents, &decision.vectors);
-        let imprint = self.imprint(holder.tenant, main);
-        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown, imprint);
+        let intent_embedding = self.intent_embedding(holder.tenant, main);
+        let (handle, handle_expires) =
+            self.seal(holder, snapshot.revision, shown, intent_embedding);
         let phase2 = active.iter().map(|tool| u64::from(tool.tokens)).sum();
-        let mut visible = decision.standings.visible_tokens(&snapshot);
+        let mut visible = decision.visibilities.visible_tokens(&snapshot);
         visible.pool = match query.listed(decision.deferral.sends_everything()) {
             Listing::None => 0,
-            Listing::Names => pool::name_tokens(&snapshot, &decision.standings),
+            Listing::Names => pool::name_tokens(&snapshot, &decision.visibilities),
             Listing::Summaries => visible.pool,
         };
         let lexical = decision.words_only.then_some(Degraded::LexicalOnly);
         let stale = self.staleness(holder.tenant, &snapshot);
         let known = query.known_pool_revision;
-        let pool = known.map(|since| pool::delta(&snapshot, &decision.standings, Some(since)));
+        let pool = known.map(|since| pool::delta(&snapshot, &decision.visibilities, Some(since)));
         Answer {
             detail,
             active,
@@ -366,7 +367,11 @@ impl Router {
             handle_expires,
             pool: pool.filter(|delta| !delta.is_empty()),
             change: decision.change.clone(),
-            refusals: explain::refusals(&snapshot, &decision.standings, decision.left_out.clone()),
+            refusals: explain::refusals(
+                &snapshot,
+                &decision.visibilities,
+                decision.left_out.clone(),
+            ),
             ranking: query.options.explain.then(|| Ranking {
                 level: decision.level,
                 candidates: decision.candidates.clone(),

@@ -13,7 +13,7 @@ use toolgate_telemetry::part;
 use tracing::Instrument as _;
 
 use crate::gate::handle::{Holder, ShownTool};
-use crate::gate::standing::Standings;
+use crate::gate::visibility::Visibilities;
 use crate::router::Router;
 use crate::router::answers::account;
 use crate::router::answers::answer_size::AnswerSize;
@@ -37,7 +37,7 @@ use grammar::Query;
 use lookup::Looked;
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
-use toolgate_core::imprint::Imprint;
+use toolgate_core::quantized_embedding::QuantizedEmbedding;
 use toolgate_core::state::AgentState;
 use toolgate_store::Revision;
 
@@ -109,8 +109,8 @@ pub struct SearchAnswer {
     pub degraded: Vec<Degraded>,
 }
 
-/// Tools that a handle covers, and the imprint of the intent that they are for.
-type Covered = (Vec<ShownTool>, Option<Imprint>);
+/// Tools that a handle covers, and the quantized embedding of the intent that they are for.
+type Covered = (Vec<ShownTool>, Option<QuantizedEmbedding>);
 
 /// Search results before they are rendered.
 #[derive(Debug)]
@@ -127,8 +127,8 @@ struct Findings {
 struct Meant {
     findings: Findings,
     degraded: Vec<Degraded>,
-    /// Imprint of the text; `None` where calls are not remembered.
-    imprint: Option<Imprint>,
+    /// QuantizedEmbedding of the text; `None` where calls are not remembered.
+    intent_embedding: Option<QuantizedEmbedding>,
 }
 
 impl Router {
@@ -146,12 +146,12 @@ impl Router {
         event::intents(holder.tenant, "", query.query.text().into_iter());
         let previous = self.previous(holder, &query.previous)?;
         let snapshot = self.shards.reach(holder.tenant, query.min_revision, deadline).await?;
-        let (standings, looked, query) = {
+        let (visibilities, looked, query) = {
             let shard = Arc::clone(&snapshot);
             let look = move || {
-                let standings = Standings::of(&shard, &query.state);
-                let looked = lookup::look(&shard, &query, &standings);
-                Ok((Arc::new(standings), looked, Arc::new(query)))
+                let visibilities = Visibilities::of(&shard, &query.state);
+                let looked = lookup::look(&shard, &query, &visibilities);
+                Ok((Arc::new(visibilities), looked, Arc::new(query)))
             };
             aside(&snapshot, look).await?
         };
@@ -161,20 +161,20 @@ impl Router {
             Looked::Settled(findings) => findings,
             Looked::AskEncoder(text) => {
                 let meant = self
-                    .by_meaning(holder.tenant, deadline, &snapshot, &query, &standings, text)
+                    .by_meaning(holder.tenant, deadline, &snapshot, &query, &visibilities, text)
                     .await?;
-                (degraded, searched_for) = (meant.degraded, meant.imprint);
+                (degraded, searched_for) = (meant.degraded, meant.intent_embedding);
                 meant.findings
             }
         };
         // The intent of the turn says more than a search made on the way.
         let shown = match previous {
-            Some(set) => (set.tools, set.imprint.or(searched_for)),
+            Some(set) => (set.tools, set.intent_embedding.or(searched_for)),
             None => (Vec::new(), searched_for),
         };
         degraded.extend(self.staleness(holder.tenant, &snapshot));
-        let pending = pending::visible(&snapshot, &standings, &query.state);
-        let mut answer = self.shown(holder, snapshot, &query, (findings, &standings, shown))?;
+        let pending = pending::visible(&snapshot, &visibilities, &query.state);
+        let mut answer = self.shown(holder, snapshot, &query, (findings, &visibilities, shown))?;
         answer.message = with_pending(answer.message, answer.tools.is_empty(), &pending);
         (answer.pending, answer.degraded) = (pending, degraded);
         self.usage.count(holder.tenant, &account::looked_up(&answer.tools));
@@ -189,7 +189,7 @@ impl Router {
         deadline: Option<Instant>,
         snapshot: &Arc<Snapshot>,
         query: &Arc<SearchQuery>,
-        standings: &Arc<Standings>,
+        visibilities: &Arc<Visibilities>,
         text: String,
     ) -> Result<Meant, Error> {
         let intents = [Intent::new(text, 1.0)];
@@ -199,19 +199,19 @@ impl Router {
         if vectors.is_empty() || snapshot.vectors().is_none() {
             degraded.push(Degraded::LexicalOnly);
         }
-        let imprint = self.imprint(tenant, vectors.first());
+        let intent_embedding = self.intent_embedding(tenant, vectors.first());
         let recall = self.recall(tenant);
         let shard = Arc::clone(snapshot);
         let query = Arc::clone(query);
-        let standings = Arc::clone(standings);
+        let visibilities = Arc::clone(visibilities);
         let meaning = move || {
             let embedded = Embedded::new(&intents, &vectors);
             let level = Level(query.least_overlap);
             let embedded = Embedded { recall: recall.as_ref(), level, ..embedded };
-            natural(&shard, &query, &standings, &embedded)
+            natural(&shard, &query, &visibilities, &embedded)
         };
         let findings = aside(snapshot, meaning).await?;
-        Ok(Meant { findings, degraded, imprint })
+        Ok(Meant { findings, degraded, intent_embedding })
     }
 
     /// Renders the answer and its handle. Names alone are not enough to call a tool, so they add no tools to the
@@ -221,7 +221,11 @@ impl Router {
         holder: Holder<'_>,
         snapshot: Arc<Snapshot>,
         query: &SearchQuery,
-        (mut findings, standings, (mut shown, imprint)): (Findings, &Standings, Covered),
+        (mut findings, visibilities, (mut shown, intent_embedding)): (
+            Findings,
+            &Visibilities,
+            Covered,
+        ),
     ) -> Result<SearchAnswer, Error> {
         let mut tools = Vec::with_capacity(findings.tools.len());
         let mut size = AnswerSize::new(query.message_max, query.detail);
@@ -254,13 +258,14 @@ impl Router {
                 format!("{left_over} more do not fit in one answer: ask for fewer at a time.");
             findings.message = format!("{} {more}", findings.message).trim_start().to_owned();
         }
-        let (handle, handle_expires) = self.seal(holder, snapshot.revision, shown, imprint);
+        let (handle, handle_expires) =
+            self.seal(holder, snapshot.revision, shown, intent_embedding);
         Ok(SearchAnswer {
             form: findings.form,
             detail: query.detail,
             handle,
             handle_expires,
-            refusals: explain::refusals(&snapshot, standings, findings.left_out),
+            refusals: explain::refusals(&snapshot, visibilities, findings.left_out),
             message: findings.message,
             pending: Vec::new(),
             searched: findings.searched,
@@ -304,11 +309,11 @@ fn beyond_caps(chosen: usize, fitting: usize, places: usize) -> String {
 fn natural(
     snapshot: &Snapshot,
     query: &SearchQuery,
-    standings: &Standings,
+    visibilities: &Visibilities,
     embedded: &Embedded<'_>,
 ) -> Result<Findings, Error> {
     let by_words = embedded.is_words_only(snapshot);
-    let allowed = standings.open(snapshot);
+    let allowed = visibilities.open(snapshot);
     let fits = |found: &Candidate| match found.found_by {
         FoundBy::Name | FoundBy::Memory => true,
         _ if by_words => found.score > 0.0,
@@ -329,7 +334,7 @@ fn natural(
     let searched = allowed.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
     let mut nothing = Nothing::default();
     if tools.is_empty() {
-        let locked = lookup::locked(snapshot, standings);
+        let locked = lookup::locked(snapshot, visibilities);
         let fitting = rank(empty::LOCKED_MAX, Some(&locked))?;
         nothing.locked =
             capped(&fitting, empty::LOCKED_MAX).iter().map(|found| found.slot).collect();
@@ -338,7 +343,7 @@ fn natural(
         form: Form::Natural,
         left_out: nothing.left_out(),
         message: if tools.is_empty() {
-            nothing.message(snapshot, standings)
+            nothing.message(snapshot, visibilities)
         } else {
             beyond_caps(tools.len(), fitting.len(), query.max_results)
         },

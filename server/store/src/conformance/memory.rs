@@ -5,7 +5,7 @@ use std::slice;
 use super::*;
 use crate::{Exemplar, MemoryBounds, MemoryChanges};
 use toolgate_core::identity::ToolId;
-use toolgate_core::imprint::Imprint;
+use toolgate_core::quantized_embedding::QuantizedEmbedding;
 
 const BOUNDS: MemoryBounds = MemoryBounds { now_ms: 0, most: 100 };
 
@@ -17,7 +17,7 @@ fn exemplar(place: u8, fades_ms: i64) -> Exemplar {
     let values: Vec<f32> = (0..384_u16).map(|i| f32::from(i) - f32::from(place)).collect();
     Exemplar {
         place,
-        imprint: Imprint::of([7; 8], &values).expect("a direction"),
+        intent_embedding: QuantizedEmbedding::of([7; 8], &values).expect("a direction"),
         strength: 1.5,
         seen_ms: fades_ms - 10,
         fades_ms,

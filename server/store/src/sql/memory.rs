@@ -7,7 +7,7 @@ use super::rows::{self, integer, number};
 use super::{Insert, Row, Transaction, Value, sql, values};
 use crate::{Exemplar, MemoryBounds, MemoryChanges, MemoryVersion, Revise, StoreError};
 use toolgate_core::identity::{ServerName, ToolId, ToolName};
-use toolgate_core::imprint::Imprint;
+use toolgate_core::quantized_embedding::QuantizedEmbedding;
 
 const INSERT: Insert = Insert {
     into: "exemplars (tenant, server, name, place, encoder, imprint, strength, seen_ms, fades_ms,
@@ -225,8 +225,8 @@ fn row(
         tool.server.as_str().to_owned().into(),
         tool.name.as_str().to_owned().into(),
         u32::from(exemplar.place).into(),
-        exemplar.imprint.encoder().to_vec().into(),
-        exemplar.imprint.bytes().collect::<Vec<u8>>().into(),
+        exemplar.intent_embedding.encoder().to_vec().into(),
+        exemplar.intent_embedding.bytes().collect::<Vec<u8>>().into(),
         exemplar.strength.into(),
         exemplar.seen_ms.into(),
         exemplar.fades_ms.into(),
@@ -245,14 +245,15 @@ fn tool_id(row: &impl Row) -> Result<ToolId, StoreError> {
 
 fn exemplar(row: &impl Row) -> Result<(ToolId, Exemplar), StoreError> {
     let damaged = |what: &str| StoreError::Damaged(format!("an exemplar's {what}"));
-    let imprint = Imprint::read(rows::bytes(row, "encoder")?, row.bytes("imprint")?);
+    let intent_embedding =
+        QuantizedEmbedding::read(rows::bytes(row, "encoder")?, row.bytes("imprint")?);
     let (voters, rest) = row.bytes("voters")?.as_chunks();
     if !rest.is_empty() {
         return Err(damaged("voters"));
     }
     let exemplar = Exemplar {
         place: number(row, "place")?,
-        imprint: imprint.ok_or_else(|| damaged("imprint"))?,
+        intent_embedding: intent_embedding.ok_or_else(|| damaged("quantized embedding"))?,
         strength: row.real("strength")?,
         seen_ms: row.integer("seen_ms")?,
         fades_ms: row.integer("fades_ms")?,

@@ -10,7 +10,7 @@ use toolgate_core::precondition::Precondition;
 use toolgate_core::state::{AgentState, CallStatus};
 
 use super::generate::{Asked, Case, RuleCase, ToolCase};
-use super::{Standings, Stands};
+use super::{Stands, Visibilities};
 
 /// Case with parsed expressions.
 pub struct Reference<'a> {
@@ -31,7 +31,7 @@ impl<'a> Reference<'a> {
         Self { case, programs, env: Arc::new(Env::stdlib()) }
     }
 
-    pub fn standings(&self, state: &AgentState) -> Standings {
+    pub fn visibilities(&self, state: &AgentState) -> Visibilities {
         let of = |tool: &ToolCase| (tool.model_name(), self.standing(tool, state));
         self.case.tools.iter().map(of).collect()
     }

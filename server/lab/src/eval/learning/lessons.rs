@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Answer, Class, Company, LabelledQuery};
 use crate::eval::random::Random;
 use toolgate_core::identity::ToolId;
-use toolgate_core::imprint::Imprint;
+use toolgate_core::quantized_embedding::QuantizedEmbedding;
 use toolgate_routing::memory::{Observation, learn, now_ms};
 use toolgate_store::{Exemplar, PrincipalKey};
 
@@ -85,9 +85,11 @@ impl Lessons<'_> {
                 let is_wrong = company == Company::Wrong && random.below(ONE_WRONG_IN) == 0;
                 let called = if is_wrong { self.wrong(*place) } else { Some(tool.as_str()) };
                 let id = called.and_then(|tool| ids.get(tool)).copied();
-                let (Some(id), Some(imprint)) = (id, self.imprint(*place)) else { continue };
+                let (Some(id), Some(intent_embedding)) = (id, self.intent_embedding(*place)) else {
+                    continue;
+                };
                 let principal = (taught.calls as u64).to_be_bytes();
-                self.call(&mut taught, id, imprint, (principal, now_ms()));
+                self.call(&mut taught, id, intent_embedding, (principal, now_ms()));
             }
         }
         taught
@@ -98,9 +100,9 @@ impl Lessons<'_> {
         let mut aimed = taught.clone();
         let ids = self.ids();
         let wrong = self.wrong(place).and_then(|tool| ids.get(tool)).copied();
-        if let (Some(id), Some(imprint)) = (wrong, self.imprint(place)) {
+        if let (Some(id), Some(intent_embedding)) = (wrong, self.intent_embedding(place)) {
             for at_ms in over_a_month() {
-                self.call(&mut aimed, id, imprint.clone(), (FLOODER, at_ms));
+                self.call(&mut aimed, id, intent_embedding.clone(), (FLOODER, at_ms));
             }
         }
         aimed
@@ -116,8 +118,10 @@ impl Lessons<'_> {
         named.sort();
         let id = *named[random.below(named.len())];
         for at_ms in over_a_month() {
-            if let Some(imprint) = self.imprint(places[random.below(places.len())]) {
-                self.call(taught, id, imprint, (FLOODER, at_ms));
+            if let Some(intent_embedding) =
+                self.intent_embedding(places[random.below(places.len())])
+            {
+                self.call(taught, id, intent_embedding, (FLOODER, at_ms));
             }
         }
     }
@@ -126,11 +130,11 @@ impl Lessons<'_> {
         &self,
         taught: &mut Taught,
         tool: &ToolId,
-        imprint: Imprint,
+        intent_embedding: QuantizedEmbedding,
         (principal, at_ms): (PrincipalKey, i64),
     ) {
         let exemplars = taught.exemplars.entry(tool.clone()).or_default();
-        let seen = Observation { tool: tool.clone(), imprint, principal, at_ms };
+        let seen = Observation { tool: tool.clone(), intent_embedding, principal, at_ms };
         learn(exemplars, &seen, self.class.curves.half_life);
     }
 
@@ -141,8 +145,8 @@ impl Lessons<'_> {
         ranked.map(String::as_str).find(|tool| !relevant.contains(*tool))
     }
 
-    fn imprint(&self, place: usize) -> Option<Imprint> {
-        self.class.imprint(&self.class.curves.queries[place].text)
+    fn intent_embedding(&self, place: usize) -> Option<QuantizedEmbedding> {
+        self.class.intent_embedding(&self.class.curves.queries[place].text)
     }
 
     /// Returns the tools by their labels.

@@ -48,7 +48,7 @@ fn judge(
 ) -> (Result<Vec<Option<Verdict>>, Error>, u64) {
     let snapshot = shard(8);
     let tools = snapshot.tools.iter().map(|tool| ShownTool::new(tool.key, &tool.hash)).collect();
-    let active = ActiveSet { revision: 1, expires: u64::MAX, tools, imprint: None };
+    let active = ActiveSet { revision: 1, expires: u64::MAX, tools, intent_embedding: None };
     let schemas = Schemas::default();
     let check = CallCheck {
         tenant: &TenantId::parse("acme").expect("a name"),

@@ -1,6 +1,6 @@
 //! Token cost of a turn, and the cost of sending all definitions.
 
-use crate::gate::standing::VisibleTokens;
+use crate::gate::visibility::VisibleTokens;
 use crate::router::query::{Detail, Options};
 use crate::router::route::{Active, Answer};
 use crate::router::selection::choose::Chosen;

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use toolgate_telemetry::{DECISIONS, INTENTS};
 use tracing::{Level, debug, enabled, info};
 
-use crate::gate::standing::Standing;
+use crate::gate::visibility::Visibility;
 use crate::router::query::RouteQuery;
 use crate::router::ranking::rank::Candidate;
 use crate::router::route::{Active, Answer};
@@ -43,7 +43,7 @@ pub(in crate::router) fn route(
     answer: &Answer,
     decision: &Decision,
 ) {
-    let refused = |standing| decision.standings.count(&answer.snapshot, standing);
+    let refused = |visibility| decision.visibilities.count(&answer.snapshot, visibility);
     info!(
         target: DECISIONS,
         tenant = tenant.as_str(),
@@ -53,8 +53,8 @@ pub(in crate::router) fn route(
         revision = answer.snapshot.revision,
         fit = decision.fit.name(),
         candidates = decision.candidates.len(),
-        locked = refused(Standing::Locked),
-        hidden = refused(Standing::Hidden),
+        locked = refused(Visibility::Locked),
+        hidden = refused(Visibility::Hidden),
         active = names(answer),
         deferred = answer.deferral.decision.deferred,
         deferral = ?answer.deferral.decision.reason,

@@ -1,8 +1,8 @@
 //! Refusals on request: the tools that were considered and left out, the reasons, and the conditions that would unlock
 //! them.
 
-use crate::gate::standing::Standings;
 use crate::gate::verdict::RefusalCode;
+use crate::gate::visibility::Visibilities;
 use crate::router::allow::Allowed;
 use crate::router::query::Options;
 use crate::router::ranking::cut::Cut;
@@ -89,7 +89,7 @@ fn locked_candidates(
 #[must_use]
 pub fn refusals(
     snapshot: &Snapshot,
-    standings: &Standings,
+    visibilities: &Visibilities,
     left_out: Vec<LeftOut>,
 ) -> Vec<Refusal> {
     let mut left_out = left_out;
@@ -97,11 +97,11 @@ pub fn refusals(
     let mut seen = std::collections::HashSet::new();
     left_out.retain(|tool| tool.slot.is_none_or(|slot| seen.insert(slot)));
     left_out.truncate(REFUSALS_MAX);
-    left_out.into_iter().map(|tool| refusal(snapshot, standings, tool)).collect()
+    left_out.into_iter().map(|tool| refusal(snapshot, visibilities, tool)).collect()
 }
 
-fn refusal(snapshot: &Snapshot, standings: &Standings, tool: LeftOut) -> Refusal {
-    let unlock = tool.slot.map_or_else(Vec::new, |slot| standings.unlock(snapshot, slot));
+fn refusal(snapshot: &Snapshot, visibilities: &Visibilities, tool: LeftOut) -> Refusal {
+    let unlock = tool.slot.map_or_else(Vec::new, |slot| visibilities.unlock(snapshot, slot));
     let message = match tool.code {
         RefusalCode::UnknownTool => "there is no such tool".to_owned(),
         RefusalCode::PreconditionUnmet => format!("needs {}", unlock.join(" and ")),

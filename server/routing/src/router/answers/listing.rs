@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::gate::standing::{Standing, Standings};
+use crate::gate::visibility::{Visibilities, Visibility};
 use crate::router::answers::pending;
 use crate::router::aside::aside;
 use crate::router::route::Router;
@@ -17,7 +17,7 @@ use toolgate_store::Revision;
 /// Catalog as one agent sees it.
 pub struct View {
     snapshot: Arc<Snapshot>,
-    standings: Standings,
+    visibilities: Visibilities,
     pending: Vec<String>,
     /// Tools that wait for approval and that the agent would see once they are approved.
     waiting: HashSet<ToolKey>,
@@ -34,13 +34,14 @@ impl Router {
         let snapshot = self.shards.get(tenant, 0).await?;
         let shard = Arc::clone(&snapshot);
         let look = move || {
-            let standings = Standings::of(&shard, &state);
-            let pending = pending::visible(&shard, &standings, &state);
+            let visibilities = Visibilities::of(&shard, &state);
+            let pending = pending::visible(&shard, &visibilities, &state);
             let waiting = shard.quarantine.tools();
-            let waiting = waiting.filter(|tool| standings.group(tool.group) != Standing::Hidden);
+            let waiting =
+                waiting.filter(|tool| visibilities.group(tool.group) != Visibility::Hidden);
             let (waiting, waiting_of) =
                 waiting.map(|tool| (tool.key, tool.id.server.clone())).unzip();
-            Ok(View { snapshot: Arc::clone(&shard), standings, pending, waiting, waiting_of })
+            Ok(View { snapshot: Arc::clone(&shard), visibilities, pending, waiting, waiting_of })
         };
         aside(&snapshot, look).await
     }
@@ -65,12 +66,12 @@ pub async fn known_servers(
     let state = AgentState { scopes, ..AgentState::default() };
     let shard = Arc::clone(&snapshot);
     let look = move || {
-        let standings = Standings::of(&shard, &state);
-        let is_visible = |slot: &u32| standings.tool(&shard, *slot) != Standing::Hidden;
+        let visibilities = Visibilities::of(&shard, &state);
+        let is_visible = |slot: &u32| visibilities.tool(&shard, *slot) != Visibility::Hidden;
         let shown = shard.servers.iter().filter(|(_, slots)| slots.iter().any(is_visible));
         let waiting = shard.quarantine.tools();
-        let waiting = waiting.filter(|tool| standings.group(tool.group) != Standing::Hidden);
-        let pending = pending::known(&shard, &standings, &state);
+        let waiting = waiting.filter(|tool| visibilities.group(tool.group) != Visibility::Hidden);
+        let pending = pending::known(&shard, &visibilities, &state);
         let names = shown.map(|(name, _)| name).chain(waiting.map(|tool| &tool.id.server));
         let names = names.chain(pending.map(|server| &server.name));
         Ok(names.map(|name| name.as_str().to_owned()).collect())
@@ -109,6 +110,6 @@ impl View {
     }
 
     fn is_visible(&self, slot: u32) -> bool {
-        self.standings.tool(&self.snapshot, slot) != Standing::Hidden
+        self.visibilities.tool(&self.snapshot, slot) != Visibility::Hidden
     }
 }

@@ -1,7 +1,7 @@
 //! Summary pool (phase 1): the whole pool, or the changes since a revision. New tools are always appended.
 
 use crate::catalog::check::pool_line;
-use crate::gate::standing::{Standing, Standings};
+use crate::gate::visibility::{Visibilities, Visibility};
 use crate::shard::snapshot::Snapshot;
 use toolgate_store::Revision;
 
@@ -39,10 +39,14 @@ impl PoolDelta {
 /// Returns the changes since `since` among the tools that this caller may see. Returns the whole pool for `None`, for a
 /// revision that is too old to compare, and for a revision that was never reached.
 #[must_use]
-pub fn delta(snapshot: &Snapshot, standings: &Standings, since: Option<Revision>) -> PoolDelta {
+pub fn delta(
+    snapshot: &Snapshot,
+    visibilities: &Visibilities,
+    since: Option<Revision>,
+) -> PoolDelta {
     let since = since.filter(|r| (snapshot.pool_floor..=snapshot.revision).contains(r));
     let from = since.unwrap_or(0);
-    let visible = |slot: &u32| standings.tool(snapshot, *slot) != Standing::Hidden;
+    let visible = |slot: &u32| visibilities.tool(snapshot, *slot) != Visibility::Hidden;
     // Slots are in the pool's order, so newer tools are all at the end.
     let first = snapshot.tools.partition_point(|tool| tool.summary_revision <= from);
     let slot = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
@@ -52,7 +56,7 @@ pub fn delta(snapshot: &Snapshot, standings: &Standings, since: Option<Revision>
         full: since.is_none(),
         added: newer.filter(visible).collect(),
         removed: since.map_or_else(Vec::new, |from| removed_after(snapshot, from)),
-        pool_tokens: standings.visible_tokens(snapshot).pool,
+        pool_tokens: visibilities.visible_tokens(snapshot).pool,
         names_only: false,
         rendered: String::new(),
     }
@@ -61,8 +65,8 @@ pub fn delta(snapshot: &Snapshot, standings: &Standings, since: Option<Revision>
 impl PoolDelta {
     /// Returns the same change with names only.
     #[must_use]
-    pub fn with_names_only(self, snapshot: &Snapshot, standings: &Standings) -> Self {
-        Self { names_only: true, pool_tokens: name_tokens(snapshot, standings), ..self }
+    pub fn with_names_only(self, snapshot: &Snapshot, visibilities: &Visibilities) -> Self {
+        Self { names_only: true, pool_tokens: name_tokens(snapshot, visibilities), ..self }
     }
 
     /// Returns the same change with its text. A whole pool has one line per tool; a change is a block to append to the
@@ -92,8 +96,8 @@ impl PoolDelta {
 
 /// Returns the tokens of the names of all tools that this caller may see, one name per line.
 #[must_use]
-pub fn name_tokens(snapshot: &Snapshot, standings: &Standings) -> u64 {
-    let visible = |slot: &u32| standings.tool(snapshot, *slot) != Standing::Hidden;
+pub fn name_tokens(snapshot: &Snapshot, visibilities: &Visibilities) -> u64 {
+    let visible = |slot: &u32| visibilities.tool(snapshot, *slot) != Visibility::Hidden;
     let slots = (0u32..).take(snapshot.tools.len()).filter(visible);
     slots.map(|slot| u64::from(snapshot.tool(slot).name_tokens())).sum()
 }

@@ -6,7 +6,7 @@ use fixedbitset::FixedBitSet;
 
 use crate::memory::{Remembered, now_ms};
 use crate::shard::snapshot::Snapshot;
-use toolgate_core::imprint::{EncoderKey, Imprint};
+use toolgate_core::quantized_embedding::{EncoderKey, QuantizedEmbedding};
 
 /// Deduction from the cosine of two intents before it counts as an overlap. Intents are nearer to each other than to
 /// summaries.
@@ -45,7 +45,9 @@ impl Recall {
         embedding: &[f32],
         allowed: Option<&FixedBitSet>,
     ) -> Vec<RecalledTool> {
-        let Some(intent) = Imprint::of(self.encoder, embedding) else { return Vec::new() };
+        let Some(intent) = QuantizedEmbedding::of(self.encoder, embedding) else {
+            return Vec::new();
+        };
         let recalled = self.remembered.recall(&intent, self.now_ms).into_iter();
         let known = recalled.filter_map(|one| {
             let slot = snapshot.names.key(&one.tool)?;

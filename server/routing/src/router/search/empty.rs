@@ -1,8 +1,8 @@
 //! Message for a search that found nothing: the tools that were filtered out, and what to try instead.
 
 use crate::gate::names;
-use crate::gate::standing::Standings;
 use crate::gate::verdict::RefusalCode;
+use crate::gate::visibility::Visibilities;
 use crate::router::selection::left_out::LeftOut;
 use crate::shard::snapshot::Snapshot;
 
@@ -60,19 +60,24 @@ impl Nothing {
     }
 
     /// Returns the message, or an empty one if every name was found.
-    pub(super) fn message_if_any(&self, snapshot: &Snapshot, standings: &Standings) -> String {
+    pub(super) fn message_if_any(
+        &self,
+        snapshot: &Snapshot,
+        visibilities: &Visibilities,
+    ) -> String {
         let all_had = self.unknown.is_empty() && self.locked.is_empty();
-        if all_had { String::new() } else { self.message(snapshot, standings) }
+        if all_had { String::new() } else { self.message(snapshot, visibilities) }
     }
 
     /// Returns the message for the model: what was filtered out, and what to try.
-    pub(super) fn message(&self, snapshot: &Snapshot, standings: &Standings) -> String {
+    pub(super) fn message(&self, snapshot: &Snapshot, visibilities: &Visibilities) -> String {
         let mut parts: Vec<String> = self.unknown.iter().map(|u| unknown(snapshot, u)).collect();
         if !self.required.is_empty() {
             parts.push(self.lacking());
         }
-        parts
-            .extend(Some(self.locked_message(snapshot, standings)).filter(|text| !text.is_empty()));
+        parts.extend(
+            Some(self.locked_message(snapshot, visibilities)).filter(|text| !text.is_empty()),
+        );
         if parts.is_empty() {
             parts.push("No tool fits: try other words, or an MCP server's name.".to_owned());
         }
@@ -81,7 +86,11 @@ impl Nothing {
 
     /// Returns a message that names the tools held back by a precondition, grouped by what they need; empty if there
     /// are none.
-    pub(super) fn locked_message(&self, snapshot: &Snapshot, standings: &Standings) -> String {
+    pub(super) fn locked_message(
+        &self,
+        snapshot: &Snapshot,
+        visibilities: &Visibilities,
+    ) -> String {
         // Tools of one group have the same preconditions.
         let mut groups: Vec<(u32, Vec<&str>)> = Vec::new();
         for tool in self.locked.iter().map(|slot| snapshot.tool(*slot)) {
@@ -97,7 +106,7 @@ impl Nothing {
             let (named, more) = names.split_at(names.len().min(LOCKED_MAX));
             let rest = format!(" and {} more", more.len());
             let named = named.join(", ") + if more.is_empty() { "" } else { &rest };
-            let needs = standings.unlock_of(&snapshot.requirements, *group).join(" and ");
+            let needs = visibilities.unlock_of(&snapshot.requirements, *group).join(" and ");
             let who = if names.len() == 1 { "it needs" } else { "they need" };
             format!("{named} may not be used yet: {who} {needs}.")
         };

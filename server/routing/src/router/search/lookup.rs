@@ -7,8 +7,8 @@ use super::grammar::{Query, Term};
 use super::keywords;
 use super::{Findings, Form, SearchQuery, beyond_caps};
 use crate::gate::names;
-use crate::gate::standing::{Standing, Standings};
 use crate::gate::verdict::RefusalCode;
+use crate::gate::visibility::{Visibilities, Visibility};
 use crate::router::ranking::names::is_name;
 use crate::router::ranking::rank::{Candidate, FoundBy, Parts, Recent};
 use crate::router::selection::caps::Caps;
@@ -30,10 +30,11 @@ pub(super) enum Looked {
 }
 
 /// Returns the tools that a precondition keeps from being called.
-pub(super) fn locked(snapshot: &Snapshot, standings: &Standings) -> FixedBitSet {
+pub(super) fn locked(snapshot: &Snapshot, visibilities: &Visibilities) -> FixedBitSet {
     let slots = 0..snapshot.tools.len();
     let is_locked = |slot: &usize| {
-        u32::try_from(*slot).is_ok_and(|slot| standings.tool(snapshot, slot) == Standing::Locked)
+        u32::try_from(*slot)
+            .is_ok_and(|slot| visibilities.tool(snapshot, slot) == Visibility::Locked)
     };
     let mut set = FixedBitSet::with_capacity(snapshot.tools.len());
     set.extend(slots.filter(is_locked));
@@ -41,10 +42,14 @@ pub(super) fn locked(snapshot: &Snapshot, standings: &Standings) -> FixedBitSet 
 }
 
 /// Answers the query if words are enough.
-pub(super) fn look(snapshot: &Snapshot, query: &SearchQuery, standings: &Standings) -> Looked {
-    let allowed = standings.open(snapshot);
+pub(super) fn look(
+    snapshot: &Snapshot,
+    query: &SearchQuery,
+    visibilities: &Visibilities,
+) -> Looked {
+    let allowed = visibilities.open(snapshot);
     let searched = allowed.as_ref().map_or(snapshot.tools.len(), |set| set.count_ones(..));
-    let look = Look { snapshot, query, standings, allowed, searched };
+    let look = Look { snapshot, query, visibilities, allowed, searched };
     match &query.query {
         Query::Select(names) => Looked::Settled(look.select(names)),
         Query::Text { text, terms } => look.text(text, terms),
@@ -54,7 +59,7 @@ pub(super) fn look(snapshot: &Snapshot, query: &SearchQuery, standings: &Standin
 struct Look<'a> {
     snapshot: &'a Snapshot,
     query: &'a SearchQuery,
-    standings: &'a Standings,
+    visibilities: &'a Visibilities,
     allowed: Option<FixedBitSet>,
     searched: usize,
 }
@@ -86,7 +91,7 @@ impl Look<'_> {
                 }
             }
         }
-        let message = nothing.message_if_any(self.snapshot, self.standings);
+        let message = nothing.message_if_any(self.snapshot, self.visibilities);
         Findings { left_out, message, ..self.findings(Form::Select, tools) }
     }
 
@@ -110,7 +115,7 @@ impl Look<'_> {
         if !self.query.query.has_required() && !is_name {
             return Looked::AskEncoder(text.to_owned());
         }
-        let locked = locked(self.snapshot, self.standings);
+        let locked = locked(self.snapshot, self.visibilities);
         let locked = keywords::search(self.snapshot, terms, Some(&locked));
         let mut nothing = Nothing {
             locked: locked.hits.iter().map(|hit| hit.slot).collect(),
@@ -123,7 +128,7 @@ impl Look<'_> {
         }
         Looked::Settled(Findings {
             left_out: nothing.left_out(),
-            message: nothing.message(self.snapshot, self.standings),
+            message: nothing.message(self.snapshot, self.visibilities),
             lacking_required: hits.lacking_required,
             ..self.findings(Form::Keywords, Vec::new())
         })
@@ -171,7 +176,7 @@ impl Look<'_> {
         let is_full = tools.len() == self.query.max_results;
         let scores = tools.iter().map(|tool| tool.score);
         let least = scores.reduce(f32::min).filter(|_| is_full).unwrap_or(0.0);
-        let locked = locked(self.snapshot, self.standings);
+        let locked = locked(self.snapshot, self.visibilities);
         let hits = keywords::search(self.snapshot, terms, Some(&locked)).hits;
         hits.iter().filter(|hit| hit.score as f32 > least).map(|hit| hit.slot).collect()
     }
@@ -180,7 +185,7 @@ impl Look<'_> {
     fn beside(&self, mut findings: Findings, locked: Vec<u32>) -> Findings {
         let nothing = Nothing { locked, ..Nothing::default() };
         findings.left_out = nothing.left_out();
-        let locked = nothing.locked_message(self.snapshot, self.standings);
+        let locked = nothing.locked_message(self.snapshot, self.visibilities);
         let parts = [std::mem::take(&mut findings.message), locked];
         findings.message =
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
@@ -198,7 +203,7 @@ impl Look<'_> {
     }
 
     fn is_visible(&self, slot: u32) -> bool {
-        self.standings.tool(self.snapshot, slot) != Standing::Hidden
+        self.visibilities.tool(self.snapshot, slot) != Visibility::Hidden
     }
 }
 

@@ -7,8 +7,8 @@ mod limits;
 use std::collections::{HashMap, HashSet};
 
 use crate::gate::handle::{ActiveSet, ShownTool};
-use crate::gate::standing::Standing;
 use crate::gate::verdict::RefusalCode;
+use crate::gate::visibility::Visibility;
 use crate::router::allow::Allowed;
 use crate::router::answers::answer_size::{self, AnswerSize};
 use crate::router::answers::explain::LOOK_BEYOND;
@@ -216,7 +216,7 @@ impl<'a> Choice<'a> {
 
     /// Records a dropped tool as removed. A hidden tool is dropped silently, like an unregistered one.
     fn drop_kept(&mut self, slot: u32) {
-        if self.allowed.standings.tool(self.snapshot, slot) != Standing::Hidden {
+        if self.allowed.visibilities.tool(self.snapshot, slot) != Visibility::Hidden {
             self.set.note_removed(slot);
         }
     }
@@ -436,12 +436,12 @@ impl<'a> Choice<'a> {
 
     fn pin(&mut self, name: &str) {
         let slot = self.snapshot.names.requested(name, &self.snapshot.tools);
-        let standing = slot.map(|slot| self.allowed.standings.tool(self.snapshot, slot));
-        let code = match (slot, standing) {
-            (None, _) | (_, None | Some(Standing::Hidden)) => RefusalCode::UnknownTool,
+        let visibility = slot.map(|slot| self.allowed.visibilities.tool(self.snapshot, slot));
+        let code = match (slot, visibility) {
+            (None, _) | (_, None | Some(Visibility::Hidden)) => RefusalCode::UnknownTool,
             (Some(slot), _) if self.allowed.excludes(self.snapshot, slot) => RefusalCode::Excluded,
-            (_, Some(Standing::Locked)) => RefusalCode::PreconditionUnmet,
-            (Some(slot), Some(Standing::Open)) => return self.promote(slot, FoundBy::Pin),
+            (_, Some(Visibility::Locked)) => RefusalCode::PreconditionUnmet,
+            (Some(slot), Some(Visibility::Allowed)) => return self.promote(slot, FoundBy::Pin),
         };
         // An unknown tool and a hidden one look the same: neither has a slot.
         let slot = slot.filter(|_| code != RefusalCode::UnknownTool);

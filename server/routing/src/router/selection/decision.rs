@@ -2,8 +2,8 @@
 //! clock. It is the whole cost of a call once its intents are embedded.
 
 use crate::gate::handle::ActiveSet;
-use crate::gate::standing::Standings;
 use crate::gate::verdict::RefusalCode;
+use crate::gate::visibility::Visibilities;
 use crate::router::allow::Allowed;
 use crate::router::answers::explain::{self, LOOK_BEYOND};
 use crate::router::answers::pending;
@@ -29,7 +29,7 @@ const CAPS_LOOK_BEYOND: usize = 4;
 
 /// Result of a decision, before anything is rendered.
 pub(in crate::router) struct Decision {
-    pub(in crate::router) standings: Standings,
+    pub(in crate::router) visibilities: Visibilities,
     pub(in crate::router) active: Vec<Chosen>,
     pub(in crate::router) left_out: Vec<LeftOut>,
     pub(in crate::router) change: Change,
@@ -66,9 +66,9 @@ impl RouteInputs<'_> {
     ) -> Result<Decision, Error> {
         let Self { snapshot, query, deferring, previous, background, recall } = self;
         let options = &query.options;
-        let standings = Standings::of(snapshot, &query.state);
-        let pending = pending::visible(snapshot, &standings, &query.state);
-        let allowed = Allowed::new(snapshot, standings, options, &pending)?;
+        let visibilities = Visibilities::of(snapshot, &query.state);
+        let pending = pending::visible(snapshot, &visibilities, &query.state);
+        let allowed = Allowed::new(snapshot, visibilities, options, &pending)?;
         stages.next("search");
         let deferral = deferring.decide(snapshot, &allowed, options);
         let level =
@@ -92,10 +92,10 @@ impl RouteInputs<'_> {
         left_out.extend(unknown.map(|name| LeftOut::named(None, name, RefusalCode::UnknownTool)));
         let left_out = explain::wanted(snapshot, &allowed, &embedded, options, level, left_out)?;
         let deferral = deferral.with_active(active.len());
-        let standings = allowed.standings;
+        let visibilities = allowed.visibilities;
         stages.next("promote");
         Ok(Decision {
-            standings,
+            visibilities,
             active,
             left_out,
             change,

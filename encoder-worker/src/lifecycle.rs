@@ -28,14 +28,14 @@ impl Phase {
 
 /// Phase and encoder, shared by everything in the process.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct Lifecycle {
     phase: watch::Sender<Phase>,
     encoder: OnceLock<EncoderHandle>,
     /// Signal that the device failed a call, so that the canary runs at once.
     pub(super) suspicion: Notify,
 }
 
-impl Default for Standing {
+impl Default for Lifecycle {
     fn default() -> Self {
         Self {
             phase: watch::Sender::new(Phase::Starting),
@@ -45,7 +45,7 @@ impl Default for Standing {
     }
 }
 
-impl Standing {
+impl Lifecycle {
     pub(super) fn phase(&self) -> Phase {
         *self.phase.borrow()
     }
@@ -88,17 +88,17 @@ mod tests {
 
     #[tokio::test]
     async fn it_never_goes_back() {
-        let standing = Standing::default();
-        assert_eq!(standing.phase(), Phase::Starting);
+        let lifecycle = Lifecycle::default();
+        assert_eq!(lifecycle.phase(), Phase::Starting);
         for (entered, want) in [
             (Phase::Draining, Phase::Draining),
             (Phase::Serving, Phase::Draining),
             (Phase::Broken, Phase::Broken),
             (Phase::Draining, Phase::Broken),
         ] {
-            standing.enter(entered);
-            assert_eq!(standing.phase(), want);
+            lifecycle.enter(entered);
+            assert_eq!(lifecycle.phase(), want);
         }
-        standing.reached(Phase::Serving).await;
+        lifecycle.reached(Phase::Serving).await;
     }
 }

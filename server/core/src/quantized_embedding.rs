@@ -1,9 +1,9 @@
-//! Imprints: embeddings of intents in the form in which handles carry them and they are remembered. An imprint has one
+//! Quantized embeddings: embeddings of intents in the form in which handles carry them and they are remembered. A quantized embedding has one
 //! byte per dimension and the key of its encoder. Ranking decides elsewhere what it is worth.
 
 use sha2::{Digest, Sha256};
 
-/// Maximum number of dimensions of an imprint.
+/// Maximum number of dimensions of a quantized embedding.
 pub const DIMENSIONS_MAX: usize = 4_096;
 
 /// Key that stands for an encoder's fingerprint. Embeddings of different encoders never mix.
@@ -11,7 +11,7 @@ pub type EncoderKey = [u8; 8];
 
 /// Embedding in whole numbers from -127 to 127. Its length has no meaning: only directions are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imprint {
+pub struct QuantizedEmbedding {
     encoder: EncoderKey,
     values: Box<[i8]>,
     /// Dot product of the values with themselves.
@@ -25,8 +25,8 @@ pub fn encoder_key(fingerprint: &str) -> EncoderKey {
     digest.first_chunk().copied().unwrap_or_default()
 }
 
-impl Imprint {
-    /// Returns the imprint of an embedding; `None` if the embedding has no direction or more than [`DIMENSIONS_MAX`]
+impl QuantizedEmbedding {
+    /// Returns the quantized embedding of an embedding; `None` if the embedding has no direction or more than [`DIMENSIONS_MAX`]
     /// dimensions.
     #[must_use]
     pub fn of(encoder: EncoderKey, embedding: &[f32]) -> Option<Self> {
@@ -40,7 +40,7 @@ impl Imprint {
         Self::checked(encoder, embedding.iter().map(byte).collect())
     }
 
-    /// Reads an imprint from its bytes; `None` if no imprint has these bytes.
+    /// Reads a quantized embedding from its bytes; `None` if no quantized embedding has these bytes.
     #[must_use]
     pub fn read(encoder: EncoderKey, bytes: &[u8]) -> Option<Self> {
         Self::checked(encoder, bytes.iter().map(|byte| byte.cast_signed()).collect())
@@ -58,12 +58,12 @@ impl Imprint {
         self.encoder
     }
 
-    /// Returns the values as bytes, which [`Imprint::read`] accepts.
+    /// Returns the values as bytes, which [`QuantizedEmbedding::read`] accepts.
     pub fn bytes(&self) -> impl ExactSizeIterator<Item = u8> + '_ {
         self.values.iter().map(|value| value.cast_unsigned())
     }
 
-    /// Returns the cosine with another imprint, -1 to 1; `None` if their encoders or dimensions differ.
+    /// Returns the cosine with another quantized embedding, -1 to 1; `None` if their encoders or dimensions differ.
     #[must_use]
     pub fn cosine(&self, other: &Self) -> Option<f32> {
         let alike = self.encoder == other.encoder && self.values.len() == other.values.len();
@@ -93,22 +93,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_direction_has_no_imprint() {
+    fn rejects_values_without_a_direction() {
         for embedding in [vec![], vec![0.0; 4], vec![f32::NAN, 1.0], vec![f32::INFINITY, 1.0]] {
-            assert_eq!(Imprint::of(ENCODER, &embedding), None, "{embedding:?}");
+            assert_eq!(QuantizedEmbedding::of(ENCODER, &embedding), None, "{embedding:?}");
         }
-        assert_eq!(Imprint::of(ENCODER, &vec![1.0; DIMENSIONS_MAX + 1]), None);
-        assert!(Imprint::of(ENCODER, &vec![1.0; DIMENSIONS_MAX]).is_some());
+        assert_eq!(QuantizedEmbedding::of(ENCODER, &vec![1.0; DIMENSIONS_MAX + 1]), None);
+        assert!(QuantizedEmbedding::of(ENCODER, &vec![1.0; DIMENSIONS_MAX]).is_some());
         for bytes in [vec![], vec![0; 8], vec![1; DIMENSIONS_MAX + 1]] {
-            assert_eq!(Imprint::read(ENCODER, &bytes), None);
+            assert_eq!(QuantizedEmbedding::read(ENCODER, &bytes), None);
         }
     }
 
     #[test]
     fn encoders_do_not_mix() {
-        let of = |encoder| Imprint::of(encoder, &[1.0, 0.5]).expect("a direction");
+        let of = |encoder| QuantizedEmbedding::of(encoder, &[1.0, 0.5]).expect("a direction");
         assert_eq!(of(ENCODER).cosine(&of([2; 8])), None);
-        assert_eq!(of(ENCODER).cosine(&Imprint::of(ENCODER, &[1.0]).expect("a direction")), None);
+        assert_eq!(
+            of(ENCODER).cosine(&QuantizedEmbedding::of(ENCODER, &[1.0]).expect("a direction")),
+            None
+        );
         assert_ne!(encoder_key("a"), encoder_key("b"));
     }
 
@@ -118,13 +121,13 @@ mod tests {
             a in prop::collection::vec(-1.0_f32..1.0, 64),
             b in prop::collection::vec(-1.0_f32..1.0, 64),
         ) {
-            let of = |embedding: &[f32]| Imprint::of(ENCODER, embedding).expect("a direction");
+            let of = |embedding: &[f32]| QuantizedEmbedding::of(ENCODER, embedding).expect("a direction");
             let one = of(&a);
             let other = of(&b);
             let near = one.cosine(&other).expect("of one encoder");
             prop_assert!((near - cosine(&a, &b)).abs() < 0.02, "{near}");
             let bytes: Vec<u8> = one.bytes().collect();
-            prop_assert_eq!(Imprint::read(ENCODER, &bytes), Some(one));
+            prop_assert_eq!(QuantizedEmbedding::read(ENCODER, &bytes), Some(one));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Standing of each tool under an agent's state: open, locked by a precondition, or hidden by a missing scope or by the
+//! Visibility of each tool under an agent's state: allowed, locked by a precondition, or hidden by a missing scope or by the
 //! policy. Every API uses this module, so that all of them agree.
 
 use fixedbitset::FixedBitSet;
@@ -8,21 +8,21 @@ use crate::shard::snapshot::Snapshot;
 use toolgate_core::condition::{Fault, Fuel};
 use toolgate_core::state::AgentState;
 
-/// Standing of a tool.
+/// Visibility of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Visibility {
     /// Tool that may be shown and called.
-    Open,
+    Allowed,
     /// Tool that the caller may know of, but whose precondition does not hold or can't be evaluated.
     Locked,
     /// Tool that does not exist for this caller, because a scope is missing or the policy denies it.
     Hidden,
 }
 
-/// Standings of all tools of a snapshot under one state.
+/// Visibilities of all tools of a snapshot under one state.
 #[derive(Debug)]
-pub struct Standings {
-    by_group: Vec<Standing>,
+pub struct Visibilities {
+    by_group: Vec<Visibility>,
     granted: FixedBitSet,
     holding: FixedBitSet,
     /// Conditions that can't be evaluated, by index.
@@ -38,7 +38,7 @@ pub struct VisibleTokens {
     pub pool: u64,
 }
 
-impl Standings {
+impl Visibilities {
     /// Evaluates each distinct scope and condition of the snapshot once.
     #[must_use]
     pub fn of(snapshot: &Snapshot, state: &AgentState) -> Self {
@@ -50,7 +50,7 @@ impl Standings {
     pub fn under(requirements: &Requirements, state: &AgentState) -> Self {
         let granted = requirements.scopes.iter().enumerate();
         let granted = granted.filter(|(_, scope)| state.scopes.contains(&***scope));
-        let mut standings = Self {
+        let mut visibilities = Self {
             by_group: Vec::with_capacity(requirements.groups.len()),
             granted: granted.map(|(place, _)| place).collect(),
             holding: FixedBitSet::with_capacity(requirements.conditions.len()),
@@ -59,56 +59,56 @@ impl Standings {
         let mut fuel = Fuel::default();
         for (place, condition) in (0u32..).zip(&requirements.conditions) {
             match condition.holds(state, &mut fuel) {
-                Ok(holds) => standings.holding.set(place as usize, holds),
-                Err(fault) => standings.faults.push((place, fault)),
+                Ok(holds) => visibilities.holding.set(place as usize, holds),
+                Err(fault) => visibilities.faults.push((place, fault)),
             }
         }
         for group in &requirements.groups {
-            let standing = standings.of_group(group);
-            standings.by_group.push(standing);
+            let visibility = visibilities.of_group(group);
+            visibilities.by_group.push(visibility);
         }
-        standings
+        visibilities
     }
 
-    /// Returns the standing of the tool at `slot`.
+    /// Returns the visibility of the tool at `slot`.
     #[must_use]
-    pub fn tool(&self, snapshot: &Snapshot, slot: u32) -> Standing {
+    pub fn tool(&self, snapshot: &Snapshot, slot: u32) -> Visibility {
         self.group(snapshot.tool(slot).group)
     }
 
-    /// Returns the standing of a group's tools.
+    /// Returns the visibility of a group's tools.
     #[must_use]
-    pub fn group(&self, group: u32) -> Standing {
+    pub fn group(&self, group: u32) -> Visibility {
         self.by_group[group as usize]
     }
 
     /// Returns the set of open tools, or `None` if all are open, so that searches need no bitmap.
     #[must_use]
     pub fn open(&self, snapshot: &Snapshot) -> Option<FixedBitSet> {
-        if self.by_group.iter().all(|standing| *standing == Standing::Open) {
+        if self.by_group.iter().all(|visibility| *visibility == Visibility::Allowed) {
             return None;
         }
         let mut open = FixedBitSet::with_capacity(snapshot.tools.len());
-        for (group, standing) in snapshot.requirements.groups.iter().zip(&self.by_group) {
-            if *standing == Standing::Open {
+        for (group, visibility) in snapshot.requirements.groups.iter().zip(&self.by_group) {
+            if *visibility == Visibility::Allowed {
                 open.extend(group.slots.iter().map(|slot| *slot as usize));
             }
         }
         Some(open)
     }
 
-    /// Returns the number of tools with this standing.
+    /// Returns the number of tools with this visibility.
     #[must_use]
-    pub fn count(&self, snapshot: &Snapshot, standing: Standing) -> usize {
+    pub fn count(&self, snapshot: &Snapshot, visibility: Visibility) -> usize {
         let groups = snapshot.requirements.groups.iter().zip(&self.by_group);
-        groups.filter(|(_, of)| **of == standing).map(|(group, _)| group.slots.len()).sum()
+        groups.filter(|(_, of)| **of == visibility).map(|(group, _)| group.slots.len()).sum()
     }
 
     /// Returns the token counts of the tools that are not hidden.
     #[must_use]
     pub fn visible_tokens(&self, snapshot: &Snapshot) -> VisibleTokens {
         let groups = snapshot.requirements.groups.iter().zip(&self.by_group);
-        let visible = groups.filter(|(_, standing)| **standing != Standing::Hidden);
+        let visible = groups.filter(|(_, visibility)| **visibility != Visibility::Hidden);
         visible.fold(VisibleTokens { schemas: 0, pool: 0 }, |sum, (group, _)| VisibleTokens {
             schemas: sum.schemas + group.schema_tokens,
             pool: sum.pool + group.summary_tokens,
@@ -177,15 +177,15 @@ impl Standings {
         }
     }
 
-    fn of_group(&self, group: &Group) -> Standing {
-        let mut standing = Standing::Open;
+    fn of_group(&self, group: &Group) -> Visibility {
+        let mut visibility = Visibility::Allowed;
         for need in group.needs.iter().filter(|need| !self.is_met(need)) {
             match need.demand {
-                Demand::Denied | Demand::Scope(_) => return Standing::Hidden,
-                Demand::Condition(_) => standing = Standing::Locked,
+                Demand::Denied | Demand::Scope(_) => return Visibility::Hidden,
+                Demand::Condition(_) => visibility = Visibility::Locked,
             }
         }
-        standing
+        visibility
     }
 
     fn is_met(&self, need: &Need) -> bool {
