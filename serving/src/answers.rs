@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body;
-use tonic::codegen::http::header::{CONTENT_TYPE, HeaderValue};
+use tonic::codegen::http::header::CONTENT_TYPE;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
@@ -20,8 +20,9 @@ use self::body::{Answer, For};
 pub use self::room::OPEN_COST;
 use self::room::Room;
 use crate::connections::Peer;
+use crate::grpc;
 use crate::owner::RequestOwner;
-use crate::refusal::Overloaded;
+use crate::refusal::Refusal;
 
 mod body;
 mod room;
@@ -31,9 +32,6 @@ mod tests;
 /// Longest time that an answer may wait without a piece (16 KiB) of it being read. After that it is discarded, and
 /// after the same time again its connection is closed. A line of 10 kbit/s is fast enough.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Refusal of a caller whose answer does not fit.
-static UNREAD: Overloaded = Overloaded::new("too many answers wait for their callers to read them");
 
 /// Layer that bounds the bytes of unread answers of all services below it.
 #[derive(Clone)]
@@ -96,14 +94,14 @@ where
         let owner = request.extensions().get::<RequestOwner>().cloned();
         let under_way = peer.as_ref().map(Peer::begin_request);
         let content = request.headers().get(CONTENT_TYPE).cloned();
-        let grpc = content.as_ref().is_some_and(is_grpc);
+        let is_grpc = content.as_ref().is_some_and(grpc::is_native);
         let answer = self.inner.call(request);
         let room = Arc::clone(&self.room);
         Box::pin(async move {
             let (parts, body) = answer.await?.into_parts();
             let owner =
                 owner.map_or_else(|| RequestOwner::of(peer.as_ref()).now(), |owner| owner.now());
-            let mut opened = Some((For { peer, owner, request: under_way, grpc }, body));
+            let mut opened = Some((For { peer, owner, request: under_way, grpc: is_grpc }, body));
             // A unary answer is ready at once. Polled here, it can be refused before any header of success is sent, so
             // that clients may try again.
             let open = poll_fn(|cx| {
@@ -112,14 +110,8 @@ where
             });
             Ok(match open.await {
                 Some(answer) => Response::from_parts(parts, answer),
-                None => UNREAD.in_place_of(&parts.headers, content),
+                None => grpc::answer_in_place_of(Refusal::AnswersUnread, &parts.headers, content),
             })
         })
     }
-}
-
-/// Returns true for native gRPC; gRPC-Web does not count.
-pub(crate) fn is_grpc(content: &HeaderValue) -> bool {
-    let kind = content.as_bytes().strip_prefix(b"application/grpc");
-    kind.is_some_and(|rest| !rest.starts_with(b"-web"))
 }

@@ -3,17 +3,11 @@
 use std::time::Duration;
 
 use tonic::codegen::http::HeaderMap;
-use tonic::metadata::MetadataMap;
 
 /// Returns the caller's deadline (`grpc-timeout`) less a fiftieth, so that the answer arrives before it. Returns `None`
 /// when the header is missing or can't be parsed.
 #[must_use]
-pub fn time_asked(metadata: &MetadataMap) -> Option<Duration> {
-    time_left(metadata.as_ref())
-}
-
-/// Returns the same as [`time_asked`], from the headers of a request.
-pub(crate) fn time_left(headers: &HeaderMap) -> Option<Duration> {
+pub fn time_asked(headers: &HeaderMap) -> Option<Duration> {
     let asked = timeout(headers.get("grpc-timeout")?.to_str().ok()?)?;
     Some(asked - asked / 50)
 }

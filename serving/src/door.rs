@@ -18,14 +18,15 @@ use tonic::codegen::http::header::CONTENT_TYPE;
 use tonic::codegen::http::{HeaderValue, Request, Response, Version};
 use tower::{Layer, Service};
 
+pub use self::body::BodyTime;
 use self::body::Timed;
 use self::turns::{Turn, Turns};
-use crate::answers::is_grpc;
 use crate::arrival::Arrival;
 use crate::connections::{CredentialScope, Peer};
-use crate::deadline::time_left;
+use crate::deadline::time_asked;
+use crate::grpc;
 use crate::owner::RequestOwner;
-use crate::refusal::{Overloaded, late};
+use crate::refusal::Refusal;
 use crate::shares::Shares;
 
 mod body;
@@ -34,22 +35,13 @@ mod turns;
 /// Path of the health service, which must answer even when the server is busy.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
-/// Refusal when no place is free.
-static FULL: Overloaded = Overloaded::new("too many requests are under way");
-
-/// Refusal of a request that waited too long.
-static WAITED: Overloaded = Overloaded::new("requests wait too long for their turn");
-
-/// Refusal when the tenant has its share.
-static TENANT_FULL: Overloaded = Overloaded::new("the tenant has its share of the calls under way");
-
 /// Queue for requests that carry no connection of this crate.
 const NO_CONNECTION: u64 = u64::MAX;
 
 /// Required pace of a request's body.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyPace {
-    /// Longest time for the whole body.
+    /// Longest time for the whole body, unless it is raised by the request's [`BodyTime`].
     pub within: Duration,
     /// Time without any byte that is allowed on top of the time earned by the bytes received.
     pub grace: Duration,
@@ -193,12 +185,13 @@ impl BoundRequests {
         content: Option<HeaderValue>,
     ) -> Response<B> {
         (self.refused)(refused);
-        match refused.reason {
-            DoorRefusal::Full => FULL.answer(content),
-            DoorRefusal::Waited => WAITED.answer(content),
-            DoorRefusal::TenantFull => TENANT_FULL.answer(content),
-            DoorRefusal::Late => late(content),
-        }
+        let refusal = match refused.reason {
+            DoorRefusal::Full => Refusal::RequestsFull,
+            DoorRefusal::Waited => Refusal::RequestsWaited,
+            DoorRefusal::TenantFull => Refusal::TenantFull,
+            DoorRefusal::Late => Refusal::Late,
+        };
+        grpc::answer(refusal, content)
     }
 }
 
@@ -234,9 +227,10 @@ where
 
     fn call(&mut self, request: Request<TonicBody>) -> Self::Future {
         let pace = self.door.pace;
-        let request = request.map(|body| Timed::new(body, pace));
+        let body_time = BodyTime::new(pace.within);
+        let request = request.map(|body| Timed::new(body, pace, body_time.clone()));
         if request.uri().path().starts_with(HEALTH) {
-            return Box::pin(self.inner.call(request.map(TonicBody::new)));
+            return Box::pin(self.inner.call(request.map(grpc::body_of)));
         }
         let content = request.headers().get(CONTENT_TYPE).cloned();
         let peer = request.extensions().get::<Peer>().cloned();
@@ -255,12 +249,14 @@ where
         let place = owner.hold(place);
         let (mut head, mut body) = request.into_parts();
         head.extensions.insert(owner);
-        let asked = time_left(&head.headers);
+        head.extensions.insert(body_time);
+        let asked = time_asked(&head.headers);
         let flow = connection.unwrap_or(NO_CONNECTION);
         let first = self.door.turns.first_of(flow).unwrap_or(now);
         let stage = Stage::Came { queue: now.saturating_duration_since(first) };
         // Over HTTP/1.1 reading ahead would ask the peer for the body.
-        let may_read = head.version == Version::HTTP_2 && content.as_ref().is_some_and(is_grpc);
+        let may_read =
+            head.version == Version::HTTP_2 && content.as_ref().is_some_and(grpc::is_native);
         let first_bytes = if may_read { body.read_ahead() } else { &[] };
         let scope = scope.as_ref();
         let path = head.uri.path();
@@ -275,7 +271,7 @@ where
         let waiting = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, waiting);
         let door = self.door.clone();
-        let mut request = Request::from_parts(head, TonicBody::new(body));
+        let mut request = Request::from_parts(head, grpc::body_of(body));
         Box::pin(async move {
             let turn = ticket.turn().await;
             // Requests that came meanwhile enter the queues first, or are refused, and connections are read.

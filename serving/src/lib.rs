@@ -8,6 +8,7 @@ mod certificate;
 mod connections;
 mod deadline;
 mod door;
+mod grpc;
 mod limits;
 mod owner;
 mod pages;
@@ -16,7 +17,6 @@ mod shares;
 mod stopping;
 mod tls;
 mod transport;
-mod undecoded;
 
 pub use answers::{BoundAnswers, OPEN_COST};
 pub use arrival::Arrival;
@@ -26,8 +26,10 @@ pub use connections::{
 };
 pub use deadline::time_asked;
 pub use door::{
-    BodyPace, BoundRequests, BoundedService, DoorRefusal, IncomingRequest, RefusedRequest, Stage,
+    BodyPace, BodyTime, BoundRequests, BoundedService, DoorRefusal, IncomingRequest,
+    RefusedRequest, Stage,
 };
+pub use grpc::{ExplainUndecoded, Explained};
 pub use limits::{open_as_many_files_as_allowed, outlive_file_size_limit};
 pub use owner::RequestOwner;
 pub use pages::serve_pages;
@@ -35,4 +37,3 @@ pub use shares::{Owner, Share, Shares};
 pub use stopping::{drained_or_cut, stop_on_signal};
 pub use tls::{Tls, TlsError, TlsFiles};
 pub use transport::{ending_after, transport};
-pub use undecoded::{ExplainUndecoded, Explained};

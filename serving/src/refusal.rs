@@ -1,89 +1,39 @@
-//! Answers to callers that are refused before any service has seen the call, over gRPC, gRPC-Web and plain HTTP.
+//! Reasons for which a request ends before its service has answered it, without a protocol.
 
-use std::sync::OnceLock;
-use std::time::Duration;
-
-use tonic::codegen::http::header::{self, CONTENT_TYPE, HeaderValue};
-use tonic::codegen::http::{HeaderMap, Response, StatusCode};
-use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
-use toolgate_proto::ERROR_DOMAIN;
-use toolgate_proto::v1::ErrorReason;
-
-/// Delay after which a refused call is worth trying again.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
-
-/// Refusal for lack of room. Its headers are encoded once, because under overload most answers are refusals.
-#[derive(Debug)]
-pub(crate) struct Overloaded {
-    why: &'static str,
-    headers: OnceLock<HeaderMap>,
+/// Reason for which a request ends early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Too many requests are in progress, or the connection or tenant has its share of them.
+    RequestsFull,
+    /// Requests have waited longer than allowed for a while.
+    RequestsWaited,
+    /// The tenant has its share of the calls in progress.
+    TenantFull,
+    /// The caller's deadline passed before its turn came.
+    Late,
+    /// Too many answers have not been read by their callers.
+    AnswersUnread,
 }
 
-impl Overloaded {
-    /// Creates the refusal with this message.
-    pub(crate) const fn new(why: &'static str) -> Self {
-        Self { why, headers: OnceLock::new() }
-    }
-
-    /// Builds the answer to a request of this content type.
-    pub(crate) fn answer<B: Default>(&self, content: Option<HeaderValue>) -> Response<B> {
-        let mut response = Response::new(B::default());
-        if let Some(content) = content.filter(is_grpc) {
-            *response.headers_mut() = self.trailers().clone();
-            response.headers_mut().insert(CONTENT_TYPE, content);
-        } else {
-            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+impl Refusal {
+    /// Returns the message for the caller.
+    pub(crate) const fn message(self) -> &'static str {
+        match self {
+            Self::RequestsFull => "too many requests are under way",
+            Self::RequestsWaited => "requests wait too long for their turn",
+            Self::TenantFull => "the tenant has its share of the calls under way",
+            Self::Late => "the deadline passed before the call's turn came",
+            Self::AnswersUnread => "too many answers wait for their callers to read them",
         }
-        response
     }
 
-    /// Builds the answer to a request of this content type in the place of one with the headers `meant`, and copies
-    /// its CORS headers. Without them a web page may not read the message.
-    pub(crate) fn in_place_of<B: Default>(
-        &self,
-        meant: &HeaderMap,
-        content: Option<HeaderValue>,
-    ) -> Response<B> {
-        let mut response = self.answer(content);
-        let of_pages =
-            meant.iter().filter(|(name, _)| name.as_str().starts_with("access-control-"));
-        response.headers_mut().extend(of_pages.map(|(name, value)| (name.clone(), value.clone())));
-        response
-    }
-
-    /// Returns the refusal as gRPC trailers.
-    pub(crate) fn trailers(&self) -> &HeaderMap {
-        self.headers.get_or_init(|| {
-            let mut details = ErrorDetails::new();
-            details.set_error_info(ErrorReason::Overloaded.name(), ERROR_DOMAIN, []);
-            details.set_retry_info(Some(RETRY_AFTER));
-            let status = Status::with_error_details(Code::ResourceExhausted, self.why, details);
-            let mut headers = HeaderMap::new();
-            status.add_header(&mut headers).expect("a status of ours fits headers");
-            headers
-        })
+    /// Returns true if the process or the tenant has too much to do, so that a retry may succeed.
+    pub(crate) const fn is_overload(self) -> bool {
+        !matches!(self, Self::Late)
     }
 }
 
-/// Builds the answer to a request of this content type whose deadline has passed.
-pub(crate) fn late<B: Default>(content: Option<HeaderValue>) -> Response<B> {
-    if let Some(content) = content.filter(is_grpc) {
-        let mut details = ErrorDetails::new();
-        details.set_error_info(ErrorReason::DeadlineExceeded.name(), ERROR_DOMAIN, []);
-        let why = "the deadline passed before the call's turn came";
-        let status = Status::with_error_details(Code::DeadlineExceeded, why, details);
-        let mut response = status.into_http();
-        response.headers_mut().insert(CONTENT_TYPE, content);
-        return response;
-    }
-    let mut response = Response::new(B::default());
-    *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
-    response
-}
-
-/// Returns true for gRPC and gRPC-Web.
-fn is_grpc(content: &HeaderValue) -> bool {
-    content.as_bytes().starts_with(b"application/grpc")
-}
+/// Error of a body that came too slowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the request's body took too long to come")]
+pub(crate) struct BodyTooSlow;

@@ -99,7 +99,7 @@ impl Face {
 impl EncoderService for Face {
     async fn embed(&self, call: Request<EmbedRequest>) -> Result<Response<EmbedResponse>, Status> {
         let started = Instant::now();
-        let asked = time_asked(call.metadata()).unwrap_or(DEADLINE_MAX);
+        let asked = time_asked(call.metadata().as_ref()).unwrap_or(DEADLINE_MAX);
         let until = started + asked.min(DEADLINE_MAX);
         let span = CallSpan::served(EMBED, call.metadata().as_ref());
         let work = self.embed_texts(call.into_inner(), until);

@@ -177,6 +177,13 @@ impl Method {
             Work::Stream => None,
         }
     }
+
+    /// Returns the greatest maximum time of all methods that have one.
+    #[must_use]
+    pub fn longest_of_all(max_deadline: Duration) -> Duration {
+        let each = Self::ALL.into_iter().filter_map(|method| method.longest(max_deadline));
+        each.max().unwrap_or(max_deadline)
+    }
 }
 
 #[cfg(test)]
@@ -205,5 +212,7 @@ mod tests {
         for method in others {
             assert_eq!(method.longest(short), Some(short), "{method:?}");
         }
+        assert_eq!(Method::longest_of_all(short), REGISTRATION_TIME);
+        assert_eq!(Method::longest_of_all(long), long);
     }
 }

@@ -18,6 +18,9 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::method::{Method, Work};
 
+/// Time that a body may take beyond its call's deadline, so that the call itself reports the timeout first.
+pub(super) const BODY_MARGIN: Duration = Duration::from_secs(1);
+
 /// Start of the paths of the service's RPCs.
 const PACKAGE: &str = "/toolgate.v1.";
 
@@ -88,7 +91,7 @@ fn call_of<M>(method: Method, request: &Request<M>) -> Call {
         method,
         arrived: arrival.at,
         waited: arrival.waited,
-        timeout: time_asked(request.metadata()),
+        timeout: time_asked(request.metadata().as_ref()),
         span,
     }
 }
@@ -106,6 +109,12 @@ fn identify<M: Tenanted>(request: &Request<M>) -> Result<Identity, Error> {
 /// Returns the method at this path, such as `/toolgate.v1.RouterService/Route`.
 pub(super) fn method_at(path: &str) -> Option<Method> {
     path.strip_prefix(PACKAGE).and_then(Method::named)
+}
+
+/// Returns the maximum time of a call of the RPC at this path, where `max_deadline` is that of most methods. A stream has
+/// none; that is the maximum for its request.
+pub(super) fn longest(path: &str, max_deadline: Duration) -> Duration {
+    method_at(path).and_then(|method| method.longest(max_deadline)).unwrap_or(max_deadline)
 }
 
 /// Returns true if the caller of the RPC at this path, such as `/toolgate.v1.RouterService/Route`, waits for its

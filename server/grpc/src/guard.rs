@@ -6,15 +6,17 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tonic::body::Body;
 use tonic::codegen::http::header::{AUTHORIZATION, HeaderValue};
 use tonic::codegen::http::{Request, Response};
-use toolgate_serving::{Peer, RequestOwner};
+use toolgate_serving::{BodyTime, Peer, RequestOwner};
 use toolgate_telemetry::{CallSpan, part};
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
+use super::edge::{BODY_MARGIN, longest};
 use super::status;
 use toolgate_access::auth::access::{self, Access};
 use toolgate_access::auth::{Authenticator, Authorization, Caller, Presented};
@@ -28,11 +30,16 @@ use toolgate_core::identity::TenantId;
 pub(super) struct Guard {
     authenticator: Arc<Authenticator>,
     metrics: Arc<Metrics>,
+    max_deadline: Duration,
 }
 
 impl Guard {
-    pub(super) fn new(authenticator: Arc<Authenticator>, metrics: Arc<Metrics>) -> Self {
-        Self { authenticator, metrics }
+    pub(super) fn new(
+        authenticator: Arc<Authenticator>,
+        metrics: Arc<Metrics>,
+        max_deadline: Duration,
+    ) -> Self {
+        Self { authenticator, metrics, max_deadline }
     }
 
     /// Returns the authenticator.
@@ -68,6 +75,10 @@ impl Guard {
             peer.accept(request.headers(), tenant);
         }
         self.count_for(&caller, request).inspect_err(|refusal| refused(&call, refusal))?;
+        // Only now: a stranger's body holds its place for no longer than any other.
+        if let Some(body_time) = request.extensions().get::<BodyTime>() {
+            body_time.raise(longest(request.uri().path(), self.max_deadline) + BODY_MARGIN);
+        }
         request.extensions_mut().insert(caller);
         request.extensions_mut().insert(call);
         Ok(())

@@ -25,7 +25,7 @@ use toolgate_serving::{
 use tower::layer::util::{Identity, Stack};
 
 use super::catalog_service::Catalogs;
-use super::edge::{Edge, is_admitted, is_interactive, method_at};
+use super::edge::{BODY_MARGIN, Edge, is_admitted, is_interactive, method_at};
 use super::guard::Guard;
 use super::memory_service::Memories;
 use super::policy_service::Policies;
@@ -43,7 +43,7 @@ use toolgate_config::{LimitsConfig, RouterConfig, ServerConfig};
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::live::Live;
-use toolgate_core::method::REGISTRATION_TIME;
+use toolgate_core::method::Method;
 
 /// Configuration of the gRPC API.
 #[derive(Clone)]
@@ -89,7 +89,8 @@ pub async fn serve(
         max_deadline: config.server.max_deadline,
         draining: stop.clone(),
     };
-    let guard = Guard::new(Arc::clone(&config.authenticator), metrics);
+    let authenticator = Arc::clone(&config.authenticator);
+    let guard = Guard::new(authenticator, metrics, config.server.max_deadline);
     let edge = Edge { guard, pipeline };
     let router = services(edge, &config).add_service(health);
     let refused = move |why| connection_metrics.rejected(Rejection::from(why));
@@ -117,10 +118,6 @@ fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
         unproven_idle: Some(UNPROVEN_IDLE),
     }
 }
-
-/// Time that a body may take beyond the longest deadline, so that the translator of a web call reports the timeout
-/// first.
-const BODY_MARGIN: Duration = Duration::from_secs(1);
 
 /// Number of requests in progress for each call that may be in progress: some are still being read, and some are being
 /// refused.
@@ -152,7 +149,8 @@ fn services(edge: Edge, config: &ApiConfig) -> Router<Layers> {
     let memory = MemoryServiceServer::new(Memories { edge: edge.clone() });
     let usage = UsageServiceServer::new(Ledgers { edge: edge.clone() });
     let encoder = EncoderServiceServer::new(Unserved { edge });
-    let aging = |age| ending_after(transport(), age, REGISTRATION_TIME);
+    let longest = Method::longest_of_all(config.server.max_deadline);
+    let aging = |age| ending_after(transport(), age, longest);
     let transport = config.server.max_connection_age.map_or_else(transport, aging);
     transport
         // For browsers and callers without HTTP/2.

@@ -36,7 +36,7 @@ pub(super) fn open(
     Identity { caller, tenant }: Identity,
     request: Request<WatchCatalogRequest>,
 ) -> Result<Response<Answers>, Error> {
-    let until = time_asked(request.metadata()).map(|asked| Instant::now() + asked);
+    let until = time_asked(request.metadata().as_ref()).map(|asked| Instant::now() + asked);
     let message = request.into_inner();
     let watch = edge.pipeline.plane.watch(&tenant, message.since_revision, watched(&caller))?;
     // The channel holds one answer. Commits in the meantime are combined in the next one.

@@ -12,7 +12,7 @@ use tonic::body::Body;
 use tonic::codegen::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN};
 use tonic::codegen::http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use tonic_web::GrpcWebLayer;
-use toolgate_serving::{Owner, RequestOwner};
+use toolgate_serving::{Arrival, Owner, RequestOwner, time_asked};
 use tower::{Layer, Service, ServiceExt as _, service_fn};
 use tower_http::cors::{AllowHeaders, CorsLayer};
 
@@ -228,7 +228,9 @@ where
     let (mut parts, body) = request.into_parts();
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
     let place = bodies.enter(&owner)?;
-    let (body, room) = bodies.read(body, &owner, None).await?;
+    let arrived = Arrival::of(&parts.extensions).at;
+    let within = bodies.time_left(parts.uri.path(), time_asked(&parts.headers), arrived);
+    let (body, room) = bodies.read(body, &owner, within).await?;
     let request = Request::from_parts(parts, Body::new(http_body_util::Full::from(body)));
     let Ok(answer) = GrpcWebLayer::new().layer(grpc).oneshot(request).await;
     drop((place, room));

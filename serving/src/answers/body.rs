@@ -7,9 +7,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame};
 
-use super::UNREAD;
 use super::room::{Next, Room, Untaken};
 use crate::connections::{Peer, UnderWay};
+use crate::grpc;
+use crate::refusal::Refusal;
 use crate::shares::Owner;
 
 /// Answer of a service below `BoundAnswers`; empty by default.
@@ -118,7 +119,9 @@ impl<B: Body<Data = Bytes> + Unpin> Open<B> {
     /// Ends an answer that can't be sent in full, so that its caller notices.
     fn cut(&self) -> Polled<B> {
         if self.grpc {
-            return Poll::Ready(Some(Ok(refusal())));
+            // The answer has begun, so its refusal comes in the trailers.
+            let trailers = grpc::trailers(Refusal::AnswersUnread).clone();
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }
         self.untaken.close();
         Poll::Pending
@@ -149,9 +152,4 @@ where
             ended && !open.untaken.has_rest()
         })
     }
-}
-
-/// Returns the trailers of a call whose answer has begun and can't continue.
-fn refusal() -> Frame<Bytes> {
-    Frame::trailers(UNREAD.trailers().clone())
 }

@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::body::Body as TonicBody;
 use tower::service_fn;
 
-use tonic::codegen::http::{HeaderMap, header};
+use tonic::codegen::http::HeaderMap;
+use tonic::codegen::http::header::{self, HeaderValue};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
@@ -227,8 +228,11 @@ fn who_is_refused_understands_it() {
             header::ACCESS_CONTROL_ALLOW_ORIGIN,
             HeaderValue::from_static("https://a"),
         )]);
-        let response: Response<()> =
-            UNREAD.in_place_of(&meant, content.map(HeaderValue::from_static));
+        let response: Response<()> = grpc::answer_in_place_of(
+            Refusal::AnswersUnread,
+            &meant,
+            content.map(HeaderValue::from_static),
+        );
         assert!(response.headers().contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN));
         let content = response.headers().get(CONTENT_TYPE).cloned();
         (response.status().as_u16(), content, response.headers().contains_key("grpc-status"))

@@ -2,26 +2,57 @@
 
 use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
-use tonic::body::Body as TonicBody;
-use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt as _};
-use toolgate_proto::ERROR_DOMAIN;
-use toolgate_proto::v1::ErrorReason;
+use tower::BoxError;
 
 use super::BodyPace;
+use crate::refusal::BodyTooSlow;
 
 /// Outcome of polling a body.
-type Polled = Poll<Option<Result<Frame<Bytes>, Status>>>;
+type Polled = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+
+/// Longest time that the body of one request may take. Requests carry it in their extensions, so that it can be raised
+/// once the caller is known.
+#[derive(Debug, Clone)]
+pub struct BodyTime {
+    millis: Arc<AtomicU64>,
+}
+
+impl BodyTime {
+    /// Allows this time, from the body's beginning.
+    #[must_use]
+    pub fn new(within: Duration) -> Self {
+        Self { millis: Arc::new(AtomicU64::new(whole_millis(within))) }
+    }
+
+    /// Allows at least this time, from the body's beginning.
+    pub fn raise(&self, within: Duration) {
+        self.millis.fetch_max(whole_millis(within), Ordering::Relaxed);
+    }
+
+    /// Returns the time allowed now.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        Duration::from_millis(self.millis.load(Ordering::Relaxed))
+    }
+}
+
+fn whole_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// Body that is held to a pace.
-pub(super) struct Timed {
-    body: TonicBody,
+pub(super) struct Timed<B> {
+    body: B,
     pace: BodyPace,
+    within: BodyTime,
     begun: Instant,
     bytes: usize,
     /// Result of reading ahead, which the next poll returns; `Pending` for none.
@@ -30,9 +61,15 @@ pub(super) struct Timed {
     late: Option<Pin<Box<Sleep>>>,
 }
 
-impl Timed {
-    pub(super) fn new(body: TonicBody, pace: BodyPace) -> Self {
-        Self { body, pace, begun: Instant::now(), bytes: 0, ahead: Poll::Pending, late: None }
+impl<B> Timed<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    /// Holds `body` to `pace`, and to `within` instead of the time of the pace.
+    pub(super) fn new(body: B, pace: BodyPace, within: BodyTime) -> Self {
+        let begun = Instant::now();
+        Self { body, pace, within, begun, bytes: 0, ahead: Poll::Pending, late: None }
     }
 
     /// Returns the first bytes of the body if they have come already; empty if not. Does not wait for them.
@@ -40,7 +77,7 @@ impl Timed {
         if self.ahead.is_pending() {
             // Whoever reads the body later polls it again, with a waker of its own.
             let mut nobody = Context::from_waker(Waker::noop());
-            self.ahead = Pin::new(&mut self.body).poll_frame(&mut nobody);
+            self.ahead = self.poll_inner(&mut nobody);
         }
         self.bytes_ahead()
     }
@@ -52,9 +89,15 @@ impl Timed {
         }
     }
 
+    fn poll_inner(&mut self, cx: &mut Context<'_>) -> Polled {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        polled.map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+    }
+
     /// Returns the time until which more bytes must come.
     fn until(&self) -> Instant {
-        self.begun + self.pace.allowed(self.bytes)
+        let pace = BodyPace { within: self.within.now(), ..self.pace };
+        self.begun + pace.allowed(self.bytes)
     }
 
     /// Returns true if more bytes should have come by now.
@@ -68,17 +111,21 @@ impl Timed {
     }
 }
 
-impl Body for Timed {
+impl<B> Body for Timed<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
     type Data = Bytes;
-    type Error = Status;
+    type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
         // Checked first, so that a peer who keeps sending a little does not escape. A body without any wait is in time.
         if self.late.is_some() && self.is_late(cx) {
-            return Poll::Ready(Some(Err(too_slow())));
+            return Poll::Ready(Some(Err(BodyTooSlow.into())));
         }
         let polled = match mem::replace(&mut self.ahead, Poll::Pending) {
-            Poll::Pending => Pin::new(&mut self.body).poll_frame(cx),
+            Poll::Pending => self.poll_inner(cx),
             ahead => ahead,
         };
         match &polled {
@@ -86,7 +133,9 @@ impl Body for Timed {
                 let length = frame.data_ref().map_or(0, Bytes::len);
                 self.bytes = self.bytes.saturating_add(length);
             }
-            Poll::Pending if self.is_late(cx) => return Poll::Ready(Some(Err(too_slow()))),
+            Poll::Pending if self.is_late(cx) => {
+                return Poll::Ready(Some(Err(BodyTooSlow.into())));
+            }
             _ => {}
         }
         polled
@@ -106,11 +155,4 @@ impl Body for Timed {
         }
         whole
     }
-}
-
-fn too_slow() -> Status {
-    let mut details = ErrorDetails::new();
-    details.set_error_info(ErrorReason::DeadlineExceeded.name(), ERROR_DOMAIN, []);
-    let why = "the request's body took too long to come";
-    Status::with_error_details(Code::DeadlineExceeded, why, details)
 }

@@ -11,10 +11,11 @@ use tonic::codegen::http::header::AUTHORIZATION;
 use tonic::codegen::http::{HeaderMap, StatusCode};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
-use tower::{ServiceExt as _, service_fn};
+use tower::{BoxError, ServiceExt as _, service_fn};
 
-use super::body::Timed;
+use super::body::{BodyTime, Timed};
 use super::*;
+use crate::refusal::BodyTooSlow;
 use crate::{ConnectionLimits, Connections, transport};
 
 const WITHIN: Duration = Duration::from_secs(30);
@@ -73,27 +74,30 @@ async fn one_beyond_is_refused_at_once_and_health_never() {
     assert_eq!(door.places.free(), 1, "the place is free again");
 }
 
-fn timed(pace: BodyPace) -> (mpsc::Sender<Bytes>, Pin<Box<Timed>>) {
+fn timed(pace: BodyPace) -> (mpsc::Sender<Bytes>, Pin<Box<Timed<Sent>>>) {
     let (sender, receiver) = mpsc::channel(8);
-    (sender, Box::pin(Timed::new(TonicBody::new(Sent(receiver)), pace)))
+    (sender, Box::pin(Timed::new(Sent(receiver), pace, BodyTime::new(pace.within))))
 }
 
-async fn next(body: &mut Pin<Box<Timed>>) -> Result<Bytes, Status> {
+async fn next<B>(body: &mut Pin<Box<Timed<B>>>) -> Result<Bytes, BoxError>
+where
+    B: Body<Data = Bytes, Error = Status> + Unpin,
+{
     let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await.expect("more to come, or an end");
     frame.map(|frame| frame.into_data().expect("data"))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_come_on_is_given_up() {
-    let pace = BodyPace { grace: Duration::from_millis(1), ..BodyPace::within(WITHIN) };
+    let pace = BodyPace::within(WITHIN);
     for sent in ["", "a little"] {
         let (sender, mut body) = timed(pace);
         if !sent.is_empty() {
             sender.send(Bytes::from(sent)).await.expect("it is read");
             assert!(next(&mut body).await.is_ok());
         }
-        let status = next(&mut body).await.expect_err("it is too slow");
-        assert_eq!(status.code(), Code::DeadlineExceeded);
+        let error = next(&mut body).await.expect_err("it is too slow");
+        assert!(error.is::<BodyTooSlow>(), "{error}");
         // A peer that continues to send does not escape.
         sender.send(Bytes::from_static(b"more")).await.expect("it is there");
         assert!(next(&mut body).await.is_err());
@@ -122,9 +126,45 @@ async fn an_error_that_was_read_ahead_is_not_lost() {
     let broken = http_body_util::StreamBody::new(tokio_stream::iter([Err::<Frame<Bytes>, _>(
         Status::aborted("broken"),
     )]));
-    let mut body = Box::pin(Timed::new(TonicBody::new(broken), BodyPace::within(WITHIN)));
+    let pace = BodyPace::within(WITHIN);
+    let mut body = Box::pin(Timed::new(broken, pace, BodyTime::new(WITHIN)));
     assert!(body.read_ahead().is_empty());
-    assert_eq!(next(&mut body).await.expect_err("broken").code(), Code::Aborted);
+    let error = next(&mut body).await.expect_err("broken");
+    let status = error.downcast_ref::<Status>().expect("the body's own error");
+    assert_eq!(status.code(), Code::Aborted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_gets_more_time_once_it_is_raised() {
+    let steady = Bytes::from(vec![0; 8 << 10]);
+    for (raised, expected) in [(None, 30), (Some(Duration::from_secs(60)), 60)] {
+        let (sender, receiver) = mpsc::channel(8);
+        let within = BodyTime::new(WITHIN);
+        let mut body =
+            Box::pin(Timed::new(Sent(receiver), BodyPace::within(WITHIN), within.clone()));
+        let begun = tokio::time::Instant::now();
+        let mut seconds = 0;
+        let ended = loop {
+            sender.send(steady.clone()).await.expect("it is read");
+            if let Err(error) = next(&mut body).await {
+                break error;
+            }
+            if let Some(raised) = raised {
+                within.raise(raised);
+            }
+            // Less is no limit.
+            within.raise(Duration::ZERO);
+            seconds += 1;
+            let at = begun + Duration::from_secs(seconds);
+            assert!(
+                timeout(at - tokio::time::Instant::now(), next(&mut body))
+                    .await
+                    .map_or(true, |early| early.is_err())
+            );
+        };
+        assert!(ended.is::<BodyTooSlow>());
+        assert_eq!(begun.elapsed().as_secs(), expected, "raised to {raised:?}");
+    }
 }
 
 #[test]

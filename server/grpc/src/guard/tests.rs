@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::future::pending;
-use std::time::Duration;
 
 use prost_reflect::DescriptorPool;
 use tokio::sync::mpsc;
@@ -18,9 +17,12 @@ use toolgate_access::auth::api_key::ApiKey;
 use toolgate_access::auth::start;
 use toolgate_app::telemetry::ShardsReading;
 use toolgate_config::{AuthConfig, AuthMethod};
+use toolgate_core::method::REGISTRATION_TIME;
 use toolgate_core::role::Role;
 use toolgate_store::sqlite::SqliteStore;
 use toolgate_store::{KeyStore, StoredKey};
+
+const MAX_DEADLINE: Duration = Duration::from_secs(30);
 
 fn served() -> BTreeSet<String> {
     let descriptors = [
@@ -82,7 +84,7 @@ async fn callers_are_told_once_and_refusals_go_no_further() {
         let status = Status::from_header_map(answer.headers()).expect("a status");
         (status.code(), status.message().to_owned())
     };
-    let off = Guard::new(Arc::new(Authenticator::off()), Arc::default());
+    let off = Guard::new(Arc::new(Authenticator::off()), Arc::default(), MAX_DEADLINE);
     let route = "/toolgate.v1.RouterService/Route";
     assert_eq!(call(route, off.clone()).await, (tonic::Code::Ok, "known".into()));
     let health = "/grpc.health.v1.Health/Check";
@@ -108,13 +110,8 @@ async fn bearer(store: &SqliteStore, tenant: &str) -> HeaderValue {
     HeaderValue::from_str(&format!("Bearer {}", key.reveal())).expect("a header")
 }
 
-#[tokio::test]
-async fn a_tenant_has_its_share_of_the_requests_over_all_its_connections() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("keys.db");
-    let store = Arc::new(SqliteStore::open(&path).await.expect("a store"));
-    let greedy = bearer(&store, "greedy").await;
-    let modest = bearer(&store, "modest").await;
+/// Returns the authenticator of a server that knows API keys alone.
+fn key_authenticator(store: Arc<SqliteStore>) -> Authenticator {
     let config = AuthConfig {
         methods: vec![AuthMethod::ApiKey],
         admin_key_file: None,
@@ -124,8 +121,18 @@ async fn a_tenant_has_its_share_of_the_requests_over_all_its_connections() {
     };
     let started = start(&config, store, None, AuthMetrics::default());
     let (authenticator, _keeping) = started.expect("a good configuration");
+    authenticator
+}
+
+#[tokio::test]
+async fn a_tenant_has_its_share_of_the_requests_over_all_its_connections() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("keys.db");
+    let store = Arc::new(SqliteStore::open(&path).await.expect("a store"));
+    let greedy = bearer(&store, "greedy").await;
+    let modest = bearer(&store, "modest").await;
     let metrics = Arc::new(Metrics::default());
-    let guard = Guard::new(Arc::new(authenticator), Arc::clone(&metrics));
+    let guard = Guard::new(Arc::new(key_authenticator(store)), Arc::clone(&metrics), MAX_DEADLINE);
     let (come_in, mut inside) = mpsc::unbounded_channel();
     let endless = service_fn(move |_: Request<Body>| {
         come_in.send(()).expect("the test goes on");
@@ -151,4 +158,26 @@ async fn a_tenant_has_its_share_of_the_requests_over_all_its_connections() {
     let text = metrics.expose(ShardsReading::default());
     let line = "toolgate_admission_rejected_total{reason=\"tenant_requests\"} 1";
     assert!(text.lines().any(|found| found == line), "{text}");
+}
+
+#[tokio::test]
+async fn only_callers_that_are_known_get_the_longer_time_of_a_registration() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::open(&folder.path().join("keys.db")).await.expect("a store");
+    let stranger =
+        Guard::new(Arc::new(key_authenticator(Arc::new(store))), Arc::default(), MAX_DEADLINE);
+    let known = Guard::new(Arc::new(Authenticator::off()), Arc::default(), MAX_DEADLINE);
+    let time_after = async |guard: &Guard, path: &str| {
+        let time = BodyTime::new(MAX_DEADLINE);
+        let mut request = Request::builder().uri(path).body(()).expect("a request");
+        request.extensions_mut().insert(time.clone());
+        let admitted = guard.admit(&mut request).await.is_ok();
+        (admitted, time.now())
+    };
+    let register = "/toolgate.v1.CatalogService/RegisterServer";
+    let margin = Duration::from_secs(1);
+    assert_eq!(time_after(&known, register).await, (true, REGISTRATION_TIME + margin));
+    let route = "/toolgate.v1.RouterService/Route";
+    assert_eq!(time_after(&known, route).await, (true, MAX_DEADLINE + margin));
+    assert_eq!(time_after(&stranger, register).await, (false, MAX_DEADLINE));
 }

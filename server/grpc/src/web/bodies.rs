@@ -1,7 +1,7 @@
 //! Request bodies that are read whole, within limits on size, time and the memory that all bodies share.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
@@ -13,6 +13,7 @@ use toolgate_serving::{Owner, Share};
 use super::WebLimits;
 use super::failure::Failure;
 use super::rooms::{Place, Rooms};
+use crate::edge::longest;
 use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_core::error::Error;
 
@@ -42,14 +43,26 @@ impl Bodies {
         self.rooms.enter(owner).ok_or_else(|| self.full())
     }
 
-    /// Reads the whole body within the call's time, and returns it with the memory share that it takes up.
+    /// Returns the time that is left for the body of a call: until the caller's timeout or the method's maximum, counted
+    /// from the arrival.
+    pub(super) fn time_left(
+        &self,
+        path: &str,
+        asked: Option<Duration>,
+        arrived: Instant,
+    ) -> Duration {
+        let longest = longest(path, self.max_deadline);
+        let whole = asked.map_or(longest, |asked| asked.min(longest));
+        whole.saturating_sub(arrived.elapsed())
+    }
+
+    /// Reads the whole body within this time, and returns it with the memory share that it takes up.
     pub(super) async fn read(
         &self,
         body: Body,
         owner: &Owner,
-        asked: Option<Duration>,
+        within: Duration,
     ) -> Result<(Bytes, Share), Failure> {
-        let within = asked.map_or(self.max_deadline, |asked| asked.min(self.max_deadline));
         if within.is_zero() {
             return Err(Failure::from(&Error::DeadlineExceeded));
         }
@@ -82,5 +95,63 @@ impl Bodies {
     fn full(&self) -> Failure {
         self.metrics.rejected(Rejection::WebBodies);
         Failure::from(&Error::Overloaded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+    use tokio_stream::StreamExt as _;
+    use tokio_stream::wrappers::IntervalStream;
+
+    use super::*;
+
+    const MAX: Duration = Duration::from_secs(30);
+    const ROUTE: &str = "/toolgate.v1.RouterService/Route";
+    const REGISTER: &str = "/toolgate.v1.CatalogService/RegisterServer";
+
+    fn bodies() -> Bodies {
+        let limits = WebLimits {
+            max_message_bytes: 1 << 20,
+            max_concurrent_calls: 4,
+            max_deadline: MAX,
+            admin_port: 0,
+        };
+        Bodies::new(&limits, Arc::default())
+    }
+
+    /// Returns a body of one byte a second, of this many bytes.
+    fn slow(bytes: usize) -> Body {
+        let every = IntervalStream::new(tokio::time::interval(Duration::from_secs(1)));
+        let frames =
+            every.take(bytes).map(|_| Ok::<_, Status>(Frame::data(Bytes::from_static(b"a"))));
+        Body::new(StreamBody::new(frames))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_registration_may_take_longer_to_send_than_other_calls() {
+        let bodies = bodies();
+        let read = async |path, asked| {
+            let within = bodies.time_left(path, asked, Instant::now());
+            bodies
+                .read(slow(60), &Owner::default(), within)
+                .await
+                .map(|(bytes, _)| bytes.len())
+                .ok()
+        };
+        assert_eq!(read(REGISTER, None).await, Some(60));
+        assert_eq!(read(ROUTE, None).await, None);
+        assert_eq!(read(REGISTER, Some(Duration::from_secs(10))).await, None, "its caller leaves");
+    }
+
+    #[test]
+    fn time_counts_from_the_arrival() {
+        let bodies = bodies();
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(20)).expect("a past");
+        let left = bodies.time_left(ROUTE, None, long_ago);
+        assert!(left <= Duration::from_secs(10), "{left:?}");
+        let passed = bodies.time_left(ROUTE, Some(Duration::from_secs(5)), long_ago);
+        assert_eq!(passed, Duration::ZERO);
     }
 }

@@ -65,7 +65,8 @@ impl Connect {
         let owner = owner_of(&request);
         let place = bodies.enter(&owner)?;
         let (parts, body) = request.into_parts();
-        let (body, room) = bodies.read(body, &owner, asked).await?;
+        let within = bodies.time_left(parts.uri.path(), asked, started);
+        let (body, room) = bodies.read(body, &owner, within).await?;
         let message = codec.read(method.input(), body, (place.clone(), room)).await?;
         let left = asked.map(|asked| asked.saturating_sub(started.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
