@@ -1,6 +1,5 @@
 //! Limits on the resources of one connection, and detection of peers that went away.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use tonic::transport::Server;
@@ -39,8 +38,6 @@ pub fn transport() -> Server {
 /// process varies the age by up to a tenth, so that replicas which start together don't end their connections together.
 #[must_use]
 pub fn ending_after(server: Server, age: Duration, grace: Duration) -> Server {
-    // The random keys of the standard library are random enough to keep replicas apart.
-    let spread = RandomState::new().hash_one(0_u8) % 201;
-    let share = u32::try_from(900 + spread).unwrap_or(1_000);
-    server.max_connection_age(age / 1_000 * share).max_connection_age_grace(grace)
+    let age = age.mul_f64(0.9 + 0.2 * fastrand::f64());
+    server.max_connection_age(age).max_connection_age_grace(grace)
 }

@@ -1,7 +1,5 @@
 //! One call, independent of the RPC: its credentials, its deadline, its attempts and the pauses between them.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
 use std::time::Duration;
 
 use prost::Message;
@@ -139,13 +137,7 @@ impl Client {
 /// half is taken off.
 pub(crate) fn backoff(first: Duration, longest: Duration, attempt: u32) -> Duration {
     let doubled = first.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
-    doubled.min(longest).mul_f64(0.5 + 0.5 * random_unit())
-}
-
-/// Returns a random number from 0 to 1. Each `RandomState` has keys of its own, which is random enough to spread
-/// retries.
-fn random_unit() -> f64 {
-    RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
+    doubled.min(longest).mul_f64(0.5 + 0.5 * fastrand::f64())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use fastrand::Rng;
 use tokio::runtime::{Builder, Runtime};
 
 use toolgate_config::LimitsConfig;
@@ -39,7 +40,7 @@ const DIMENSIONS: usize = 384;
 const TOOLS_OF_A_SERVER: usize = 50;
 
 /// Number of tools per topic. Their embeddings are near each other, as those of real tools are.
-const TOOLS_OF_A_TOPIC: usize = 20;
+const TOOLS_OF_A_TOPIC: u64 = 20;
 
 /// Numbers of distinct conditions, and the number of tools that share them.
 const CONDITIONS: [usize; 4] = [0, 10, 100, 1_000];
@@ -239,29 +240,14 @@ fn server_name(index: usize) -> ServerName {
 
 /// Returns the embedding of a tool, the same on every run. It is half its topic's direction and half its own.
 fn embedding(index: usize) -> Vec<f32> {
-    let mut topic = Noise::new(index / TOOLS_OF_A_TOPIC);
-    let mut own = Noise::new(index + (1 << 32));
-    let mut vector: Vec<f32> = (0..DIMENSIONS).map(|_| topic.next() + own.next()).collect();
+    let index = index as u64;
+    let mut topic = Rng::with_seed(index / TOOLS_OF_A_TOPIC);
+    let mut own = Rng::with_seed(index + (1 << 32));
+    let mut vector: Vec<f32> =
+        (0..DIMENSIONS).map(|_| 2.0 * (topic.f32() + own.f32() - 1.0)).collect();
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     vector.iter_mut().for_each(|x| *x /= length);
     vector
-}
-
-/// Random numbers from -1 to 1 (SplitMix64).
-struct Noise(u64);
-
-impl Noise {
-    fn new(seed: usize) -> Self {
-        Self((seed as u64).wrapping_mul(0xD134_2543_DE82_EF95))
-    }
-
-    fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed >> 40) as f32) / (1 << 23) as f32 - 1.0
-    }
 }
 
 /// Fails, for methods that Route never calls.

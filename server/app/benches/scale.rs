@@ -227,17 +227,12 @@ impl Encoder for Noise {
 }
 
 fn noise(text: &str) -> Vec<f32> {
-    // FNV-1a makes the seed, and xorshift the numbers.
-    let mut state = text.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+    // FNV-1a makes the seed.
+    let seed = text.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
-    }) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        ((state >> 40) as f32) / (1 << 23) as f32 - 1.0
-    };
-    let mut vector: Vec<f32> = (0..DIMENSIONS).map(|_| next()).collect();
+    });
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut vector: Vec<f32> = (0..DIMENSIONS).map(|_| 2.0 * random.f32() - 1.0).collect();
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     vector.iter_mut().for_each(|x| *x /= length);
     vector

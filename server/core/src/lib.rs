@@ -3,6 +3,7 @@
 pub mod condition;
 pub mod deferral;
 pub mod error;
+mod glob;
 pub mod identity;
 pub mod live;
 pub mod method;

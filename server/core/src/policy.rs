@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::condition::{Condition, ToolFacts};
+use crate::glob::Glob;
 
 mod document;
-mod glob;
 mod learned;
 mod mistake;
 #[cfg(test)]
@@ -15,8 +15,6 @@ mod yaml;
 
 pub use learned::{FEATURE_COUNT, FEATURES, Features, Learned};
 pub use mistake::PolicyMistake;
-
-use glob::Glob;
 
 /// Maximum size of a document in bytes.
 pub const DOCUMENT_MAX: usize = 64 << 10;

@@ -19,7 +19,6 @@ pub mod measured;
 pub mod metrics;
 pub mod per_query;
 pub mod query_file;
-pub mod random;
 pub mod randomisation;
 pub mod ranking;
 pub mod report;

@@ -6,5 +6,6 @@ pub mod language_model;
 pub mod lint;
 pub mod pack_build;
 pub mod pack_trial;
+mod random;
 pub mod summarize;
 pub mod tax;

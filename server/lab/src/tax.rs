@@ -10,7 +10,6 @@ mod methods;
 pub mod paper;
 pub mod poison;
 mod projections;
-mod random;
 pub mod report;
 mod scaling;
 mod tally;

@@ -223,10 +223,7 @@ impl Plane {
 
 /// Varies the interval by up to a quarter either way, so that replicas that start together do not poll together.
 fn jittered(every: Duration) -> Duration {
-    let mut byte = [128];
-    // If no random number is available, every replica polls at the exact interval.
-    let _ = getrandom::fill(&mut byte);
-    every.mul_f64(0.75 + f64::from(byte[0]) / 512.0)
+    every.mul_f64(0.75 + 0.5 * fastrand::f64())
 }
 
 #[cfg(test)]

@@ -2,50 +2,39 @@
 
 use std::fmt;
 
-/// Pattern for the name of a model or host.
+use crate::glob::Glob;
+
+/// Pattern for the name of a model or host, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern(String);
+pub struct Pattern(Glob);
 
 impl Pattern {
     /// Creates a pattern from its text.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        Self(text.trim().to_lowercase())
+        Self(Glob::of_stars(&text.trim().to_lowercase()))
     }
 
     /// Returns true if the whole of `text` matches the pattern.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
-        let text = text.to_lowercase();
-        let Some((first, rest)) = self.0.split_once('*') else { return text == self.0 };
-        let Some(mut left) = text.strip_prefix(first) else { return false };
-        let mut parts = rest.split('*').peekable();
-        while let Some(part) = parts.next() {
-            if parts.peek().is_none() {
-                return left.ends_with(part);
-            }
-            match left.find(part) {
-                Some(at) => left = &left[at + part.len()..],
-                None => return false,
-            }
-        }
-        true
+        self.0.matches(&text.to_lowercase(), &mut 0)
     }
 
     /// Returns true if `text` matches the pattern. A pattern without `*` may match any part of the text.
     #[must_use]
     pub fn is_within(&self, text: &str) -> bool {
-        if self.0.contains('*') {
+        if self.0.has_wildcard() {
             self.matches(text)
         } else {
-            text.to_lowercase().contains(&self.0)
+            text.to_lowercase().contains(&self.0.to_string())
         }
     }
 }
 
 impl fmt::Display for Pattern {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        self.0.fmt(formatter)
     }
 }
 

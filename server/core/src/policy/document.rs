@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::glob::Glob;
 use super::learned::LearnedText;
 use super::yaml;
 use super::{Choosing, DOCUMENT_MAX, Hints, Match, Policy, PolicyMistake, Rule};
 use crate::condition::{Condition, Mistake};
+use crate::glob::Glob;
 use crate::precondition::Precondition;
 
 const RULES_MAX: usize = 1_024;

@@ -1,8 +1,10 @@
 //! Schema as a graph. Each schema of the document is a place, and its keywords lead to other places, on the same value
 //! or on a part of it. References are followed, so that cycles and fan-outs can be seen.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::Mistake;
@@ -385,17 +387,6 @@ fn array<'a>(map: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a
 }
 
 /// Returns the text with its `%XX` resolved, or unchanged if the result is no UTF-8.
-pub(super) fn percent_decoded(text: &str) -> String {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        match part.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                bytes.extend(&part.as_bytes()[2..]);
-            }
-            None => bytes.extend([b"%", part.as_bytes()].concat()),
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+pub(super) fn percent_decoded(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8().unwrap_or(Cow::Borrowed(text))
 }

@@ -368,3 +368,15 @@ fn older_dialects_are_told_by_their_keywords() {
     let unknown = r#"{"$schema":"https://example.com/mine","properties":{"a":{"type":"null"}}}"#;
     check(unknown, r#"{"a": 1}"#, &["/a"]);
 }
+
+#[test]
+fn percent_signs_of_references_are_resolved() {
+    for (text, resolved) in [
+        ("/$defs/n%20m%C3%A4", "/$defs/n mä"),
+        ("100%", "100%"),
+        ("%zz%+f", "%zz%+f"),
+        ("a%FF", "a%FF"),
+    ] {
+        assert_eq!(super::places::percent_decoded(text), resolved);
+    }
+}

@@ -2,8 +2,8 @@
 //! been asked (B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993; for retrieval T. Sakai,
 //! "Evaluating evaluation metrics based on the bootstrap", SIGIR 2006).
 
-use super::random::Random;
 use super::sample::{mean, quantile};
+use crate::random::Random;
 
 /// Confidence level: the share of intervals that hold the true value.
 pub const CONFIDENCE: f64 = 0.95;

@@ -2,7 +2,7 @@
 //! Carterette, "A comparison of statistical significance tests for information retrieval evaluation", CIKM 2007). If
 //! both were the same, each query's difference could just as well have the other sign.
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Number of times that signs are drawn. The least p is 1 / (`DRAWS` + 1).
 pub const DRAWS: u32 = 10_000;

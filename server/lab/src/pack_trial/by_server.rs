@@ -7,7 +7,7 @@ use super::bed::{Ask, Bed, Placed};
 use super::hits::{Pair, hits, mean};
 use super::left_out::leave_out;
 use super::requests::Requests;
-use crate::eval::random::Random;
+use crate::random::Random;
 use toolgate_core::error::Error;
 use toolgate_core::identity::ToolId;
 
@@ -56,10 +56,7 @@ pub(super) async fn by_server(
 /// Assigns each pack to a group.
 fn deal(packs: usize, folds: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..packs).collect();
-    let mut random = Random::new(seed);
-    for last in (1..packs).rev() {
-        order.swap(last, random.below(last + 1));
-    }
+    Random::new(seed).shuffle(&mut order);
     let mut parts = vec![0; packs];
     for (place, pack) in order.into_iter().enumerate() {
         parts[pack] = place % folds;

@@ -3,10 +3,10 @@
 
 use super::bed::{Bed, Rule};
 use super::methods::{Routed, play};
-use super::random::Random;
 use super::report::{Cell, Table, grouped};
 use super::tally::Measured;
 use super::tasks::Task;
+use crate::random::Random;
 use toolgate_core::error::Error;
 use toolgate_routing::gate::verdict::Verdict;
 

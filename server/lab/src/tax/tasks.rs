@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::random::Random;
 use super::testbed::{BedTool, CONFIRMED, Effect, Testbed};
 use crate::eval::LabelledQuery;
+use crate::random::Random;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
 
 /// Number of turns in the longest tasks.

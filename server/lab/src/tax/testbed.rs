@@ -8,9 +8,9 @@ mod wider;
 
 use std::collections::HashMap;
 
-use super::random::Random;
 use crate::eval::CatalogServer;
 use crate::eval::stock::Stock;
+use crate::random::Random;
 use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, ToolId, ToolName};

@@ -9,7 +9,6 @@ mod comparisons;
 mod health;
 mod latency;
 mod member;
-mod random;
 mod reference;
 mod roster;
 mod watch;

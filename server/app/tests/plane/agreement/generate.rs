@@ -1,5 +1,6 @@
 //! Random catalogs, policies, conditions and states. They use few names, so that names often coincide.
 
+use fastrand::Rng;
 use serde_json::{Value, json};
 use toolgate_core::precondition::Precondition;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
@@ -15,8 +16,8 @@ const SCOPES: [&str; 4] = ["a", "git:w", "db:w", "github:w"];
 const MILESTONES: [&str; 3] = ["m0", "m1", "m2"];
 const KEYS: [&str; 3] = ["k0", "k1", "k2"];
 
-/// Pseudorandom numbers (SplitMix64).
-pub struct Random(u64);
+/// Random choices of a seed.
+pub struct Random(Rng);
 
 /// One catalog and one policy.
 pub struct Case {
@@ -127,7 +128,7 @@ fn rule_json(n: usize, rule: &RuleCase) -> Value {
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Rng::with_seed(seed))
     }
 
     /// Returns a state that satisfies every generated registration.
@@ -287,10 +288,6 @@ impl Random {
     }
 
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        usize::try_from((mixed >> 33) % end as u64).unwrap()
+        self.0.usize(..end)
     }
 }

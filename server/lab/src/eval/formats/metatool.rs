@@ -60,8 +60,9 @@ fn of_several(path: &Path, text: &str) -> Result<Vec<LabelledQuery>, InputError>
 }
 
 fn of_one(path: &Path, text: &str) -> Result<Vec<LabelledQuery>, InputError> {
-    let records = csv::records(text)
-        .map_err(|line| InputError::of_line(path, line, "quotes begin here and never end"))?;
+    let records = csv::records(text).map_err(|line| {
+        InputError::of_line(path, line, "quotes begin in this record and never end")
+    })?;
     let wrong = |line, problem: String| InputError::of_line(path, line, problem);
     // The header is the first record.
     let rows = records.into_iter().skip(1);

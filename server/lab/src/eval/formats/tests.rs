@@ -149,7 +149,9 @@ fn metatools_mistakes_are_named() {
     ]);
     let wrong = |catalog: &str, queries: &str| folder.read(catalog, queries).expect_err(queries);
     assert_eq!(wrong("tools.json", "fields.csv"), "fields.csv:3: 3 fields; expected Query,Tool");
-    assert!(wrong("tools.json", "quotes.csv").starts_with("quotes.csv:3: quotes begin here"));
+    assert!(
+        wrong("tools.json", "quotes.csv").starts_with("quotes.csv:3: quotes begin in this record")
+    );
     assert_eq!(wrong("tools.json", "blank.json"), "blank.json:2: the query is empty");
     assert!(wrong("odd.json", "ok.csv").starts_with("odd.json: \"Chess\" has no text"));
     assert!(wrong("array.json", "ok.csv").starts_with("array.json: expected the tools as"));

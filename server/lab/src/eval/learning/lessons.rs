@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Answer, Class, Company, LabelledQuery};
-use crate::eval::random::Random;
+use crate::random::Random;
 use toolgate_core::identity::ToolId;
 use toolgate_core::quantized_embedding::QuantizedEmbedding;
 use toolgate_routing::memory::{Observation, learn, now_ms};
@@ -34,10 +34,7 @@ impl Split {
     pub(super) fn new(queries: &[LabelledQuery], seed: u64) -> Self {
         let labelled = |place: &usize| !queries[*place].relevant.is_empty();
         let mut places: Vec<usize> = (0..queries.len()).filter(labelled).collect();
-        let mut random = Random::new(seed);
-        for at in (1..places.len()).rev() {
-            places.swap(at, random.below(at + 1));
-        }
+        Random::new(seed).shuffle(&mut places);
         let (observed, measured) = places.split_at(places.len() / 2);
         let mut by_tool: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for place in observed {

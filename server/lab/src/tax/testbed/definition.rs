@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::domains::Domain;
 use super::verbs::Verb;
-use crate::tax::random::Random;
+use crate::random::Random;
 use toolgate_core::error::Error;
 use toolgate_core::tokens;
 use toolgate_routing::catalog::definition::Definition;

@@ -5,7 +5,6 @@
 use std::ops::RangeInclusive;
 
 use super::CHUNK;
-use super::random::below;
 
 /// Number of texts whose embeddings are known.
 pub(super) const KNOWN: usize = 16;
@@ -107,19 +106,19 @@ impl<'a> Check<'a> {
         prefixes: &[String],
     ) -> Self {
         let mut drawn: Vec<Option<&KnownText>> = Vec::new();
-        let one_of = |from: &'a [KnownText]| from.get(below(from.len()));
+        let one_of = |from: &'a [KnownText]| fastrand::choice(from);
         drawn.push(one_of(if caught.is_empty() { known } else { caught }));
-        if below(MANY_IN) == 0 {
+        if fastrand::usize(..MANY_IN) == 0 {
             let mut others: Vec<_> = known.iter().map(Some).collect();
-            shuffle(&mut others);
-            drawn.extend(others.into_iter().take(1 + below(2)));
+            fastrand::shuffle(&mut others);
+            drawn.extend(others.into_iter().take(fastrand::usize(1..=2)));
             drawn.resize(many(), None);
-        } else if below(SEVERAL_IN) == 0 {
-            let texts = 2 + below(TEXTS_MAX - 1);
-            drawn.resize_with(texts, || if below(2) == 0 { one_of(known) } else { None });
+        } else if fastrand::usize(..SEVERAL_IN) == 0 {
+            let texts = fastrand::usize(2..=TEXTS_MAX);
+            drawn.resize_with(texts, || if fastrand::bool() { one_of(known) } else { None });
         }
         // Shuffling lets a known text take any position.
-        shuffle(&mut drawn);
+        fastrand::shuffle(&mut drawn);
         let text = |one: &Option<&KnownText>| {
             one.map_or_else(|| new_text(prefixes), |one| one.text.clone())
         };
@@ -130,13 +129,7 @@ impl<'a> Check<'a> {
 /// Draws the number of texts of a large check. Every number in `MANY` is possible, and small ones are more likely.
 fn many() -> usize {
     let span = MANY.end() - MANY.start();
-    MANY.start() + below(1 + below(1 + span))
-}
-
-fn shuffle<T>(list: &mut [T]) {
-    for place in (1..list.len()).rev() {
-        list.swap(place, below(place + 1));
-    }
+    MANY.start() + fastrand::usize(..=fastrand::usize(..=span))
 }
 
 /// Draws `count` distinct texts.
@@ -153,12 +146,12 @@ pub(super) fn new_texts(count: usize, prefixes: &[String]) -> Vec<String> {
 
 /// Draws a text of one to three sentences, most often one.
 fn new_text(prefixes: &[String]) -> String {
-    let prefix = prefixes.get(below(prefixes.len())).map_or("", String::as_str);
-    let sentences = 1 + below(1 + below(SENTENCES_MAX));
+    let prefix = fastrand::choice(prefixes).map_or("", String::as_str);
+    let sentences = 1 + fastrand::usize(..=fastrand::usize(..SENTENCES_MAX));
     let sentence = |_| {
-        let verb = VERBS[below(VERBS.len())];
-        let object = OBJECTS[below(OBJECTS.len())];
-        format!("{verb} {object}{}", ENDS[below(ENDS.len())])
+        let verb = VERBS[fastrand::usize(..VERBS.len())];
+        let object = OBJECTS[fastrand::usize(..OBJECTS.len())];
+        format!("{verb} {object}{}", ENDS[fastrand::usize(..ENDS.len())])
     };
     let sentences: Vec<String> = (0..sentences).map(sentence).collect();
     format!("{prefix}{}", sentences.join(". "))

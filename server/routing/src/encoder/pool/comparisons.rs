@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::canaries::KnownText;
 use super::member::Member;
-use super::random::below;
 use super::reference::{COMPARED_COSINE_MIN, Reference};
 use crate::encoder::EncoderMetrics;
 use crate::encoder::{Embedded, Encoder, Flow};
@@ -69,7 +68,7 @@ impl Comparisons {
         if !is_drawn(self.one_in, texts.len()) {
             return;
         }
-        let drawn = below(texts.len());
+        let drawn = fastrand::usize(..texts.len());
         let Some((text, one)) = texts.get(drawn).zip(embedded.get(drawn)) else { return };
         if text.len() > TEXT_MAX {
             return;
@@ -84,7 +83,7 @@ impl Comparisons {
 
 /// Returns true, at random, if a request of `texts` texts is to be compared. On average, one text in `one_in` is.
 fn is_drawn(one_in: usize, texts: usize) -> bool {
-    below(one_in) < texts
+    fastrand::usize(..one_in.max(1)) < texts
 }
 
 impl Comparing {

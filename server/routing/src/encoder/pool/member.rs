@@ -13,7 +13,6 @@ use tracing::{Instrument as _, info, warn};
 
 use super::canaries::KnownText;
 use super::health::{Health, State};
-use super::random::{number, unit};
 use super::reference::Reference;
 use super::watch::Rounds;
 use crate::encoder::WorkerMetrics;
@@ -173,7 +172,7 @@ impl Member {
 
     fn note(&self, failed: &Failed, within: Duration) {
         let now = Instant::now();
-        let spread = unit();
+        let spread = fastrand::f64();
         let result = failed.result();
         match failed {
             Failed::Busy(_) | Failed::Refused(..) => {}
@@ -197,7 +196,7 @@ impl Member {
             caught.push(text);
         }
         let now = Instant::now();
-        let spread = unit();
+        let spread = fastrand::f64();
         self.change("different", |health| health.contradicted(now, spread));
     }
 
@@ -206,7 +205,7 @@ impl Member {
         let sent = Instant::now();
         let checked = self.canary(reference, rounds).await;
         let now = Instant::now();
-        let spread = unit();
+        let spread = fastrand::f64();
         match &checked {
             Ok(()) => self.change("ok", |health| health.canary_passed(now)),
             Err(Failed::Busy(_)) if self.is_serving() => {}
@@ -239,7 +238,7 @@ impl Member {
     pub(super) fn next_check(&self, interval: Duration) -> Duration {
         let health = self.health.lock();
         // A pause already has its jitter, and no check is sent before its end.
-        health.next_canary(Instant::now(), interval.mul_f64(0.9 + 0.1 * unit()))
+        health.next_canary(Instant::now(), interval.mul_f64(0.9 + 0.1 * fastrand::f64()))
     }
 
     async fn canary(&self, reference: &Reference, rounds: &Rounds) -> Result<(), Failed> {
@@ -256,7 +255,7 @@ impl Member {
         let check = reference.draw_check(&caught);
         let trace = unsampled_trace();
         // The flow looks like those of tenants, so that the worker can't tell a check from traffic.
-        let asked = (check.texts.clone(), Flow::new(number()));
+        let asked = (check.texts.clone(), Flow::new(fastrand::u64(..)));
         let texts = check.texts.len();
         let asking = self.ask(asked, reference, rounds.told(texts), trace.as_ref());
         let embedded = tokio::time::timeout(rounds.patience(texts), asking).await;
@@ -338,9 +337,13 @@ impl Member {
 
 /// Returns a random trace context that is never sampled, or `None` if calls carry no trace context.
 fn unsampled_trace() -> Option<TraceContext> {
-    trace_headers().map(|_| TraceContext {
-        traceparent: format!("00-{:016x}{:016x}-{:016x}-00", number() | 1, number(), number() | 1),
-        tracestate: String::new(),
+    trace_headers().map(|_| {
+        let trace = fastrand::u128(1..);
+        let span = fastrand::u64(1..);
+        TraceContext {
+            traceparent: format!("00-{trace:032x}-{span:016x}-00"),
+            tracestate: String::new(),
+        }
     })
 }
 

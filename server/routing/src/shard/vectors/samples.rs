@@ -1,19 +1,21 @@
 //! Sample vectors for tests and benches. They are seeded and clustered like the summaries of tools, which differ in
 //! only a few dozen directions.
 
+use fastrand::Rng;
+
 /// Number of directions in which clustered rows differ.
 const LATENT: usize = 24;
 
 /// Seeded source of unit vectors of one width.
 pub(crate) struct Samples {
-    state: u64,
+    random: Rng,
     width: usize,
 }
 
 impl Samples {
     /// Creates a source. The same seed gives the same vectors.
     pub(crate) fn new(seed: u64, width: usize) -> Self {
-        Self { state: seed, width }
+        Self { random: Rng::with_seed(seed), width }
     }
 
     /// Returns `count` rows without structure.
@@ -45,12 +47,12 @@ impl Samples {
     /// Returns a random byte code, -127 to 127.
     #[allow(dead_code, reason = "the bench has no use for it")]
     pub(crate) fn code(&mut self) -> i8 {
-        (self.below(255) as i16 - 127) as i8
+        self.random.i8(-127..)
     }
 
     /// Returns a random number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
+        self.random.usize(..bound)
     }
 
     fn gaussians(&mut self, count: usize) -> Vec<f32> {
@@ -59,15 +61,7 @@ impl Samples {
 
     /// Returns an approximately Gaussian number: the sum of twelve uniform numbers, less its mean.
     fn gaussian(&mut self) -> f32 {
-        (0..12).map(|_| (self.next() >> 40) as f32 / (1_u32 << 24) as f32).sum::<f32>() - 6.0
-    }
-
-    /// Returns the next number of SplitMix64.
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        (0..12).map(|_| self.random.f32()).sum::<f32>() - 6.0
     }
 }
 
