@@ -344,3 +344,6 @@ pub fn sort(snapshot: &Snapshot, candidates: &mut [Candidate]) {
             .then(a.slot.cmp(&b.slot))
     });
 }
+
+#[cfg(test)]
+mod tests;

@@ -231,3 +231,6 @@ fn needed(snapshot: &Snapshot, options: &Options) -> HashSet<u32> {
     let by_catalog = snapshot.always_load.iter().chain(&snapshot.pinned).copied();
     pinned.chain(by_catalog).collect()
 }
+
+#[cfg(test)]
+mod tests;
