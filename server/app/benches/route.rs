@@ -126,7 +126,8 @@ impl Plane {
         let shards = Arc::new(Shards::new(store, Arc::clone(&encoder), 4 << 30));
         let key = HandleKey::from_bytes(&[7; 32]).expect("32 bytes");
         let intents = Encoders::bare(&encoder).intents;
-        let router = Router::new(shards, intents, usage, key, Duration::from_secs(3_600));
+        let ttl = Duration::from_secs(3_600);
+        let router = Router::new(shards, intents, usage, key, ttl, Arc::default());
         let plane = Self { router, tenant: TenantId::parse("bench").expect("a tenant") };
         runtime.block_on(async {
             while plane.route(query(unlocked(), None)).await.snapshot.lacks_graph() {

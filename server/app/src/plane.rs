@@ -17,7 +17,9 @@ use toolgate_routing::catalog::approval::{Approval, Approved};
 use toolgate_routing::catalog::registration::{Registered, Registration};
 use toolgate_routing::catalog::vetting::Vetting;
 use toolgate_routing::encoder::Encoders;
+use toolgate_routing::gate::Gate;
 use toolgate_routing::gate::key::HandleKey;
+use toolgate_routing::gate::warmer::Warmer;
 use toolgate_routing::memory::Memory;
 use toolgate_routing::memory::MemoryMetrics;
 use toolgate_routing::packs::Packs;
@@ -69,6 +71,8 @@ pub struct Plane {
     pub catalog: Catalog,
     /// Selection of tools for requests.
     pub router: Router,
+    /// Verdicts on calls.
+    pub gate: Gate,
     /// Token usage of calls.
     pub usage: Arc<Ledger>,
     /// Memory of calls that succeeded.
@@ -104,14 +108,18 @@ impl Plane {
         let fingerprint = intents.encoder().fingerprint().to_owned();
         let memory = Memory::new(Arc::clone(&store), remember, &fingerprint, metrics);
         let memory = Arc::new(memory);
+        let warmer = Arc::new(Warmer::default());
+        let gate =
+            Gate::new(Arc::clone(&shards), Arc::clone(&usage), key.clone(), Arc::clone(&warmer));
+        let router =
+            Router::new(Arc::clone(&shards), intents, Arc::clone(&usage), key, ttl, warmer);
         Self {
             store,
             watchers: Arc::new(Watchers::new(config.max_watches)),
             following: Following::default(),
             catalog,
-            router: Router::new(Arc::clone(&shards), intents, Arc::clone(&usage), key, ttl)
-                .with_deferral(config.deferral)
-                .with_memory(Arc::clone(&memory)),
+            router: router.with_deferral(config.deferral).with_memory(Arc::clone(&memory)),
+            gate: gate.with_memory(Arc::clone(&memory)),
             usage,
             memory,
             shards,

@@ -13,8 +13,9 @@ use super::tool_format::{Format, rendered};
 use super::{bounded, render, request, state};
 use toolgate_config::RouterConfig;
 use toolgate_core::method::Method;
+use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::handle::Holder;
-use toolgate_routing::router::lookups::{GateQuery, PoolQuery};
+use toolgate_routing::router::summary_pool::PoolQuery;
 
 /// Implementation of `RouterService`.
 pub(super) struct Routing {
@@ -59,7 +60,7 @@ impl RouterService for Routing {
                 state,
                 min_revision: message.min_revision,
             };
-            let gated = edge.pipeline.plane.router.gate(holder, query, Some(deadline)).await?;
+            let gated = edge.pipeline.plane.gate.judge(holder, query, Some(deadline)).await?;
             let answers = message.calls.iter().zip(&gated.verdicts);
             let verdicts = answers.map(|(wire, verdict)| {
                 let code =

@@ -21,7 +21,7 @@ use toolgate_core::policy::FEATURES;
 use toolgate_routing::packs::Packs;
 use toolgate_routing::router::query::Options;
 use toolgate_routing::router::ranking::level::Level;
-use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_routing::shard::snapshot::{Known, Snapshot};
 
 use cases::Case;
 use folds::held_out;
@@ -100,7 +100,7 @@ impl Calibration {
         let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
         let dimensions = encoders.passages.dimensions();
         let packs = attached(self.packs.as_deref(), &stock, encoders).await;
-        let known = (embeddings.vectors(), &packs);
+        let known = Known { embeddings: embeddings.vectors(), packs: &packs };
         let snapshot = Snapshot::build_with(stock.catalog.clone(), known, dimensions)?;
         snapshot.build_graph();
         let cases = Case::all(&snapshot, &stock, &embeddings, &self.queries)?;

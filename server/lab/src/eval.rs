@@ -38,7 +38,7 @@ use toolgate_routing::packs::{Attached, Packs};
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::Options;
 use toolgate_routing::router::ranking::background::Background;
-use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_routing::shard::snapshot::{Known, Snapshot};
 use toolgate_store::StoredCatalog;
 
 pub use catalog_file::CatalogServer;
@@ -128,7 +128,7 @@ impl Embedded<'_> {
     /// Returns every query's answer from a catalog.
     fn answers(&self, catalog: StoredCatalog, way: Way) -> Result<Vec<Answer>, Error> {
         let dimensions = self.encoder.dimensions();
-        let known = (self.embeddings.vectors(), self.packs);
+        let known = Known { embeddings: self.embeddings.vectors(), packs: self.packs };
         let snapshot = Snapshot::build_with(catalog, known, dimensions)?;
         // Large shards are searched exactly only until their graph exists.
         snapshot.build_graph();

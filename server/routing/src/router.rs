@@ -5,15 +5,14 @@ pub mod allow;
 pub mod answers;
 mod aside;
 pub mod intent;
-mod judging;
-pub mod lookups;
 mod outage;
 pub mod query;
 pub mod ranking;
 pub mod route;
+pub mod schemas;
 pub mod search;
 pub mod selection;
 mod stages;
-mod warmer;
+pub mod summary_pool;
 
 pub use route::Router;

@@ -138,10 +138,10 @@ fn heavy(name: &str) -> ToolText {
 async fn what_is_shown_is_compiled_before_it_is_called() {
     let world = World::new().await;
     world.register("acme", server("s", vec![heavy("one"), heavy("two"), heavy("three")])).await;
-    let compilations = || world.plane.router.schema_compilations();
+    let compilations = || world.plane.gate.schema_compilations();
     let only = Options { top_k: 1, threshold: 0.5, ..options() };
     let turn = world.route("acme", RouteQuery { options: only, ..ask("one: does one") }).await;
-    world.plane.router.schemas_are_warm().await;
+    world.plane.gate.schemas_are_warm().await;
     assert_eq!(compilations(), 1);
     let state = AgentState::default();
     let verdict = world.gate_one("acme", &turn.handle, call("mcp__s__one"), state.clone()).await;
@@ -150,9 +150,9 @@ async fn what_is_shown_is_compiled_before_it_is_called() {
     let found =
         world.search("acme", SearchQuery { previous: turn.handle, ..look_for("select:two") });
     let handle = found.await.handle;
-    world.plane.router.schemas_are_warm().await;
+    world.plane.gate.schemas_are_warm().await;
     let fetched = world.schemas("acme", &["s/three"], &state, &handle).await.expect("it is there");
-    world.plane.router.schemas_are_warm().await;
+    world.plane.gate.schemas_are_warm().await;
     assert_eq!(compilations(), 3);
     let calls = ["one", "two", "three"].map(call).to_vec();
     let (_, verdicts) = world.gate("acme", &fetched.handle, calls, state).await;
@@ -174,8 +174,8 @@ async fn what_was_shown_elsewhere_is_compiled_for_the_call() {
     let calls: Vec<_> = names.iter().map(|name| call(name)).collect();
     let (_, verdicts) = replica.gate("acme", &shown.handle, calls.clone(), state.clone()).await;
     assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
-    assert_eq!(replica.plane.router.schema_compilations(), 9);
+    assert_eq!(replica.plane.gate.schema_compilations(), 9);
     let (_, again) = replica.gate("acme", &shown.handle, calls, state).await;
     assert_eq!(again, verdicts);
-    assert_eq!(replica.plane.router.schema_compilations(), 9);
+    assert_eq!(replica.plane.gate.schema_compilations(), 9);
 }

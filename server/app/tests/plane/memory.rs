@@ -6,8 +6,8 @@ use std::time::Duration;
 use toolgate_config::MemoryConfig;
 use toolgate_core::identity::{ServerName, TenantId};
 use toolgate_core::state::AgentState;
+use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::handle::Holder;
-use toolgate_routing::router::lookups::GateQuery;
 use toolgate_routing::router::query::{Options, RouteQuery};
 use toolgate_routing::router::ranking::rank::FoundBy;
 use toolgate_routing::router::route::Answer;
@@ -202,7 +202,7 @@ async fn gate_as(
         let handle = turn.handle.clone();
         let state = AgentState::default();
         let query = GateQuery { handle, calls, state, min_revision: 0 };
-        let gated = world.plane.router.gate(holder, query, None).await.expect("verdicts");
+        let gated = world.plane.gate.judge(holder, query, None).await.expect("verdicts");
         assert!(gated.verdicts.iter().all(Result::is_ok));
     }
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::plan::Mode;
 use toolgate_routing::router::answers::pool::PoolDelta;
-use toolgate_routing::router::lookups::PoolQuery;
 use toolgate_routing::router::query::RouteQuery;
+use toolgate_routing::router::summary_pool::PoolQuery;
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_store::Revision;
 

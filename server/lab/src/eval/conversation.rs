@@ -16,7 +16,7 @@ use toolgate_routing::router::query::{Options, RouteQuery};
 use toolgate_routing::router::ranking::level::Level;
 use toolgate_routing::router::ranking::rank::Embedded;
 use toolgate_routing::router::selection::choose::{Choice, Chosen};
-use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_routing::shard::snapshot::{Known, Snapshot};
 use toolgate_store::StoredCatalog;
 
 use super::embeddings::Embeddings;
@@ -154,7 +154,7 @@ impl Conversation {
     /// # Errors
     /// An internal error of the index.
     pub fn play(scene: Scene<'_>, queries: &[LabelledQuery]) -> Result<Self, Error> {
-        let known = (scene.embeddings.vectors(), scene.packs);
+        let known = Known { embeddings: scene.embeddings.vectors(), packs: scene.packs };
         let after = Snapshot::build_with(scene.catalog.clone(), known, scene.dimensions)?;
         let before = Snapshot::build_with(without_one(scene.catalog), known, scene.dimensions)?;
         let play = |history: u32| -> Result<Played, Error> {

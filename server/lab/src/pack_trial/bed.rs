@@ -17,7 +17,7 @@ use toolgate_routing::packs::Packs;
 use toolgate_routing::router::intent::{self, Intent};
 use toolgate_routing::router::ranking::blend::Blend;
 use toolgate_routing::router::ranking::rank::{Candidate, Embedded};
-use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_routing::shard::snapshot::{Known, Snapshot};
 
 /// Number of candidates in a ranking; the same as in Route.
 const CANDIDATES: usize = 100;
@@ -95,7 +95,7 @@ impl<'a> Bed<'a> {
         let catalog = &self.stock.catalog;
         let attached = packs.attach(catalog, &self.known, WITHIN).await;
         let embeddings = self.known.embeddings.vectors();
-        let known = (embeddings, &attached);
+        let known = Known { embeddings, packs: &attached };
         let snapshot = Snapshot::build_with(catalog.clone(), known, self.known.dimensions)?;
         snapshot.build_graph();
         Ok(snapshot)

@@ -311,7 +311,8 @@ mod tests {
 
     #[test]
     fn other_holders_and_keys_are_refused() {
-        let (key, other) = (key(1), key(2));
+        let other = key(2);
+        let key = key(1);
         let a = tenant("a");
         let ab = tenant("ab");
         let text = set(3).seal(&key, Holder { tenant: &a, principal: "bc" });

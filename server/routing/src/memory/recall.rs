@@ -155,7 +155,8 @@ mod tests {
     }
 
     fn exemplar(place: u8, cosine: f32, strength: f32, owner: u8) -> Exemplar {
-        let (owner, intent_embedding) = ([owner; 8], at(cosine));
+        let owner = [owner; 8];
+        let intent_embedding = at(cosine);
         let seen_ms = 0;
         let fades_ms = 1;
         let made = 0;

@@ -9,7 +9,7 @@ use crate::catalog::signature::Signature;
 use crate::encoder::Intents;
 use crate::gate::handle::{ActiveSet, Holder, ShownTool};
 use crate::gate::key::HandleKey;
-use crate::gate::schemas::Schemas;
+use crate::gate::warmer::Warmer;
 use crate::memory::Memory;
 use crate::router::answers::account::{self, Account};
 use crate::router::answers::event;
@@ -29,7 +29,6 @@ use crate::router::selection::continuity::Change;
 use crate::router::selection::decision::{Decision, RouteInputs};
 use crate::router::selection::deferring::{Costs, Deferral, Deferring};
 use crate::router::stages::Stages;
-use crate::router::warmer::Warmer;
 use crate::shard::freshness::Currency;
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
@@ -130,11 +129,10 @@ pub struct Router {
     pub(in crate::router) shards: Arc<Shards>,
     pub(in crate::router) intents: Arc<Intents>,
     pub(in crate::router) usage: Arc<Ledger>,
-    pub(in crate::router) key: HandleKey,
-    pub(in crate::router) handle_ttl: Duration,
-    pub(in crate::router) schemas: Arc<Schemas>,
-    pub(in crate::router) warmer: Warmer,
-    pub(in crate::router) memory: Option<Arc<Memory>>,
+    key: HandleKey,
+    handle_ttl: Duration,
+    warmer: Arc<Warmer>,
+    memory: Option<Arc<Memory>>,
     deferral: Arc<Live<Policy>>,
     costs: Arc<Costs>,
     background: Background,
@@ -143,7 +141,7 @@ pub struct Router {
 
 impl Router {
     /// Creates a router over `shards` that counts in `usage`. Its handles are signed with `key` and live for
-    /// `handle_ttl`.
+    /// `handle_ttl`. The schemas of tools that it shows are compiled by `warmer`.
     #[must_use]
     pub fn new(
         shards: Arc<Shards>,
@@ -151,9 +149,8 @@ impl Router {
         usage: Arc<Ledger>,
         key: HandleKey,
         handle_ttl: Duration,
+        warmer: Arc<Warmer>,
     ) -> Self {
-        let schemas = Arc::<Schemas>::default();
-        let warmer = Warmer::new(Arc::clone(&schemas));
         let deferral = Arc::default();
         let costs = Arc::default();
         let background = Background::default();
@@ -164,7 +161,6 @@ impl Router {
             usage,
             key,
             handle_ttl,
-            schemas,
             warmer,
             memory,
             deferral,
@@ -261,6 +257,16 @@ impl Router {
         let opened = ActiveSet::open(text, &self.key, holder);
         let invalid = |_| Error::HandleInvalid("not issued by this service for this tenant");
         opened.map(Some).map_err(invalid)
+    }
+
+    /// Queues the schemas of shown tools for compilation, before the tools are called.
+    pub(in crate::router) fn warm_schemas(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Arc<Snapshot>,
+        shown: &[Active],
+    ) {
+        self.warmer.want(tenant, snapshot, shown.iter().map(|tool| tool.chosen.slot));
     }
 
     /// Returns [`Degraded::StaleCatalog`] if an answer from this snapshot may be older than the store.

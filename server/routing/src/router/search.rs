@@ -22,12 +22,12 @@ use crate::router::answers::explain::{self, Refusal};
 use crate::router::answers::pending;
 use crate::router::aside::aside;
 use crate::router::intent::{self, Intent};
-use crate::router::lookups::{check_room, show};
 use crate::router::query::Detail;
 use crate::router::ranking::fuse::POOL;
 use crate::router::ranking::level::Level;
 use crate::router::ranking::rank::{Candidate, Embedded, FoundBy};
 use crate::router::route::{Active, Degraded};
+use crate::router::schemas::{check_room, show};
 use crate::router::selection::caps::{Caps, UntrustedCaps};
 use crate::router::selection::choose::Chosen;
 use crate::router::selection::left_out::LeftOut;
@@ -109,8 +109,13 @@ pub struct SearchAnswer {
     pub degraded: Vec<Degraded>,
 }
 
-/// Tools that a handle covers, and the quantized embedding of the intent that they are for.
-type Covered = (Vec<ShownTool>, Option<QuantizedEmbedding>);
+/// Content of a handle.
+struct Covered {
+    /// Tools that the handle covers.
+    tools: Vec<ShownTool>,
+    /// Quantized embedding of the intent that they are for; `None` where calls are not remembered.
+    intent_embedding: Option<QuantizedEmbedding>,
+}
 
 /// Search results before they are rendered.
 #[derive(Debug)]
@@ -163,20 +168,25 @@ impl Router {
                 let meant = self
                     .by_meaning(holder.tenant, deadline, &snapshot, &query, &visibilities, text)
                     .await?;
-                (degraded, searched_for) = (meant.degraded, meant.intent_embedding);
+                degraded = meant.degraded;
+                searched_for = meant.intent_embedding;
                 meant.findings
             }
         };
         // The intent of the turn says more than a search made on the way.
-        let shown = match previous {
-            Some(set) => (set.tools, set.intent_embedding.or(searched_for)),
-            None => (Vec::new(), searched_for),
+        let covered = match previous {
+            Some(set) => Covered {
+                tools: set.tools,
+                intent_embedding: set.intent_embedding.or(searched_for),
+            },
+            None => Covered { tools: Vec::new(), intent_embedding: searched_for },
         };
         degraded.extend(self.staleness(holder.tenant, &snapshot));
         let pending = pending::visible(&snapshot, &visibilities, &query.state);
-        let mut answer = self.shown(holder, snapshot, &query, (findings, &visibilities, shown))?;
+        let mut answer = self.shown(holder, snapshot, &query, findings, &visibilities, covered)?;
         answer.message = with_pending(answer.message, answer.tools.is_empty(), &pending);
-        (answer.pending, answer.degraded) = (pending, degraded);
+        answer.pending = pending;
+        answer.degraded = degraded;
         self.usage.count(holder.tenant, &account::looked_up(&answer.tools));
         event::log_search(holder.tenant, &answer);
         Ok(answer)
@@ -221,11 +231,9 @@ impl Router {
         holder: Holder<'_>,
         snapshot: Arc<Snapshot>,
         query: &SearchQuery,
-        (mut findings, visibilities, (mut shown, intent_embedding)): (
-            Findings,
-            &Visibilities,
-            Covered,
-        ),
+        mut findings: Findings,
+        visibilities: &Visibilities,
+        mut covered: Covered,
     ) -> Result<SearchAnswer, Error> {
         let mut tools = Vec::with_capacity(findings.tools.len());
         let mut size = AnswerSize::new(query.message_max, query.detail);
@@ -235,7 +243,7 @@ impl Router {
                 continue;
             }
             let newly_promoted = query.detail != Detail::Names
-                && show(&mut shown, snapshot.tool(found.slot), query.detail);
+                && show(&mut covered.tools, snapshot.tool(found.slot), query.detail);
             let Candidate { slot, overlap, score, found_by, .. } = *found;
             let chosen = Chosen {
                 slot,
@@ -248,7 +256,7 @@ impl Router {
             };
             tools.push(account::active(&snapshot, chosen, query.detail));
         }
-        check_room(&shown)?;
+        check_room(&covered.tools)?;
         if query.detail != Detail::Names {
             self.warm_schemas(holder.tenant, &snapshot, &tools);
         }
@@ -259,7 +267,7 @@ impl Router {
             findings.message = format!("{} {more}", findings.message).trim_start().to_owned();
         }
         let (handle, handle_expires) =
-            self.seal(holder, snapshot.revision, shown, intent_embedding);
+            self.seal(holder, snapshot.revision, covered.tools, covered.intent_embedding);
         Ok(SearchAnswer {
             form: findings.form,
             detail: query.detail,

@@ -24,7 +24,8 @@ impl Stages {
     /// Ends the current stage and begins the next.
     pub(in crate::router) fn next(&mut self, stage: &'static str) {
         self.end();
-        (self.stage, self.span) = (stage, part(stage));
+        self.stage = stage;
+        self.span = part(stage);
     }
 
     /// Ends the last stage.
@@ -32,7 +33,8 @@ impl Stages {
         let now = Instant::now();
         let micros = (now - self.started).as_micros();
         self.timings.push((self.stage, u64::try_from(micros).unwrap_or(u64::MAX)));
-        (self.started, self.span) = (now, Span::none());
+        self.started = now;
+        self.span = Span::none();
     }
 
     /// Returns the span of the current stage, for work that has spans of its own.

@@ -77,6 +77,13 @@ pub enum Demand {
     Condition(u32),
 }
 
+/// Place of a condition in a policy, by index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct ConditionPlace {
+    rule: u32,
+    condition: usize,
+}
+
 /// Builder of groups, to which tools are added slot by slot.
 #[derive(Debug)]
 pub struct Grouping {
@@ -87,8 +94,8 @@ pub struct Grouping {
     by_condition: HashMap<Condition, u32>,
     /// Preconditions that were compiled. Servers and tools often repeat them.
     compiled: HashMap<Precondition, Vec<Condition>>,
-    /// Demands of rules' conditions that are the same for every tool, by rule and index of the condition.
-    of_rules: HashMap<(u32, usize), Option<Demand>>,
+    /// Demands of rules' conditions that are the same for every tool.
+    of_rules: HashMap<ConditionPlace, Option<Demand>>,
     /// Steps taken, and nodes and needs created by the policy so far.
     steps: usize,
     nodes: usize,
@@ -161,8 +168,9 @@ impl Grouping {
                 needs.push(rule_needs(Demand::Denied));
             }
             needs.extend(rule.scopes.iter().map(|scope| rule_needs(self.scope(scope))));
-            for (i, condition) in rule.conditions.iter().enumerate() {
-                let demand = self.rule_condition((*n, i), condition, facts);
+            for (at, condition) in rule.conditions.iter().enumerate() {
+                let place = ConditionPlace { rule: *n, condition: at };
+                let demand = self.rule_condition(place, condition, facts);
                 needs.extend(demand.map(rule_needs));
             }
         }
@@ -236,7 +244,7 @@ impl Grouping {
     /// tools that it matches.
     fn rule_condition(
         &mut self,
-        place: (u32, usize),
+        place: ConditionPlace,
         condition: &Condition,
         facts: &ToolFacts,
     ) -> Option<Demand> {

@@ -15,7 +15,7 @@ use self::content::Content;
 pub use self::kept::Clock;
 use self::kept::Kept;
 use super::freshness::Freshness;
-use super::snapshot::{Snapshot, policy_of};
+use super::snapshot::{Known, Snapshot, policy_of};
 use super::vectors::IndexOptions;
 use crate::catalog::share::{Behind, Share};
 use crate::catalog::verify::is_served;
@@ -318,8 +318,8 @@ impl Shards {
             leave_out_damaged(&damaged_of, &mut catalog, known.as_deref());
             let packed = pack(&catalog, &embeddings);
             let policy = policy_after(known.as_deref(), &catalog)?;
-            let vectors = (&embeddings, &packs);
-            let built = Snapshot::build_under(policy, catalog, vectors, dimensions, &options)?;
+            let known = Known { embeddings: &embeddings, packs: &packs };
+            let built = Snapshot::build_under(policy, catalog, known, dimensions, &options)?;
             Ok::<_, Error>((built.read_at(read_at), packed, reading + begun.elapsed()))
         };
         let built = match whom {

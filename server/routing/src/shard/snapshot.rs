@@ -72,8 +72,14 @@ pub struct Snapshot {
     memory_bytes: usize,
 }
 
-/// Data about tools beyond their definitions: the embeddings of summaries by hash, and the requests from packs.
-pub type Known<'a> = (&'a HashMap<ContentHash, Vec<f32>>, &'a Attached);
+/// Data about tools beyond their definitions.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// Embeddings of summaries, by the hash of the summary.
+    pub embeddings: &'a HashMap<ContentHash, Vec<f32>>,
+    /// Requests from packs.
+    pub packs: &'a Attached,
+}
 
 impl Snapshot {
     /// Indexes a catalog under its policy. `embeddings` are by hash of the summary. If one is missing, there is no
@@ -87,7 +93,7 @@ impl Snapshot {
         embeddings: &HashMap<ContentHash, Vec<f32>>,
         dimensions: usize,
     ) -> Result<Self, Error> {
-        Self::build_with(catalog, (embeddings, &Attached::default()), dimensions)
+        Self::build_with(catalog, Known { embeddings, packs: &Attached::default() }, dimensions)
     }
 
     /// Indexes a catalog like [`Snapshot::build`], with the requests of packs.
@@ -110,16 +116,17 @@ impl Snapshot {
     pub fn build_under(
         policy: Arc<Policy>,
         catalog: StoredCatalog,
-        (embeddings, packs): Known<'_>,
+        known: Known<'_>,
         dimensions: usize,
         options: &IndexOptions,
     ) -> Result<Self, Error> {
+        let packs = known.packs;
         let policy_revision = catalog.policy.as_ref().map(|stored| stored.revision);
         let pending = PendingServer::all(&catalog.servers, &policy);
         let RuledCatalog { tools, requirements, pinned, quarantine, .. } =
             RuledCatalog::beside(catalog.servers, catalog.tools, catalog.quarantined, &policy);
         let mut footing = Footing::default();
-        let vectors = match rows(&tools, (embeddings, packs), dimensions) {
+        let vectors = match rows(&tools, known, dimensions) {
             Some(Rows { rows, mixed, nearer }) => {
                 footing = Footing::new(mixed, nearer);
                 let exact = VectorIndex::build_exact(dimensions, rows, options);
@@ -251,7 +258,8 @@ struct Rows {
     nearer: Option<f32>,
 }
 
-fn rows(tools: &[Tool], (embeddings, packs): Known<'_>, dimensions: usize) -> Option<Rows> {
+fn rows(tools: &[Tool], known: Known<'_>, dimensions: usize) -> Option<Rows> {
+    let Known { embeddings, packs } = known;
     let mut rows = Vec::with_capacity(tools.len() * dimensions);
     let mut mixed = HashMap::new();
     let mut nearer = 0.0;
@@ -269,8 +277,8 @@ fn rows(tools: &[Tool], (embeddings, packs): Known<'_>, dimensions: usize) -> Op
             }
         }
     }
-    let known = packs.everyday().filter(|_| measured > 0);
-    let nearer = known.map(|_| nearer / measured as f32);
+    let everyday = packs.everyday().filter(|_| measured > 0);
+    let nearer = everyday.map(|_| nearer / measured as f32);
     Some(Rows { rows, mixed, nearer })
 }
 

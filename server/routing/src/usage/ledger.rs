@@ -187,7 +187,11 @@ impl Ledger {
     async fn write_all(&self) -> Result<(), StoreError> {
         for part in &self.parts {
             let taken = std::mem::take(&mut *part.lock());
-            let entries: Vec<_> = taken.waiting.into_iter().flat_map(in_hours).collect();
+            let entries: Vec<_> = taken
+                .waiting
+                .into_iter()
+                .flat_map(|(tenant, hours)| in_hours(&tenant, hours))
+                .collect();
             let mut left = entries.as_slice();
             while !left.is_empty() {
                 let (now, later) = left.split_at(fitting(left));
@@ -216,7 +220,7 @@ impl Ledger {
 
 type Entry = (TenantId, Hour, Amounts);
 
-fn in_hours((tenant, hours): (TenantId, BTreeMap<Hour, Amounts>)) -> Vec<Entry> {
+fn in_hours(tenant: &TenantId, hours: BTreeMap<Hour, Amounts>) -> Vec<Entry> {
     hours.into_iter().map(|(hour, amounts)| (tenant.clone(), hour, amounts)).collect()
 }
 

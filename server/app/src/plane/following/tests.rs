@@ -15,12 +15,12 @@ use toolgate_routing::catalog::plan::Mode;
 use toolgate_routing::catalog::registration::Registration;
 use toolgate_routing::encoder::words::WordEncoder;
 use toolgate_routing::encoder::{EmbedFuture, Encoder, Encoders, Flow};
+use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::calls::Call;
 use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::gate::key::HandleKey;
 use toolgate_routing::memory::MemoryMetrics;
 use toolgate_routing::router::intent::Intent;
-use toolgate_routing::router::lookups::GateQuery;
 use toolgate_routing::router::query::RouteQuery;
 use toolgate_routing::router::route::Degraded;
 use toolgate_routing::shard::vectors::GRAPH_ABOVE;
@@ -120,7 +120,7 @@ async fn gate(plane: &Plane, handle: &str) -> Result<bool, Error> {
         state: AgentState::default(),
         min_revision: 0,
     };
-    let verdicts = plane.router.gate(holder, query, None).await?.verdicts;
+    let verdicts = plane.gate.judge(holder, query, None).await?.verdicts;
     Ok(verdicts.iter().all(Result::is_ok))
 }
 

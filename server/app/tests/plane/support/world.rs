@@ -17,16 +17,18 @@ use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::registration::{Registered, Registration};
 use toolgate_routing::catalog::vetting::Vetting;
 use toolgate_routing::encoder::Encoders;
+use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::calls::Call;
 use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::gate::key::HandleKey;
 use toolgate_routing::gate::verdict::{Allowed, Refused, Verdict};
 use toolgate_routing::memory::MemoryMetrics;
 use toolgate_routing::router::answers::pool::PoolDelta;
-use toolgate_routing::router::lookups::{GateQuery, PoolQuery, SchemaLookup, SchemasQuery};
 use toolgate_routing::router::query::{Detail, MESSAGE_MAX, RouteQuery};
 use toolgate_routing::router::route::Answer;
+use toolgate_routing::router::schemas::{SchemaLookup, SchemasQuery};
 use toolgate_routing::router::search::{SearchAnswer, SearchQuery};
+use toolgate_routing::router::summary_pool::PoolQuery;
 use toolgate_routing::shard::shards::{Clock, Shards};
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_routing::shard::vectors::GRAPH_ABOVE;
@@ -203,7 +205,7 @@ impl World {
     ) -> (Arc<Snapshot>, Vec<Verdict>) {
         let tenant = tenant(tenant_name);
         let query = GateQuery { handle: handle.to_owned(), calls, state, min_revision: 0 };
-        let gated = self.plane.router.gate(holder(&tenant), query, None).await;
+        let gated = self.plane.gate.judge(holder(&tenant), query, None).await;
         let verdicts = gated.expect("verdicts");
         (verdicts.snapshot, verdicts.verdicts)
     }

@@ -17,7 +17,7 @@ use toolgate_routing::catalog::Hubs;
 use toolgate_routing::catalog::plan::text_hash;
 use toolgate_routing::packs::{Attached, Packs};
 use toolgate_routing::router::query::Options;
-use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_routing::shard::snapshot::{Known, Snapshot};
 use toolgate_store::{StoredCatalog, ToolRecord, UNTRUSTED};
 
 /// Maximum number of requests that the attacks target, taken at equal steps from those that the honest tools serve.
@@ -157,7 +157,7 @@ impl Routed<'_> {
                 server.record.trust_tier = tier;
             }
         }
-        let known = (self.embeddings.vectors(), &self.packs);
+        let known = Known { embeddings: self.embeddings.vectors(), packs: &self.packs };
         let snapshot = Snapshot::build_with(catalog, known, self.dimensions)?;
         snapshot.build_graph();
         let ranking = Ranking {

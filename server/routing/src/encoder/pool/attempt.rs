@@ -168,7 +168,7 @@ impl Inner {
         let began = Instant::now();
         let within = self.time_for(ask);
         let embedded =
-            load.member.embed((ask.texts.clone(), ask.flow), &self.reference, within).await?;
+            load.member.embed(ask.texts.clone(), ask.flow, &self.reference, within).await?;
         if ask.is_short() {
             self.latency.record(began.elapsed());
         }

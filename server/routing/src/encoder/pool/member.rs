@@ -141,7 +141,8 @@ impl Member {
     /// Embeds with a single attempt; does not retry.
     pub(super) async fn embed(
         &self,
-        texts: (Vec<String>, Flow),
+        texts: Vec<String>,
+        flow: Flow,
         reference: &Reference,
         within: Duration,
     ) -> Result<Vec<Embedded>, Failed> {
@@ -152,7 +153,7 @@ impl Member {
                 traceparent: headers.traceparent,
                 tracestate: headers.tracestate,
             });
-            self.ask(texts, reference, within, trace.as_ref()).await
+            self.ask(texts, flow, reference, within, trace.as_ref()).await
         };
         let answer = asking.instrument(call.span().clone()).await;
         if let Err(failed) = &answer {
@@ -255,9 +256,10 @@ impl Member {
         let check = reference.draw_check(&caught);
         let trace = unsampled_trace();
         // The flow looks like those of tenants, so that the worker can't tell a check from traffic.
-        let asked = (check.texts.clone(), Flow::new(fastrand::u64(..)));
+        let flow = Flow::new(fastrand::u64(..));
         let texts = check.texts.len();
-        let asking = self.ask(asked, reference, rounds.told(texts), trace.as_ref());
+        let within = rounds.told(texts);
+        let asking = self.ask(check.texts.clone(), flow, reference, within, trace.as_ref());
         let embedded = tokio::time::timeout(rounds.patience(texts), asking).await;
         let embedded = embedded.map_err(|_| Failed::Late(self.address.clone()))??;
         if reference.passes(&check, &embedded) {
@@ -268,7 +270,8 @@ impl Member {
 
     async fn ask(
         &self,
-        (texts, flow): (Vec<String>, Flow),
+        texts: Vec<String>,
+        flow: Flow,
         reference: &Reference,
         within: Duration,
         trace: Option<&TraceContext>,

@@ -1,8 +1,6 @@
-//! Decision events (Tool Attention, section 5: observability): one structured record per Route, SearchTools or Gate
-//! call, in the call's span. They contain no text of an intent, a query, an argument or a state. Intents and queries
+//! Decision events (Tool Attention, section 5: observability): one structured record per Route or SearchTools
+//! call, in the call's span. Gate's is in `gate/event.rs`. They contain no text of an intent, a query, an argument or a state. Intents and queries
 //! have events of their own, which are off by default.
-
-use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use toolgate_telemetry::{DECISIONS, INTENTS};
@@ -15,9 +13,7 @@ use crate::router::route::{Active, Answer};
 use crate::router::search::SearchAnswer;
 use crate::router::selection::decision::Decision;
 use crate::shard::snapshot::Snapshot;
-use crate::usage::Amounts;
 use toolgate_core::identity::TenantId;
-use toolgate_store::Revision;
 
 /// Logs the intents themselves, for operators who have turned this on. Without that, the filter drops this target. No
 /// span carries it (`crate::logging`).
@@ -111,28 +107,6 @@ pub fn log_search(tenant: &TenantId, answer: &SearchAnswer) {
         refused = answer.refusals.len(),
         tokens = answer.tools.iter().map(|tool| u64::from(tool.tokens)).sum::<u64>(),
         "search"
-    );
-}
-
-/// Logs the verdicts of Gate as codes and counts.
-pub(in crate::router) fn gate(
-    tenant: &TenantId,
-    revision: Revision,
-    counted: &Amounts,
-    took: Duration,
-) {
-    let refused = || {
-        let refused = counted.refused.iter().map(|(code, calls)| format!("{code}:{calls}"));
-        refused.collect::<Vec<_>>().join(" ")
-    };
-    info!(
-        target: DECISIONS,
-        tenant = tenant.as_str(),
-        revision,
-        allowed = counted.allowed_calls,
-        refused = refused(),
-        micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-        "gate"
     );
 }
 

@@ -65,19 +65,11 @@ mod tests {
     use crate::router::ranking::cut::{Bar, Rule};
     use crate::router::ranking::learned::Best;
     use crate::router::ranking::level::Level;
-    use crate::router::ranking::rank::{Parts, Recent};
+    use crate::test_catalog;
 
+    /// Returns a candidate that leads if it is the first.
     fn candidate(slot: u32, score: f32) -> Candidate {
-        Candidate {
-            slot,
-            overlap: score,
-            score,
-            found_by: FoundBy::Overlap,
-            parts: Parts { nearest: score, ..Parts::default() },
-            leads: slot == 0,
-            recent: Recent::default(),
-            from_context: false,
-        }
+        Candidate { leads: slot == 0, ..test_catalog::candidate(slot, score) }
     }
 
     fn fit(candidates: &[Candidate], level: f32) -> Fit {
@@ -104,5 +96,23 @@ mod tests {
         assert_eq!(fit(&[named, candidate(1, 0.9)], 0.3), Fit::Clear);
         let of_another_clause = Candidate { leads: true, ..candidate(1, 0.89) };
         assert_eq!(fit(&[candidate(0, 0.9), of_another_clause], 0.3), Fit::Clear);
+    }
+
+    #[test]
+    fn a_rival_is_within_a_twentieth_of_the_best_and_passes() {
+        let of = |rival: f32| Fit::of(&[candidate(0, 1.0), candidate(1, rival)], |_| true);
+        assert_eq!(of(0.951), Fit::Ambiguous(vec![0, 1]));
+        assert_eq!(of(0.949), Fit::Clear);
+        let all = [candidate(0, 1.0), candidate(1, 0.99), candidate(2, 0.98)];
+        assert_eq!(Fit::of(&all, |one| one.slot != 1), Fit::Ambiguous(vec![0, 2]));
+        assert_eq!(Fit::of(&all, |one| one.slot != 0), Fit::Ambiguous(vec![1, 2]));
+    }
+
+    #[test]
+    fn each_fit_has_a_name() {
+        let ambiguous = Fit::Ambiguous(vec![1, 2]);
+        let names = [Fit::Unknown, Fit::Clear, ambiguous, Fit::None].map(|fit| fit.name());
+        assert_eq!(names, ["unknown", "clear", "ambiguous", "none"]);
+        assert_eq!(Fit::default(), Fit::Unknown);
     }
 }

@@ -48,3 +48,6 @@ impl Level {
         overlap >= self.0
     }
 }
+
+#[cfg(test)]
+mod tests;

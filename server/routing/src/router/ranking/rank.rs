@@ -125,7 +125,8 @@ impl Candidate {
         self.overlap = self.overlap.max(other.overlap);
         self.parts = self.parts.max(other.parts);
         if other.score > self.score {
-            (self.score, self.found_by) = (other.score, other.found_by);
+            self.score = other.score;
+            self.found_by = other.found_by;
             self.from_context = other.from_context;
         }
         self.leads |= other.leads;
@@ -148,8 +149,12 @@ pub struct Embedded<'a> {
     pub level: Level,
 }
 
-/// Intent with the embeddings of its texts: the whole, then its clauses.
-type WithVectors<'a> = (&'a Intent, &'a [Vec<f32>]);
+/// Intent with its embeddings.
+struct EmbeddedIntent<'a> {
+    intent: &'a Intent,
+    /// Embeddings of its texts: the whole, then its clauses.
+    vectors: &'a [Vec<f32>],
+}
 
 impl<'a> Embedded<'a> {
     /// Creates intents that are ranked with the product's weights, without memory and without a level.
@@ -160,12 +165,12 @@ impl<'a> Embedded<'a> {
     }
 
     /// Returns each intent with its embeddings.
-    fn each(&self) -> impl Iterator<Item = WithVectors<'a>> {
+    fn each(&self) -> impl Iterator<Item = EmbeddedIntent<'a>> {
         let mut rest = self.vectors;
         self.intents.iter().map_while(move |intent| {
-            let (own, after) = rest.split_at_checked(intent.text_count())?;
+            let (vectors, after) = rest.split_at_checked(intent.text_count())?;
             rest = after;
-            Some((intent, own))
+            Some(EmbeddedIntent { intent, vectors })
         })
     }
 
@@ -223,7 +228,7 @@ impl<'a> Embedded<'a> {
             recall: self.recall,
             level: self.level,
         };
-        for (intent, vectors) in self.each() {
+        for EmbeddedIntent { intent, vectors } in self.each() {
             let ranked = self.blend.rank(&among, intent, vectors)?;
             for RankedTool { slot, score, parts, leads } in ranked.into_iter().take(k) {
                 let overlap = cosine(index, vectors, slot);
@@ -266,7 +271,7 @@ impl<'a> Embedded<'a> {
     fn score(&self, index: Dense<'_>, slot: u32) -> (f32, f32) {
         let heaviest = self.heaviest();
         let best = (f32::NEG_INFINITY, f32::NEG_INFINITY);
-        self.each().fold(best, |(overlap, score), (intent, vectors)| {
+        self.each().fold(best, |(overlap, score), EmbeddedIntent { intent, vectors }| {
             let held = vectors.first().and_then(|vector| index.overlap(vector, slot));
             let held = held.unwrap_or(0.0);
             let cosine = cosine(index, vectors, slot);
@@ -344,3 +349,6 @@ pub fn sort(snapshot: &Snapshot, candidates: &mut [Candidate]) {
             .then(a.slot.cmp(&b.slot))
     });
 }
+
+#[cfg(test)]
+mod tests;

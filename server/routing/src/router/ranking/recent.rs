@@ -99,3 +99,6 @@ fn called(snapshot: &Snapshot, name: &str) -> Vec<u32> {
         None => snapshot.names.mcp_name(name).to_vec(),
     }
 }
+
+#[cfg(test)]
+mod tests;

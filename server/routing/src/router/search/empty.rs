@@ -17,6 +17,15 @@ const SUGGESTED_MAX: usize = 3;
 /// Maximum length of a repeated unknown name, in characters.
 const NAME_MAX: usize = 128;
 
+/// Name that no tool has.
+#[derive(Debug)]
+pub(super) struct UnknownName {
+    /// Name as the query wrote it, cut to the length that is repeated.
+    name: String,
+    /// Slot of the tool that has the most similar name; `None` if none is near.
+    nearest: Option<u32>,
+}
+
 /// Reasons why a search found nothing.
 #[derive(Debug, Default)]
 pub(super) struct Nothing {
@@ -26,8 +35,8 @@ pub(super) struct Nothing {
     pub(super) lacking_required: u32,
     /// Required terms.
     pub(super) required: Vec<String>,
-    /// Unknown names, each with the slot of the tool that has the most similar name.
-    pub(super) unknown: Vec<(String, Option<u32>)>,
+    /// Unknown names.
+    pub(super) unknown: Vec<UnknownName>,
 }
 
 impl Nothing {
@@ -39,9 +48,10 @@ impl Nothing {
         visible: impl Fn(u32) -> bool,
     ) {
         let looks = self.unknown.len() < SUGGESTED_MAX;
-        let near = looks.then(|| names::suggest(snapshot, name, visible)).flatten();
+        let nearest = looks.then(|| names::suggest(snapshot, name, visible)).flatten();
         if self.unknown.len() < UNKNOWN_MAX {
-            self.unknown.push((name.chars().take(NAME_MAX).collect(), near));
+            let name = name.chars().take(NAME_MAX).collect();
+            self.unknown.push(UnknownName { name, nearest });
         }
     }
 
@@ -71,7 +81,7 @@ impl Nothing {
 
     /// Returns the message for the model: what was filtered out, and what to try.
     pub(super) fn message(&self, snapshot: &Snapshot, visibilities: &Visibilities) -> String {
-        let mut parts: Vec<String> = self.unknown.iter().map(|u| unknown(snapshot, u)).collect();
+        let mut parts: Vec<String> = self.unknown.iter().map(|one| one.message(snapshot)).collect();
         if !self.required.is_empty() {
             parts.push(self.lacking());
         }
@@ -125,7 +135,10 @@ impl Nothing {
     }
 }
 
-fn unknown(snapshot: &Snapshot, (name, near): &(String, Option<u32>)) -> String {
-    let near = near.map(|slot| format!(" Did you mean {}?", snapshot.tool(slot).model_name));
-    format!("There is no tool {name:?}.{}", near.unwrap_or_default())
+impl UnknownName {
+    fn message(&self, snapshot: &Snapshot) -> String {
+        let tool = self.nearest.map(|slot| snapshot.tool(slot));
+        let hint = tool.map(|tool| format!(" Did you mean {}?", tool.model_name));
+        format!("There is no tool {:?}.{}", self.name, hint.unwrap_or_default())
+    }
 }

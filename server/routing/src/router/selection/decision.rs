@@ -116,3 +116,6 @@ fn look_at(snapshot: &Snapshot, options: &Options) -> usize {
     let to_explain = if options.explain { LOOK_BEYOND } else { 0 };
     options.top_k + options.signature_tail + to_explain + for_caps
 }
+
+#[cfg(test)]
+mod tests;

@@ -252,3 +252,6 @@ fn is_enough(set: &ActiveSetBuilder<'_>, over: Excess, victims: &[u32]) -> bool 
 fn slot(chosen: &Chosen) -> u32 {
     chosen.slot
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,7 +61,8 @@ impl Codes {
         let margin = 2.0 * (self.error * 1.01 + query_error * (1.01 + self.error) + ROUNDING);
         let mut top = Top::new(k);
         let mut near: Vec<Hit> = Vec::with_capacity(4 * k);
-        let (mut batch, mut sums) = ([0; BATCH], [0; BATCH]);
+        let mut batch = [0; BATCH];
+        let mut sums = [0; BATCH];
         loop {
             let batch = fill(&mut batch, &mut slots);
             if batch.is_empty() {

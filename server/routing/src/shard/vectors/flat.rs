@@ -45,7 +45,8 @@ impl FlatBlock {
     /// Returns the best slots like [`FlatBlock::best`], from the rows alone.
     fn scan(&self, query: &[f32], k: usize, mut slots: impl Iterator<Item = u32>) -> Vec<Hit> {
         let mut top = Top::new(k);
-        let (mut batch, mut overlaps) = ([0; BATCH], [0.0; BATCH]);
+        let mut batch = [0; BATCH];
+        let mut overlaps = [0.0; BATCH];
         loop {
             let batch = fill(&mut batch, &mut slots);
             if batch.is_empty() {

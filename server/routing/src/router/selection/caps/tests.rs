@@ -1,22 +1,8 @@
 //! Tests of the caps of a policy's defaults and of untrusted MCP servers.
 
 use super::*;
-use crate::router::ranking::rank::{FoundBy, Parts, Recent};
-use crate::test_catalog::{TestTool, snapshot, tool};
+use crate::test_catalog::{TestTool, candidate, snapshot, tool};
 use toolgate_core::policy::Choosing;
-
-fn candidate(slot: u32) -> Candidate {
-    Candidate {
-        slot,
-        overlap: 0.5,
-        score: 0.5,
-        found_by: FoundBy::Overlap,
-        parts: Parts::default(),
-        leads: false,
-        recent: Recent::default(),
-        from_context: false,
-    }
-}
 
 /// Returns six tools: slots 0 to 3 of `far`, 4 and 5 of `own`.
 fn tools() -> [TestTool; 6] {
@@ -32,7 +18,7 @@ fn tools() -> [TestTool; 6] {
 
 /// Gives the six tools at most `places` places, in the order of their slots.
 fn shared<'a>(caps: Caps<'a>, snapshot: &'a Snapshot, places: usize) -> Vec<u32> {
-    let ordered = (0..6).map(candidate);
+    let ordered = (0..6).map(|slot| candidate(slot, 0.5));
     caps.share(snapshot, ordered, places).iter().map(|one| one.slot).collect()
 }
 

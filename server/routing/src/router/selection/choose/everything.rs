@@ -1,6 +1,7 @@
 //! Choice of all tools, for turns in which nothing is deferred.
 
-use super::{Choice, Ranked};
+use super::Choice;
+use super::ranked::Ranked;
 use crate::gate::handle::TOOLS_MAX;
 use crate::router::ranking::rank::FoundBy;
 

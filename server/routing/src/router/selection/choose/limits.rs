@@ -67,8 +67,3 @@ impl Choice<'_> {
         }
     }
 }
-
-/// Returns the last `most` of these tools, or all if there are fewer.
-pub(super) fn last(slots: &[u32], most: usize) -> &[u32] {
-    &slots[slots.len().saturating_sub(most)..]
-}

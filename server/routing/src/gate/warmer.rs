@@ -1,4 +1,4 @@
-//! Compilation of the schemas of shown tools before a call needs them. It runs beside the calls, on threads that give
+//! Compiled schemas, and the compilation of those of shown tools before a call needs them. It runs beside the calls, on threads that give
 //! way to them, and in pieces, so that one tenant's heavy schemas do not delay another's.
 
 use std::collections::VecDeque;
@@ -8,13 +8,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::warn;
 
+use super::schemas::Schemas;
 use crate::catalog::share::{Behind, Share};
-use crate::gate::schemas::Schemas;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::identity::TenantId;
 
 /// Units of about 100 ns after which a piece of work begins no further schema: ten milliseconds.
-pub(in crate::router) const PIECE_UNITS: usize = 100_000;
+pub(super) const PIECE_UNITS: usize = 100_000;
 
 /// Maximum number of answers whose schemas wait to be compiled, over all tenants. Schemas of further answers are
 /// compiled when they are called.
@@ -22,9 +22,11 @@ const WAITING_MAX: usize = 256;
 /// Maximum number of answers of one tenant whose schemas wait to be compiled.
 const WAITING_OF_ONE_MAX: usize = 8;
 
-/// Background compiler of schemas. Dropping it ends the work after the current piece.
-pub(in crate::router) struct Warmer(Arc<Work>);
+/// Background compiler of schemas, with the cache that it fills. Dropping it ends the work after the current piece.
+#[derive(Default)]
+pub struct Warmer(Arc<Work>);
 
+#[derive(Default)]
 struct Work {
     schemas: Arc<Schemas>,
     share: Share,
@@ -48,20 +50,18 @@ struct Wanted {
 }
 
 impl Warmer {
-    pub(in crate::router) fn new(schemas: Arc<Schemas>) -> Self {
-        let share = Share::default();
-        let queue = Mutex::default();
-        let idle = Notify::new();
-        Self(Arc::new(Work { schemas, share, queue, idle }))
+    /// Returns the cache that the schemas are compiled into.
+    pub(super) fn schemas(&self) -> &Arc<Schemas> {
+        &self.0.schemas
     }
 
     /// Returns the share of the cores in which schemas are compiled.
-    pub(in crate::router) fn share(&self) -> &Share {
+    pub(super) fn share(&self) -> &Share {
         &self.0.share
     }
 
     /// Queues the schemas that are not compiled yet, if there is room.
-    pub(in crate::router) fn want(
+    pub(crate) fn want(
         &self,
         tenant: &TenantId,
         snapshot: &Arc<Snapshot>,
@@ -79,7 +79,7 @@ impl Warmer {
     }
 
     /// Waits until nothing is left to compile.
-    pub(in crate::router) async fn idle(&self) {
+    pub(super) async fn idle(&self) {
         loop {
             let mut idle = std::pin::pin!(self.0.idle.notified());
             idle.as_mut().enable();
@@ -109,8 +109,6 @@ impl Queue {
         next
     }
 }
-
-impl Work {}
 
 /// Compiles one piece of each answer in turn, until nothing waits or the warmer is dropped.
 async fn go_on(work: Weak<Work>) {

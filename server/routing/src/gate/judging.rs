@@ -5,28 +5,27 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use super::calls::{Call, CallCheck};
+use super::handle::ActiveSet;
+use super::schemas::Schemas;
+use super::verdict::Verdict;
+use super::warmer::{PIECE_UNITS, Warmer};
 use crate::catalog::share::Behind;
-use crate::gate::calls::{Call, CallCheck};
-use crate::gate::handle::ActiveSet;
-use crate::gate::schemas::Schemas;
-use crate::gate::verdict::Verdict;
-use crate::router::warmer::{PIECE_UNITS, Warmer};
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::state::AgentState;
 
 /// Calls, and the verdicts found so far.
-pub(in crate::router) struct Judging {
-    pub(in crate::router) tenant: TenantId,
-    pub(in crate::router) snapshot: Arc<Snapshot>,
-    pub(in crate::router) state: AgentState,
-    pub(in crate::router) active: ActiveSet,
-    pub(in crate::router) schemas: Arc<Schemas>,
-    pub(in crate::router) now: SystemTime,
-    pub(in crate::router) deadline: Option<Instant>,
-    pub(in crate::router) calls: Vec<Call>,
-    pub(in crate::router) verdicts: Vec<Option<Verdict>>,
+pub(super) struct Judging {
+    pub(super) tenant: TenantId,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) state: AgentState,
+    pub(super) active: ActiveSet,
+    pub(super) now: SystemTime,
+    pub(super) deadline: Option<Instant>,
+    pub(super) calls: Vec<Call>,
+    pub(super) verdicts: Vec<Option<Verdict>>,
 }
 
 impl Judging {
@@ -34,25 +33,27 @@ impl Judging {
     ///
     /// # Errors
     /// [`Error::DeadlineExceeded`] if the deadline passes first.
-    pub(in crate::router) async fn verdicts(self, warmer: &Warmer) -> Result<Vec<Verdict>, Error> {
+    pub(super) async fn verdicts(self, warmer: &Warmer) -> Result<Vec<Verdict>, Error> {
         // Matching a long argument may take milliseconds, too long for an async thread.
-        let at_once = tokio::task::spawn_blocking(move || self.go_on(0));
+        let schemas = Arc::clone(warmer.schemas());
+        let at_once = tokio::task::spawn_blocking(move || self.go_on(&schemas, 0));
         let mut judging = at_once.await.map_err(Error::internal)??;
         while judging.verdicts.iter().any(Option::is_none) {
             let tenant = judging.tenant.clone();
-            let piece = move || judging.go_on(PIECE_UNITS);
+            let schemas = Arc::clone(warmer.schemas());
+            let piece = move || judging.go_on(&schemas, PIECE_UNITS);
             judging = warmer.share().run(&tenant, Behind::Answers, piece).await??;
         }
         Ok(judging.verdicts.into_iter().flatten().collect())
     }
 
-    fn go_on(mut self, most_units: usize) -> Result<Self, Error> {
+    fn go_on(mut self, schemas: &Schemas, most_units: usize) -> Result<Self, Error> {
         let check = CallCheck {
             tenant: &self.tenant,
             snapshot: &self.snapshot,
             state: &self.state,
             active: &self.active,
-            schemas: &self.schemas,
+            schemas,
             now: self.now,
             deadline: self.deadline,
         };

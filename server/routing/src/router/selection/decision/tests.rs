@@ -1,0 +1,166 @@
+//! Tests of the decision of a whole turn, over a catalog with and without embeddings.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::router::intent::Intent;
+use crate::router::ranking::cut::Shortfall;
+use crate::router::ranking::rank::FoundBy;
+use crate::router::selection::deferring::Costs;
+use crate::test_catalog::{QUERY, TestCatalog, TestTool, tool};
+use toolgate_core::deferral::{self, Mode};
+use toolgate_core::identity::{ServerName, TenantId};
+use toolgate_core::state::{CallStatus, PriorCall};
+
+/// Overlaps of the four tools of [`tools`].
+const OVERLAPS: [f32; 4] = [0.9, 0.8, 0.6, 0.1];
+
+fn tools() -> [TestTool; 4] {
+    [tool("s", "alpha"), tool("s", "beta"), tool("t", "gamma"), tool("t", "delta")]
+}
+
+fn catalog(overlaps: &[f32], rules: &str) -> Snapshot {
+    let policy = if rules.is_empty() { String::new() } else { format!("rules:\n{rules}") };
+    TestCatalog { tools: &tools(), overlaps, policy: &policy, ..TestCatalog::default() }.snapshot()
+}
+
+/// Returns a query that shares no word with any tool.
+fn query(top_k: usize) -> RouteQuery {
+    let mut query = RouteQuery::of(vec![Intent::undivided("zzz".to_owned(), 1.0)]);
+    query.options.top_k = top_k;
+    query
+}
+
+fn decide_under(
+    policy: deferral::Policy,
+    snapshot: &Snapshot,
+    query: &RouteQuery,
+    vectors: Vec<Vec<f32>>,
+) -> Result<Decision, Error> {
+    let deferring = Deferring {
+        tenant: TenantId::parse("acme").expect("a tenant"),
+        policy: Arc::new(policy),
+        costs: Arc::<Costs>::default(),
+    };
+    let inputs = RouteInputs {
+        snapshot,
+        query,
+        deferring: &deferring,
+        previous: None,
+        background: &[],
+        recall: None,
+    };
+    inputs.decide(vectors, &mut Stages::begin("gate"))
+}
+
+fn decide(snapshot: &Snapshot, query: &RouteQuery) -> Decision {
+    let vectors = vec![QUERY.to_vec()];
+    decide_under(deferral::Policy::default(), snapshot, query, vectors).expect("a decision")
+}
+
+fn slots(decision: &Decision) -> Vec<u32> {
+    decision.active.iter().map(|chosen| chosen.slot).collect()
+}
+
+#[test]
+fn a_turn_gets_the_nearest_tools_and_defers_the_others() {
+    let snapshot = catalog(&OVERLAPS, "");
+    let decision = decide(&snapshot, &query(2));
+    assert_eq!(slots(&decision), [0, 1]);
+    assert!(decision.deferral.decision.deferred && !decision.words_only);
+    assert_eq!(decision.deferral.deferred_tools, 2);
+    assert_eq!(decision.fit, Fit::Clear);
+    assert!((decision.level.0 - 0.28).abs() < 1e-6, "without a background the threshold");
+    assert_eq!(decision.vectors, [QUERY.to_vec()]);
+    assert!(decision.left_out.is_empty(), "nobody asked for reasons");
+}
+
+#[test]
+fn nothing_is_sent_where_no_tool_fits() {
+    let snapshot = catalog(&[0.2, 0.1, 0.0, -0.1], "");
+    let mut query = query(2);
+    query.options.explain = true;
+    let decision = decide(&snapshot, &query);
+    assert_eq!((slots(&decision), &decision.fit), (vec![], &Fit::None));
+    let shortfall = decision.left_out[0].shortfall;
+    assert!(matches!(shortfall, Some(Shortfall::Level { .. })), "{shortfall:?}");
+}
+
+#[test]
+fn without_embeddings_words_decide_and_the_fit_is_unknown() {
+    let snapshot = catalog(&OVERLAPS, "");
+    let mut query = query(2);
+    query.intents = vec![Intent::undivided("delta".to_owned(), 1.0)];
+    let policy = deferral::Policy::default();
+    let decision = decide_under(policy, &snapshot, &query, Vec::new()).expect("a decision");
+    assert_eq!((slots(&decision), decision.words_only), (vec![3], true));
+    assert_eq!((decision.active[0].found_by, &decision.fit), (FoundBy::Words, &Fit::Unknown));
+}
+
+#[test]
+fn everything_is_sent_where_nothing_is_deferred() {
+    let snapshot = catalog(&OVERLAPS, "");
+    let policy = deferral::Policy { mode: Some(Mode::Off), ..deferral::Policy::default() };
+    let vectors = vec![QUERY.to_vec()];
+    let decision = decide_under(policy, &snapshot, &query(1), vectors).expect("a decision");
+    assert_eq!(slots(&decision), [0, 1, 2, 3]);
+    assert!(decision.deferral.sends_everything());
+}
+
+#[test]
+fn tools_outside_the_requests_filters_are_not_chosen() {
+    let snapshot = catalog(&OVERLAPS, "");
+    let mut query = query(3);
+    query.options.excluded = vec!["alpha".to_owned(), "nothing".to_owned()];
+    let decision = decide(&snapshot, &query);
+    assert_eq!(slots(&decision), [1, 2]);
+    let unknown = &decision.left_out[0];
+    assert_eq!((unknown.asked_for.as_str(), unknown.code), ("nothing", RefusalCode::UnknownTool));
+    query.options.servers = vec![ServerName::parse("t").expect("a name")];
+    assert_eq!(slots(&decide(&snapshot, &query)), [2]);
+    query.options.servers = vec![ServerName::parse("nowhere").expect("a name")];
+    let vectors = vec![QUERY.to_vec()];
+    let error = decide_under(deferral::Policy::default(), &snapshot, &query, vectors).err();
+    assert!(matches!(error, Some(Error::ServerNotFound(_))), "{error:?}");
+}
+
+#[test]
+fn a_locked_tool_is_not_chosen_and_explained_on_request() {
+    let rules = "- {name: locks, match: {tools: [alpha]}, precondition: {milestone_reached: ok}}";
+    let snapshot = catalog(&OVERLAPS, rules);
+    let mut query = query(1);
+    assert_eq!(slots(&decide(&snapshot, &query)), [1]);
+    query.options.explain = true;
+    let decision = decide(&snapshot, &query);
+    let reasons: Vec<_> = decision.left_out.iter().map(|one| (one.slot, one.code)).collect();
+    assert!(reasons.contains(&(Some(0), RefusalCode::PreconditionUnmet)), "{reasons:?}");
+    assert!(reasons.contains(&(Some(2), RefusalCode::BeyondTopK)), "{reasons:?}");
+    query.state.milestones.insert("ok".to_owned());
+    assert_eq!(slots(&decide(&snapshot, &query)), [0]);
+}
+
+#[test]
+fn as_many_candidates_are_reported_as_somebody_looks_at() {
+    let plain = catalog(&OVERLAPS, "");
+    let capped = catalog(&OVERLAPS, "- {name: cap, match: {servers: [s]}, top_k: 1}");
+    let mut query = query(1);
+    assert_eq!(decide(&plain, &query).candidates.len(), 1);
+    assert_eq!(decide(&capped, &query).candidates.len(), 4, "a cap may leave some out");
+    query.options.signature_tail = 1;
+    assert_eq!(decide(&plain, &query).candidates.len(), 2);
+    query.options.explain = true;
+    assert_eq!(decide(&plain, &query).candidates.len(), 4);
+}
+
+#[test]
+fn the_mcp_server_that_was_called_last_is_nearer() {
+    let snapshot = catalog(&[0.9, 0.8, 0.85, 0.1], "");
+    let mut query = query(2);
+    assert_eq!(slots(&decide(&snapshot, &query)), [0, 2]);
+    let status = CallStatus::Succeeded;
+    query.state.calls = vec![PriorCall { tool: "mcp__t__delta".to_owned(), status, turn: 0 }];
+    let decision = decide(&snapshot, &query);
+    assert_eq!(slots(&decision), [2, 0]);
+    let first = decision.candidates[0].recent;
+    assert!(first.server_called && !first.called);
+}
