@@ -30,9 +30,9 @@ use toolgate_routing::usage::Ledger;
 use toolgate_store::{
     ChangedTenant, Changes, Committed, ContentHash, Hour, KeyReading, KeyStore, MemoryBounds,
     MemoryChanges, MemoryVersion, PastTool, PendingRequest, PolicyChange, RecordedRequest, Revise,
-    Revision, Sequence, ServerChange, ServerRecord, Store, StoreError, StoreFuture, StoredCatalog,
-    StoredEmbedding, StoredKey, StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor,
-    ToolRecord, UsageAddition, UsageCount,
+    Revision, Sequence, ServerChange, ServerRecord, SimilarTools, Store, StoreError, StoreFuture,
+    StoredCatalog, StoredEmbedding, StoredKey, StoredPolicy, StoredServer, StoredTool,
+    TenantContent, ToolCursor, ToolRecord, UsageAddition, UsageCount,
 };
 
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
@@ -335,6 +335,15 @@ impl Store for FakeStore {
         _: &'a TenantId,
         _: &'a ServerName,
     ) -> StoreFuture<'a, Vec<PastTool>> {
+        unused()
+    }
+
+    fn similar_tools<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a ServerName,
+        _: &'a [i64],
+    ) -> StoreFuture<'a, SimilarTools> {
         unused()
     }
 

@@ -92,8 +92,13 @@ pub enum Error {
         actual: String,
     },
     /// Other callers changed the same data during each of several tries.
-    #[error("others change the same thing at the same time: read it again, then retry")]
-    Contended,
+    #[error("{what} {tries} times; retry")]
+    Contended {
+        /// What conflicted with what, such as "approval conflicted with other changes of this MCP server".
+        what: &'static str,
+        /// Number of tries.
+        tries: usize,
+    },
     /// The request id was used for another request.
     #[error("request_id {0:?} was used for another request within 24 hours: choose a new one")]
     RequestIdReused(String),

@@ -8,6 +8,7 @@ pub mod finding;
 pub mod identifiers;
 pub mod imitation;
 pub mod likeness;
+pub mod marks;
 pub mod pieces;
 pub mod reading;
 pub mod rename;

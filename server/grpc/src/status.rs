@@ -121,6 +121,15 @@ mod tests {
     }
 
     #[test]
+    fn a_conflict_is_aborted() {
+        let status =
+            of(&Error::Contended { what: "registration conflicted with others", tries: 8 });
+        assert_eq!(status.code(), Code::Aborted);
+        assert_eq!(status.message(), "registration conflicted with others 8 times; retry");
+        assert!(status.get_error_details().retry_info().is_none(), "it is prepared anew");
+    }
+
+    #[test]
     fn a_full_disk_is_named_and_may_be_tried_again() {
         for full in [Error::AuditFull("no room".into()), Error::StoreFull("no room".into())] {
             let status = of(&full);

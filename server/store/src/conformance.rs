@@ -22,6 +22,7 @@ mod properties;
 mod quarantine;
 mod reads;
 mod requests;
+mod similar;
 mod usage;
 
 pub(super) use changes::*;
@@ -38,6 +39,7 @@ pub(super) use properties::*;
 pub(super) use quarantine::*;
 pub(super) use reads::*;
 pub(super) use requests::*;
+pub(super) use similar::*;
 pub(super) use usage::*;
 
 /// Defines a test for each function of the suite. `$open` returns a fixture with a field `store`.
@@ -66,6 +68,9 @@ macro_rules! conformance_tests {
             removed_tools_are_remembered,
             removed_tools_are_forgotten_in_time,
             removing_many_tools_makes_no_others_forgotten,
+            similar_tools_are_read_and_no_others,
+            marks_go_with_their_tools,
+            a_comparison_that_lacks_a_tool_is_refused,
             embeddings_go_with_their_last_tool,
             saved_embeddings_are_kept,
             embeddings_that_come_after_their_tool_went_are_not_kept,
@@ -171,6 +176,7 @@ pub(super) fn change(
         removals: Vec::new(),
         embeddings: Vec::new(),
         fingerprint: ENCODER.to_owned(),
+        comparison: None,
         max_tools: ROOM,
         max_servers: ROOM,
         request: None,

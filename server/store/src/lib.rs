@@ -28,6 +28,7 @@ pub mod postgres;
 mod requests;
 pub mod reserve;
 mod schema_state;
+mod similar;
 mod sql;
 pub mod sqlite;
 mod status;
@@ -46,6 +47,7 @@ pub use past::{PAST_TOOL_KEPT, PAST_TOOLS_KEPT, PastTool};
 pub use policy::{PolicyChange, StoredPolicy};
 pub use requests::{PendingRequest, REQUEST_KEPT, RecordedRequest};
 pub use schema_state::SchemaState;
+pub use similar::{Comparison, SimilarTools};
 pub use status::{ToolStatus, UNTRUSTED};
 pub use usage::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
 
@@ -226,6 +228,8 @@ pub struct ServerChange {
     pub embeddings: Vec<StoredEmbedding>,
     /// Fingerprint of the encoder that made the embeddings.
     pub fingerprint: String,
+    /// Comparison with other MCP servers' tools that the change was decided by; `None` if there was none.
+    pub comparison: Option<Comparison>,
     /// Maximum number of tools that the tenant may have after the change.
     pub max_tools: u64,
     /// Maximum number of MCP servers, including announced ones, that the tenant may have after the change.
@@ -301,6 +305,16 @@ pub trait Store: KeyStore + Send + Sync + 'static {
         server: &'a ServerName,
     ) -> StoreFuture<'a, Vec<PastTool>>;
 
+    /// Returns the shown tools of other MCP servers that share enough of these marks
+    /// ([`toolgate_core::safety::marks`]), without reading others. The first call after an upgrade makes the marks of
+    /// all of the tenant's tools if they are of an older version.
+    fn similar_tools<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        server: &'a ServerName,
+        marks: &'a [i64],
+    ) -> StoreFuture<'a, SimilarTools>;
+
     /// Returns a page of MCP servers by name, after `after`.
     fn list_servers<'a>(
         &'a self,
@@ -337,8 +351,9 @@ pub trait Store: KeyStore + Send + Sync + 'static {
     /// error, no part of the change is visible, except when the answer was lost ([`StoreError::Unavailable`]).
     ///
     /// If several errors apply, the first in this list is returned: [`StoreError::RequestIdReused`],
-    /// [`StoreError::Conflict`] (also if the same request was recorded meanwhile), [`StoreError::TooManyTools`],
-    /// [`StoreError::TooManyServers`], [`StoreError::NameTaken`].
+    /// [`StoreError::Conflict`] (also if the same request was recorded meanwhile, or if another MCP server got a tool
+    /// that the comparison lacks), [`StoreError::TooManyTools`], [`StoreError::TooManyServers`],
+    /// [`StoreError::NameTaken`].
     fn commit<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -220,6 +220,7 @@ fn registration(server: u64, before: Option<(Revision, u64)>, generation: u64) -
             .collect(),
         upserts,
         fingerprint: ENCODER.to_owned(),
+        comparison: None,
         max_tools: 10_000,
         max_servers: 100,
         request: Some(PendingRequest { body_hash: hash(&id), id, answer: vec![1; 100] }),

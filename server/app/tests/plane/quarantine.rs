@@ -157,7 +157,7 @@ async fn a_tier_that_is_named_meanwhile_is_kept_too() {
         let named = world.try_register("acme", of(UNTRUSTED, "Sends mail, to all."));
         let (unnamed, named) = tokio::join!(unnamed, named);
         named.expect("a registration");
-        assert!(matches!(unnamed, Ok(_) | Err(Error::Contended)), "{unnamed:?}");
+        assert!(matches!(unnamed, Ok(_) | Err(Error::Contended { .. })), "{unnamed:?}");
         let last = world.try_register("acme", of(0, "Sends mail, to some.")).await;
         let tier = last.expect("a registration").server.record.trust_tier;
         assert_eq!(tier, UNTRUSTED, "in round {round}");

@@ -161,7 +161,7 @@ impl Error {
             Self::TenantNotFound(_) => (Code::NotFound, Reason::TenantNotFound),
             Self::ServerNotFound(_) => (Code::NotFound, Reason::ServerNotFound),
             Self::EtagMismatch { .. } => (Code::Aborted, Reason::EtagMismatch),
-            Self::Contended => (Code::Aborted, Reason::EtagMismatch),
+            Self::Contended { .. } => (Code::Aborted, Reason::EtagMismatch),
             Self::RequestIdReused(_) => (Code::AlreadyExists, Reason::RequestIdReused),
             Self::ToolsRejected(_) => (Code::FailedPrecondition, Reason::ToolsRejected),
             Self::HandleInvalid(_) => (Code::InvalidArgument, Reason::HandleInvalid),

@@ -160,8 +160,7 @@ impl<'a> Neighbours<'a> {
             let mut bends = None;
             let of = format!("tools[{}]", subject.place);
             walk(subject.definition, &mut |path, part, text| {
-                // Names are compared by `names`.
-                if bends.is_some() || text.len() < 6 || part == Part::Name {
+                if bends.is_some() || !may_mention(part, text) {
                     return;
                 }
                 let reading = Reading::of(text);
@@ -192,7 +191,7 @@ fn rank(what: Detector) -> u8 {
     u8::from(what == Detector::NearName)
 }
 
-fn description<'a>(subject: &Subject<'a>) -> &'a str {
+pub(super) fn description<'a>(subject: &Subject<'a>) -> &'a str {
     subject.definition.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -252,6 +251,11 @@ fn mentioned<'a>(
     text: &'a str,
     named: &'a HashSet<String>,
 ) -> impl Iterator<Item = (usize, usize)> + 'a {
+    compounds(text).filter(|(start, end)| named.contains(&text[*start..*end].to_lowercase()))
+}
+
+/// Returns the places of the words in a text that are written as one name, such as `read_file`, in bytes.
+fn compounds(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     let mut at = 0;
     text.split_inclusive(move |c| !is_part(c)).filter_map(move |piece| {
@@ -260,9 +264,26 @@ fn mentioned<'a>(
         let name = piece.trim_end_matches(|c| !is_part(c));
         let is_written_as_one =
             name.contains(['_', '-']) || name.chars().skip(1).any(char::is_uppercase);
-        let is_named = is_written_as_one && named.contains(&name.to_lowercase());
-        is_named.then_some((start, start + name.len()))
+        is_written_as_one.then_some((start, start + name.len()))
     })
+}
+
+/// Returns true if a text of a definition is searched for names of other tools. Tools' names are compared apart.
+fn may_mention(part: Part, text: &str) -> bool {
+    text.len() >= 6 && part != Part::Name
+}
+
+/// Returns the names that a definition's texts may mention, in lower case.
+pub(super) fn mentionable(definition: &Value) -> HashSet<String> {
+    let mut names = HashSet::new();
+    walk(definition, &mut |_, part, text| {
+        if may_mention(part, text) {
+            let reading = Reading::of(text);
+            let flat = &reading.flat;
+            names.extend(compounds(flat).map(|(start, end)| flat[start..end].to_lowercase()));
+        }
+    });
+    names
 }
 
 fn is_ordered(text: &str, start: usize, end: usize) -> bool {

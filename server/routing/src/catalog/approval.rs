@@ -70,6 +70,7 @@ impl Catalog {
                 // The next build of the shard embeds the summaries that are missing.
                 embeddings: Vec::new(),
                 fingerprint: self.encoder.fingerprint().to_owned(),
+                comparison: None,
                 max_tools: u64::MAX,
                 max_servers: u64::MAX,
                 request: None,
@@ -86,7 +87,8 @@ impl Catalog {
                 }
             }
         }
-        Err(Error::Contended)
+        let what = "approval conflicted with other changes of this MCP server";
+        Err(Error::Contended { what, tries: TRIES })
     }
 }
 

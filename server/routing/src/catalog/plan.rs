@@ -10,7 +10,7 @@ use super::outcome::{Outcome, is_same};
 use super::verify::is_as_registered;
 use super::vetting::Vetted;
 use toolgate_core::identity::ToolName;
-use toolgate_store::{ContentHash, ServerRecord, StoredServer, StoredTool, ToolRecord};
+use toolgate_store::{Comparison, ContentHash, ServerRecord, StoredServer, StoredTool, ToolRecord};
 
 /// Treatment of stored tools that the body does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Plan {
     pub server_changed: bool,
     /// Number of upserts that add a tool.
     pub added: usize,
+    /// Comparison with other MCP servers' tools that the plan was decided by.
+    pub comparison: Option<Comparison>,
 }
 
 /// Tools of the body, and the vetting result of each.

@@ -45,7 +45,8 @@ impl Catalog {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::Contended)
+        let what = "policy conflicted with other changes of this tenant's policy";
+        Err(Error::Contended { what, tries: TRIES })
     }
 
     /// Returns the tenant's policy, or `None` if none was ever set.

@@ -1,5 +1,8 @@
 //! Upsert of one MCP server: check, compare and embed new summaries, then commit everything or nothing.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +15,7 @@ use super::outcome::Outcome;
 use super::plan::{Checked, Mode, Plan, text_hash};
 use super::share::Behind;
 use super::tools_list::ToolsList;
-use super::vetting::{Body, Vetted, tier_of_unnamed};
+use super::vetting::{Body, Vetted, VettedBody, tier_of_unnamed};
 use crate::encoder::flow_of_passages;
 use toolgate_core::error::{Error, FieldViolation};
 use toolgate_core::identity::TenantId;
@@ -22,7 +25,7 @@ use toolgate_store::{
     StoredEmbedding, StoredServer, StoredTool,
 };
 
-/// Maximum attempts at a commit while other callers change the same server.
+/// Maximum attempts at a commit while other callers change the same server, or similar tools of other servers.
 const TRIES: usize = 8;
 
 /// Maximum texts in one call to the encoder. Several workers of the encoder embed them in parallel.
@@ -82,8 +85,8 @@ impl Catalog {
     /// Upserts one MCP server.
     ///
     /// # Errors
-    /// A malformed body, an exceeded limit, a stale etag, a reused request id, or an encoder or store that can't be
-    /// reached. Nothing is stored then.
+    /// A malformed body, an exceeded limit, a stale etag, a reused request id, [`Error::Contended`] after conflicts
+    /// with other registrations, or an encoder or store that can't be reached. Nothing is stored then.
     pub async fn register(
         &self,
         tenant: &TenantId,
@@ -102,7 +105,7 @@ impl Catalog {
         let registration = Arc::new(registration);
         let mut checked: Option<Body> = None;
         let mut embedded = HashMap::new();
-        for _ in 0..TRIES {
+        for attempt in 1..=TRIES {
             // Each attempt looks again, because the same request may have been answered in the meantime.
             if let Some(answer) = self.recorded(tenant, &registration).await? {
                 return Ok(answer);
@@ -116,13 +119,15 @@ impl Catalog {
             check_etag(&registration.etag, &stored)?;
             // The tools were checked under this tier.
             if names_no_tier && tier_of(stored.as_ref()) != registration.server.trust_tier {
-                return Err(Error::Contended);
+                return Err(contended(attempt));
             }
             let server = server_after(&registration.server, stored.as_ref());
-            let vetted = self.vet(tenant, &registration, &body, stored.as_ref()).await?;
+            let judged = self.vet(tenant, &registration, &body, stored.as_ref()).await?;
+            let VettedBody { tools: vetted, comparison } = judged;
             let mode = registration.mode;
             let compared = Compared { server, body, vetted, stored, mode };
             let (mut plan, compared) = self.plan(tenant, compared).await?;
+            plan.comparison = comparison;
             let Compared { server, mut body, mut vetted, stored, .. } = compared;
             let written = plan.upserts.iter().map(|tool| tool.name.clone()).collect();
             self.embed(tenant, &plan.new_summaries, &mut embedded, deadline).await?;
@@ -142,7 +147,7 @@ impl Catalog {
             }
             checked = Some(body);
         }
-        Err(Error::Contended)
+        Err(contended(TRIES))
     }
 
     async fn recorded(
@@ -270,6 +275,7 @@ impl Catalog {
             removals: plan.removals,
             embeddings,
             fingerprint: self.encoder.fingerprint().to_owned(),
+            comparison: plan.comparison,
             max_tools: limits.max_tools_per_tenant as u64,
             max_servers: limits.max_servers_per_tenant as u64,
             request,
@@ -304,6 +310,13 @@ impl Catalog {
             }),
             other => CommitError::Failed(other.into()),
         }
+    }
+}
+
+fn contended(tries: usize) -> Error {
+    Error::Contended {
+        what: "registration conflicted with other registrations of this tenant",
+        tries,
     }
 }
 

@@ -1,10 +1,9 @@
 //! Vetting of a registration's texts: which tools are shown, and which are quarantined until approved. The rules and
 //! the decision are in `safety`; this module applies them to stored content.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use tracing::warn;
@@ -15,16 +14,17 @@ use super::registration::Registration;
 use super::share::Behind;
 use crate::catalog::SafetyMetrics;
 use toolgate_core::error::Error;
-use toolgate_core::identity::{ServerName, TenantId, ToolName};
+use toolgate_core::identity::{TenantId, ToolName};
 use toolgate_core::live::Live;
 use toolgate_core::safety::decision::Before;
 use toolgate_core::safety::imitation::{Neighbours, Other, Subject};
+use toolgate_core::safety::marks;
 use toolgate_core::safety::rename::{Moving, renamed};
 use toolgate_core::safety::rules::Detector;
 use toolgate_core::safety::{Beside, Finding, QuarantineReason, Scanner, Severity, Tier, finding};
 use toolgate_store::{
-    ContentHash, PastTool, ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord,
-    ToolStatus,
+    Comparison, ContentHash, PastTool, ServerRecord, SimilarTools, StoredServer, StoredTool,
+    ToolRecord, ToolStatus,
 };
 
 /// Numbers of `TRUST_TIER_UNTRUSTED` and `TRUST_TIER_STANDARD` in the API.
@@ -56,6 +56,14 @@ pub struct Vetted {
     pub findings: Vec<Finding>,
 }
 
+/// Vetting result of a registration.
+pub(super) struct VettedBody {
+    /// Results of the tools, in the body's order.
+    pub(super) tools: Vec<Vetted>,
+    /// Comparison with other MCP servers' tools; `None` if none was needed.
+    pub(super) comparison: Option<Comparison>,
+}
+
 /// Body of a registration. It is checked once, even if the commit is tried several times.
 pub(super) struct Body {
     pub(super) checked: Vec<Checked>,
@@ -63,14 +71,13 @@ pub(super) struct Body {
     pub(super) texts: Vec<Vec<Finding>>,
 }
 
-/// Context in which tools are vetted: other tools of the same MCP server, and those of other servers.
+/// Context in which tools are vetted: other tools of the same MCP server, and similar ones of other servers.
 #[derive(Debug)]
 pub(super) struct VettingContext {
-    pub(super) server: ServerName,
     pub(super) checked: Vec<Checked>,
     pub(super) stored: Vec<StoredTool>,
     pub(super) mode: Mode,
-    pub(super) catalog: StoredCatalog,
+    pub(super) others: Vec<StoredTool>,
 }
 
 type Stored<'a> = Option<&'a (StoredServer, Vec<StoredTool>)>;
@@ -105,13 +112,7 @@ impl Vetting {
 
     /// Returns the findings that come from comparing tools with others, each with the tool's index in the body.
     pub(super) fn beside(&self, scene: &VettingContext) -> Vec<(usize, Finding)> {
-        let parsed: Vec<(usize, &ToolRecord, Value)> = scene
-            .checked
-            .iter()
-            .enumerate()
-            .filter_map(|(place, tool)| Some((place, tool.as_ref().ok()?)))
-            .map(|(place, tool)| (place, tool, parse(&tool.definition)))
-            .collect();
+        let parsed = parsed(&scene.checked);
         let subjects: Vec<Subject<'_>> = parsed
             .iter()
             .map(|(place, tool, definition)| Subject {
@@ -120,11 +121,9 @@ impl Vetting {
                 definition,
             })
             .collect();
-        let others = &scene.catalog.tools;
-        let others: Vec<_> =
-            others.iter().filter(|tool| tool.record.server != scene.server).collect();
-        let descriptions: Vec<String> =
-            others.iter().map(|tool| description(&tool.record)).collect();
+        let others = &scene.others;
+        let described = others.iter().map(|tool| marks::description(&tool.record.definition));
+        let descriptions: Vec<String> = described.collect();
         let others: Vec<Other<'_>> =
             others.iter().zip(&descriptions).map(|(tool, text)| other(tool, text)).collect();
         let own = scene.stored.iter().map(|tool| tool.record.name.as_str());
@@ -175,7 +174,7 @@ impl Catalog {
         registration: &Registration,
         body: &Body,
         stored: Stored<'_>,
-    ) -> Result<Vec<Vetted>, Error> {
+    ) -> Result<VettedBody, Error> {
         let server = &registration.server.name;
         // A tool's stored record says more than the record of its removal, so the latter is read only for new tools.
         let past = match brings_new(&body.checked, stored) {
@@ -184,24 +183,28 @@ impl Catalog {
         };
         let known = PreviousState { stored, past: &past };
         let Some(vetting) = &self.vetting else {
-            return Ok(verdicts(None, &body.checked, &known, Vec::new()));
+            let tools = verdicts(None, &body.checked, &known, Vec::new());
+            return Ok(VettedBody { tools, comparison: None });
         };
         let tier = Tier::of(registration.server.trust_tier);
         let mut findings = body.texts.clone();
+        let mut comparison = None;
         if needs_scene(&body.checked, stored) {
-            let scene = VettingContext {
-                server: server.clone(),
-                checked: body.checked.clone(),
-                stored: stored.map_or_else(Vec::new, |(_, tools)| tools.clone()),
-                mode: registration.mode,
-                catalog: self.store.load_catalog(tenant).await?.unwrap_or_default(),
-            };
+            let checked = body.checked.clone();
+            let mark = move || (marks_of(&checked), checked);
+            let (marks, checked) = self.share.run(tenant, Behind::Embedding, mark).await?;
+            let similar = self.store.similar_tools(tenant, server, &marks).await?;
+            let SimilarTools { revision, tools: others } = similar;
+            comparison = Some(Comparison { revision, marks });
+            let stored = stored.map_or_else(Vec::new, |(_, tools)| tools.clone());
+            let scene = VettingContext { checked, stored, mode: registration.mode, others };
             let vetting = vetting.clone();
             let look = move || vetting.beside(&scene);
             let beside = self.share.run(tenant, Behind::Embedding, look).await?;
             beside.into_iter().for_each(|(place, finding)| findings[place].push(finding));
         }
-        Ok(verdicts(Some(tier), &body.checked, &known, findings))
+        let tools = verdicts(Some(tier), &body.checked, &known, findings);
+        Ok(VettedBody { tools, comparison })
     }
 
     /// Returns a finding, with the tool's index, for every newly embedded tool that is near to most requests. Such a
@@ -368,6 +371,23 @@ fn says_the_same(old: &ToolRecord, new: &ToolRecord) -> bool {
     old.hash == new.hash && old.summary == new.summary && old.search_hint == new.search_hint
 }
 
+/// Returns the accepted tools of the body, each with its index and its definition.
+fn parsed(checked: &[Checked]) -> Vec<(usize, &ToolRecord, Value)> {
+    let accepted =
+        checked.iter().enumerate().filter_map(|(place, tool)| Some((place, tool.as_ref().ok()?)));
+    accepted.map(|(place, tool)| (place, tool, parse(&tool.definition))).collect()
+}
+
+/// Returns the keys of the marks of all tools of the body.
+fn marks_of(checked: &[Checked]) -> Vec<i64> {
+    let mut keys = BTreeSet::new();
+    for (place, tool, definition) in parsed(checked) {
+        let name = tool.name.as_str();
+        keys.extend(marks::of_subject(&Subject { place, name, definition: &definition }));
+    }
+    keys.into_iter().collect()
+}
+
 fn parse(definition: &str) -> Value {
     serde_json::from_str(definition).unwrap_or_default()
 }
@@ -379,15 +399,4 @@ fn other<'a>(tool: &'a StoredTool, description: &'a str) -> Other<'a> {
         model_name: &tool.record.model_name,
         description,
     }
-}
-
-/// Only part of a definition that is read here, because catalogs are large.
-#[derive(Deserialize)]
-struct Described {
-    description: Option<String>,
-}
-
-fn description(tool: &ToolRecord) -> String {
-    let read = serde_json::from_str::<Described>(&tool.definition);
-    read.ok().and_then(|read| read.description).unwrap_or_default()
 }

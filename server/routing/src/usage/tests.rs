@@ -47,6 +47,7 @@ fn empty_server() -> ServerChange {
     let max_servers = 1;
     let request = None;
     ServerChange {
+        comparison: None,
         base,
         server,
         upserts,

@@ -17,6 +17,7 @@ pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0002_api_keys.sql",
         "0003_quarantine.sql",
         "0004_past_tools.sql",
+        "0005_tool_marks.sql",
     ])
 });
 

@@ -57,6 +57,7 @@ fn bind<'q>(
         Value::Hashes(hashes) => {
             query.bind(hashes.iter().map(|hash| hash.to_vec()).collect::<Vec<_>>())
         }
+        Value::Integers(integers) => query.bind(integers.clone()),
     }
 }
 

@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{
-    Backend, Scope, changes, commit, content, embeddings, memory, past, policies, read, requests,
-    usage,
+    Backend, Scope, changes, commit, content, embeddings, marks, memory, past, policies, read,
+    requests, usage,
 };
 use crate::{
     ChangedTenant, Changes, Committed, ContentHash, Hour, MemoryBounds, MemoryChanges,
     MemoryVersion, PastTool, PendingRequest, PolicyChange, RecordedRequest, Revise, Revision,
-    Sequence, ServerChange, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding,
-    StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor, UsageAddition, UsageCount,
+    Sequence, ServerChange, SimilarTools, Store, StoreError, StoreFuture, StoredCatalog,
+    StoredEmbedding, StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor,
+    UsageAddition, UsageCount,
 };
 use toolgate_core::identity::{ServerName, TenantId, ToolId, ToolName};
 
@@ -164,6 +165,30 @@ impl<B: Backend> Store for B {
         let tenant = tenant.as_str();
         reading!(self, READ_LIMIT, Scope::Tenant(tenant), |tx| {
             past::of_server(tx, tenant, server.as_str())
+        })
+    }
+
+    fn similar_tools<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        server: &'a ServerName,
+        keys: &'a [i64],
+    ) -> StoreFuture<'a, SimilarTools> {
+        let tenant = tenant.as_str();
+        let server = server.as_str();
+        let similar = move || -> StoreFuture<'a, Option<SimilarTools>> {
+            reading!(self, READ_LIMIT, Scope::Tenant(tenant), |tx| {
+                marks::similar(tx, tenant, server, keys)
+            })
+        };
+        Box::pin(async move {
+            if let Some(found) = similar().await? {
+                return Ok(found);
+            }
+            writing!(self, LOAD_LIMIT, Scope::Tenant(tenant), |tx| marks::ensure(tx, tenant))
+                .await?;
+            let missing = || StoreError::Damaged("a tenant's marks have no version".to_owned());
+            similar().await?.ok_or_else(missing)
         })
     }
 

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::rows::{self, integer, number, to_json};
 use super::tools::{self, StoredLine};
 use super::{
-    Transaction, changes, embeddings, memory, past, policies, removed, requests, sql, values,
+    Transaction, changes, embeddings, marks, memory, past, policies, removed, requests, sql, values,
 };
 use crate::{Committed, Revision, ServerChange, ServerRecord, StoreError, ToolRecord};
 
@@ -26,12 +26,18 @@ pub(super) async fn commit(
     if before.as_ref().map(|stored| stored.revision) != change.base {
         return Err(StoreError::Conflict);
     }
+    if let Some(comparison) = &change.comparison
+        && marks::is_stale(transaction, tenant, server, comparison).await?
+    {
+        return Err(StoreError::Conflict);
+    }
     let lines = tools::lines(transaction, tenant, server, Some(&touched(change))).await?;
     let gone = lines.len() as u64;
     let fresh = change.upserts.len() as u64;
     refuse_too_many(transaction, tenant, gone, fresh, change).await?;
 
     let committed = next(transaction, tenant).await?;
+    marks::ensure(transaction, tenant).await?;
     let (tools_before, before_scopes) =
         before.map_or((0, None), |stored| (stored.tool_count, Some(stored.scopes)));
     let tool_count = tools_before.saturating_sub(gone) + fresh;
@@ -79,6 +85,7 @@ pub(super) async fn remove_server(
     for delete in [delete_tools, delete_server] {
         transaction.run(delete, &values![tenant, server]).await?;
     }
+    marks::delete(transaction, tenant, server, None).await?;
     changes::server_went(transaction, tenant, server, committed.revision).await?;
     let shown = lines.values().filter(|line| line.is_shown);
     let gone: Vec<_> = shown.map(|line| line.model_name.as_str()).collect();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::Column::{Flag, Integer, Text};
 use super::rows::{self, integer, number, to_json};
 use super::{
-    Insert, Row, Sql, Transaction, Value, changes, embeddings, memory, past, policies, removed,
-    sql, tools, usage, values,
+    Insert, Row, Sql, Transaction, Value, changes, embeddings, marks, memory, past, policies,
+    removed, sql, tools, usage, values,
 };
 use crate::content::RemovedServer;
 use crate::{
@@ -154,6 +154,7 @@ pub(super) async fn restore(
     content: &TenantContent,
 ) -> Result<(), StoreError> {
     put_tenant(transaction, tenant, content).await?;
+    marks::ensure(transaction, tenant).await?;
     let catalog = &content.catalog;
     let rows = catalog.servers.iter().map(|server| server_row(tenant, server));
     transaction.insert(&SERVERS, &rows.collect::<Result<Vec<_>, _>>()?).await?;

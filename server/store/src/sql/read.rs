@@ -8,15 +8,17 @@ use crate::{Revision, StoreError, StoredCatalog, StoredServer, StoredTool, ToolC
 
 /// Selects the columns that [`rows::tool`] needs for the tenant `$1`.
 macro_rules! select_tools {
-    ($rest:literal) => {
-        sql!(
+    ($($rest:tt)+) => {
+        $crate::sql::sql!(
             "SELECT server, name, model_name, summary, summary_revision, search_hint, definition, hash,
                  precondition, required_scopes, always_load, critical, schema_tokens, summary_tokens, status
              FROM tools WHERE tenant = $1 "
-            $rest
+            $($rest)+
         )
     };
 }
+
+pub(super) use select_tools;
 
 pub(super) async fn ping(snapshot: &mut impl Transaction) -> Result<(), StoreError> {
     snapshot.optional(sql!("SELECT revision FROM tenants LIMIT 1"), &[]).await.map(drop)

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::Column::{Bytes, Flag, Integer, Text};
 use super::rows::{self, integer, number, to_json};
-use super::{Insert, Row, Transaction, Value, sql, values};
+use super::{Insert, Row, Transaction, Value, marks, sql, values};
 use crate::{ContentHash, Revision, StoreError, StoredTool, ToolRecord};
 
 const INSERT: Insert = Insert {
@@ -71,7 +71,7 @@ pub(super) async fn lines(
     found.iter().map(line).collect()
 }
 
-/// Deletes the tools with these names and no others.
+/// Deletes the tools with these names, and their marks, and no others.
 pub(super) async fn delete(
     transaction: &mut impl Transaction,
     tenant: &str,
@@ -79,8 +79,9 @@ pub(super) async fn delete(
     names: &[&str],
 ) -> Result<(), StoreError> {
     let delete = sql!("DELETE FROM tools WHERE tenant = $1 AND server = $2 AND name IN " [texts 3]);
-    let names = Value::Texts(names.to_vec());
-    transaction.run(delete, &[tenant.into(), server.into(), names]).await.map(drop)
+    let listed = Value::Texts(names.to_vec());
+    transaction.run(delete, &[tenant.into(), server.into(), listed]).await?;
+    marks::delete(transaction, tenant, server, Some(names)).await
 }
 
 /// Refuses model-facing names that repeat among `tools` or that a stored tool has.
@@ -127,14 +128,16 @@ pub(super) async fn insert(
     insert_lines(transaction, tenant, tools.iter().map(|tool| (tool, line(tool)))).await
 }
 
-/// Inserts tools, each with the revision of its line.
+/// Inserts tools with their marks, each with the revision of its line.
 pub(super) async fn insert_lines<'a>(
     transaction: &mut impl Transaction,
     tenant: &str,
     tools: impl Iterator<Item = (&'a ToolRecord, Revision)>,
 ) -> Result<(), StoreError> {
-    let rows = tools.map(|(tool, line)| row(tenant, tool, line)).collect::<Result<Vec<_>, _>>()?;
-    transaction.insert(&INSERT, &rows).await
+    let tools: Vec<_> = tools.collect();
+    let rows = tools.iter().map(|(tool, line)| row(tenant, tool, *line));
+    transaction.insert(&INSERT, &rows.collect::<Result<Vec<_>, _>>()?).await?;
+    marks::insert(transaction, tenant, &tools).await
 }
 
 /// Reads a tool and checks that the stored hash, the key of its embeddings, matches its summary.

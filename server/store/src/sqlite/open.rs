@@ -29,6 +29,7 @@ pub(crate) static SCHEMA: LazyLock<Migrator> = LazyLock::new(|| {
         "0008_api_keys.sql",
         "0009_quarantine.sql",
         "0010_past_tools.sql",
+        "0011_tool_marks.sql",
     ])
 });
 

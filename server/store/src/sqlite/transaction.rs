@@ -33,6 +33,9 @@ fn bind<'q>(
         Value::Bytes(bytes) => query.bind(bytes.to_vec()),
         Value::Texts(texts) => query.bind(json_list(texts.iter().copied())),
         Value::Hashes(hashes) => query.bind(hex_list(hashes)),
+        Value::Integers(integers) => {
+            query.bind(serde_json::Value::from(integers.as_slice()).to_string())
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::postgres::PostgresStore;
 use crate::{KeyStore as _, PolicyChange, Store, StoredKey, UsageAddition, UsageCount};
 use toolgate_core::identity::TenantId;
 
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "tenants",
     "servers",
     "tools",
@@ -20,6 +20,7 @@ const TABLES: [&str; 12] = [
     "removed_tools",
     "removed_servers",
     "past_tools",
+    "tool_marks",
     "requests",
     "policies",
     "usage",
