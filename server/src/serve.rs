@@ -34,7 +34,7 @@ use toolgate_access::auth::AuthError;
 use toolgate_app::logging;
 use toolgate_app::plane::{Plane, PlaneConfig};
 use toolgate_app::telemetry::Metrics;
-use toolgate_config::{Config, KeyError, PacksConfig, Parsed, StoreUrlError};
+use toolgate_config::{Config, KeyError, PacksConfig, Parsed, StoreUrlError, keys};
 use toolgate_core::error::{Cause, Error};
 use toolgate_routing::gate::key::HandleKey;
 use toolgate_routing::packs::Packs;
@@ -199,8 +199,9 @@ async fn serve_with(
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     // Addresses first, so that a second instance fails before it loads a model.
-    let listener = listen(config.server.listen, "server.listen").await?;
-    let admin_listener = listen(config.server.admin_listen, "server.admin_listen").await?;
+    let listener = listen(config.server.listen, keys::SERVER_LISTEN.spec.name).await?;
+    let admin_listener =
+        listen(config.server.admin_listen, keys::SERVER_ADMIN_LISTEN.spec.name).await?;
     let _held = hold(&config.store.path)?;
     let store = stores::open(&config.store).await?;
     let metrics = Arc::new(Metrics::default());

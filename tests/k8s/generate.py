@@ -1,6 +1,6 @@
 """Writes what of the chart follows from something else.
 
-The schema of `config` follows from the server's table of keys, the table of values in the chart's
+The schema of `config` follows from the server's keys, the table of values in the chart's
 README from values.yaml. With --check, says what is stale instead.
 """
 
@@ -19,7 +19,7 @@ WIDTH = 110
 
 
 def schema_text() -> str:
-    """values.schema.json with the `config` that the table of keys gives."""
+    """values.schema.json with the `config` that the keys give."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     schema["properties"]["config"] = table.config_schema()
     return laid_out(schema, 0) + "\n"

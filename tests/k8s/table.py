@@ -44,7 +44,7 @@ OWNED = frozenset(
     }
 )
 
-# Of those, the ones that the server does not know yet. A key that is in the table leaves this list.
+# Of those, the ones that the server does not know yet. A key that it knows leaves this list.
 TO_COME: frozenset[str] = frozenset()
 
 # Variables of encoder workers that they do not know yet. One that they know leaves this list.
@@ -60,10 +60,11 @@ UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 @dataclass(frozen=True)
 class Key:
-    """A key of the configuration: its name, and its kind as the source writes it."""
+    """A key of the configuration: its name, its kind and its Rust type as the source writes them."""
 
     name: str
     kind: str
+    type: str
 
     @property
     def section(self) -> str:
@@ -77,21 +78,19 @@ class Key:
 
 
 def source_of_keys() -> str:
-    """The table, and the files that parts of it are in."""
-    files = [CONFIG / "table.rs", *sorted((CONFIG / "table").glob("*.rs"))]
-    return "".join(file.read_text() for file in files)
+    """The files that declare keys."""
+    return "".join(file.read_text() for file in sorted((CONFIG / "keys").glob("*.rs")))
 
 
 def known_keys() -> list[Key]:
-    """All keys, file by file in the order of the table."""
-    source = source_of_keys()
-    kind = r"((?:Kind::)?\w+(?:\s*\{[^}]*\}|\((?:[^()]|\([^()]*\))*\))?)"
-    found = [
-        *re.finditer(rf'\b(?:key|absent)\(\s*"([a-z_]+\.[a-z_]+)",\s*{kind}', source),
-        *re.finditer(rf'\bKey \{{\s*name: "([a-z_]+\.[a-z_]+)",\s*kind: {kind}', source),
-    ]
-    found.sort(key=lambda match: match.start())
-    return [Key(match[1], match[2]) for match in found]
+    """All keys, file by file."""
+    kind = r"([\w:]+(?:\((?:[^()]|\([^()]*\))*\))?)"
+    declaration = (
+        r"pub const \w+: (?:Optional)?Key<(.+?)> =\s*"
+        rf'(?:Optional)?Key::\w+\(\s*"([a-z_]+\.[a-z_]+)",\s*{kind},'
+    )
+    found = re.finditer(declaration, source_of_keys())
+    return [Key(name=match[2], kind=match[3], type=match[1]) for match in found]
 
 
 def worker_variables() -> frozenset[str]:
@@ -111,15 +110,17 @@ def command_variables() -> frozenset[str]:
     return frozenset(re.findall(r'env = "(TOOLGATE_\w+)"', text)) | others
 
 
-def lists() -> frozenset[str]:
-    """The kinds whose values are lists, as `Kind::is_list` has them."""
-    source = (CONFIG / "key.rs").read_text()
-    body = source.split("fn is_list", 1)[1].split("\n    }\n", 1)[0]
-    return frozenset(re.findall(r"Self::(\w+)", body))
+def words_of(type_name: str) -> list[str]:
+    """The words of a type with a closed set of values."""
+    source = (CONFIG / "choice.rs").read_text()
+    words = re.search(rf"impl Choice for {type_name} \{{\s*const WORDS.*?= &\[(.*?)\];", source)
+    if words is None:
+        raise ValueError(f"no words of {type_name}")
+    return re.findall(r'"([^"]+)"', words[1])
 
 
 def number(text: str) -> int:
-    """An integer as the table writes one: `16 * MIB`, `1 << 40`, `1_000_000`."""
+    """An integer as the source writes one: `16 * MIB`, `1 << 40`, `1_000_000`."""
 
     def value(node: ast.expr) -> int:
         match node:
@@ -136,32 +137,31 @@ def number(text: str) -> int:
     return value(ast.parse(text.strip(), mode="eval").body)
 
 
-def schema_of(key: Key, list_kinds: frozenset[str]) -> dict[str, Any]:
+def schema_of(key: Key) -> dict[str, Any]:
     """What a value of that key is in values.yaml."""
-    word, _, arguments = key.kind.removeprefix("Kind::").partition("(")
-    word = word.split("{")[0].strip()
+    word, _, arguments = key.kind.partition("(")
     if word == "count":
         least, most = (number(part) for part in arguments.rstrip(")").split(","))
         return {"type": "integer", "minimum": least, "maximum": most}
-    if word in list_kinds:
+    if word == "choice":
+        return {"enum": words_of(key.type)}
+    if key.type.startswith("Vec<"):
         return {"type": "array", "items": {"type": "string"}}
     simple: dict[str, dict[str, Any]] = {
         "span": DURATION,
         "size": SIZE,
-        "Flag": {"type": "boolean"},
-        "Decimal": {"type": "number"},
-        "Choice": {"enum": re.findall(r'"([^"]+)"', arguments)},
+        "FLAG": {"type": "boolean"},
+        "decimal": {"type": "number"},
     }
     return simple.get(word, {"type": "string"})
 
 
 def config_schema() -> dict[str, Any]:
-    """The schema of `config`: every key of the table but those that the chart sets itself."""
-    list_kinds = lists()
+    """The schema of `config`: every key but those that the chart sets itself."""
     sections: dict[str, dict[str, Any]] = {}
     for key in known_keys():
         if key.name not in OWNED:
-            sections.setdefault(key.section, {})[key.short] = schema_of(key, list_kinds)
+            sections.setdefault(key.section, {})[key.short] = schema_of(key)
     properties = {
         name: {"type": "object", "additionalProperties": False, "properties": section}
         for name, section in sections.items()

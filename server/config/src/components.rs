@@ -1,5 +1,5 @@
 //! Typed settings, one struct per component, read from [`Settings`]. Field comments explain the values; ranges and
-//! defaults are in `table`.
+//! defaults are in `keys`.
 
 mod auth;
 mod memory;
@@ -17,10 +17,10 @@ use std::time::Duration;
 use toolgate_encoder::{AdapterChoice, Device, NumberFormat};
 use toolgate_model_hub::KnownModel;
 
+use super::keys;
 use super::origin::WebOrigin;
 use super::secret::KeySource;
 use super::settings::Settings;
-use super::value::Value;
 use super::worker_address::WorkerAddress;
 pub use auth::{AuditConfig, AuthConfig, AuthMethod, JwksPlace, TlsConfig, TokenConfig};
 pub use memory::MemoryConfig;
@@ -239,38 +239,39 @@ pub enum LogFormat {
 impl From<&Settings> for ServerConfig {
     fn from(settings: &Settings) -> Self {
         Self {
-            listen: settings.address("server.listen"),
-            admin_listen: settings.address("server.admin_listen"),
-            max_connections: settings.count("server.max_connections"),
-            max_connections_per_address: match settings.count("server.max_connections_per_address")
+            listen: settings.read(&keys::SERVER_LISTEN),
+            admin_listen: settings.read(&keys::SERVER_ADMIN_LISTEN),
+            max_connections: settings.read(&keys::SERVER_MAX_CONNECTIONS),
+            max_connections_per_address: match settings
+                .read(&keys::SERVER_MAX_CONNECTIONS_PER_ADDRESS)
             {
-                0 => settings.count("server.max_connections").div_ceil(2),
+                0 => settings.read(&keys::SERVER_MAX_CONNECTIONS).div_ceil(2),
                 most => most,
             },
-            max_connection_idle: Some(settings.duration("server.max_connection_idle"))
+            max_connection_idle: Some(settings.read(&keys::SERVER_MAX_CONNECTION_IDLE))
                 .filter(|idle| !idle.is_zero()),
             admission: settings.into(),
-            max_memory: settings.count("server.max_memory") as u64,
-            max_connection_age: Some(settings.duration("server.max_connection_age"))
+            max_memory: settings.read(&keys::SERVER_MAX_MEMORY),
+            max_connection_age: Some(settings.read(&keys::SERVER_MAX_CONNECTION_AGE))
                 .filter(|age| !age.is_zero()),
-            max_watches: settings.count("server.max_watches"),
-            response_buffer_bytes: settings.count("server.response_buffer_limit"),
-            cors_origins: settings.origins("server.cors_origins"),
-            max_deadline: settings.duration("server.max_deadline"),
-            drain_timeout: settings.duration("server.drain_timeout"),
+            max_watches: settings.read(&keys::SERVER_MAX_WATCHES),
+            response_buffer_bytes: settings.read(&keys::SERVER_RESPONSE_BUFFER_LIMIT),
+            cors_origins: settings.read(&keys::SERVER_CORS_ORIGINS),
+            max_deadline: settings.read(&keys::SERVER_MAX_DEADLINE),
+            drain_timeout: settings.read(&keys::SERVER_DRAIN_TIMEOUT),
         }
     }
 }
 
 impl From<&Settings> for AdmissionConfig {
     fn from(settings: &Settings) -> Self {
-        let some = |name| Some(settings.count(name)).filter(|count| *count > 0);
-        let rate = some("limits.calls_per_second_per_tenant");
+        let per_tenant = settings.read(&keys::SERVER_MAX_CONCURRENT_CALLS_PER_TENANT);
+        let rate = settings.read(&keys::LIMITS_CALLS_PER_SECOND_PER_TENANT);
         Self {
-            max_calls: settings.count("server.max_concurrent_calls"),
-            max_calls_per_tenant: some("server.max_concurrent_calls_per_tenant"),
-            calls_per_second_per_tenant: rate.and_then(|rate| u32::try_from(rate).ok()),
-            max_wait: Some(settings.duration("server.max_wait")).filter(|wait| !wait.is_zero()),
+            max_calls: settings.read(&keys::SERVER_MAX_CONCURRENT_CALLS),
+            max_calls_per_tenant: Some(per_tenant).filter(|calls| *calls > 0),
+            calls_per_second_per_tenant: Some(rate).filter(|rate| *rate > 0),
+            max_wait: Some(settings.read(&keys::SERVER_MAX_WAIT)).filter(|wait| !wait.is_zero()),
         }
     }
 }
@@ -278,16 +279,16 @@ impl From<&Settings> for AdmissionConfig {
 impl From<&Settings> for LimitsConfig {
     fn from(settings: &Settings) -> Self {
         Self {
-            max_intents: settings.count("limits.max_intents"),
-            max_intent_bytes: settings.count("limits.max_intent_size"),
-            max_state_bytes: settings.count("limits.max_state_size"),
-            max_messages_bytes: settings.count("limits.max_messages_size"),
-            max_tools_per_registration: settings.count("limits.max_tools_per_registration"),
-            max_schema_bytes: settings.count("limits.max_schema_size"),
-            max_schema_nesting: settings.count("limits.max_schema_nesting"),
-            max_tools_per_tenant: settings.count("limits.max_tools_per_tenant"),
-            max_servers_per_tenant: settings.count("limits.max_servers_per_tenant"),
-            max_message_bytes: settings.count("limits.max_message_size"),
+            max_intents: settings.read(&keys::LIMITS_MAX_INTENTS),
+            max_intent_bytes: settings.read(&keys::LIMITS_MAX_INTENT_SIZE),
+            max_state_bytes: settings.read(&keys::LIMITS_MAX_STATE_SIZE),
+            max_messages_bytes: settings.read(&keys::LIMITS_MAX_MESSAGES_SIZE),
+            max_tools_per_registration: settings.read(&keys::LIMITS_MAX_TOOLS_PER_REGISTRATION),
+            max_schema_bytes: settings.read(&keys::LIMITS_MAX_SCHEMA_SIZE),
+            max_schema_nesting: settings.read(&keys::LIMITS_MAX_SCHEMA_NESTING),
+            max_tools_per_tenant: settings.read(&keys::LIMITS_MAX_TOOLS_PER_TENANT),
+            max_servers_per_tenant: settings.read(&keys::LIMITS_MAX_SERVERS_PER_TENANT),
+            max_message_bytes: settings.read(&keys::LIMITS_MAX_MESSAGE_SIZE),
         }
     }
 }
@@ -301,38 +302,33 @@ impl Default for LimitsConfig {
 impl From<&Settings> for EncoderConfig {
     fn from(settings: &Settings) -> Self {
         Self {
-            model: KnownModel::named(settings.choice("encoder.model")).unwrap_or_default(),
-            model_dir: settings.path("encoder.model_dir"),
-            queue_capacity: settings.count("encoder.queue_capacity"),
-            max_batch_tokens: settings.count("encoder.max_batch_tokens"),
-            threads: NonZeroUsize::new(settings.count("encoder.threads")),
-            device: settings.device("encoder.device"),
-            format: match settings.choice("encoder.dtype") {
-                "f32" => NumberFormat::F32,
-                "bf16" => NumberFormat::Bf16,
-                "int8" => NumberFormat::Int8,
-                _ => NumberFormat::Auto,
-            },
-            adapter: AdapterChoice::of(&settings.path("encoder.adapter")),
-            in_process: settings.flag("encoder.in_process"),
+            model: settings.read(&keys::ENCODER_MODEL),
+            model_dir: settings.read(&keys::ENCODER_MODEL_DIR),
+            queue_capacity: settings.read(&keys::ENCODER_QUEUE_CAPACITY),
+            max_batch_tokens: settings.read(&keys::ENCODER_MAX_BATCH_TOKENS),
+            threads: NonZeroUsize::new(settings.read(&keys::ENCODER_THREADS)),
+            device: settings.read(&keys::ENCODER_DEVICE),
+            format: settings.read(&keys::ENCODER_DTYPE),
+            adapter: AdapterChoice::of(&settings.read(&keys::ENCODER_ADAPTER)),
+            in_process: settings.read(&keys::ENCODER_IN_PROCESS),
             pool: settings.into(),
-            cache_memory: settings.count("encoder.cache_memory") as u64,
-            query_prefix: settings.text("encoder.query_prefix"),
-            passage_prefix: settings.text("encoder.passage_prefix"),
+            cache_memory: settings.read(&keys::ENCODER_CACHE_MEMORY),
+            query_prefix: settings.read_optional(&keys::ENCODER_QUERY_PREFIX),
+            passage_prefix: settings.read_optional(&keys::ENCODER_PASSAGE_PREFIX),
         }
     }
 }
 
 impl From<&Settings> for PoolConfig {
     fn from(settings: &Settings) -> Self {
-        let gpus = (0..settings.count("encoder.gpus")).map(Device::Cuda);
+        let gpus = (0..settings.read(&keys::ENCODER_GPUS)).map(Device::Cuda);
         Self {
-            workers: settings.workers("encoder.workers"),
-            local: gpus.chain(settings.devices("encoder.local_workers")).collect(),
-            attempt_timeout: settings.duration("encoder.attempt_timeout"),
-            hedge: settings.flag("encoder.hedge"),
-            health_interval: settings.duration("encoder.health_interval"),
-            compare_one_in: settings.count("encoder.compare_one_in"),
+            workers: settings.read(&keys::ENCODER_WORKERS),
+            local: gpus.chain(settings.read(&keys::ENCODER_LOCAL_WORKERS)).collect(),
+            attempt_timeout: settings.read(&keys::ENCODER_ATTEMPT_TIMEOUT),
+            hedge: settings.read(&keys::ENCODER_HEDGE),
+            health_interval: settings.read(&keys::ENCODER_HEALTH_INTERVAL),
+            compare_one_in: settings.read(&keys::ENCODER_COMPARE_ONE_IN),
         }
     }
 }
@@ -340,8 +336,8 @@ impl From<&Settings> for PoolConfig {
 impl From<&Settings> for ShardConfig {
     fn from(settings: &Settings) -> Self {
         Self {
-            memory_budget: settings.count("shard.memory_budget") as u64,
-            graph_above: settings.count("shard.graph_above"),
+            memory_budget: settings.read(&keys::SHARD_MEMORY_BUDGET),
+            graph_above: settings.read(&keys::SHARD_GRAPH_ABOVE),
         }
     }
 }
@@ -349,13 +345,13 @@ impl From<&Settings> for ShardConfig {
 impl From<&Settings> for RouterConfig {
     fn from(settings: &Settings) -> Self {
         Self {
-            threshold: settings.decimal("router.threshold") as f32,
-            relative_cutoff: settings.decimal("router.relative_cutoff") as f32,
-            clauses: settings.flag("router.clauses"),
-            top_k: settings.count("router.top_k"),
-            always_load_tokens: settings.count("router.always_load_tokens"),
-            untrusted_max_per_server: settings.count("safety.untrusted_max_per_server"),
-            untrusted_max_active: settings.count("safety.untrusted_max_active"),
+            threshold: settings.read(&keys::ROUTER_THRESHOLD) as f32,
+            relative_cutoff: settings.read(&keys::ROUTER_RELATIVE_CUTOFF) as f32,
+            clauses: settings.read(&keys::ROUTER_CLAUSES),
+            top_k: settings.read(&keys::ROUTER_TOP_K),
+            always_load_tokens: settings.read(&keys::ROUTER_ALWAYS_LOAD_TOKENS),
+            untrusted_max_per_server: settings.read(&keys::SAFETY_UNTRUSTED_MAX_PER_SERVER),
+            untrusted_max_active: settings.read(&keys::SAFETY_UNTRUSTED_MAX_ACTIVE),
         }
     }
 }
@@ -368,53 +364,38 @@ impl Default for RouterConfig {
 
 impl From<&Settings> for DeferralConfig {
     fn from(settings: &Settings) -> Self {
-        let mode = match settings.get("deferral.mode").value {
-            Value::Mode(mode) => Some(mode),
-            _ => None,
-        };
-        let tenants = match &settings.get("deferral.tenants").value {
-            Value::TenantModes(modes) => modes.iter().cloned().collect(),
-            _ => unreachable!("deferral.tenants is a list of modes in the table"),
-        };
         Self {
-            mode,
-            tenants,
-            kill_switch: settings.flag("deferral.kill_switch"),
-            denied_models: settings.patterns("deferral.denied_models"),
-            trusted_hosts: settings.patterns("deferral.trusted_hosts"),
-            overhead_tokens: settings.count("deferral.overhead_tokens") as u64,
+            mode: settings.read_optional(&keys::DEFERRAL_MODE),
+            tenants: settings.read(&keys::DEFERRAL_TENANTS).into_iter().collect(),
+            kill_switch: settings.read(&keys::DEFERRAL_KILL_SWITCH),
+            denied_models: settings.read(&keys::DEFERRAL_DENIED_MODELS),
+            trusted_hosts: settings.read(&keys::DEFERRAL_TRUSTED_HOSTS),
+            overhead_tokens: settings.read(&keys::DEFERRAL_OVERHEAD_TOKENS),
         }
     }
 }
 
 impl From<&Settings> for HandleConfig {
     fn from(settings: &Settings) -> Self {
-        let key = match (&settings.get("handle.key").value, &settings.get("handle.key_file").value)
-        {
-            (Value::Secret(key), _) => KeySource::Given(key.clone()),
-            (_, Value::Path(path)) => KeySource::File(path.clone()),
-            _ => KeySource::Kept(settings.path("store.path").join(KEPT_KEY)),
-        };
-        let previous_key = settings.maybe_path("handle.previous_key_file").map(KeySource::File);
-        Self { key, previous_key, ttl: settings.duration("handle.ttl") }
+        let given = settings.read_optional(&keys::HANDLE_KEY).map(KeySource::Given);
+        let file = || settings.read_optional(&keys::HANDLE_KEY_FILE).map(KeySource::File);
+        let kept = || KeySource::Kept(settings.read(&keys::STORE_PATH).join(KEPT_KEY));
+        Self {
+            key: given.or_else(file).unwrap_or_else(kept),
+            previous_key: settings
+                .read_optional(&keys::HANDLE_PREVIOUS_KEY_FILE)
+                .map(KeySource::File),
+            ttl: settings.read(&keys::HANDLE_TTL),
+        }
     }
 }
 
 impl From<&Settings> for LogConfig {
     fn from(settings: &Settings) -> Self {
         Self {
-            level: match settings.choice("log.level") {
-                "error" => LogLevel::Error,
-                "warn" => LogLevel::Warn,
-                "debug" => LogLevel::Debug,
-                "trace" => LogLevel::Trace,
-                _ => LogLevel::Info,
-            },
-            format: match settings.choice("log.format") {
-                "json" => LogFormat::Json,
-                _ => LogFormat::Text,
-            },
-            intents: settings.flag("log.intents"),
+            level: settings.read(&keys::LOG_LEVEL),
+            format: settings.read(&keys::LOG_FORMAT),
+            intents: settings.read(&keys::LOG_INTENTS),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Example configuration that `toolgate config example` prints. It shows the defaults as comments, made from the key
-//! table.
+//! Example configuration that `toolgate config example` prints. It shows the defaults as comments, made from the
+//! declarations of the keys.
 
 use std::fmt::Write as _;
 
-use super::key::{Fallback, Key};
-use super::table::KEYS;
+use super::key::{Fallback, KeySpec};
+use super::keys::KEYS;
 
 const WIDTH: usize = 100;
 
@@ -30,14 +30,14 @@ pub fn example() -> String {
     text
 }
 
-fn push_key(text: &mut String, key: &Key) {
+fn push_key(text: &mut String, key: &KeySpec) {
     let range = key.kind.range();
     let range = if range.is_empty() { range } else { format!(" {}.", capitalised(&range)) };
     let choices = match &key.kind {
         super::Kind::Choice(words) => format!(" One of {}.", words.join(", ")),
         _ => String::new(),
     };
-    let live = if key.is_live() { " Read again on SIGHUP." } else { "" };
+    let live = if key.is_live { " Read again on SIGHUP." } else { "" };
     let doc = format!("{}{range}{choices}{live} {}", key.doc, key.env());
     for line in wrapped(&doc, WIDTH - 2) {
         push(text, format_args!("# {line}\n"));
@@ -56,7 +56,7 @@ fn push_key(text: &mut String, key: &Key) {
 
 /// Returns the default in the file's grammar. A directory that depends on the user is shown as an example, and a
 /// missing default as empty text.
-fn default_text(key: &Key) -> &'static str {
+fn default_text(key: &KeySpec) -> &'static str {
     match key.default {
         Fallback::Text(text) => text,
         Fallback::DataDirectory => "~/.local/share/toolgate",

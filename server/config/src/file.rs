@@ -7,9 +7,9 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::keys::KEYS;
 use super::mistake::{Mistake, Source};
 use super::settings::{Said, SourceFile};
-use super::table::KEYS;
 use super::value::Raw;
 use toolgate_core::nearest::nearest;
 
@@ -50,7 +50,7 @@ fn sound_part(text: &str, errors: &[toml::de::Error]) -> usize {
 }
 
 fn sections() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().map(super::key::Key::section)
+    KEYS.iter().map(|key| key.section())
 }
 
 fn is_section(name: &str) -> bool {

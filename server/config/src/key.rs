@@ -1,14 +1,32 @@
-//! Description of a configuration key: name, type, range, default and documentation. The keys themselves are in
-//! `table`.
+//! Declaration of a configuration key: name, type, range, default and documentation. The keys themselves are in `keys`.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::typed_kind::{PATH, TypedKind};
 use super::units::{format_duration, format_size};
+use super::value::Value;
 
-/// Configuration key.
+/// Configuration key that always has a value, which the program reads as a `T`.
+#[derive(Debug)]
+pub struct Key<T> {
+    /// Description of the key, whatever its type is.
+    pub spec: KeySpec,
+    read: fn(&Value) -> Option<T>,
+}
+
+/// Configuration key without a default. The program reads it as an `Option<T>`, which is `None` if no source sets it.
+#[derive(Debug)]
+pub struct OptionalKey<T> {
+    /// Description of the key, whatever its type is.
+    pub spec: KeySpec,
+    read: fn(&Value) -> Option<T>,
+}
+
+/// Description of a configuration key, whatever the type of its value is.
 #[derive(Debug, Clone, Copy)]
-pub struct Key {
+pub struct KeySpec {
     /// Name as `section.name`, as in the file and after `--set`.
     pub name: &'static str,
     /// Type and range.
@@ -17,6 +35,10 @@ pub struct Key {
     pub default: Fallback,
     /// Meaning of a value in whole sentences, for people who run the server.
     pub doc: &'static str,
+    /// True if a new value takes effect on SIGHUP. Other keys take effect at the next start.
+    pub is_live: bool,
+    /// Environment variable, if it is not the one that the name gives.
+    variable: Option<&'static str>,
 }
 
 /// Value of a key when no source gives one.
@@ -99,15 +121,93 @@ pub enum Kind {
     Origins,
 }
 
-impl Key {
+impl<T> Key<T> {
+    /// Declares a key. `default` is in the grammar of environment variables.
+    pub(crate) const fn new(
+        name: &'static str,
+        kind: TypedKind<T>,
+        default: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        let spec = KeySpec::new(name, kind.kind, Fallback::Text(default), doc);
+        Self { spec, read: kind.read }
+    }
+
+    /// Makes a new value take effect on SIGHUP.
+    pub(crate) const fn live(mut self) -> Self {
+        self.spec.is_live = true;
+        self
+    }
+
+    /// Returns the value of this key. Panics if `value` is of another kind than the key.
+    pub(crate) fn read(&self, value: &Value) -> T {
+        (self.read)(value).expect("every source's value was parsed as the key's kind")
+    }
+}
+
+impl Key<PathBuf> {
+    /// Declares a key for a directory whose default depends on the user.
+    pub(crate) const fn directory(
+        name: &'static str,
+        default: Fallback,
+        doc: &'static str,
+    ) -> Self {
+        let spec = KeySpec::new(name, PATH.kind, default, doc);
+        Self { spec, read: PATH.read }
+    }
+
+    /// Names the environment variable that sets the key, if it is not the one that the name gives.
+    pub(crate) const fn with_variable(mut self, variable: &'static str) -> Self {
+        self.spec.variable = Some(variable);
+        self
+    }
+}
+
+impl<T> OptionalKey<T> {
+    /// Declares a key without a default.
+    pub(crate) const fn new(name: &'static str, kind: TypedKind<T>, doc: &'static str) -> Self {
+        let spec = KeySpec::new(name, kind.kind, Fallback::Absent, doc);
+        Self { spec, read: kind.read }
+    }
+
+    /// Makes a new value take effect on SIGHUP.
+    pub(crate) const fn live(mut self) -> Self {
+        self.spec.is_live = true;
+        self
+    }
+
+    /// Returns the value of this key; `None` if it is absent.
+    pub(crate) fn read(&self, value: &Value) -> Option<T> {
+        (self.read)(value)
+    }
+}
+
+impl<T> Display for Key<T> {
+    /// Writes the name of the key.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.spec.name)
+    }
+}
+
+impl<T> Display for OptionalKey<T> {
+    /// Writes the name of the key.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.spec.name)
+    }
+}
+
+impl KeySpec {
+    const fn new(name: &'static str, kind: Kind, default: Fallback, doc: &'static str) -> Self {
+        Self { name, kind, default, doc, is_live: false, variable: None }
+    }
+
     /// Returns the environment variable that sets this key.
     #[must_use]
     pub fn env(&self) -> String {
-        // `toolgate model fetch` and the encoder know the model directory by this name.
-        if self.name == "encoder.model_dir" {
-            return "TOOLGATE_MODEL_DIR".into();
-        }
-        format!("TOOLGATE_{}", self.name.replace('.', "_").to_uppercase())
+        self.variable.map_or_else(
+            || format!("TOOLGATE_{}", self.name.replace('.', "_").to_uppercase()),
+            str::to_owned,
+        )
     }
 
     /// Returns the part of the name before the dot.
@@ -169,6 +269,12 @@ impl Kind {
             Self::Decimal { min, max } => between(min, max),
             _ => String::new(),
         }
+    }
+
+    /// Returns true if the value is never printed, neither in messages nor by `toolgate config show`.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        matches!(self, Self::Secret | Self::StoreUrl)
     }
 
     /// Returns true if the value is quoted in TOML.

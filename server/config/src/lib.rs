@@ -4,22 +4,22 @@
 
 mod certificate_rule;
 mod check;
+mod choice;
 mod components;
 mod example;
 mod file;
 mod key;
-mod live_keys;
+pub mod keys;
 mod load;
 mod mistake;
 mod origin;
 mod secret;
 mod settings;
 mod store_url;
-mod table;
 
 #[cfg(test)]
 mod tests;
-mod typed;
+mod typed_kind;
 pub mod units;
 mod value;
 mod worker_address;
@@ -34,14 +34,14 @@ pub use components::{
     SharedStoreConfig, StoreConfig, TelemetryConfig, TlsConfig, TokenConfig, UsageConfig,
 };
 pub use example::example;
-pub use key::{Key, Kind};
+pub use key::{Key, KeySpec, Kind, OptionalKey};
+pub use keys::KEYS;
 pub use load::{CONFIG_FILE_ENV, default_file, load};
 pub use mistake::{ConfigErrors, Mistake, Source};
 pub use origin::WebOrigin;
 pub use secret::{KeyError, KeySource, SecretKey};
 pub use settings::{FlagValue, Inputs, Setting, Settings, SourceFile};
 pub use store_url::{StoreUrl, StoreUrlError, UrlSource};
-pub use table::KEYS;
 pub use value::Value;
 pub use worker_address::WorkerAddress;
 

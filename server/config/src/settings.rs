@@ -4,12 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use toolgate_model_hub::KnownModel;
-
 use super::file;
-use super::key::{Fallback, Key};
+use super::key::{Fallback, Key, KeySpec, OptionalKey};
+use super::keys::{ENCODER_MODEL, ENCODER_MODEL_DIR, KEYS, find};
 use super::mistake::{ConfigErrors, Mistake, Source};
-use super::table::{KEYS, find};
 use super::value::{Raw, Value};
 use toolgate_core::nearest::nearest;
 
@@ -65,14 +63,14 @@ pub struct FlagValue {
 #[derive(Debug, Clone)]
 pub struct Setting {
     /// Key that the value belongs to.
-    pub key: &'static Key,
+    pub key: &'static KeySpec,
     /// Effective value of the key.
     pub value: Value,
     /// Source of the value.
     pub source: Source,
 }
 
-/// One setting per key, in the order of the table.
+/// One setting per key, in the order of [`KEYS`].
 #[derive(Debug, Clone)]
 pub struct Settings(Vec<Setting>);
 
@@ -110,19 +108,19 @@ pub(super) fn gather(inputs: &Inputs) -> Result<(Settings, Vec<Mistake>), Config
 }
 
 impl Settings {
-    /// Returns every setting, in the order of the table.
+    /// Returns every setting, in the order of [`KEYS`].
     pub fn iter(&self) -> impl Iterator<Item = &Setting> {
         self.0.iter()
     }
 
     /// Returns the defaults. Directories that depend on the user are still absent.
     pub(super) fn defaults() -> Self {
-        let default = |key: &'static Key| Setting {
+        let default = |key: &&'static KeySpec| Setting {
             key,
             value: match key.default {
                 Fallback::Text(text) => Raw::Untyped(text.into())
                     .parse(&key.kind)
-                    .expect("the table's defaults are valid, as its test shows"),
+                    .expect("the defaults of keys are valid, as a test shows"),
                 _ => Value::Absent,
             },
             source: Source::Default,
@@ -145,10 +143,28 @@ impl Settings {
         }
     }
 
-    /// Returns the setting of a key. Panics if the table has no such key.
-    pub(super) fn get(&self, name: &str) -> &Setting {
-        let found = self.0.iter().find(|setting| setting.key.name == name);
-        found.expect("only names of the table are asked for, as the tests show")
+    /// Returns the setting of a key. Panics if [`KEYS`] lacks the key.
+    pub(super) fn get(&self, key: &KeySpec) -> &Setting {
+        let found = self.0.iter().find(|setting| setting.key.name == key.name);
+        found.expect("KEYS lists every key, as the tests show")
+    }
+
+    /// Returns the value of a key.
+    pub(super) fn read<T>(&self, key: &Key<T>) -> T {
+        key.read(&self.get(&key.spec).value)
+    }
+
+    /// Returns the value of a key without a default; `None` if no source sets it.
+    pub(super) fn read_optional<T>(&self, key: &OptionalKey<T>) -> Option<T> {
+        key.read(&self.get(&key.spec).value)
+    }
+
+    /// Returns the keys whose values differ in `other`, in the order of [`KEYS`].
+    #[must_use]
+    pub fn differing(&self, other: &Self) -> Vec<&'static KeySpec> {
+        let both = self.iter().zip(other.iter());
+        let differing = both.filter(|(one, other)| !one.value.is(&other.value));
+        differing.map(|(one, _)| one.key).collect()
     }
 
     fn apply(&mut self, said: Said, environment: &BTreeMap<String, String>) -> Result<(), Mistake> {
@@ -171,14 +187,14 @@ impl Settings {
     /// Lets a flag choose the model. If a flag sets only one of `encoder.model` and `encoder.model_dir`, the other key
     /// falls back to its default, whatever the environment or the file says.
     fn let_a_flag_choose_the_model(&mut self) {
-        let by_flag = |name| matches!(self.get(name).source, Source::Flag(_));
-        let loser = match (by_flag("encoder.model"), by_flag("encoder.model_dir")) {
-            (true, false) => "encoder.model_dir",
-            (false, true) => "encoder.model",
+        let by_flag = |key| matches!(self.get(key).source, Source::Flag(_));
+        let loser = match (by_flag(&ENCODER_MODEL.spec), by_flag(&ENCODER_MODEL_DIR.spec)) {
+            (true, false) => &ENCODER_MODEL_DIR.spec,
+            (false, true) => &ENCODER_MODEL.spec,
             _ => return,
         };
         let defaults = Self::defaults();
-        for setting in self.0.iter_mut().filter(|setting| setting.key.name == loser) {
+        for setting in self.0.iter_mut().filter(|setting| setting.key.name == loser.name) {
             *setting = defaults.get(loser).clone();
         }
     }
@@ -189,8 +205,7 @@ impl Settings {
         mistakes: &mut Vec<Mistake>,
     ) {
         self.let_a_flag_choose_the_model();
-        let model = KnownModel::named(self.choice("encoder.model")).unwrap_or_default();
-        let model = model.place_in_cache();
+        let model = self.read(&ENCODER_MODEL).place_in_cache();
         for setting in &mut self.0 {
             let (variable, home_part, below) = match (setting.key.default, &setting.value) {
                 (Fallback::DataDirectory, Value::Absent) => {
@@ -267,7 +282,7 @@ fn read_environment(
 /// Records an unknown variable. A near miss of a known name is a mistake. Any other name may belong to another program
 /// and only gets a warning: Kubernetes makes variables such as TOOLGATE_PORT for a Service of that name.
 fn unknown_variable(name: &str, mistakes: &mut Vec<Mistake>, warnings: &mut Vec<Mistake>) {
-    let known: Vec<String> = KEYS.iter().map(Key::env).collect();
+    let known: Vec<String> = KEYS.iter().map(|key| key.env()).collect();
     let near = nearest(name, known.iter().map(String::as_str));
     let (list, problem) = match near {
         Some(near) => (mistakes, format!("no such setting; did you mean {near}?")),

@@ -74,25 +74,118 @@ fn nothing_said_means_the_defaults() {
     assert!(!config.log.intents);
 }
 
+/// Returns a value of `key` that is not its default, as a variable holds it.
+fn other_value(key: &KeySpec) -> String {
+    let defaults = Settings::defaults();
+    let default = defaults.get(key).value.to_string();
+    let candidates = match key.kind {
+        Kind::Address => ["127.0.0.1:1".to_owned(), String::new()],
+        Kind::Count { min, max } => [min.to_string(), max.to_string()],
+        Kind::Size { min, max } => [format!("{min}B"), format!("{max}B")],
+        Kind::Duration { min, max } => [units::format_duration(min), units::format_duration(max)],
+        Kind::Decimal { min, max } => [min.to_string(), max.to_string()],
+        Kind::Flag => ["true".to_owned(), "false".to_owned()],
+        Kind::Choice(words) => [words[0].to_owned(), words[1].to_owned()],
+        Kind::Words(words) => [words[0].to_owned(), String::new()],
+        Kind::Certificates => ["cn:a=acme:agent".to_owned(), String::new()],
+        Kind::Secret => ["A".repeat(43), String::new()],
+        Kind::StoreUrl => ["postgres://other/d".to_owned(), String::new()],
+        Kind::Path | Kind::Text | Kind::Patterns => ["other".to_owned(), String::new()],
+        Kind::Device | Kind::Devices => ["cpu".to_owned(), String::new()],
+        Kind::Workers => ["a:1".to_owned(), String::new()],
+        Kind::Mode => ["off".to_owned(), String::new()],
+        Kind::TenantModes => ["acme=off".to_owned(), String::new()],
+        Kind::Tenants => ["acme".to_owned(), String::new()],
+        Kind::Origins => ["https://a.example".to_owned(), String::new()],
+    };
+    let differs = |text: &String| {
+        let value = value::Raw::Untyped(text.clone()).parse(&key.kind).expect(key.name);
+        value.to_string() != default
+    };
+    candidates.into_iter().find(differs).expect(key.name)
+}
+
+/// Returns the configuration that `flags` give, whether or not they contradict each other.
+fn unchecked(flags: &[(&str, String)]) -> Config {
+    let flag = |(key, value): &(&str, String)| FlagValue {
+        flag: "--set".into(),
+        key: (*key).to_owned(),
+        value: value.clone(),
+    };
+    let environment = [("HOME".to_owned(), "/home/ada".to_owned())].into();
+    let flags = flags.iter().map(flag).collect();
+    let inputs = Inputs { file: None, environment, flags };
+    Config::from(&settings::gather(&inputs).expect("values of the right type").0)
+}
+
 #[test]
-fn every_key_is_read_with_its_type() {
-    // Reading panics on a wrong type, and on a name that the table lacks.
-    let config = Config::in_directory(Path::new("/d"));
-    assert_eq!(config.store.path, Path::new("/d/data"));
-    let written = concat!(
-        include_str!("components.rs"),
-        include_str!("components/auth.rs"),
-        include_str!("components/memory.rs"),
-        include_str!("components/safety.rs"),
-        include_str!("components/packs.rs"),
-        include_str!("components/store.rs"),
-        include_str!("components/telemetry.rs"),
-        include_str!("components/usage.rs")
-    );
+fn every_key_changes_the_configuration() {
+    // Many keys have a meaning only beside another one.
+    let beside = [
+        &keys::STORE_URL_FILE.spec,
+        &keys::AUTH_JWKS_URL.spec,
+        &keys::AUTH_ISSUER.spec,
+        &keys::AUTH_AUDIENCE.spec,
+        &keys::TLS_CERT_FILE.spec,
+        &keys::TLS_KEY_FILE.spec,
+        &keys::TELEMETRY_OTLP_ENDPOINT.spec,
+    ];
     for key in KEYS {
-        assert!(written.contains(&format!("\"{}\"", key.name)), "{} is never read", key.name);
-        assert!(key.doc.ends_with('.'), "{}", key.name);
+        let without: Vec<_> = beside
+            .iter()
+            .filter(|one| one.name != key.name)
+            .map(|one| (one.name, "first".to_owned()))
+            .collect();
+        let mut with = without.clone();
+        with.push((key.name, other_value(key)));
+        let before = format!("{:?}", unchecked(&without));
+        assert_ne!(format!("{:?}", unchecked(&with)), before, "{} is never read", key.name);
     }
+}
+
+#[test]
+fn keys_are_declared_once_and_documented() {
+    let words = |text: &'static str| text.split(|letter: char| !is_of_a_name(letter));
+    let sections: Vec<_> = KEYS.iter().map(|key| key.section()).collect();
+    for (index, key) in KEYS.iter().enumerate() {
+        assert!(KEYS[..index].iter().all(|other| other.name != key.name), "{}", key.name);
+        assert!(key.doc.ends_with('.'), "{}", key.name);
+        for word in words(key.doc).map(|word| word.trim_end_matches('.')) {
+            let section = word.split_once('.').map_or("", |(section, _)| section);
+            let is_key = keys::find(word).is_some();
+            assert!(is_key || !sections.contains(&section), "{}: {word} is no key", key.name);
+        }
+    }
+}
+
+/// Returns true for letters of keys' names, and of paths, which are none.
+fn is_of_a_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "._/".contains(letter)
+}
+
+#[test]
+fn some_keys_are_live() {
+    let is_live = |name| keys::find(name).expect(name).is_live;
+    for name in ["log.level", "limits.max_intents", "deferral.mode", "deferral.tenants"] {
+        assert!(is_live(name), "{name}");
+    }
+    for name in ["server.listen", "limits.max_message_size", "log.format", "handle.key"] {
+        assert!(!is_live(name), "{name}");
+    }
+}
+
+#[test]
+fn a_difference_names_the_keys_and_secrets_are_compared() {
+    let with = |key: &str, level: &str| {
+        let flags = [format!("handle.key={key}"), format!("log.level={level}")];
+        parse("", &[], &flags.each_ref().map(String::as_str)).settings
+    };
+    let key = |begins: &str| format!("{begins}{}", "A".repeat(42));
+    let before = with(&key("A"), "info");
+    let after = with(&key("Q"), "debug");
+    let names: Vec<_> = before.differing(&after).iter().map(|key| key.name).collect();
+    assert_eq!(names, ["handle.key", "log.level"]);
+    assert!(before.differing(&before.clone()).is_empty());
 }
 
 #[test]
@@ -103,11 +196,11 @@ fn flags_win_over_environment_over_file() {
     assert_eq!(parsed.config.router.top_k, 3);
     assert_eq!(parsed.config.log.level, LogLevel::Debug);
     assert_eq!(parsed.config.log.format, LogFormat::Json);
-    let source = |name| parsed.settings.get(name).source.to_string();
-    assert_eq!(source("router.top_k"), "flag --set router.top_k");
-    assert_eq!(source("log.level"), "environment variable TOOLGATE_LOG_LEVEL");
-    assert_eq!(source("log.format"), "t.toml:5");
-    assert_eq!(source("log.intents"), "default");
+    let source = |key| parsed.settings.get(key).source.to_string();
+    assert_eq!(source(&keys::ROUTER_TOP_K.spec), "flag --set router.top_k");
+    assert_eq!(source(&keys::LOG_LEVEL.spec), "environment variable TOOLGATE_LOG_LEVEL");
+    assert_eq!(source(&keys::LOG_FORMAT.spec), "t.toml:5");
+    assert_eq!(source(&keys::LOG_INTENTS.spec), "default");
 }
 
 #[test]
@@ -303,7 +396,7 @@ fn a_secret_is_never_repeated() {
     assert!(!found.concat().contains("hush"), "{found:?}");
     let parsed = parse(&format!("[handle]\nkey = \"{key}\""), &[], &[]);
     assert!(matches!(parsed.config.handle.key, KeySource::Given(_)));
-    let shown = format!("{parsed:?} {}", parsed.settings.get("handle.key").value);
+    let shown = format!("{parsed:?} {}", parsed.settings.get(&keys::HANDLE_KEY.spec).value);
     assert!(!shown.contains("secretsecret") && !shown.contains("115, 101"), "{shown}");
     assert!(!shown.contains(key), "{shown}");
     let both = mistakes(&format!("[handle]\nkey = \"{key}\"\nkey_file = \"k\""), &[], &[]);
@@ -387,7 +480,7 @@ fn the_example_changes_nothing_and_its_lines_are_valid() {
         .collect();
     let parsed = parse(&enabled, &[], &[]);
     for setting in parsed.settings.iter() {
-        let default = plain.settings.get(setting.key.name);
+        let default = plain.settings.get(setting.key);
         assert_eq!(setting.value.to_string(), default.value.to_string(), "{}", setting.key.name);
         let absent = matches!(setting.value, Value::Absent) || setting.key.name == "encoder.model";
         assert!(

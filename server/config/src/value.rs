@@ -161,7 +161,7 @@ impl Raw {
     fn complaint(&self, kind: &Kind, reason: Option<&str>) -> String {
         let expected = kind.expected();
         let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-        if matches!(kind, Kind::Secret | Kind::StoreUrl) {
+        if kind.is_secret() {
             return format!("expected {expected}{reason}; the value is not repeated here");
         }
         let found = match self {

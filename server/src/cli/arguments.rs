@@ -15,7 +15,7 @@ use super::{
     usage,
 };
 use toolgate_config::units::parse_duration;
-use toolgate_config::{Config, FlagValue, Parsed, load};
+use toolgate_config::{Config, FlagValue, Parsed, keys, load};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -165,7 +165,7 @@ impl ConfigArguments {
 pub(super) fn model_flag(model_dir: Option<&Path>) -> Vec<FlagValue> {
     let flag = model_dir.map(|directory| FlagValue {
         flag: "--model-dir".into(),
-        key: "encoder.model_dir".into(),
+        key: keys::ENCODER_MODEL_DIR.to_string(),
         value: directory.to_string_lossy().into_owned(),
     });
     flag.into_iter().collect()

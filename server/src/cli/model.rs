@@ -9,7 +9,7 @@ use toolgate_model_hub::{FetchOutcome, KnownModel, Origin, Progress, Source, fet
 use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
-use toolgate_config::FlagValue;
+use toolgate_config::{FlagValue, keys};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,7 +81,7 @@ impl ModelLocation {
     fn resolve(&self) -> Result<(KnownModel, PathBuf), Failure> {
         let named = self.model.map(|model| FlagValue {
             flag: "--model".into(),
-            key: "encoder.model".into(),
+            key: keys::ENCODER_MODEL.to_string(),
             value: model.name().into(),
         });
         let encoder = self.config.load(named.into_iter().collect())?.config.encoder;

@@ -9,7 +9,7 @@ use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use super::output;
 use crate::serve::Reread;
-use toolgate_config::{FlagValue, Parsed};
+use toolgate_config::{FlagValue, Parsed, keys};
 pub(super) use toolgate_core::error::with_causes;
 
 const EXAMPLES: &str = "\
@@ -74,25 +74,25 @@ impl Serve {
     fn flags(&self) -> Vec<FlagValue> {
         let path = |path: &PathBuf| path.to_string_lossy().into_owned();
         let given = [
-            ("--listen", "server.listen", self.listen.map(|address| address.to_string())),
+            ("--listen", &keys::SERVER_LISTEN.spec, self.listen.map(|address| address.to_string())),
             (
                 "--admin-listen",
-                "server.admin_listen",
+                &keys::SERVER_ADMIN_LISTEN.spec,
                 self.admin_listen.map(|address| address.to_string()),
             ),
-            ("--data-dir", "store.path", self.data_dir.as_ref().map(path)),
-            ("--model-dir", "encoder.model_dir", self.model_dir.as_ref().map(path)),
-            ("--gpu", "encoder.gpus", self.gpu.map(|gpus| gpus.to_string())),
+            ("--data-dir", &keys::STORE_PATH.spec, self.data_dir.as_ref().map(path)),
+            ("--model-dir", &keys::ENCODER_MODEL_DIR.spec, self.model_dir.as_ref().map(path)),
+            ("--gpu", &keys::ENCODER_GPUS.spec, self.gpu.map(|gpus| gpus.to_string())),
             (
                 "--worker",
-                "encoder.local_workers",
+                &keys::ENCODER_LOCAL_WORKERS.spec,
                 (!self.worker.is_empty()).then(|| self.worker.join(",")),
             ),
-            ("--log-level", "log.level", self.log_level.clone()),
-            ("--log-format", "log.format", self.log_format.clone()),
+            ("--log-level", &keys::LOG_LEVEL.spec, self.log_level.clone()),
+            ("--log-format", &keys::LOG_FORMAT.spec, self.log_format.clone()),
         ];
         let flags = given.into_iter().filter_map(|(flag, key, value)| {
-            value.map(|value| FlagValue { flag: flag.into(), key: key.into(), value })
+            value.map(|value| FlagValue { flag: flag.into(), key: key.name.into(), value })
         });
         flags.collect()
     }

@@ -15,7 +15,7 @@ use super::arguments::ConfigArguments;
 use super::failure::{Exit, Failure};
 use crate::serve;
 use crate::serve::DATABASE;
-use toolgate_config::{Config, FlagValue, StoreConfig};
+use toolgate_config::{Config, FlagValue, StoreConfig, keys};
 use toolgate_core::error::with_causes;
 use toolgate_core::identity::TenantId;
 use toolgate_store::{Store, StoreError};
@@ -72,7 +72,7 @@ impl StoreArguments {
     fn load_all(&self) -> Result<Config, Failure> {
         let flag = self.data_dir.as_ref().map(|directory| FlagValue {
             flag: "--data-dir".into(),
-            key: "store.path".into(),
+            key: keys::STORE_PATH.to_string(),
             value: directory.to_string_lossy().into_owned(),
         });
         Ok(self.config.load(flag.into_iter().collect())?.config)

@@ -75,7 +75,7 @@ pub(super) async fn on_hangup(
 /// Logs the keys with new values, and those of them that take effect only at the next start.
 fn tell(started: &Settings, before: &Settings, now: &Settings) {
     let names = |one: &Settings, is_live| -> String {
-        let keys = one.differing(now).into_iter().filter(|key| key.is_live() == is_live);
+        let keys = one.differing(now).into_iter().filter(|key| key.is_live == is_live);
         keys.map(|key| key.name).collect::<Vec<_>>().join(", ")
     };
     let changed = names(before, true);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::{DATABASE, ServeError};
-use toolgate_config::{SharedStoreConfig, StoreConfig};
+use toolgate_config::{SharedStoreConfig, StoreConfig, keys};
 use toolgate_core::error::with_causes;
 use toolgate_store::copies::Copies;
 use toolgate_store::postgres::{PostgresConfig, PostgresStore, is_outage};
@@ -90,7 +90,7 @@ const MARKER_TEXT: &str = "There is a catalog in toolgate.db. If that is gone, s
     from a backup, or this file is deleted: then they begin with an empty one.\n";
 
 fn shared_store(config: &SharedStoreConfig) -> Result<PostgresStore, ServeError> {
-    let failed = |source| ServeError::Store { path: "store.url".to_owned(), source };
+    let failed = |source| ServeError::Store { path: keys::STORE_URL.to_string(), source };
     PostgresStore::new(&reached_by(config)?).map_err(failed)
 }
 

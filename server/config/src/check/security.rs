@@ -1,117 +1,119 @@
 //! Contradictions between the keys of authentication and TLS. A setting that leaves the server more open than it looks
 //! is a mistake.
 
-use super::mistake;
+use super::{is_absent, mistake};
 use crate::components::AuthMethod;
-use crate::key::Fallback;
+use crate::key::{Fallback, KeySpec, OptionalKey};
+use crate::keys::{
+    AUTH_ADMIN_KEY_FILE, AUTH_AUDIENCE, AUTH_CERTIFICATES, AUTH_ISSUER, AUTH_JWKS_CA_FILE,
+    AUTH_JWKS_FILE, AUTH_JWKS_URL, AUTH_METHODS, AUTH_PRINCIPAL_CLAIM, AUTH_ROLES_CLAIM,
+    AUTH_SCOPES_CLAIM, AUTH_TENANT_CLAIM, AUTH_TRUST_DOMAIN, TLS_CERT_FILE, TLS_CLIENT_CA_FILE,
+    TLS_KEY_FILE,
+};
 use crate::mistake::{Mistake, Source};
 use crate::settings::Settings;
-use crate::value::Value;
 
 /// Keys that have no effect unless the given authentication method is enabled.
-const OF_METHODS: [(&str, AuthMethod); 12] = [
-    ("auth.admin_key_file", AuthMethod::ApiKey),
-    ("auth.jwks_file", AuthMethod::Jwt),
-    ("auth.jwks_url", AuthMethod::Jwt),
-    ("auth.jwks_ca_file", AuthMethod::Jwt),
-    ("auth.issuer", AuthMethod::Jwt),
-    ("auth.audience", AuthMethod::Jwt),
-    ("auth.tenant_claim", AuthMethod::Jwt),
-    ("auth.principal_claim", AuthMethod::Jwt),
-    ("auth.roles_claim", AuthMethod::Jwt),
-    ("auth.scopes_claim", AuthMethod::Jwt),
-    ("auth.trust_domain", AuthMethod::Mtls),
-    ("auth.certificates", AuthMethod::Mtls),
+const OF_METHODS: [(&KeySpec, AuthMethod); 12] = [
+    (&AUTH_ADMIN_KEY_FILE.spec, AuthMethod::ApiKey),
+    (&AUTH_JWKS_FILE.spec, AuthMethod::Jwt),
+    (&AUTH_JWKS_URL.spec, AuthMethod::Jwt),
+    (&AUTH_JWKS_CA_FILE.spec, AuthMethod::Jwt),
+    (&AUTH_ISSUER.spec, AuthMethod::Jwt),
+    (&AUTH_AUDIENCE.spec, AuthMethod::Jwt),
+    (&AUTH_TENANT_CLAIM.spec, AuthMethod::Jwt),
+    (&AUTH_PRINCIPAL_CLAIM.spec, AuthMethod::Jwt),
+    (&AUTH_ROLES_CLAIM.spec, AuthMethod::Jwt),
+    (&AUTH_SCOPES_CLAIM.spec, AuthMethod::Jwt),
+    (&AUTH_TRUST_DOMAIN.spec, AuthMethod::Mtls),
+    (&AUTH_CERTIFICATES.spec, AuthMethod::Mtls),
 ];
 
 pub(super) fn check(settings: &Settings) -> Vec<Mistake> {
-    let mut found = Vec::new();
-    for (name, method) in OF_METHODS {
-        if is_said(settings, name) && !has(settings, method) {
-            let problem = format!("has no effect unless auth.methods has {}", method.name());
-            found.push((name, problem));
+    let methods = settings.read(&AUTH_METHODS);
+    let mut found: Vec<Wrong> = Vec::new();
+    for (key, method) in OF_METHODS {
+        if is_said(settings, key) && !methods.contains(&method) {
+            let problem = format!("has no effect unless {AUTH_METHODS} has {}", method.name());
+            found.push((key, problem));
         }
     }
-    if has(settings, AuthMethod::Jwt) {
+    if methods.contains(&AuthMethod::Jwt) {
         found.extend(tokens(settings));
     }
-    if has(settings, AuthMethod::Mtls) {
+    if methods.contains(&AuthMethod::Mtls) {
         found.extend(certificates(settings));
     }
-    for (name, other) in [
-        ("tls.cert_file", "tls.key_file"),
-        ("tls.key_file", "tls.cert_file"),
-        ("tls.client_ca_file", "tls.cert_file"),
+    for (file, other) in [
+        (&TLS_CERT_FILE, &TLS_KEY_FILE),
+        (&TLS_KEY_FILE, &TLS_CERT_FILE),
+        (&TLS_CLIENT_CA_FILE, &TLS_CERT_FILE),
     ] {
-        if is_set(settings, name) && !is_set(settings, other) {
-            found.push((name, format!("needs {other} beside it")));
+        if !is_absent(settings, &file.spec) && is_absent(settings, &other.spec) {
+            found.push((&file.spec, format!("needs {other} beside it")));
         }
     }
-    found.into_iter().map(|(name, problem)| mistake(settings, name, problem)).collect()
+    found.into_iter().map(|(key, problem)| mistake(settings, key, problem)).collect()
 }
 
-/// Name of a key and the problem with its value.
-type Wrong = (&'static str, String);
+/// Key and the problem with its value.
+type Wrong = (&'static KeySpec, String);
 
 /// Checks the keys of signed tokens. A missing issuer or audience is a mistake, because other services' tokens would be
 /// accepted.
 fn tokens(settings: &Settings) -> Vec<Wrong> {
-    let is_set = |name: &str| is_set(settings, name);
+    let url = text(settings, &AUTH_JWKS_URL);
+    let has_file = !is_absent(settings, &AUTH_JWKS_FILE.spec);
     let mut found: Vec<Wrong> = Vec::new();
-    match (is_set("auth.jwks_file"), is_set("auth.jwks_url")) {
+    match (has_file, url.is_some()) {
         (true, true) => {
-            found.push(("auth.jwks_url", "auth.jwks_file is set too: keep one".into()));
+            found.push((&AUTH_JWKS_URL.spec, format!("{AUTH_JWKS_FILE} is set too: keep one")));
         }
         (false, false) => {
-            found.push(("auth.methods", "jwt needs auth.jwks_file or auth.jwks_url".into()));
+            let problem = format!("jwt needs {AUTH_JWKS_FILE} or {AUTH_JWKS_URL}");
+            found.push((&AUTH_METHODS.spec, problem));
         }
         _ => {}
     }
-    for name in ["auth.issuer", "auth.audience"] {
-        if !is_set(name) {
-            let problem = format!("jwt needs {name}: tokens of others would do");
-            found.push(("auth.methods", problem));
+    for claim in [&AUTH_ISSUER, &AUTH_AUDIENCE] {
+        if text(settings, claim).is_none() {
+            let problem = format!("jwt needs {claim}: tokens of others would do");
+            found.push((&AUTH_METHODS.spec, problem));
         }
     }
-    if is_set("auth.jwks_ca_file") && !is_set("auth.jwks_url") {
-        found.push(("auth.jwks_ca_file", "is for auth.jwks_url, which is not set".into()));
+    if !is_absent(settings, &AUTH_JWKS_CA_FILE.spec) && url.is_none() {
+        let problem = format!("is for {AUTH_JWKS_URL}, which is not set");
+        found.push((&AUTH_JWKS_CA_FILE.spec, problem));
     }
-    let url = settings.text("auth.jwks_url").unwrap_or_default();
-    if !url.is_empty() && !is_https(&url) {
+    if url.is_some_and(|url| !is_https(&url)) {
         let problem = "must be an https:// URL, without a user or password";
-        found.push(("auth.jwks_url", problem.into()));
+        found.push((&AUTH_JWKS_URL.spec, problem.into()));
     }
     found
 }
 
 fn certificates(settings: &Settings) -> Vec<Wrong> {
     let mut found: Vec<Wrong> = Vec::new();
-    if !is_set(settings, "tls.client_ca_file") {
-        found.push(("auth.methods", "mtls needs tls.client_ca_file".into()));
+    if is_absent(settings, &TLS_CLIENT_CA_FILE.spec) {
+        found.push((&AUTH_METHODS.spec, format!("mtls needs {TLS_CLIENT_CA_FILE}")));
     }
-    if !is_said(settings, "auth.trust_domain") && !is_said(settings, "auth.certificates") {
-        let problem = "mtls needs auth.trust_domain or auth.certificates to tell who is who";
-        found.push(("auth.methods", problem.into()));
+    if !is_said(settings, &AUTH_TRUST_DOMAIN.spec) && !is_said(settings, &AUTH_CERTIFICATES.spec) {
+        let problem =
+            format!("mtls needs {AUTH_TRUST_DOMAIN} or {AUTH_CERTIFICATES} to tell who is who");
+        found.push((&AUTH_METHODS.spec, problem));
     }
     found
 }
 
-fn has(settings: &Settings, method: AuthMethod) -> bool {
-    settings.words("auth.methods").contains(&method.name())
-}
-
-fn is_set(settings: &Settings, name: &str) -> bool {
-    match &settings.get(name).value {
-        Value::Absent => false,
-        Value::Text(text) => !text.is_empty(),
-        _ => true,
-    }
+/// Returns the text of a key; `None` if it is absent or empty.
+fn text(settings: &Settings, key: &OptionalKey<String>) -> Option<String> {
+    settings.read_optional(key).filter(|text| !text.is_empty())
 }
 
 /// Returns true if a source sets the key to something other than its default.
-fn is_said(settings: &Settings, name: &str) -> bool {
-    let setting = settings.get(name);
-    let default = match setting.key.default {
+fn is_said(settings: &Settings, key: &KeySpec) -> bool {
+    let setting = settings.get(key);
+    let default = match key.default {
         Fallback::Text(text) => text,
         _ => "",
     };

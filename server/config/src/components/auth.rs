@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{CertificateRule, Settings};
+use crate::{CertificateRule, Settings, keys};
 
 /// Authentication.
 #[derive(Debug, Clone)]
@@ -103,14 +103,12 @@ impl AuthMethod {
 
 impl From<&Settings> for AuthConfig {
     fn from(settings: &Settings) -> Self {
-        let methods = [AuthMethod::ApiKey, AuthMethod::Jwt, AuthMethod::Mtls];
-        let named = settings.words("auth.methods");
         Self {
-            methods: methods.into_iter().filter(|method| named.contains(&method.name())).collect(),
-            admin_key_file: settings.maybe_path("auth.admin_key_file"),
+            methods: settings.read(&keys::AUTH_METHODS),
+            admin_key_file: settings.read_optional(&keys::AUTH_ADMIN_KEY_FILE),
             tokens: tokens(settings),
-            trust_domain: settings.text("auth.trust_domain"),
-            certificates: settings.certificates("auth.certificates"),
+            trust_domain: settings.read_optional(&keys::AUTH_TRUST_DOMAIN),
+            certificates: settings.read(&keys::AUTH_CERTIFICATES),
         }
     }
 }
@@ -118,42 +116,44 @@ impl From<&Settings> for AuthConfig {
 /// Returns the settings of signed tokens; `None` if no source of keys is set. `config::check` ensures that all settings
 /// are there if tokens are accepted.
 fn tokens(settings: &Settings) -> Option<TokenConfig> {
-    let claim = |name: &str| settings.text(name).unwrap_or_default();
-    let ca_file = settings.maybe_path("auth.jwks_ca_file");
-    let keys = match (settings.maybe_path("auth.jwks_file"), settings.text("auth.jwks_url")) {
+    let ca_file = settings.read_optional(&keys::AUTH_JWKS_CA_FILE);
+    let place = match (
+        settings.read_optional(&keys::AUTH_JWKS_FILE),
+        settings.read_optional(&keys::AUTH_JWKS_URL),
+    ) {
         (Some(path), _) => JwksPlace::File(path),
         (None, Some(url)) => JwksPlace::Url { url, ca_file },
         (None, None) => return None,
     };
     Some(TokenConfig {
-        keys,
-        refresh: settings.duration("auth.jwks_refresh"),
-        max_age: settings.duration("auth.jwks_max_age"),
-        issuer: settings.text("auth.issuer")?,
-        audience: settings.text("auth.audience")?,
-        clock_skew: settings.duration("auth.clock_skew"),
-        tenant_claim: claim("auth.tenant_claim"),
-        principal_claim: claim("auth.principal_claim"),
-        roles_claim: claim("auth.roles_claim"),
-        scopes_claim: settings.text("auth.scopes_claim"),
+        keys: place,
+        refresh: settings.read(&keys::AUTH_JWKS_REFRESH),
+        max_age: settings.read(&keys::AUTH_JWKS_MAX_AGE),
+        issuer: settings.read_optional(&keys::AUTH_ISSUER)?,
+        audience: settings.read_optional(&keys::AUTH_AUDIENCE)?,
+        clock_skew: settings.read(&keys::AUTH_CLOCK_SKEW),
+        tenant_claim: settings.read(&keys::AUTH_TENANT_CLAIM),
+        principal_claim: settings.read(&keys::AUTH_PRINCIPAL_CLAIM),
+        roles_claim: settings.read(&keys::AUTH_ROLES_CLAIM),
+        scopes_claim: settings.read_optional(&keys::AUTH_SCOPES_CLAIM),
     })
 }
 
 impl From<&Settings> for Option<TlsConfig> {
     fn from(settings: &Settings) -> Self {
         Some(TlsConfig {
-            cert_file: settings.maybe_path("tls.cert_file")?,
-            key_file: settings.maybe_path("tls.key_file")?,
-            client_ca_file: settings.maybe_path("tls.client_ca_file"),
+            cert_file: settings.read_optional(&keys::TLS_CERT_FILE)?,
+            key_file: settings.read_optional(&keys::TLS_KEY_FILE)?,
+            client_ca_file: settings.read_optional(&keys::TLS_CLIENT_CA_FILE),
             client_certificate_optional: settings
-                .words("auth.methods")
-                .contains(&AuthMethod::Mtls.name()),
+                .read(&keys::AUTH_METHODS)
+                .contains(&AuthMethod::Mtls),
         })
     }
 }
 
 impl From<&Settings> for AuditConfig {
     fn from(settings: &Settings) -> Self {
-        Self { file: settings.maybe_path("audit.file") }
+        Self { file: settings.read_optional(&keys::AUDIT_FILE) }
     }
 }

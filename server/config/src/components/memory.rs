@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Settings, Value};
+use crate::{Settings, keys};
 use toolgate_core::identity::TenantId;
 
 /// Memory of past tool calls.
@@ -20,15 +20,11 @@ const SECONDS_OF_A_DAY: u64 = 24 * 3_600;
 
 impl From<&Settings> for MemoryConfig {
     fn from(settings: &Settings) -> Self {
-        let tenants = match &settings.get("memory.tenants").value {
-            Value::Tenants(tenants) => tenants.clone(),
-            _ => unreachable!("memory.tenants is a list of tenants in the table"),
-        };
-        let days = settings.count("memory.half_life_days") as u64;
+        let days = settings.read(&keys::MEMORY_HALF_LIFE_DAYS);
         Self {
-            tenants,
+            tenants: settings.read(&keys::MEMORY_TENANTS),
             half_life: Duration::from_secs(days * SECONDS_OF_A_DAY),
-            refresh_interval: settings.duration("memory.refresh_interval"),
+            refresh_interval: settings.read(&keys::MEMORY_REFRESH_INTERVAL),
         }
     }
 }

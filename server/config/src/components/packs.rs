@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Settings, Value};
+use crate::{Settings, keys};
 
 /// Packs, which hold words with which people ask for well-known tools.
 #[derive(Debug, Clone, Default)]
@@ -15,10 +15,9 @@ pub struct PacksConfig {
 
 impl From<&Settings> for PacksConfig {
     fn from(settings: &Settings) -> Self {
-        let directory = match &settings.get("packs.directory").value {
-            Value::Path(path) => Some(path.clone()),
-            _ => None,
-        };
-        Self { enabled: settings.flag("packs.enabled"), directory }
+        Self {
+            enabled: settings.read(&keys::PACKS_ENABLED),
+            directory: settings.read_optional(&keys::PACKS_DIRECTORY),
+        }
     }
 }

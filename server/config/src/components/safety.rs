@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Settings, Value};
+use crate::{Settings, keys};
 
 /// Handling of texts that MCP servers write.
 #[derive(Debug, Clone, Default)]
@@ -17,14 +17,10 @@ pub struct SafetyConfig {
 
 impl From<&Settings> for SafetyConfig {
     fn from(settings: &Settings) -> Self {
-        let rules_file = match &settings.get("safety.rules_file").value {
-            Value::Path(path) => Some(path.clone()),
-            _ => None,
-        };
         Self {
-            scan: settings.flag("safety.scan"),
-            rules_file,
-            untrusted_by_default: settings.flag("safety.untrusted_by_default"),
+            scan: settings.read(&keys::SAFETY_SCAN),
+            rules_file: settings.read_optional(&keys::SAFETY_RULES_FILE),
+            untrusted_by_default: settings.read(&keys::SAFETY_UNTRUSTED_BY_DEFAULT),
         }
     }
 }

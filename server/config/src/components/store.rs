@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::store_url::UrlSource;
-use crate::{Settings, Value};
+use crate::{Settings, keys};
 
 /// Storage of the catalog.
 #[derive(Debug, Clone)]
@@ -38,23 +38,18 @@ pub struct SharedStoreConfig {
 
 impl From<&Settings> for StoreConfig {
     fn from(settings: &Settings) -> Self {
-        let url = (&settings.get("store.url").value, &settings.get("store.url_file").value);
-        let url = match url {
-            (Value::StoreUrl(url), _) => Some(UrlSource::Given(url.clone())),
-            (_, Value::Path(path)) => Some(UrlSource::File(path.clone())),
-            _ => None,
-        };
+        let given = settings.read_optional(&keys::STORE_URL).map(UrlSource::Given);
+        let file = || settings.read_optional(&keys::STORE_URL_FILE).map(UrlSource::File);
         let shared = |url| SharedStoreConfig {
             url,
-            max_connections: u32::try_from(settings.count("store.max_connections"))
-                .unwrap_or(u32::MAX),
-            statement_timeout: settings.duration("store.statement_timeout"),
-            connect_timeout: settings.duration("store.connect_timeout"),
-            poll_interval: settings.duration("store.poll_interval"),
-            listen: settings.flag("store.notify"),
-            max_staleness: settings.duration("store.max_staleness"),
-            snapshot_bytes: settings.count("store.snapshot_budget") as u64,
+            max_connections: settings.read(&keys::STORE_MAX_CONNECTIONS),
+            statement_timeout: settings.read(&keys::STORE_STATEMENT_TIMEOUT),
+            connect_timeout: settings.read(&keys::STORE_CONNECT_TIMEOUT),
+            poll_interval: settings.read(&keys::STORE_POLL_INTERVAL),
+            listen: settings.read(&keys::STORE_NOTIFY),
+            max_staleness: settings.read(&keys::STORE_MAX_STALENESS),
+            snapshot_bytes: settings.read(&keys::STORE_SNAPSHOT_BUDGET),
         };
-        Self { path: settings.path("store.path"), shared: url.map(shared) }
+        Self { path: settings.read(&keys::STORE_PATH), shared: given.or_else(file).map(shared) }
     }
 }

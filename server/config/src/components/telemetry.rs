@@ -2,7 +2,7 @@
 
 use toolgate_telemetry::TraceOptions;
 
-use crate::Settings;
+use crate::{Settings, keys};
 
 /// Export of traces.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,10 +13,10 @@ pub struct TelemetryConfig {
 
 impl From<&Settings> for TelemetryConfig {
     fn from(settings: &Settings) -> Self {
-        let service_name = settings.text("telemetry.service_name").unwrap_or_default();
-        let sample_ratio = settings.decimal("telemetry.sample_ratio");
-        let timeout = settings.duration("telemetry.timeout");
-        let endpoint = settings.text("telemetry.otlp_endpoint");
+        let service_name = settings.read(&keys::TELEMETRY_SERVICE_NAME);
+        let sample_ratio = settings.read(&keys::TELEMETRY_SAMPLE_RATIO);
+        let timeout = settings.read(&keys::TELEMETRY_TIMEOUT);
+        let endpoint = settings.read_optional(&keys::TELEMETRY_OTLP_ENDPOINT);
         let endpoint = endpoint.filter(|endpoint| !endpoint.is_empty());
         let to = |endpoint| TraceOptions { endpoint, service_name, sample_ratio, timeout };
         Self { traces: endpoint.map(to) }

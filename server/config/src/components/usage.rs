@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Settings;
+use crate::{Settings, keys};
 
 /// Settings of the usage ledger.
 #[derive(Debug, Clone, Copy)]
@@ -15,9 +15,9 @@ pub struct UsageConfig {
 
 impl From<&Settings> for UsageConfig {
     fn from(settings: &Settings) -> Self {
-        let days = u32::try_from(settings.count("usage.retention_days")).unwrap_or(u32::MAX);
+        let days = settings.read(&keys::USAGE_RETENTION_DAYS);
         Self {
-            flush_interval: settings.duration("usage.flush_interval"),
+            flush_interval: settings.read(&keys::USAGE_FLUSH_INTERVAL),
             retention_hours: days.saturating_mul(24),
         }
     }

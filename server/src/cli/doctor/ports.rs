@@ -10,15 +10,21 @@ use tokio::time::timeout;
 use toolgate_client::{Client, ClientOptions, Health, RetryOptions};
 
 use super::check::Check;
-use toolgate_config::ServerConfig;
+use toolgate_config::{ServerConfig, keys};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 const ROUTER: &str = "toolgate.v1.RouterService";
 
 pub(super) async fn check(config: &ServerConfig) -> Vec<Check> {
-    let grpc = check_port("gRPC port", "server.listen", config.listen, grpc_answer).await;
-    let admin =
-        check_port("admin port", "server.admin_listen", config.admin_listen, admin_answer).await;
+    let grpc =
+        check_port("gRPC port", keys::SERVER_LISTEN.spec.name, config.listen, grpc_answer).await;
+    let admin = check_port(
+        "admin port",
+        keys::SERVER_ADMIN_LISTEN.spec.name,
+        config.admin_listen,
+        admin_answer,
+    )
+    .await;
     let mut checks = vec![grpc, admin];
     checks.extend(check_exposure(config.listen));
     checks
