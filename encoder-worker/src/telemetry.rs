@@ -86,7 +86,8 @@ impl Metrics {
     pub(super) fn call(
         &self,
         rpc_method: &'static str,
-        (rpc_response_status_code, error_type): (&'static str, &'static str),
+        rpc_response_status_code: &'static str,
+        error_type: &'static str,
         seconds: f64,
     ) {
         let labels = CallLabels {

@@ -60,7 +60,7 @@ UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 @dataclass(frozen=True)
 class Key:
-    """A key of the configuration: its name, its kind and its Rust type as the source writes them."""
+    """Configuration key: its name, its kind and its Rust type as the source writes them."""
 
     name: str
     kind: str

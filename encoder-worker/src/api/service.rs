@@ -50,9 +50,9 @@ impl Face {
         if let Err(CallError::Device(cause)) = &outcome {
             error!(cause, "the device failed a call");
         }
-        let names = outcome.as_ref().err().map_or(("OK", ""), status::names);
-        self.metrics.call(method, names, started.elapsed().as_secs_f64());
-        call.answered(names.0, names.1);
+        let (code, reason) = outcome.as_ref().err().map_or(("OK", ""), status::names);
+        self.metrics.call(method, code, reason, started.elapsed().as_secs_f64());
+        call.answered(code, reason);
         outcome.map(Response::new).map_err(|failure| status::of(&failure))
     }
 

@@ -162,7 +162,8 @@ fn server() -> StoredServer {
 
 fn catalog(tools: usize) -> Vec<StoredTool> {
     let server = ServerName::parse("logs").expect("a good name");
-    let (limits, settings) = (LimitsConfig::default(), HashMap::<String, ToolSettings>::new());
+    let limits = LimitsConfig::default();
+    let settings = HashMap::<String, ToolSettings>::new();
     let check = ToolCheck {
         server: &server,
         settings: &settings,

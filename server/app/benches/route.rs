@@ -202,7 +202,8 @@ fn template() -> ToolRecord {
             "until": {"type": "string", "description": "Where it ends; now, when absent."},
             "limit": {"type": "integer", "minimum": 1, "maximum": 500}}}}"#;
     let server = server_name(0);
-    let (limits, settings) = (LimitsConfig::default(), HashMap::<String, ToolSettings>::new());
+    let limits = LimitsConfig::default();
+    let settings = HashMap::<String, ToolSettings>::new();
     let check = ToolCheck {
         server: &server,
         settings: &settings,

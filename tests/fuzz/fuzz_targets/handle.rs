@@ -25,7 +25,8 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn unsigned(input: &[u8]) {
-    let (key, tenant) = (key(), tenant("acme"));
+    let key = key();
+    let tenant = tenant("acme");
     let holder = Holder { tenant: &tenant, principal: "" };
     if let Ok(text) = std::str::from_utf8(input) {
         assert!(ActiveSet::open(text, &key, holder).is_err(), "a forged handle was accepted");
@@ -35,7 +36,8 @@ fn unsigned(input: &[u8]) {
 
 /// Signs any content with a valid tag, to reach the parser behind the signature check.
 fn signed(content: &[u8]) {
-    let (key, tenant) = (key(), tenant("acme"));
+    let key = key();
+    let tenant = tenant("acme");
     let holder = Holder { tenant: &tenant, principal: "" };
     let mut bytes = content.to_vec();
     bytes.extend(tag(tenant.as_str(), "", content));
@@ -47,7 +49,9 @@ fn signed(content: &[u8]) {
 }
 
 fn sealed(input: &[u8]) {
-    let (key, a, b) = (key(), tenant("a"), tenant("b"));
+    let key = key();
+    let a = tenant("a");
+    let b = tenant("b");
     let (numbers, rest) = input.split_at(input.len().min(17));
     let mut padded = [0_u8; 17];
     padded[..numbers.len()].copy_from_slice(numbers);

@@ -24,7 +24,8 @@ fuzz_target!(|input: &[u8]| {
     let arguments = String::from_utf8_lossy(parts.next().unwrap_or_default());
     let Ok(list) = ToolsList::parse(body) else { return };
     let server = ServerName::parse("s").expect("a name");
-    let (settings, limits) = (HashMap::new(), LimitsConfig::default());
+    let settings = HashMap::new();
+    let limits = LimitsConfig::default();
     let check = ToolCheck {
         server: &server,
         settings: &settings,

@@ -63,7 +63,8 @@ pub(super) fn measure(
     let ending = Ending { pooling: Pooling::Mean, normalise: false };
     let attention = Attention::F32(arch);
     let network = Network { model, kernel, arch, attention, activation, ending };
-    let texts = draw(network.model.embeddings.counts());
+    let (words, positions) = network.model.embeddings.counts();
+    let texts = draw(words, positions);
     let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
     let bounds: Vec<usize> = (0..=texts.len()).map(|text| text * texts[0].len()).collect();
     let tokens = bounds[texts.len()];
@@ -97,7 +98,7 @@ fn reach(rows: &[f32], width: usize) -> Vec<f32> {
 }
 
 /// Draws the same tokens every time, with a linear congruential generator (Knuth's MMIX).
-fn draw((words, positions): (usize, usize)) -> Vec<Vec<u32>> {
+fn draw(words: usize, positions: usize) -> Vec<Vec<u32>> {
     let mut state = 1_u64;
     let mut next = || {
         state =

@@ -152,7 +152,7 @@ impl<K: Kernel> Pass<'_, K> {
     pub(super) fn embed_tokens(&self, rows: Range<usize>, own: &mut OwnScratch<K::Value>) {
         let embeddings = &self.network.model.embeddings;
         let hidden = self.network.model.shape.hidden;
-        self.normalise(rows, (&embeddings.norm, &[]), own, |token, row| {
+        self.normalise(rows, &embeddings.norm, &[], own, |token, row| {
             let text = self.bounds.partition_point(|&start| start <= token) - 1;
             let position = token - self.bounds[text];
             vectorised(
@@ -168,7 +168,7 @@ impl<K: Kernel> Pass<'_, K> {
         let mut products = std::mem::take(&mut own.products);
         let panels = self.network.model.shape.hidden.div_ceil(PANEL);
         let update = products.own(panels * rows.len(), [0.0; PANEL]);
-        self.normalise(rows, (norm, update), own, |_, _| {});
+        self.normalise(rows, norm, update, own, |_, _| {});
         own.products = products;
     }
 
@@ -176,7 +176,8 @@ impl<K: Kernel> Pass<'_, K> {
     fn normalise(
         &self,
         rows: Range<usize>,
-        (norm, update): (&Norm, &[PanelRow]),
+        norm: &Norm,
+        update: &[PanelRow],
         own: &mut OwnScratch<K::Value>,
         fill: impl Fn(usize, &mut [f32]),
     ) {

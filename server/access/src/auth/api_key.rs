@@ -31,7 +31,8 @@ impl ApiKey {
     /// # Errors
     /// The system's random source failed.
     pub fn generate() -> Result<Self, getrandom::Error> {
-        let (mut id, mut secret) = ([0; ID_BYTES], [0; SECRET_BYTES]);
+        let mut id = [0; ID_BYTES];
+        let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut id)?;
         getrandom::fill(&mut secret)?;
         Ok(Self { id: hex::encode(id), secret })

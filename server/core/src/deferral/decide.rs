@@ -69,7 +69,8 @@ impl Policy {
         &self,
         tenant: &TenantId,
         asked: &DeferralRequest,
-        (model, window): (&str, Option<u32>),
+        model: &str,
+        window: Option<u32>,
         cost: u64,
     ) -> Decision {
         let (mode, source) = self.chosen(tenant, asked);
@@ -158,7 +159,8 @@ mod tests {
         policy.decide(
             &tenant(),
             &DeferralRequest { mode, model_host },
-            ("haiku-1", Some(1_000)),
+            "haiku-1",
+            Some(1_000),
             cost,
         )
     }
@@ -208,7 +210,7 @@ mod tests {
         }
         assert!(decide(&policy, Some(Mode::Auto(0)), "", 0).deferred, "0% is always reached");
         let asked = DeferralRequest { mode: Some(Mode::AUTO), model_host: None };
-        let decision = policy.decide(&tenant(), &asked, ("", None), u64::MAX);
+        let decision = policy.decide(&tenant(), &asked, "", None, u64::MAX);
         assert_eq!((decision.deferred, decision.reason), (false, Reason::NoWindow));
     }
 }

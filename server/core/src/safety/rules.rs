@@ -83,7 +83,8 @@ impl Rules {
     /// Rules in `known` are skipped.
     pub fn find(
         &self,
-        (reading, part): (&Reading, Part),
+        reading: &Reading,
+        part: Part,
         place: &dyn Fn() -> String,
         known: &HashSet<Arc<str>>,
     ) -> Vec<Finding> {

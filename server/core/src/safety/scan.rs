@@ -110,7 +110,7 @@ impl<'a> Pass<'a> {
     }
 
     fn held_against(&mut self, reading: &Reading, part: Part, place: &dyn Fn() -> String) {
-        for finding in self.rules.find((reading, part), place, &self.known) {
+        for finding in self.rules.find(reading, part, place, &self.known) {
             self.keep(Some(finding));
         }
     }
@@ -119,7 +119,7 @@ impl<'a> Pass<'a> {
     fn within_encoding(&mut self, plain: &str, part: Part, place: &dyn Fn() -> String) {
         let reading = Reading::of(plain);
         let place = || format!("{} (decoded)", place());
-        for finding in self.rules.find((&reading, part), &place, &self.known) {
+        for finding in self.rules.find(&reading, part, &place, &self.known) {
             self.keep(Some(Finding { severity: Severity::High, ..finding }));
         }
     }

@@ -51,7 +51,7 @@ impl<'a> Count<'a> {
             Value::Object(members) => {
                 self.spend(members.len() / PARTS_A_CHECK)?;
                 for (name, member) in members {
-                    self.member(place, (name, member), deeper)?;
+                    self.member(place, name, member, deeper)?;
                 }
             }
             Value::Array(elements) => {
@@ -74,7 +74,8 @@ impl<'a> Count<'a> {
     fn member(
         &mut self,
         place: &Subschema,
-        (name, member): (&str, &Value),
+        name: &str,
+        member: &Value,
         depth: usize,
     ) -> Result<(), TooMuch> {
         self.spend(place.patterns.len())?;

@@ -17,9 +17,11 @@ pub(super) fn train(cases: &[&Case], top_k: usize) -> Learned {
     let rows: Vec<[f64; FEATURE_COUNT]> =
         samples.iter().map(|(features, _)| scale.apply(features)).collect();
     let labels: Vec<f64> = samples.iter().map(|(_, label)| *label).collect();
-    let (mut weights, mut bias) = ([0.0_f64; FEATURE_COUNT], 0.0_f64);
+    let mut weights = [0.0_f64; FEATURE_COUNT];
+    let mut bias = 0.0_f64;
     for _ in 0..STEPS {
-        let (mut slope, mut lift) = ([0.0_f64; FEATURE_COUNT], 0.0_f64);
+        let mut slope = [0.0_f64; FEATURE_COUNT];
+        let mut lift = 0.0_f64;
         for (row, label) in rows.iter().zip(&labels) {
             let sum: f64 = row.iter().zip(&weights).map(|(value, weight)| value * weight).sum();
             let error = 1.0 / (1.0 + (-(sum + bias)).exp()) - label;

@@ -54,10 +54,12 @@ impl<'a> Bed<'a> {
     /// # Errors
     /// Returns [`Error::EncoderUnavailable`], or an internal error.
     pub async fn embed(
-        (stock, clauses): (&'a Stock, bool),
+        stock: &'a Stock,
+        clauses: bool,
         requests: &Requests,
         queries: &[&str],
-        (sides, progress): (Sides<'_>, &Progress),
+        sides: Sides<'_>,
+        progress: &Progress,
     ) -> Result<Self, Error> {
         let summaries = stock.catalog.tools.iter().map(|tool| tool.record.summary.as_str());
         let summaries: Vec<&str> = summaries.collect();

@@ -49,7 +49,9 @@ pub struct Folds {
 pub async fn measure(
     bed: &Bed<'_>,
     requests: &Requests,
-    (queries, (folds, seed)): (&[Query], (usize, u64)),
+    queries: &[Query],
+    folds: usize,
+    seed: u64,
     bootstrap: &Bootstrap,
 ) -> Result<Measured, Error> {
     let bare = bed.snapshot(&Packs::default()).await?;
@@ -70,13 +72,13 @@ pub async fn measure(
         0 => None,
         folds if queries.is_empty() => {
             let found = by_server(bed, requests, &[], &without, folds, seed).await?;
-            Some(Folds::new((folds, false), &found, bootstrap))
+            Some(Folds::new(folds, false, &found, bootstrap))
         }
         folds => {
             let asked = queries.iter().map(|query| (query.text.as_str(), &*query.relevant));
             let without: Vec<Placed> = bed.places(&bare, &asked.collect::<Vec<Ask<'_>>>())?;
             let found = by_server(bed, requests, queries, &without, folds, seed).await?;
-            Some(Folds::new((folds, true), &found, bootstrap))
+            Some(Folds::new(folds, true, &found, bootstrap))
         }
     };
     Ok(Measured {
@@ -89,7 +91,7 @@ pub async fn measure(
 }
 
 impl Folds {
-    fn new((folds, by_queries): (usize, bool), found: &ByServer, bootstrap: &Bootstrap) -> Self {
+    fn new(folds: usize, by_queries: bool, found: &ByServer, bootstrap: &Bootstrap) -> Self {
         Self {
             folds,
             by_queries,

@@ -46,7 +46,7 @@ fn id(server: &str, name: &str) -> ToolId {
 
 async fn bed<'a>(stock: &'a Stock, requests: &Requests, queries: &[&str]) -> Bed<'a> {
     let sides = Sides { passages: &WordEncoder, queries: &WordEncoder };
-    Bed::embed((stock, true), requests, queries, (sides, &|_, _| {})).await.expect("embedded")
+    Bed::embed(stock, true, requests, queries, sides, &|_, _| {}).await.expect("embedded")
 }
 
 #[test]
@@ -132,7 +132,7 @@ async fn packs_are_left_out_in_turn() {
     let texts: Vec<&str> = queries.iter().map(|query| query.text.as_str()).collect();
     let bed = bed(&stock, &requests, &texts).await;
     let bootstrap = Bootstrap { resamples: 20, seed: 1 };
-    let measured = measure(&bed, &requests, (&[], (2, 1)), &bootstrap).await.expect("measured");
+    let measured = measure(&bed, &requests, &[], 2, 1, &bootstrap).await.expect("measured");
     let folds = measured.folds.expect("asked for");
     assert_eq!((folds.left_out.count, folds.others.count, folds.passed_over), (10, 10, 0));
     assert!(folds.others.with[0].value > folds.left_out.with[0].value, "{folds:?}");
@@ -143,8 +143,7 @@ async fn packs_are_left_out_in_turn() {
     let wanted = [("indirect", 1), ("multi_step", 1), ("terse", 7), ("other languages", 1)];
     assert_eq!(voices, wanted);
     assert_eq!(measured.servers.iter().map(|group| group.count).sum::<usize>(), 10);
-    let measured =
-        measure(&bed, &requests, (&queries, (2, 1)), &bootstrap).await.expect("measured");
+    let measured = measure(&bed, &requests, &queries, 2, 1, &bootstrap).await.expect("measured");
     let folds = measured.folds.expect("asked for");
     assert_eq!((folds.left_out.count, folds.others.count, folds.passed_over), (1, 1, 2));
     assert_eq!((folds.left_out.with[0].value, folds.others.with[0].value), (0.0, 1.0));

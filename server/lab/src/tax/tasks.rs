@@ -56,7 +56,11 @@ pub(super) type Task = Vec<Turn>;
 pub(super) fn generate(bed: &Testbed, count: usize, seed: u64) -> Vec<Task> {
     // The inverted seed gives another sequence than the one that wrote the definitions.
     let mut random = Random::new(!seed);
-    (0..count).map(|task| Play::begin(bed, &mut random).play(turns(task))).collect()
+    let play = |task| {
+        let (least, most) = turns(task);
+        Play::begin(bed, &mut random).play(least, most)
+    };
+    (0..count).map(play).collect()
 }
 
 /// Converts labelled queries to tasks of one turn each. `model_name` finds a tool by its label.
@@ -111,7 +115,7 @@ impl<'a> Play<'a> {
         Self { bed, random, tools, state }
     }
 
-    fn play(mut self, (least, most): (usize, usize)) -> Task {
+    fn play(mut self, least: usize, most: usize) -> Task {
         let turns = least + self.random.below(most + 1 - least);
         (0..turns).map(|turn| self.turn(turn, turns > 4)).collect()
     }

@@ -97,7 +97,8 @@ fn judged(
     tools: &[StoredTool],
     approvals: &[Approval],
 ) -> (Vec<ToolRecord>, Vec<(String, NotApproved)>) {
-    let (mut upserts, mut refused): (Vec<ToolRecord>, Vec<_>) = (Vec::new(), Vec::new());
+    let mut upserts: Vec<ToolRecord> = Vec::new();
+    let mut refused = Vec::new();
     for approval in approvals {
         let found = tools.iter().find(|tool| tool.record.name.as_str() == approval.name);
         match found.map(|tool| &tool.record) {

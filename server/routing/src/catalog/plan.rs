@@ -64,7 +64,7 @@ impl Plan {
         let shown = stored_tools.iter().filter(|tool| tool.record.status.is_shown());
         let known: HashSet<_> = shown.map(|tool| tool.record.summary.as_str()).collect();
         for (tool, vetted) in checked.iter().zip(vetted) {
-            plan.add((tool, vetted), &old, &known);
+            plan.add(tool, vetted, &old, &known);
         }
         if mode == Mode::Replace {
             plan.remove_unnamed(checked, stored_tools);
@@ -80,7 +80,8 @@ impl Plan {
 
     fn add(
         &mut self,
-        (tool, vetted): (&Checked, &Vetted),
+        tool: &Checked,
+        vetted: &Vetted,
         old: &HashMap<&str, &StoredTool>,
         known: &HashSet<&str>,
     ) {

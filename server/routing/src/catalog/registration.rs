@@ -259,7 +259,8 @@ impl Catalog {
             if let Some(request) = request {
                 self.store.record_request(tenant, request).await?;
             }
-            let (server, revision) = (server.clone(), server.revision);
+            let server = server.clone();
+            let revision = server.revision;
             return Ok(Registered { server, revision, outcomes: plan.outcomes, replayed: false });
         }
         let outcomes = plan.outcomes;

@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Diff) -> Result<Exit, Failure> {
     let new = new?;
     let found_old = survey(&scanner, &old);
     let found_new = survey(&scanner, &new);
-    let (differences, unchanged) = differences((&old, &found_old), (&new, &found_new));
+    let (differences, unchanged) = differences(&old, &found_old, &new, &found_new);
     if arguments.json {
         let tools: Vec<Value> = differences.iter().map(Difference::as_json).collect();
         output::print_json(&json!({"unchanged": unchanged, "tools": tools}))?;

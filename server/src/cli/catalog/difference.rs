@@ -43,8 +43,10 @@ type Findings<'a> = BTreeMap<(&'a str, &'a str), &'a [Finding]>;
 
 /// Returns the differences, sorted by MCP server and tool, and the number of unchanged tools.
 pub(super) fn differences(
-    (before, found_before): (&[Surveyed], &[ToolFindings]),
-    (after, found_after): (&[Surveyed], &[ToolFindings]),
+    before: &[Surveyed],
+    found_before: &[ToolFindings],
+    after: &[Surveyed],
+    found_after: &[ToolFindings],
 ) -> (Vec<Difference>, usize) {
     let old = by_name(before);
     let new = by_name(after);
@@ -218,7 +220,7 @@ mod tests {
         let scanner = Scanner::new(Rules::shipped());
         let old = survey(&scanner, &before);
         let new = survey(&scanner, &after);
-        let (found, unchanged) = differences((&before, &old), (&after, &new));
+        let (found, unchanged) = differences(&before, &old, &after, &new);
         assert_eq!(unchanged, 1);
         let told: Vec<_> =
             found.iter().map(|one| (one.tool.as_str(), one.change.clone())).collect();
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!(&*found[0].found[0].rule, "hides-from-user");
         assert!(found[0].hashes.iter().all(|hash| hash.len() == 64));
         assert_eq!((found[2].hashes[0].len(), found[2].hashes[1].len()), (64, 0));
-        let (back, _) = differences((&after, &new), (&before, &old));
+        let (back, _) = differences(&after, &new, &before, &old);
         assert_eq!(back[0].gone, ["hides-from-user"]);
     }
 

@@ -68,23 +68,23 @@ impl Chart {
             let share = f64::from(step) / f64::from(TICKS);
             let level = y(share);
             let colour = if step == 0 { "#222222" } else { "#dddddd" };
-            stroke(svg, (x(0.0), level), (x(1.0), level), colour);
-            text(svg, (x(0.0) - 8.0, level + 4.0), "end", &format!("{share:.1}"));
+            stroke(svg, at(x(0.0), level), at(x(1.0), level), colour);
+            text(svg, at(x(0.0) - 8.0, level + 4.0), "end", &format!("{share:.1}"));
             if self.ticks.is_empty() {
-                text(svg, (x(share), y(0.0) + 20.0), "middle", &format!("{share:.1}"));
+                text(svg, at(x(share), y(0.0) + 20.0), "middle", &format!("{share:.1}"));
             }
         }
-        for (at, name) in &self.ticks {
-            stroke(svg, (x(*at), y(0.0)), (x(*at), y(0.0) + 5.0), "#222222");
-            text(svg, (x(*at), y(0.0) + 20.0), "middle", name);
+        for (tick, name) in &self.ticks {
+            stroke(svg, at(x(*tick), y(0.0)), at(x(*tick), y(0.0) + 5.0), "#222222");
+            text(svg, at(x(*tick), y(0.0) + 20.0), "middle", name);
         }
-        stroke(svg, (x(0.0), y(0.0)), (x(0.0), y(1.0)), "#222222");
-        let middle = ((x(0.0) + x(1.0)) / 2.0, (y(0.0) + y(1.0)) / 2.0);
-        text(svg, (middle.0, HEIGHT - 16.0), "middle", self.across);
+        stroke(svg, at(x(0.0), y(0.0)), at(x(0.0), y(1.0)), "#222222");
+        let middle = at((x(0.0) + x(1.0)) / 2.0, (y(0.0) + y(1.0)) / 2.0);
+        text(svg, at(middle.x, HEIGHT - 16.0), "middle", self.across);
         let _ = writeln!(
             svg,
             "<text x=\"18\" y=\"{up:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 18 {up:.1})\">{words}</text>",
-            up = middle.1,
+            up = middle.y,
             words = escaped(self.up),
         );
         let _ = writeln!(
@@ -98,8 +98,8 @@ impl Chart {
     fn draw_legend(&self, svg: &mut String) {
         let mut left = x(0.0);
         for line in &self.lines {
-            stroke(svg, (left, 40.0), (left + 20.0, 40.0), line.colour);
-            text(svg, (left + 26.0, 44.0), "start", &line.name);
+            stroke(svg, at(left, 40.0), at(left + 20.0, 40.0), line.colour);
+            text(svg, at(left + 26.0, 44.0), "start", &line.name);
             // Estimated width of the letters.
             left += 50.0 + 7.2 * line.name.chars().count() as f64;
         }
@@ -135,36 +135,47 @@ fn draw_line(svg: &mut String, line: &Line) {
             y(*up),
             line.colour
         );
-        text(svg, (x(*across), y(*up) - 10.0), "middle", &format!("{up:.3}"));
+        text(svg, at(x(*across), y(*up) - 10.0), "middle", &format!("{up:.3}"));
     }
 }
 
-fn draw_mark(svg: &mut String, at: f64, name: &str) {
+fn draw_mark(svg: &mut String, place: f64, name: &str) {
     let _ = writeln!(
         svg,
         "<line x1=\"{across:.1}\" y1=\"{:.1}\" x2=\"{across:.1}\" y2=\"{:.1}\" stroke=\"#222222\" \
          stroke-dasharray=\"4 4\"/>",
         y(0.0),
         y(1.0),
-        across = x(at),
+        across = x(place),
     );
-    text(svg, (x(at) + 6.0, y(1.0) + 14.0), "start", name);
+    text(svg, at(x(place) + 6.0, y(1.0) + 14.0), "start", name);
 }
 
-fn stroke(svg: &mut String, from: (f64, f64), to: (f64, f64), colour: &str) {
+/// Place in the picture, in pixels from its upper left corner.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    x: f64,
+    y: f64,
+}
+
+fn at(x: f64, y: f64) -> Point {
+    Point { x, y }
+}
+
+fn stroke(svg: &mut String, from: Point, to: Point, colour: &str) {
     let _ = writeln!(
         svg,
         "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-width=\"1.5\"/>",
-        from.0, from.1, to.0, to.1
+        from.x, from.y, to.x, to.y
     );
 }
 
-fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str) {
+fn text(svg: &mut String, place: Point, anchor: &str, words: &str) {
     let _ = writeln!(
         svg,
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
-        at.0,
-        at.1,
+        place.x,
+        place.y,
         escaped(words)
     );
 }

@@ -110,12 +110,12 @@ impl Eval {
     ) -> Result<Measured, Failure> {
         let bootstrap = Bootstrap { resamples: self.resamples as usize, seed: self.seed };
         let clauses = config.router.clauses;
-        let how = (self.folds, self.seed);
+        let folds = self.folds;
+        let seed = self.seed;
         let work = async move |sides: Sides<'_>, progress: &Progress| {
             let texts: Vec<&str> = queries.iter().map(|query| query.text.as_str()).collect();
-            let with = (sides, progress);
-            let bed = Bed::embed((&stock, clauses), &requests, &texts, with).await?;
-            measure(&bed, &requests, (&queries, how), &bootstrap).await
+            let bed = Bed::embed(&stock, clauses, &requests, &texts, sides, progress).await?;
+            measure(&bed, &requests, &queries, folds, seed, &bootstrap).await
         };
         with_encoders(config, "the evaluation", work).await
     }

@@ -11,6 +11,16 @@ use crate::cpu::kept::Blocks;
 use crate::cpu::kernel::{Format, Kernel, NO_GROUPS, PANEL, Panel, PanelRow, Rows, StepOf};
 use crate::cpu::linear::Linear;
 
+/// Attention head of a layer.
+#[derive(Debug, Clone, Copy)]
+struct HeadPlace {
+    layer: usize,
+    /// Panel that has the head's columns.
+    panel: usize,
+    /// First of its columns in the panel.
+    column: usize,
+}
+
 impl<K: Kernel> Pass<'_, K> {
     /// Computes the queries, keys and values that layer `index` begins with, from rows that were kept. Does nothing
     /// after the last layer.
@@ -28,14 +38,15 @@ impl<K: Kernel> Pass<'_, K> {
             let out = unsafe {
                 self.workspace.projected[index % 2].write(start + rows.start..start + rows.end)
             };
-            self.multiply((&layer.qkv, panel), Some(&layer.attention_out), kept, out);
+            self.multiply(&layer.qkv, panel, Some(&layer.attention_out), kept, out);
         }
     }
 
     /// Multiplies rows by one panel of `linear`. After the last panel, the first of `then` is prefetched.
     fn multiply(
         &self,
-        (linear, index): (&Linear, usize),
+        linear: &Linear,
+        index: usize,
         then: Option<&Linear>,
         rows: Rows<'_, K::Value>,
         out: &mut [PanelRow],
@@ -66,8 +77,8 @@ impl<K: Kernel> Pass<'_, K> {
         let context = own.context.own(shape.head_panels() * rows.len(), [0.0; PANEL]);
         for (panel, context) in context.chunks_exact_mut(rows.len()).enumerate() {
             for column in (0..PANEL).step_by(shape.head) {
-                let head = (panel, column);
-                self.attend_head(index, head, rows.clone(), (&mut own.attention, context));
+                let place = HeadPlace { layer: index, panel, column };
+                self.attend_head(place, rows.clone(), &mut own.attention, context);
             }
         }
         let to = own.kept_context.write(0..rows.len(), 0..width, &layer.attention_out);
@@ -76,17 +87,17 @@ impl<K: Kernel> Pass<'_, K> {
         let panels = layer.attention_out.panels();
         let products = own.products.own(panels * rows.len(), [0.0; PANEL]);
         for (panel, out) in products.chunks_exact_mut(rows.len()).enumerate() {
-            self.multiply((&layer.attention_out, panel), Some(&layer.up), kept, out);
+            self.multiply(&layer.attention_out, panel, Some(&layer.up), kept, out);
         }
     }
 
     /// Computes the contexts of the head that begins at a column of a panel, text by text.
     fn attend_head(
         &self,
-        index: usize,
-        (panel, column): (usize, usize),
+        HeadPlace { layer, panel, column }: HeadPlace,
         rows: Range<usize>,
-        (scratch, context): (&mut Scratch, &mut [PanelRow]),
+        scratch: &mut Scratch,
+        context: &mut [PanelRow],
     ) {
         let shape = self.network.model.shape;
         let tokens = self.tokens();
@@ -94,7 +105,7 @@ impl<K: Kernel> Pass<'_, K> {
             let start = (part * shape.head_panels() + panel) * tokens;
             let of = start + tokens_of.start..start + tokens_of.end;
             // SAFETY: it was written in the phase before.
-            let rows = unsafe { self.workspace.projected[index % 2].read(of) };
+            let rows = unsafe { self.workspace.projected[layer % 2].read(of) };
             HeadRows { rows, column }
         };
         let first = self.bounds.partition_point(|&start| start <= rows.start) - 1;
@@ -126,7 +137,7 @@ impl<K: Kernel> Pass<'_, K> {
             let panels = first..(first + together).min(layer.up.panels());
             let products = own.products.own(panels.len() * rows.len(), [0.0; PANEL]);
             for (panel, out) in panels.clone().zip(products.chunks_exact_mut(rows.len())) {
-                self.multiply((&layer.up, panel), Some(&layer.down), kept, out);
+                self.multiply(&layer.up, panel, Some(&layer.down), kept, out);
                 let arch = self.network.arch;
                 let activation = self.network.activation;
                 activate(arch, out.as_flattened_mut(), activation, K::Format::NAME);
@@ -138,7 +149,7 @@ impl<K: Kernel> Pass<'_, K> {
         let kept = own.kept_wide.read(rows.len(), &layer.down);
         let products = own.products.own(layer.down.panels() * rows.len(), [0.0; PANEL]);
         for (panel, out) in products.chunks_exact_mut(rows.len()).enumerate() {
-            self.multiply((&layer.down, panel), next, kept, out);
+            self.multiply(&layer.down, panel, next, kept, out);
         }
     }
 }

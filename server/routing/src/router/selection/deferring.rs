@@ -52,8 +52,9 @@ impl Deferring {
         options: &Options,
     ) -> Deferral {
         let cost = self.cost(snapshot, allowed.slots.as_ref());
-        let model = (options.model.as_str(), options.context_window);
-        let decision = self.policy.decide(&self.tenant, &options.deferral, model, cost);
+        let window = options.context_window;
+        let decision =
+            self.policy.decide(&self.tenant, &options.deferral, &options.model, window, cost);
         Deferral { decision, allowed: allowed.count(snapshot), deferred_tools: 0 }
     }
 

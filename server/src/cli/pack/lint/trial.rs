@@ -109,8 +109,7 @@ async fn place(
             let mut placed = Vec::with_capacity(grounds.len());
             for ground in &grounds {
                 let Ground { stock, requests, clauses, .. } = ground;
-                let with = (sides, progress);
-                let bed = Bed::embed((stock, *clauses), requests, &[], with).await?;
+                let bed = Bed::embed(stock, *clauses, requests, &[], sides, progress).await?;
                 placed.push(ground.place(&bed).await?);
             }
             Ok(placed)
