@@ -17,15 +17,15 @@ use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
 use self::body::{Answer, For};
-pub use self::room::OPEN_COST;
-use self::room::Room;
+pub use self::budget::OPEN_COST;
+use self::budget::ResponseBudget;
 use crate::connections::Peer;
 use crate::grpc;
 use crate::owner::RequestOwner;
 use crate::refusal::Refusal;
 
 mod body;
-mod room;
+mod budget;
 #[cfg(test)]
 mod tests;
 
@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Layer that bounds the bytes of unread answers of all services below it.
 #[derive(Clone)]
 pub struct BoundAnswers {
-    room: Arc<Room>,
+    budget: Arc<ResponseBudget>,
 }
 
 impl BoundAnswers {
@@ -52,9 +52,9 @@ impl BoundAnswers {
         bytes: usize,
         refused: impl Fn() + Send + Sync + 'static,
     ) -> Self {
-        let room = Arc::new(Room::new(bytes, Box::new(refused)));
-        tokio::spawn(room::sweep(Arc::downgrade(&room), patience));
-        Self { room }
+        let budget = Arc::new(ResponseBudget::new(bytes, Box::new(refused)));
+        tokio::spawn(budget::sweep(Arc::downgrade(&budget), patience));
+        Self { budget }
     }
 }
 
@@ -62,14 +62,14 @@ impl BoundAnswers {
 #[derive(Clone)]
 pub struct Bounded<S> {
     inner: S,
-    room: Arc<Room>,
+    budget: Arc<ResponseBudget>,
 }
 
 impl<S> Layer<S> for BoundAnswers {
     type Service = Bounded<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Bounded { inner, room: Arc::clone(&self.room) }
+        Bounded { inner, budget: Arc::clone(&self.budget) }
     }
 }
 
@@ -96,7 +96,7 @@ where
         let content = request.headers().get(CONTENT_TYPE).cloned();
         let is_grpc = content.as_ref().is_some_and(grpc::is_native);
         let answer = self.inner.call(request);
-        let room = Arc::clone(&self.room);
+        let budget = Arc::clone(&self.budget);
         Box::pin(async move {
             let (parts, body) = answer.await?.into_parts();
             let owner =
@@ -106,7 +106,9 @@ where
             // that clients may try again.
             let open = poll_fn(|cx| {
                 let opened = opened.take();
-                Poll::Ready(opened.and_then(|(caller, body)| Answer::open(&room, caller, body, cx)))
+                Poll::Ready(
+                    opened.and_then(|(caller, body)| Answer::open(&budget, caller, body, cx)),
+                )
             });
             Ok(match open.await {
                 Some(answer) => Response::from_parts(parts, answer),

@@ -198,7 +198,7 @@ impl Connection {
             opening.missing = opening.missing.saturating_sub(bytes.len());
             self.opening.take_if(|opening| opening.missing == 0);
         }
-        if let Some(pause) = self.frames.came(bytes, Instant::now()) {
+        if let Some(pause) = self.frames.charge(bytes, Instant::now()) {
             debug!(?pause, "a connection is read slowly: it sends more than calls need");
             self.pause = Some(Box::pin(sleep(pause)));
         }

@@ -7,12 +7,12 @@ mod arrival;
 mod certificate;
 mod connections;
 mod deadline;
-mod door;
 mod grpc;
 mod limits;
 mod owner;
 mod pages;
 mod refusal;
+mod requests;
 mod shares;
 mod stopping;
 mod tls;
@@ -25,14 +25,14 @@ pub use connections::{
     Connection, ConnectionLimits, ConnectionRefusal, Connections, CredentialScope, Network, Peer,
 };
 pub use deadline::time_asked;
-pub use door::{
-    BodyPace, BodyTime, BoundRequests, BoundedService, DoorRefusal, IncomingRequest,
-    RefusedRequest, Stage,
-};
 pub use grpc::{ExplainUndecoded, Explained};
 pub use limits::{open_as_many_files_as_allowed, outlive_file_size_limit};
 pub use owner::RequestOwner;
 pub use pages::serve_pages;
+pub use requests::{
+    BodyPace, BodyTime, BoundRequests, BoundedService, IncomingRequest, RefusedRequest,
+    RequestRefusal, Stage,
+};
 pub use shares::{Owner, Share, Shares};
 pub use stopping::{drained_or_cut, stop_on_signal};
 pub use tls::{Tls, TlsError, TlsFiles};

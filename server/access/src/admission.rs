@@ -269,7 +269,7 @@ impl State {
     ) -> Result<Begun, Refusal> {
         let is_interactive = wish.kind != Kind::Background;
         if is_interactive {
-            self.limit.asked(self.interactive, now);
+            self.limit.observe_demand(self.interactive, now);
             self.demand.count(tenant, now);
         }
         self.forget_idle(now);
@@ -295,7 +295,7 @@ impl State {
     fn turns_away(&mut self, tenant: &TenantId, now: Instant) -> bool {
         let is_refused = !self.has_room(tenant, now);
         if is_refused {
-            self.limit.asked(self.interactive, now);
+            self.limit.observe_demand(self.interactive, now);
             self.demand.count(tenant, now);
             self.limit.refused();
         }

@@ -90,9 +90,9 @@ struct Open {
     torn: bool,
 }
 
-/// Line of the file.
+/// AuditLine of the file.
 #[derive(Serialize)]
-struct Line<'a> {
+struct AuditLine<'a> {
     time: String,
     /// Id that both lines of a change share.
     id: &'a str,
@@ -216,7 +216,7 @@ impl Begun {
 
     fn line(&self, event: &'static str, outcome: &str, effect: Option<Effect>) -> Vec<u8> {
         let time = moment::now();
-        let line = Line { time, id: &self.id, event, change: &self.change, outcome, effect };
+        let line = AuditLine { time, id: &self.id, event, change: &self.change, outcome, effect };
         let mut text = serde_json::to_vec(&line).expect("texts and numbers are JSON");
         text.push(b'\n');
         text

@@ -89,7 +89,7 @@ impl WeighedSchema {
     pub fn of(text: &str) -> Result<Self, String> {
         let schema: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let weighed = Self::of_value(schema, text.len());
-        weighed.map_err(|mistake| mistake.told())
+        weighed.map_err(|mistake| mistake.message())
     }
 
     fn of_value(mut schema: Value, text_bytes: usize) -> Result<Self, Mistake> {
@@ -158,7 +158,7 @@ impl WeighedSchema {
                 .with_pattern_options(linear.size_limit(PATTERN_SIZE_MAX).dfa_size_limit(matching))
         };
         let validator =
-            options.build(&self.schema).map_err(|e| Mistake::of_validator(&e).told())?;
+            options.build(&self.schema).map_err(|e| Mistake::of_validator(&e).message())?;
         let Self { places, memory_bytes, compile_units, .. } = self;
         Ok(ArgumentSchema { validator, places, memory_bytes, compile_units })
     }
@@ -253,7 +253,7 @@ impl Mistake {
         Self { pointer: error.instance_path().to_string(), problem: error.to_string() }
     }
 
-    fn told(&self) -> String {
+    fn message(&self) -> String {
         let pointer = shortened(&self.pointer);
         let problem = shortened(&self.problem);
         if pointer.is_empty() { problem } else { format!("at {pointer:?}: {problem}") }

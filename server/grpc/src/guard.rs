@@ -65,7 +65,7 @@ impl Guard {
             certificate: peer.as_ref().and_then(Peer::certificate),
             network: peer.as_ref().and_then(Peer::network),
         };
-        let known = self.know(presented, access, &name);
+        let known = self.authenticate(presented, access, &name);
         let part = call.span().in_scope(|| part("authenticate"));
         let known = known.instrument(part).instrument(call.span().clone()).await;
         let caller = known.inspect_err(|refusal| refused(&call, refusal))?;
@@ -97,7 +97,7 @@ impl Guard {
     }
 
     /// Authenticates the caller and checks its roles.
-    async fn know(
+    async fn authenticate(
         &self,
         presented: Presented<'_>,
         access: Access,

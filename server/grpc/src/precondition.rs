@@ -16,12 +16,12 @@ const EXPRESSIONS_MAX: usize = 64 << 10;
 const PATTERNS_MAX: usize = 64;
 
 /// Remaining allowance for the preconditions of one request.
-pub(super) struct Budget {
+pub(super) struct ConditionBudget {
     expressions: usize,
     patterns: usize,
 }
 
-impl Default for Budget {
+impl Default for ConditionBudget {
     fn default() -> Self {
         Self { expressions: EXPRESSIONS_MAX, patterns: PATTERNS_MAX }
     }
@@ -31,7 +31,7 @@ impl Default for Budget {
 pub(super) fn parse(
     field: &str,
     wire: &v1::Precondition,
-    budget: &mut Budget,
+    budget: &mut ConditionBudget,
 ) -> Result<Precondition, Error> {
     Parser { field, nodes: 0, budget }.node(wire, 1)
 }
@@ -56,7 +56,7 @@ pub(super) fn render(precondition: &Precondition) -> v1::Precondition {
 struct Parser<'a> {
     field: &'a str,
     nodes: usize,
-    budget: &'a mut Budget,
+    budget: &'a mut ConditionBudget,
 }
 
 impl Parser<'_> {

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use toolgate_proto::v1;
 
 use super::fields::Fields;
-use super::precondition::{self, Budget};
+use super::precondition::{self, ConditionBudget};
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
 use toolgate_core::precondition::Precondition;
@@ -44,7 +44,7 @@ pub(super) fn parse(wire: v1::RegisterServerRequest) -> Result<Registration, Err
         mode(wire.mode, &mut fields)
     };
     let scopes = scopes("required_scopes", wire.required_scopes, &mut fields);
-    let mut budget = Budget::default();
+    let mut budget = ConditionBudget::default();
     let of_server = wire.precondition.as_ref();
     let precondition = condition("precondition", of_server, &mut fields, &mut budget);
     let settings = settings(wire.tool_settings, &mut fields, &mut budget);
@@ -87,7 +87,7 @@ fn mode(wire: i32, fields: &mut Fields) -> Mode {
 fn settings(
     wire: Vec<v1::ToolSettings>,
     fields: &mut Fields,
-    budget: &mut Budget,
+    budget: &mut ConditionBudget,
 ) -> HashMap<String, ToolSettings> {
     let mut settings = HashMap::with_capacity(wire.len());
     for (i, tool) in wire.into_iter().enumerate() {
@@ -115,7 +115,7 @@ fn condition(
     field: &str,
     wire: Option<&v1::Precondition>,
     fields: &mut Fields,
-    budget: &mut Budget,
+    budget: &mut ConditionBudget,
 ) -> Option<Precondition> {
     fields.take(field, precondition::parse(field, wire?, budget))
 }

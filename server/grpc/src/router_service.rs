@@ -30,7 +30,7 @@ impl RouterService for Routing {
         edge.call(Method::Route, call, |caller, tenant, message, deadline| async move {
             let limits = edge.pipeline.limits.now();
             let detail = message.options.as_ref().map_or(0, |options| options.detail);
-            let format = Format::asked(message.render.as_ref(), detail)?;
+            let format = Format::from_request(message.render.as_ref(), detail)?;
             let query = request::route(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.pipeline.plane.router.route(holder, query, Some(deadline)).await?;
@@ -83,7 +83,7 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call(Method::SearchTools, call, |caller, tenant, message, deadline| async move {
             let limits = edge.pipeline.limits.now();
-            let format = Format::asked(message.render.as_ref(), message.detail)?;
+            let format = Format::from_request(message.render.as_ref(), message.detail)?;
             let query = request::search(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.pipeline.plane.router.search(holder, query, Some(deadline)).await?;
@@ -119,7 +119,7 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call(Method::BatchGetToolSchemas, call, |caller, tenant, message, _| async move {
             let limits = edge.pipeline.limits.now();
-            let format = Format::asked(message.render.as_ref(), message.detail)?;
+            let format = Format::from_request(message.render.as_ref(), message.detail)?;
             let query = request::schemas(message, &limits, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let found = edge.pipeline.plane.router.schemas(holder, &query).await?;

@@ -19,7 +19,7 @@ use toolgate_proto::v1::router_service_server::RouterServiceServer;
 use toolgate_proto::v1::usage_service_server::UsageServiceServer;
 use toolgate_serving::{
     BodyPace, BoundAnswers, BoundRequests, ConnectionLimits, Connections, CredentialScope,
-    DoorRefusal, ExplainUndecoded, IncomingRequest, RefusedRequest, Stage, Tls, drained_or_cut,
+    ExplainUndecoded, IncomingRequest, RefusedRequest, RequestRefusal, Stage, Tls, drained_or_cut,
     ending_after, transport,
 };
 use tower::layer::util::{Identity, Stack};
@@ -194,16 +194,18 @@ fn observe_refused(metrics: &Metrics, request: &RefusedRequest<'_>) {
     metrics.rejected(Rejection::from(request.reason));
     let Some(method) = method_at(request.path).filter(|_| request.is_known) else { return };
     let error = match request.reason {
-        DoorRefusal::Full | DoorRefusal::Waited | DoorRefusal::TenantFull => Error::Overloaded,
-        DoorRefusal::Late => Error::DeadlineExceeded,
+        RequestRefusal::Full | RequestRefusal::Waited | RequestRefusal::TenantFull => {
+            Error::Overloaded
+        }
+        RequestRefusal::Late => Error::DeadlineExceeded,
     };
     metrics.call(&CallOutcome::new(method.name(), Some(&error), request.waited));
 }
 
 /// Admits a request if its caller still waits for it, and if requests of its kind have not been waiting too long.
-fn let_in(admission: &Admission, request: &IncomingRequest<'_>) -> Result<(), DoorRefusal> {
+fn let_in(admission: &Admission, request: &IncomingRequest<'_>) -> Result<(), RequestRefusal> {
     if request.asked.is_some_and(|asked| request.waited >= asked) {
-        return Err(DoorRefusal::Late);
+        return Err(RequestRefusal::Late);
     }
     if !is_interactive(request.path) {
         return Ok(());
@@ -213,11 +215,11 @@ fn let_in(admission: &Admission, request: &IncomingRequest<'_>) -> Result<(), Do
         Stage::Begins => admission.is_in_time(request.connection, request.waited),
     };
     if !is_in_time {
-        return Err(DoorRefusal::Waited);
+        return Err(RequestRefusal::Waited);
     }
     let tenant = tenant_of(request).filter(|_| is_admitted(request.path));
     match tenant.is_some_and(|tenant| admission.turns_away(&tenant)) {
-        true => Err(DoorRefusal::TenantFull),
+        true => Err(RequestRefusal::TenantFull),
         false => Ok(()),
     }
 }
@@ -326,9 +328,9 @@ mod tests {
                 let_in(&admission, &IncomingRequest { asked, ..waited(path, millis) })
             };
             for millis in [100, 101] {
-                assert_eq!(ask(millis), Err(DoorRefusal::Late), "{path} after {millis} ms");
+                assert_eq!(ask(millis), Err(RequestRefusal::Late), "{path} after {millis} ms");
             }
-            assert_ne!(ask(99), Err(DoorRefusal::Late), "{path}");
+            assert_ne!(ask(99), Err(RequestRefusal::Late), "{path}");
         }
     }
 
@@ -339,7 +341,7 @@ mod tests {
         let next = || let_in(&admission, &waited(ROUTE, 200));
         let until = Instant::now() + Duration::from_secs(20);
         let mut asked = std::iter::repeat_with(next).take_while(|_| Instant::now() < until);
-        assert_eq!(asked.find_map(Result::err), Some(DoorRefusal::Waited));
+        assert_eq!(asked.find_map(Result::err), Some(RequestRefusal::Waited));
         assert_eq!(let_in(&admission, &waited(REGISTER, 200)), Ok(()));
         assert_eq!(let_in(&admission, &waited(ROUTE, 0)), Ok(()), "it did not wait");
     }
@@ -370,7 +372,7 @@ mod tests {
             let_in(&admission, &IncomingRequest { stage, scope, first_bytes, ..waited(path, 0) })
         };
         let any = Some(&CredentialScope::AnyTenant);
-        let full = Err(DoorRefusal::TenantFull);
+        let full = Err(RequestRefusal::TenantFull);
         assert_eq!(ask(ROUTE, any, &route("greedy")), full);
         assert_eq!(ask(ROUTE, any, &route("other")), Ok(()), "it has less than its share");
         assert_eq!(ask(ROUTE, any, &route("")), Ok(()), "whose call it is isn't known");
@@ -384,7 +386,7 @@ mod tests {
     }
 
     /// Returns the lines of refused requests in the metrics, after one that was refused.
-    fn observed(path: &str, is_known: bool, reason: DoorRefusal) -> Vec<String> {
+    fn observed(path: &str, is_known: bool, reason: RequestRefusal) -> Vec<String> {
         let metrics = Metrics::default();
         let waited = Duration::from_millis(20);
         observe_refused(&metrics, &RefusedRequest { path, waited, is_known, reason });
@@ -399,10 +401,10 @@ mod tests {
     #[test]
     fn calls_that_are_refused_before_they_are_read_count_for_the_error_budget() {
         for (reason, name, error) in [
-            (DoorRefusal::Full, "requests", "OVERLOADED"),
-            (DoorRefusal::Waited, "queue", "OVERLOADED"),
-            (DoorRefusal::TenantFull, "wait", "OVERLOADED"),
-            (DoorRefusal::Late, "deadline", "DEADLINE_EXCEEDED"),
+            (RequestRefusal::Full, "requests", "OVERLOADED"),
+            (RequestRefusal::Waited, "queue", "OVERLOADED"),
+            (RequestRefusal::TenantFull, "wait", "OVERLOADED"),
+            (RequestRefusal::Late, "deadline", "DEADLINE_EXCEEDED"),
         ] {
             let lines = observed(ROUTE, true, reason);
             let [call, rejected] = lines.as_slice() else { panic!("{lines:?}") };
@@ -414,8 +416,8 @@ mod tests {
 
     #[test]
     fn strangers_do_not_use_up_the_error_budget() {
-        assert_eq!(observed(ROUTE, false, DoorRefusal::Full).len(), 1, "rejected alone");
-        assert_eq!(observed("/nothing", true, DoorRefusal::Full).len(), 1, "no such method");
+        assert_eq!(observed(ROUTE, false, RequestRefusal::Full).len(), 1, "rejected alone");
+        assert_eq!(observed("/nothing", true, RequestRefusal::Full).len(), 1, "no such method");
     }
 
     #[test]

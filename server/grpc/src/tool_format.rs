@@ -33,7 +33,10 @@ impl Format {
     /// # Errors
     /// [`Error::InvalidFields`] for an unknown format, for a level of detail without definitions, and for options that
     /// the format does not have.
-    pub(super) fn asked(wire: Option<&RenderOptions>, detail: i32) -> Result<Option<Self>, Error> {
+    pub(super) fn from_request(
+        wire: Option<&RenderOptions>,
+        detail: i32,
+    ) -> Result<Option<Self>, Error> {
         let Some(options) = wire else { return Ok(None) };
         let api = ToolFormat::try_from(options.format).unwrap_or_default();
         if api == ToolFormat::Unspecified {
@@ -275,21 +278,22 @@ mod tests {
     }
 
     fn refused_field(options: RenderOptions) -> String {
-        let refusal = Format::asked(Some(&options), Detail::Schemas.into());
+        let refusal = Format::from_request(Some(&options), Detail::Schemas.into());
         refusal.expect_err("a mistake").to_string()
     }
 
     #[test]
     fn what_is_asked_for_is_checked() {
         let detail = |detail: Detail| i32::from(detail);
-        assert!(matches!(Format::asked(None, detail(Detail::Names)), Ok(None)));
+        assert!(matches!(Format::from_request(None, detail(Detail::Names)), Ok(None)));
         let chat = options(ToolFormat::OpenaiChat);
         for full in [Detail::Unspecified, Detail::Schemas] {
-            let asked = Format::asked(Some(&chat), detail(full)).expect("it has definitions");
+            let asked =
+                Format::from_request(Some(&chat), detail(full)).expect("it has definitions");
             assert_eq!(asked, Some(format(ToolFormat::OpenaiChat)));
         }
         for brief in [Detail::Names, Detail::Signatures, Detail::References] {
-            assert!(Format::asked(Some(&chat), detail(brief)).is_err());
+            assert!(Format::from_request(Some(&chat), detail(brief)).is_err());
         }
         for unknown in [0, 99] {
             let options = RenderOptions { format: unknown, ..Default::default() };
@@ -305,7 +309,7 @@ mod tests {
         for (cache_breakpoint, defer_loading) in [(false, false), (true, false), (false, true)] {
             let anthropic = marks(cache_breakpoint, defer_loading);
             let options = RenderOptions { anthropic, ..options(ToolFormat::Anthropic) };
-            let asked = Format::asked(Some(&options), 0).expect("valid").expect("a format");
+            let asked = Format::from_request(Some(&options), 0).expect("valid").expect("a format");
             assert_eq!(Some(asked.anthropic), anthropic);
         }
         let both = RenderOptions { anthropic: marks(true, true), ..options(ToolFormat::Anthropic) };

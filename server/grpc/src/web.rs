@@ -28,11 +28,11 @@ use toolgate_config::WebOrigin;
 use toolgate_core::error::Error;
 
 mod bodies;
+mod body_budget;
 mod connect;
 mod envelope;
 mod failure;
 mod methods;
-mod rooms;
 mod transcode;
 
 /// Time for which a browser may cache the answer to a preflight request; the maximum in Chromium.
@@ -230,10 +230,10 @@ where
     let place = bodies.enter(&owner)?;
     let arrived = Arrival::of(&parts.extensions).at;
     let within = bodies.time_left(parts.uri.path(), time_asked(&parts.headers), arrived);
-    let (body, room) = bodies.read(body, &owner, within).await?;
+    let (body, share) = bodies.read(body, &owner, within).await?;
     let request = Request::from_parts(parts, Body::new(http_body_util::Full::from(body)));
     let Ok(answer) = GrpcWebLayer::new().layer(grpc).oneshot(request).await;
-    drop((place, room));
+    drop((place, share));
     Ok(answer)
 }
 

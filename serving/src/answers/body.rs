@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame};
 
-use super::room::{Next, Room, Untaken};
+use super::budget::{Next, ResponseBudget, Untaken};
 use crate::connections::{Peer, UnderWay};
 use crate::grpc;
 use crate::refusal::Refusal;
@@ -26,7 +26,7 @@ struct Open<B: Body> {
     /// Final frame or error, which comes after all bytes.
     last: Option<Result<Frame<Bytes>, B::Error>>,
     untaken: Arc<Untaken>,
-    room: Arc<Room>,
+    budget: Arc<ResponseBudget>,
     /// True if the caller reads the final status in trailers. Other callers would take a partial answer for the whole.
     grpc: bool,
     /// Guard that keeps the connection from counting as idle while the answer is in progress.
@@ -53,7 +53,7 @@ impl<B: Body> Default for Answer<B> {
 impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
     /// Opens the answer of `inner` with the bytes that are ready; returns `None` when there is no room for them.
     pub(super) fn open(
-        room: &Arc<Room>,
+        budget: &Arc<ResponseBudget>,
         caller: For,
         inner: B,
         cx: &mut Context<'_>,
@@ -66,8 +66,8 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
             inner: Some(inner),
             refused: false,
             last: None,
-            untaken: room.open(peer, owner)?,
-            room: Arc::clone(room),
+            untaken: budget.open(peer, owner)?,
+            budget: Arc::clone(budget),
             grpc,
             _request: request,
         };
@@ -84,7 +84,7 @@ impl<B: Body<Data = Bytes> + Unpin> Open<B> {
             let Poll::Ready(frame) = Pin::new(inner).poll_frame(cx) else { return true };
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(bytes))) => {
-                    if self.untaken.add(&self.room, bytes) {
+                    if self.untaken.add(&self.budget, bytes) {
                         continue;
                     }
                     (self.inner, self.refused) = (None, true);

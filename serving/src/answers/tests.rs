@@ -19,12 +19,12 @@ use crate::{BodyPace, BoundRequests, ConnectionLimits, Connections, transport};
 
 /// Bytes of each answer: several pieces, the last of them partial.
 const ANSWER: usize = 100_000;
-const ROOM: usize = 1 << 20;
+const BUDGET: usize = 1 << 20;
 const LONG: Duration = Duration::from_secs(20);
 
 struct Served {
     address: std::net::SocketAddr,
-    room: Arc<Room>,
+    budget: Arc<ResponseBudget>,
     refused: Arc<AtomicUsize>,
 }
 
@@ -34,10 +34,10 @@ async fn start(patience: Duration) -> Served {
     let address = listener.local_addr().expect("bound");
     let refused = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&refused);
-    let layer = BoundAnswers::with_patience(patience, ROOM, move || {
+    let layer = BoundAnswers::with_patience(patience, BUDGET, move || {
         count.fetch_add(1, Ordering::Relaxed);
     });
-    let room = Arc::clone(&layer.room);
+    let budget = Arc::clone(&layer.budget);
     let answer = service_fn(|request: Request<TonicBody>| async move {
         let tenant = request.uri().path().trim_start_matches('/');
         if !tenant.is_empty() {
@@ -47,9 +47,9 @@ async fn start(patience: Duration) -> Served {
         Ok::<_, Infallible>(Response::new(TonicBody::new(whole)))
     });
     let incoming = Connections::new(listener, ConnectionLimits::of(8), |_| {});
-    let door = BoundRequests::new(1_000, BodyPace::within(LONG), |_| {});
-    tokio::spawn(transport().layer(door).layer(layer).serve_with_incoming(answer, incoming));
-    Served { address, room, refused }
+    let bounds = BoundRequests::new(1_000, BodyPace::within(LONG), |_| {});
+    tokio::spawn(transport().layer(bounds).layer(layer).serve_with_incoming(answer, incoming));
+    Served { address, budget, refused }
 }
 
 struct Peer {
@@ -72,8 +72,8 @@ impl Served {
 
     async fn wait_until_free(&self) {
         let started = Instant::now();
-        while self.room.free() < ROOM {
-            assert!(started.elapsed() < LONG, "{} bytes of {ROOM} are free", self.room.free());
+        while self.budget.free() < BUDGET {
+            assert!(started.elapsed() < LONG, "{} bytes of {BUDGET} are free", self.budget.free());
             sleep(Duration::from_millis(10)).await;
         }
     }
@@ -120,7 +120,7 @@ async fn answers_beyond_the_room_are_refused_at_once_and_those_within_are_not() 
             open.push(body);
         }
     }
-    let fit = ROOM / (ANSWER + (16 << 10));
+    let fit = BUDGET / (ANSWER + (16 << 10));
     assert!((fit / 2..fit).contains(&open.len()), "{} of {fit}", open.len());
     assert_eq!((refused, served.refused.load(Ordering::Relaxed)), (20 - open.len(), refused));
     // The remaining room is for others, whether they read or not.
@@ -162,9 +162,9 @@ async fn what_nobody_takes_is_thrown_away_and_its_connection_closed() {
             open.push(head(peer.call().await).await.1);
         }
         let started = Instant::now();
-        let held = ROOM - served.room.free();
+        let held = BUDGET - served.budget.free();
         assert!(held > 5 * (ANSWER - window as usize), "{held}");
-        while ROOM - served.room.free() > held / 2 {
+        while BUDGET - served.budget.free() > held / 2 {
             assert!(!peer.connection.is_finished(), "closed before anything was thrown away");
             sleep(Duration::from_millis(10)).await;
         }
@@ -181,8 +181,8 @@ async fn who_reads_again_hears_that_the_answer_is_gone() {
     let served = start(patience).await;
     let mut peer = served.peer(20_000).await;
     let (_, mut body) = head(peer.call().await).await;
-    let held = ROOM - served.room.free();
-    while ROOM - served.room.free() > held / 2 {
+    let held = BUDGET - served.budget.free();
+    while BUDGET - served.budget.free() > held / 2 {
         sleep(Duration::from_millis(10)).await;
     }
     let mut bytes = 0;

@@ -100,7 +100,7 @@ impl Frames {
     }
 
     /// Counts incoming bytes. Returns how long to stop reading when the peer has sent too many cheap frames.
-    pub(super) fn came(&mut self, mut bytes: &[u8], now: Instant) -> Option<Duration> {
+    pub(super) fn charge(&mut self, mut bytes: &[u8], now: Instant) -> Option<Duration> {
         if matches!(self.place, FramePosition::Elsewhere) {
             return None;
         }
@@ -246,7 +246,7 @@ mod tests {
 
     fn begun(now: Instant) -> Frames {
         let mut frames = Frames::new(now);
-        assert_eq!(frames.came(PREFACE, now), None);
+        assert_eq!(frames.charge(PREFACE, now), None);
         frames
     }
 
@@ -264,14 +264,14 @@ mod tests {
     fn pings_beyond_the_budget_are_waited_for() {
         let start = Instant::now();
         let mut frames = begun(start);
-        assert_eq!(frames.came(&pings(2_048), start), None);
+        assert_eq!(frames.charge(&pings(2_048), start), None);
         let second = Duration::from_secs(1);
-        assert_eq!(frames.came(&pings(512), start), Some(second));
-        assert_eq!(frames.came(&[], start + second), None);
-        assert!(frames.came(&pings(1), start + second).is_some());
+        assert_eq!(frames.charge(&pings(512), start), Some(second));
+        assert_eq!(frames.charge(&[], start + second), None);
+        assert!(frames.charge(&pings(1), start + second).is_some());
         // The pause is bounded, however much came at once.
-        assert_eq!(frames.came(&pings(100_000), start + second), Some(2 * second));
-        assert_eq!(frames.came(&pings(512), start + 4 * second), None);
+        assert_eq!(frames.charge(&pings(100_000), start + second), Some(2 * second));
+        assert_eq!(frames.charge(&pings(512), start + 4 * second), None);
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
             let mut frames = Frames::new(start);
             let bytes = [PREFACE, &stream].concat();
             for piece in pieces(&bytes) {
-                assert_eq!(frames.came(&piece, start), None);
+                assert_eq!(frames.charge(&piece, start), None);
             }
             frames.budget.points
         };
@@ -300,13 +300,13 @@ mod tests {
         let start = Instant::now();
         let mut frames = begun(start);
         for _ in 0..100_000 {
-            assert_eq!(frames.came(&honest_call(), start), None);
+            assert_eq!(frames.charge(&honest_call(), start), None);
         }
         // All calls of a connection are reset at once, a second apart.
         for second in 0..10 {
             let now = start + Duration::from_secs(second);
-            assert_eq!(frames.came(&frame(HEADERS, 4, 90).repeat(256), now), None);
-            assert_eq!(frames.came(&frame(RST_STREAM, 0, 4).repeat(256), now), None, "{second}");
+            assert_eq!(frames.charge(&frame(HEADERS, 4, 90).repeat(256), now), None);
+            assert_eq!(frames.charge(&frame(RST_STREAM, 0, 4).repeat(256), now), None, "{second}");
         }
     }
 
@@ -325,10 +325,10 @@ mod tests {
             let streams = |round: u32| (512 * round + 1..).step_by(2).take(256);
             for stream in round.checked_sub(1).into_iter().flat_map(streams) {
                 let reset = on(stream, frame(RST_STREAM, 0, 4));
-                assert_eq!(frames.came(&reset, now), None, "round {round}");
+                assert_eq!(frames.charge(&reset, now), None, "round {round}");
             }
             for stream in streams(round) {
-                assert_eq!(frames.came(&on(stream, frame(HEADERS, 5, 90)), now), None);
+                assert_eq!(frames.charge(&on(stream, frame(HEADERS, 5, 90)), now), None);
             }
         }
     }
@@ -337,10 +337,10 @@ mod tests {
     fn resets_of_the_same_old_request_are_free_once() {
         let start = Instant::now();
         let mut frames = begun(start);
-        frames.came(&frame(HEADERS, 5, 90), start);
+        frames.charge(&frame(HEADERS, 5, 90), start);
         let now = start + SETTLED;
         let reset = frame(RST_STREAM, 0, 4);
-        let sent = (1..).find(|_| frames.came(&reset, now).is_some());
+        let sent = (1..).find(|_| frames.charge(&reset, now).is_some());
         assert_eq!(sent, Some(410), "a free one, and those that the saved points pay for");
     }
 
@@ -349,7 +349,7 @@ mod tests {
         let start = Instant::now();
         let mut frames = begun(start);
         let pair = [frame(HEADERS, 5, 90), frame(RST_STREAM, 0, 4)].concat();
-        let sent = (1..).find(|_| frames.came(&pair, start).is_some());
+        let sent = (1..).find(|_| frames.charge(&pair, start).is_some());
         assert_eq!(sent, Some(2_045), "a saved second of them, and not any number");
     }
 
@@ -358,8 +358,8 @@ mod tests {
         let start = Instant::now();
         for first in [b"GET / HTTP/1.1\r\n".as_slice(), b"PRI * HTTP/1.1\r\n", b"\x16\x03"] {
             let mut frames = Frames::new(start);
-            assert_eq!(frames.came(first, start), None);
-            assert_eq!(frames.came(&pings(10_000), start), None);
+            assert_eq!(frames.charge(first, start), None);
+            assert_eq!(frames.charge(&pings(10_000), start), None);
         }
     }
 }

@@ -58,7 +58,7 @@ impl CallSpan {
     /// Creates the span of a call of `Service/Method` that this process makes to `host:port` on behalf of the current
     /// sampled call.
     #[must_use]
-    pub fn asked(method: &str, peer: &str) -> Self {
+    pub fn to_peer(method: &str, peer: &str) -> Self {
         if !context::is_sampled() {
             return Self::untraced();
         }

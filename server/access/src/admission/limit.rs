@@ -115,7 +115,7 @@ impl Limit {
     }
 
     /// Records that a call asks to begin beside `under_way` others, and moves the limit when its window ends.
-    pub(super) fn asked(&mut self, under_way: usize, now: Instant) {
+    pub(super) fn observe_demand(&mut self, under_way: usize, now: Instant) {
         self.peak = self.peak.max(under_way);
         if self.probing.is_some_and(|until| until <= now) {
             // Without a new best duration, the old one stays valid.

@@ -129,7 +129,7 @@ fn slow_down(admission: &Admission, now: Instant) -> Instant {
         }
         now += Duration::from_millis(100);
         let all = state.limit.now();
-        state.limit.asked(all, now);
+        state.limit.observe_demand(all, now);
     }
     now
 }

@@ -16,10 +16,10 @@ const SPAN: Duration = Duration::from_secs(10);
 
 pub(super) struct Failures {
     metrics: AuthMetrics,
-    budget: Mutex<Budget>,
+    budget: Mutex<LogBudget>,
 }
 
-struct Budget {
+struct LogBudget {
     since: Instant,
     lines: u32,
     left_out: u64,
@@ -27,7 +27,7 @@ struct Budget {
 
 impl Failures {
     pub(super) fn new(metrics: AuthMetrics) -> Self {
-        let budget = Budget { since: Instant::now(), lines: 0, left_out: 0 };
+        let budget = LogBudget { since: Instant::now(), lines: 0, left_out: 0 };
         Self { metrics, budget: Mutex::new(budget) }
     }
 
@@ -61,7 +61,7 @@ impl Failures {
     }
 }
 
-impl Budget {
+impl LogBudget {
     fn take(&mut self, now: Instant) -> Option<u64> {
         if now.duration_since(self.since) >= SPAN {
             (self.since, self.lines) = (now, 0);
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn lines_are_bounded_and_those_left_out_are_counted() {
         let start = Instant::now();
-        let mut budget = Budget { since: start, lines: 0, left_out: 0 };
+        let mut budget = LogBudget { since: start, lines: 0, left_out: 0 };
         let written = (0..100).filter(|_| budget.take(start).is_some()).count();
         assert_eq!(written, LINES_MAX as usize);
         assert_eq!(budget.take(start + SPAN), Some(80));

@@ -134,7 +134,7 @@ impl TokenFault {
         }
     }
 
-    fn told(self) -> &'static str {
+    fn message(self) -> &'static str {
         match self {
             Self::Malformed => "the bearer credential is neither an API key nor a signed token",
             Self::Algorithm => "the token's algorithm is not taken: RS256, ES256 and EdDSA are",
@@ -164,7 +164,7 @@ impl From<Refusal> for Error {
             Refusal::MethodOff(_) => Self::Unauthenticated("this server takes no such credential"),
             Refusal::Key(..) => Self::Unauthenticated("the API key is not good"),
             Refusal::KeyExpired(_) => Self::Unauthenticated("the API key has expired"),
-            Refusal::Token(fault) => Self::Unauthenticated(fault.told()),
+            Refusal::Token(fault) => Self::Unauthenticated(fault.message()),
             Refusal::Certificate(told) => Self::Unauthenticated(told),
             Refusal::Busy => Self::Overloaded,
             Refusal::Unavailable(cause) => Self::StoreUnavailable(cause),

@@ -1,6 +1,6 @@
 //! Reasons for refusals at the edge, in a single list so that each is counted from 0.
 
-use toolgate_serving::{ConnectionRefusal, DoorRefusal};
+use toolgate_serving::{ConnectionRefusal, RequestRefusal};
 
 /// Reason for refusing a call, a connection or an answer at the edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,13 +103,13 @@ impl From<ConnectionRefusal> for Rejection {
     }
 }
 
-impl From<DoorRefusal> for Rejection {
-    fn from(refusal: DoorRefusal) -> Self {
+impl From<RequestRefusal> for Rejection {
+    fn from(refusal: RequestRefusal) -> Self {
         match refusal {
-            DoorRefusal::Full => Self::Requests,
-            DoorRefusal::Waited => Self::Queue,
-            DoorRefusal::TenantFull => Self::Wait,
-            DoorRefusal::Late => Self::Deadline,
+            RequestRefusal::Full => Self::Requests,
+            RequestRefusal::Waited => Self::Queue,
+            RequestRefusal::TenantFull => Self::Wait,
+            RequestRefusal::Late => Self::Deadline,
         }
     }
 }

@@ -139,8 +139,8 @@ async fn a_tenant_has_its_share_of_the_requests_over_all_its_connections() {
         pending::<Result<Response<Body>, Infallible>>()
     });
     // No connection is given, so each call counts as if it had one of its own.
-    let door = BoundRequests::new(10, BodyPace::within(Duration::from_secs(60)), |_| {});
-    let service = door.layer(guard.layer(endless));
+    let bounds = BoundRequests::new(10, BodyPace::within(Duration::from_secs(60)), |_| {});
+    let service = bounds.layer(guard.layer(endless));
     let call = |key: &HeaderValue| {
         let request = Request::builder().uri("/toolgate.v1.RouterService/Route");
         let request = request.header(AUTHORIZATION, key).body(Body::empty());

@@ -11,8 +11,8 @@ use tonic::body::Body;
 use toolgate_serving::{Owner, Share};
 
 use super::WebLimits;
+use super::body_budget::{BodyBudget, Place};
 use super::failure::Failure;
-use super::rooms::{Place, Rooms};
 use crate::edge::longest;
 use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_core::error::Error;
@@ -22,7 +22,7 @@ const LONGER: usize = 2;
 
 /// Reader of the bodies of callers without gRPC.
 pub(super) struct Bodies {
-    rooms: Rooms,
+    budget: BodyBudget,
     longest: usize,
     max_deadline: Duration,
     metrics: Arc<Metrics>,
@@ -31,7 +31,7 @@ pub(super) struct Bodies {
 impl Bodies {
     pub(super) fn new(limits: &WebLimits, metrics: Arc<Metrics>) -> Self {
         Self {
-            rooms: Rooms::new(limits.max_concurrent_calls),
+            budget: BodyBudget::new(limits.max_concurrent_calls),
             longest: limits.max_message_bytes.saturating_mul(LONGER),
             max_deadline: limits.max_deadline,
             metrics,
@@ -40,7 +40,7 @@ impl Bodies {
 
     /// Takes a place for a call, which the call keeps until it is answered.
     pub(super) fn enter(&self, owner: &Owner) -> Result<Place, Failure> {
-        self.rooms.enter(owner).ok_or_else(|| self.full())
+        self.budget.enter(owner).ok_or_else(|| self.full())
     }
 
     /// Returns the time that is left for the body of a call: until the caller's timeout or the method's maximum, counted
@@ -74,7 +74,7 @@ impl Bodies {
     }
 
     async fn whole(&self, mut body: Body, owner: &Owner) -> Result<(Bytes, Share), Failure> {
-        let mut room = self.rooms.for_body(owner).ok_or_else(|| self.full())?;
+        let mut share = self.budget.for_body(owner).ok_or_else(|| self.full())?;
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
             // The caller is gone, so this error is never read.
@@ -84,12 +84,12 @@ impl Bodies {
             if length > self.longest {
                 return Err(Failure::too_large(self.longest));
             }
-            if !self.rooms.grow(&mut room, length) {
+            if !self.budget.grow(&mut share, length) {
                 return Err(self.full());
             }
             bytes.extend_from_slice(&piece);
         }
-        Ok((bytes.freeze(), room))
+        Ok((bytes.freeze(), share))
     }
 
     fn full(&self) -> Failure {

@@ -66,8 +66,8 @@ impl Connect {
         let place = bodies.enter(&owner)?;
         let (parts, body) = request.into_parts();
         let within = bodies.time_left(parts.uri.path(), asked, started);
-        let (body, room) = bodies.read(body, &owner, within).await?;
-        let message = codec.read(method.input(), body, (place.clone(), room)).await?;
+        let (body, share) = bodies.read(body, &owner, within).await?;
+        let message = codec.read(method.input(), body, (place.clone(), share)).await?;
         let left = asked.map(|asked| asked.saturating_sub(started.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
             return Err(Failure::from(&Error::DeadlineExceeded));

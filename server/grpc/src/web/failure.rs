@@ -58,7 +58,7 @@ impl Failure {
     pub(super) fn no_such_method(path: &str) -> Self {
         let message =
             format!("there is no RPC at {path}; one is at /toolgate.v1.RouterService/Route");
-        Self::told(
+        Self::with_http_status(
             Code::Unimplemented,
             ErrorReason::NotImplemented,
             StatusCode::NOT_FOUND,
@@ -69,13 +69,14 @@ impl Failure {
     pub(super) fn streams(path: &str) -> Self {
         let message = format!("{path} streams: call it over gRPC or gRPC-Web");
         let http = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        Self::told(Code::Unimplemented, ErrorReason::NotImplemented, http, &message)
+        Self::with_http_status(Code::Unimplemented, ErrorReason::NotImplemented, http, &message)
     }
 
     pub(super) fn not_posted() -> Self {
         let message = "RPCs are called by POST, such as POST /toolgate.v1.RouterService/Route";
         let http = StatusCode::METHOD_NOT_ALLOWED;
-        let failure = Self::told(Code::Unimplemented, ErrorReason::NotImplemented, http, message);
+        let failure =
+            Self::with_http_status(Code::Unimplemented, ErrorReason::NotImplemented, http, message);
         Self { header: Some((ALLOW, HeaderValue::from_static("POST"))), ..failure }
     }
 
@@ -83,7 +84,8 @@ impl Failure {
         let header = HeaderName::from_static("accept-post");
         let types = HeaderValue::from_static("application/json, application/proto");
         let http = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        let failure = Self::told(Code::Unimplemented, ErrorReason::NotImplemented, http, problem);
+        let failure =
+            Self::with_http_status(Code::Unimplemented, ErrorReason::NotImplemented, http, problem);
         Self { header: Some((header, types)), ..failure }
     }
 
@@ -124,7 +126,7 @@ impl Failure {
         response
     }
 
-    fn told(code: Code, reason: ErrorReason, http: StatusCode, message: &str) -> Self {
+    fn with_http_status(code: Code, reason: ErrorReason, http: StatusCode, message: &str) -> Self {
         Self { status: reasoned(code, reason, message), http, header: None }
     }
 }

@@ -45,11 +45,11 @@ impl Codec {
         self,
         message: MessageDescriptor,
         body: Bytes,
-        room: impl Send + 'static,
+        share: impl Send + 'static,
     ) -> Result<Bytes, Failure> {
         match self {
             Self::Proto => Ok(body),
-            Self::Json => off_thread(body.len(), room, move || from_json(message, &body)).await?,
+            Self::Json => off_thread(body.len(), share, move || from_json(message, &body)).await?,
         }
     }
 
@@ -58,27 +58,27 @@ impl Codec {
         self,
         message: MessageDescriptor,
         body: Bytes,
-        room: impl Send + 'static,
+        share: impl Send + 'static,
     ) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Proto => Ok(body.to_vec()),
-            Self::Json => off_thread(body.len(), room, move || to_json(message, body)).await?,
+            Self::Json => off_thread(body.len(), share, move || to_json(message, body)).await?,
         }
     }
 }
 
-/// Runs the work, on another thread if it is large. The work keeps its room until it is done, even if the caller
+/// Runs the work, on another thread if it is large. The work keeps its share of the memory until it is done, even if the caller
 /// leaves.
 async fn off_thread<T: Send + 'static>(
     bytes: usize,
-    room: impl Send + 'static,
+    share: impl Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
     if bytes <= LARGE {
         return Ok(work());
     }
     let work = move || {
-        let _room = room;
+        let _share = share;
         work()
     };
     tokio::task::spawn_blocking(work).await.map_err(|_| Failure::internal())

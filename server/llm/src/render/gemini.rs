@@ -44,7 +44,7 @@ fn declare(tool: &Tool<'_>, losses: &mut Losses) -> Result<Value, RenderError> {
     }
     let schema = plain_root(input_schema(tool)?, &[], losses);
     let mut converter = Converter { root: &schema, losses, left: MAX_SCHEMAS };
-    let parameters = converter.convert(&schema, Place::default());
+    let parameters = converter.convert(&schema, SchemaPlace::default());
     if parameters.contains_key("properties") {
         declaration["parameters"] = parameters.into();
     }
@@ -53,7 +53,7 @@ fn declare(tool: &Tool<'_>, losses: &mut Losses) -> Result<Value, RenderError> {
 
 /// Position of a schema within the registered schema.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place {
+pub(super) struct SchemaPlace {
     /// The position as a JSON Pointer.
     pub(super) at: String,
     nesting: usize,
@@ -61,7 +61,7 @@ pub(super) struct Place {
     followed: Vec<String>,
 }
 
-impl Place {
+impl SchemaPlace {
     /// Returns the position of a schema directly below this one.
     pub(super) fn down(&self, part: &str) -> Self {
         let at = pointer(&self.at, part);
@@ -85,12 +85,12 @@ pub(super) struct Converter<'a> {
 
 impl Converter<'_> {
     /// Converts a schema to Gemini's subset. A value that is not an object counts as an empty schema.
-    pub(super) fn convert_value(&mut self, schema: &Value, place: Place) -> Schema {
+    pub(super) fn convert_value(&mut self, schema: &Value, place: SchemaPlace) -> Schema {
         let empty = Schema::new();
         self.convert(schema.as_object().unwrap_or(&empty), place)
     }
 
-    fn convert(&mut self, schema: &Schema, mut place: Place) -> Schema {
+    fn convert(&mut self, schema: &Schema, mut place: SchemaPlace) -> Schema {
         let left = self.left.checked_sub(1).filter(|_| place.nesting <= MAX_NESTING);
         let Some(left) = left else {
             self.losses.add(&place.at, "", "too large a schema: any text");
@@ -121,7 +121,7 @@ impl Converter<'_> {
     }
 
     /// Merges the referenced schema into this one, and moves `place` to it.
-    fn follow(&mut self, mut schema: Schema, place: &mut Place) -> Schema {
+    fn follow(&mut self, mut schema: Schema, place: &mut SchemaPlace) -> Schema {
         let reference = schema.remove("$ref").unwrap_or_default();
         let target = resolve(self.root, &reference);
         let (Some(target), Some(named)) = (target, reference.as_str()) else {
@@ -140,7 +140,7 @@ impl Converter<'_> {
     }
 
     /// Merges the branches of `allOf` into the schema.
-    fn all_of(&mut self, mut schema: Schema, place: &mut Place) -> Schema {
+    fn all_of(&mut self, mut schema: Schema, place: &mut SchemaPlace) -> Schema {
         let branches = schema.remove("allOf").unwrap_or_default();
         for (index, branch) in branches.as_array().into_iter().flatten().enumerate() {
             let mut stands = place.down_to("allOf", index);

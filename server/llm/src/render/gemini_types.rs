@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use super::gemini::{Converter, Place};
+use super::gemini::{Converter, SchemaPlace};
 use super::schema::{Schema, is_name, list_at, object_at, pointer};
 
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "object"];
@@ -18,7 +18,7 @@ const SIGNS: [(&str, &[&str]); 4] = [
 pub(super) fn convert_typed(
     converter: &mut Converter<'_>,
     schema: &Schema,
-    place: &Place,
+    place: &SchemaPlace,
 ) -> Schema {
     let kind = kind_of(converter, schema, &place.at);
     let mut converted = Schema::from_iter([("type".into(), kind.as_str().into())]);
@@ -214,7 +214,7 @@ fn beyond(limit: &Number, is_minimum: bool) -> Number {
     (nearest as i64).into()
 }
 
-fn items(converter: &mut Converter<'_>, schema: &Schema, place: &Place) -> Schema {
+fn items(converter: &mut Converter<'_>, schema: &Schema, place: &SchemaPlace) -> Schema {
     let prefix = list_at(schema, "prefixItems");
     let places = if prefix.is_empty() { list_at(schema, "items") } else { prefix };
     let mut unique: Vec<Value> = Vec::new();
@@ -239,7 +239,7 @@ fn items(converter: &mut Converter<'_>, schema: &Schema, place: &Place) -> Schem
 fn properties(
     converter: &mut Converter<'_>,
     schema: &Schema,
-    place: &Place,
+    place: &SchemaPlace,
     converted: &mut Schema,
 ) {
     let mut properties = Schema::new();

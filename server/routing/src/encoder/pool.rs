@@ -25,7 +25,7 @@ pub use reference::{COMPARED_COSINE_MIN, Reference, cosine};
 use super::{EmbedFuture, Embedded, Encoder, Flow};
 use crate::encoder::EncoderMetrics;
 use attempt::Ask;
-use budget::Budget;
+use budget::RetryBudget;
 use comparisons::Comparisons;
 use latency::Latency;
 use roster::Roster;
@@ -55,7 +55,7 @@ struct Inner {
     in_process: Option<Arc<dyn Encoder>>,
     reference: Arc<Reference>,
     comparisons: Option<Comparisons>,
-    budget: Budget,
+    budget: RetryBudget,
     latency: Latency,
     hedge: bool,
     attempt_timeout: Duration,
@@ -92,7 +92,7 @@ impl EncoderPool {
             in_process,
             reference,
             comparisons,
-            budget: Budget::new(Instant::now()),
+            budget: RetryBudget::new(Instant::now()),
             latency: Latency::new(),
             hedge: config.hedge,
             attempt_timeout: config.attempt_timeout,

@@ -36,7 +36,7 @@ fn serve_holding(
     let (tell_seen, seen) = unbounded_channel();
     let (tell_waited, waited) = unbounded_channel();
     let pace = BodyPace::within(Duration::from_secs(600));
-    let door = BoundRequests::new(10 * connections.len(), pace, |_| {}).asking(move |request| {
+    let bounds = BoundRequests::new(10 * connections.len(), pace, |_| {}).asking(move |request| {
         if request.stage == Stage::Begins {
             tell_waited.send(request.waited).expect("the test listens");
         }
@@ -48,7 +48,7 @@ fn serve_holding(
         async { Ok::<_, std::convert::Infallible>(Response::new(tonic::body::Body::empty())) }
     });
     let incoming = tokio_stream::iter(connections.into_iter().map(Ok::<_, io::Error>));
-    tokio::spawn(transport().layer(door).serve_with_incoming(answer, incoming));
+    tokio::spawn(transport().layer(bounds).serve_with_incoming(answer, incoming));
     (seen, waited)
 }
 

@@ -66,7 +66,7 @@ impl Server {
 
     fn begin_call(&mut self) {
         let under_way = self.calls.len();
-        self.limit.asked(under_way, self.now);
+        self.limit.observe_demand(under_way, self.now);
         if under_way >= self.limit.now() {
             self.limit.refused();
             self.refused += 1;
@@ -159,7 +159,7 @@ fn it_never_falls_below_the_least() {
         for _ in 0..ENOUGH {
             limit.answered(Measured::Route, Duration::from_secs(30), false, start);
         }
-        limit.asked(limit.now(), start + Duration::from_secs(second));
+        limit.observe_demand(limit.now(), start + Duration::from_secs(second));
     }
     assert_eq!(limit.now(), BOUNDS.least);
 }
@@ -173,7 +173,7 @@ fn a_few_calls_that_wait_for_something_else_change_little() {
         let now = start + WINDOW * window;
         (0..18).for_each(|_| limit.answered(Measured::Route, 2 * MILLI, true, now));
         (0..2).for_each(|_| limit.answered(Measured::Route, 2_000 * MILLI, false, now));
-        limit.asked(limit.now(), now);
+        limit.observe_demand(limit.now(), now);
     }
     assert_eq!(limit.now(), BOUNDS.most);
 }
@@ -186,7 +186,7 @@ fn what_is_not_asked_for_is_not_taken_away() {
     for window in 1..50 {
         let now = start + WINDOW * window;
         (0..20).for_each(|_| limit.answered(Measured::Route, 500 * MILLI, false, now));
-        limit.asked(40, now);
+        limit.observe_demand(40, now);
     }
     assert_eq!(limit.now(), BOUNDS.most);
 }
@@ -202,7 +202,7 @@ fn the_slowest_kind_counts_and_mistakes_do_not() {
             limit.given_up(Measured::Route, MILLI);
         }
         (0..ENOUGH).for_each(|_| limit.given_up(Measured::Route, 100 * MILLI));
-        limit.asked(limit.now(), now);
+        limit.observe_demand(limit.now(), now);
     }
     assert_eq!(limit.now(), BOUNDS.least);
 }
@@ -247,7 +247,7 @@ fn probe(limit: &mut Limit, start: Instant) -> Instant {
     let now = start + 2 * BEST_FOR;
     limit.answered(Measured::Route, 2 * MILLI, false, now);
     limit.refused();
-    limit.asked(limit.now(), now);
+    limit.observe_demand(limit.now(), now);
     assert_eq!(limit.now(), BOUNDS.calm);
     now
 }
@@ -269,13 +269,13 @@ fn a_probe_that_shows_nothing_is_short() {
     let start = Instant::now();
     let mut limit = Limit::new(BOUNDS, start);
     let now = probe(&mut limit, start);
-    limit.asked(1, now + 299 * MILLI);
+    limit.observe_demand(1, now + 299 * MILLI);
     assert_eq!(limit.now(), BOUNDS.calm);
-    limit.asked(1, now + 300 * MILLI);
+    limit.observe_demand(1, now + 300 * MILLI);
     assert!(limit.now() > BOUNDS.least, "{}", limit.now());
     // The best duration stays valid.
     limit.answered(Measured::Route, 2 * MILLI, false, now + BEST_FOR);
     limit.refused();
-    limit.asked(limit.now(), now + BEST_FOR);
+    limit.observe_demand(limit.now(), now + BEST_FOR);
     assert!(limit.now() > BOUNDS.least, "{}", limit.now());
 }

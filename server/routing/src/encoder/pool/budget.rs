@@ -1,4 +1,4 @@
-//! Budget of second attempts: a share of the requests, so that a fault never causes a flood of retries.
+//! RetryBudget of second attempts: a share of the requests, so that a fault never causes a flood of retries.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ const SAVED_MAX: f64 = 20.0;
 
 /// Token bucket of second attempts.
 #[derive(Debug)]
-pub(super) struct Budget(Mutex<Bucket>);
+pub(super) struct RetryBudget(Mutex<Bucket>);
 
 #[derive(Debug)]
 struct Bucket {
@@ -23,7 +23,7 @@ struct Bucket {
     filled: Instant,
 }
 
-impl Budget {
+impl RetryBudget {
     pub(super) fn new(now: Instant) -> Self {
         Self(Mutex::new(Bucket { attempts: FLOOR, filled: now }))
     }
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_tenth_of_the_requests_may_be_repeated() {
         let now = Instant::now();
-        let budget = Budget::new(now);
+        let budget = RetryBudget::new(now);
         let mut spent = 0;
         for _ in 0..10_000 {
             budget.earn(now);
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn few_requests_may_be_repeated_once_a_second() {
         let mut now = Instant::now();
-        let budget = Budget::new(now);
+        let budget = RetryBudget::new(now);
         for _ in 0..5 {
             assert!(budget.spend(now));
             assert!(!budget.spend(now));
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn what_is_saved_is_bounded() {
         let now = Instant::now();
-        let budget = Budget::new(now);
+        let budget = RetryBudget::new(now);
         (0..100_000).for_each(|_| budget.earn(now));
         let spent = (0..1_000).filter(|_| budget.spend(now)).count();
         assert!((19..=20).contains(&spent), "{spent}");

@@ -147,7 +147,7 @@ impl Member {
         within: Duration,
     ) -> Result<Vec<Embedded>, Failed> {
         let began = Instant::now();
-        let call = CallSpan::asked("EncoderService/Embed", &self.address);
+        let call = CallSpan::to_peer("EncoderService/Embed", &self.address);
         let asking = async {
             let trace = trace_headers().map(|headers| TraceContext {
                 traceparent: headers.traceparent,
@@ -258,7 +258,7 @@ impl Member {
         // The flow looks like those of tenants, so that the worker can't tell a check from traffic.
         let flow = Flow::new(fastrand::u64(..));
         let texts = check.texts.len();
-        let within = rounds.told(texts);
+        let within = rounds.deadline_for(texts);
         let asking = self.ask(check.texts.clone(), flow, reference, within, trace.as_ref());
         let embedded = tokio::time::timeout(rounds.patience(texts), asking).await;
         let embedded = embedded.map_err(|_| Failed::Late(self.address.clone()))??;

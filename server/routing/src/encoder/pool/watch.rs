@@ -44,7 +44,7 @@ impl Rounds {
 
     /// Returns the time limit that the worker is told for `texts` texts. It is that of traffic, so that the worker
     /// can't tell a check from traffic.
-    pub(super) fn told(&self, texts: usize) -> Duration {
+    pub(super) fn deadline_for(&self, texts: usize) -> Duration {
         usual_time(self.attempt_timeout, texts).max(self.patience(texts))
     }
 }
@@ -114,11 +114,15 @@ mod tests {
             (32, 4_000, 2_500),
             (64, 8_000, 4_500),
         ] {
-            assert_eq!(rounds.told(texts), millis(told));
+            assert_eq!(rounds.deadline_for(texts), millis(told));
             assert_eq!(rounds.patience(texts).as_millis(), patience, "{texts} texts");
         }
         let impatient = Rounds::every(millis(400), millis(10));
-        assert_eq!(impatient.told(64), millis(4_500), "no check ends before it is waited for");
+        assert_eq!(
+            impatient.deadline_for(64),
+            millis(4_500),
+            "no check ends before it is waited for"
+        );
     }
 
     #[tokio::test]

@@ -20,13 +20,13 @@ const PIECE: usize = 16 << 10;
 pub const OPEN_COST: usize = 16 << 10;
 
 /// Budget of bytes, shared out by connection and by tenant, with the answers that use it.
-pub(super) struct Room {
+pub(super) struct ResponseBudget {
     free: Shares,
     open: Mutex<Vec<Weak<Untaken>>>,
     refused: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Room {
+impl ResponseBudget {
     pub(super) fn new(bytes: usize, refused: Box<dyn Fn() + Send + Sync>) -> Self {
         Self { free: Shares::new(bytes), open: Mutex::default(), refused }
     }
@@ -72,7 +72,7 @@ struct State {
 /// Bytes with their share of the budget.
 struct Held {
     bytes: Bytes,
-    _room: Share,
+    _share: Share,
 }
 
 /// Next part of an answer.
@@ -86,8 +86,8 @@ pub(super) enum Next {
 
 impl Untaken {
     /// Queues bytes to send; returns false when there is no room for them.
-    pub(super) fn add(&self, room: &Room, mut bytes: Bytes) -> bool {
-        let Some(mut share) = room.take(&self.owner, bytes.len()) else { return false };
+    pub(super) fn add(&self, budget: &ResponseBudget, mut bytes: Bytes) -> bool {
+        let Some(mut share) = budget.take(&self.owner, bytes.len()) else { return false };
         let mut state = self.state.lock();
         if state.rest.is_empty() && state.out == 0 {
             state.moved = Instant::now();
@@ -95,10 +95,12 @@ impl Untaken {
         // Copied, because a slice would keep the whole buffer in memory until its last piece is sent.
         while bytes.len() > PIECE {
             let piece = bytes.split_to(PIECE);
-            let room = share.split(PIECE);
-            state.rest.push_back(Held { bytes: Bytes::copy_from_slice(&piece), _room: room });
+            let piece_share = share.split(PIECE);
+            state
+                .rest
+                .push_back(Held { bytes: Bytes::copy_from_slice(&piece), _share: piece_share });
         }
-        state.rest.push_back(Held { bytes: Bytes::copy_from_slice(&bytes), _room: share });
+        state.rest.push_back(Held { bytes: Bytes::copy_from_slice(&bytes), _share: share });
         true
     }
 
@@ -164,22 +166,22 @@ impl Drop for Piece {
     }
 }
 
-/// Checks the answers of a room at intervals until the room is dropped.
-pub(super) async fn sweep(room: Weak<Room>, patience: Duration) {
+/// Checks the answers of a budget at intervals until the budget is dropped.
+pub(super) async fn sweep(budget: Weak<ResponseBudget>, patience: Duration) {
     loop {
         sleep(patience / 20).await;
-        let Some(room) = room.upgrade() else { return };
-        let mut open = std::mem::take(&mut *room.open.lock());
+        let Some(budget) = budget.upgrade() else { return };
+        let mut open = std::mem::take(&mut *budget.open.lock());
         open.retain(|answer| {
             let answer = answer.upgrade();
             answer.inspect(|answer| answer.look_after(patience)).is_some()
         });
-        room.open.lock().append(&mut open);
+        budget.open.lock().append(&mut open);
     }
 }
 
 #[cfg(test)]
-impl Room {
+impl ResponseBudget {
     /// Returns the number of free bytes.
     pub(super) fn free(&self) -> usize {
         self.free.free()

@@ -50,11 +50,11 @@ async fn one_beyond_is_refused_at_once_and_health_never() {
     });
     let (refusals, mut refused_requests) = mpsc::channel(8);
     let pace = BodyPace::within(WITHIN);
-    let door = BoundRequests::new(1, pace, move |refused| {
+    let bounds = BoundRequests::new(1, pace, move |refused| {
         let RefusedRequest { path, is_known, reason, .. } = *refused;
         refusals.try_send((path.to_owned(), is_known, reason)).expect("room");
     });
-    let service = door.layer(slow);
+    let service = bounds.layer(slow);
     let under_way = tokio::spawn(service.clone().oneshot(request("/a", "application/grpc")));
     tokio::task::yield_now().await;
     let call = |path, content| service.clone().oneshot(request(path, content));
@@ -65,13 +65,13 @@ async fn one_beyond_is_refused_at_once_and_health_never() {
     let refused = call("/a", "application/json").await.expect("an answer");
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(call("/grpc.health.v1.Health/Check", "application/grpc").await.is_ok());
-    let refusal = Ok(("/a".to_owned(), false, DoorRefusal::Full));
+    let refusal = Ok(("/a".to_owned(), false, RequestRefusal::Full));
     let mut observed = || refused_requests.try_recv();
     assert_eq!([observed(), observed()], [refusal.clone(), refusal]);
     assert!(observed().is_err());
     under_way.abort();
     assert!(under_way.await.is_err());
-    assert_eq!(door.places.free(), 1, "the place is free again");
+    assert_eq!(bounds.places.free(), 1, "the place is free again");
 }
 
 fn timed(pace: BodyPace) -> (mpsc::Sender<Bytes>, Pin<Box<Timed<Sent>>>) {
@@ -202,15 +202,15 @@ async fn requests_without_bodies_leave_places_for_the_calls_of_others() {
     let address = listener.local_addr().expect("bound");
     let places = 20;
     let pace = BodyPace { grace: Duration::from_secs(600), ..BodyPace::within(10 * WITHIN) };
-    let door = BoundRequests::new(places, pace, |_| {});
-    let shares = door.places.clone();
+    let bounds = BoundRequests::new(places, pace, |_| {});
+    let shares = bounds.places.clone();
     // Reads its request and answers with an empty body.
     let whole = service_fn(|request: Request<TonicBody>| async move {
         drop(http_body_util::BodyExt::collect(request.into_body()).await);
         Ok::<_, Infallible>(Response::new(TonicBody::empty()))
     });
     let incoming = Connections::new(listener, ConnectionLimits::of(8), |_| {});
-    tokio::spawn(transport().layer(door).serve_with_incoming(whole, incoming));
+    tokio::spawn(transport().layer(bounds).serve_with_incoming(whole, incoming));
     let mut greedy = [connect(address).await, connect(address).await];
     let mut held = Vec::new();
     let mut refused = 0;
@@ -244,9 +244,9 @@ async fn requests_without_bodies_leave_places_for_the_calls_of_others() {
     assert_eq!(statuses, HashSet::from([None]), "nobody else is refused");
 }
 
-/// Returns what the door is told of a call over a connection on which `accepted` was accepted last: the scope of its
+/// Returns what the layer is told of a call over a connection on which `accepted` was accepted last: the scope of its
 /// credential and its first bytes. The call carries `sent` as its credential, and this body.
-async fn told_at_door(
+async fn incoming_call(
     accepted: Option<(&'static str, Option<&'static str>)>,
     sent: &str,
     body: &'static [u8],
@@ -254,7 +254,7 @@ async fn told_at_door(
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
     let (tell, told) = std::sync::mpsc::channel();
-    let door = BoundRequests::new(8, BodyPace::within(WITHIN), |_| {}).asking(move |request| {
+    let bounds = BoundRequests::new(8, BodyPace::within(WITHIN), |_| {}).asking(move |request| {
         if matches!(request.stage, Stage::Came { .. }) {
             let told = (request.scope.cloned(), request.first_bytes.to_vec());
             tell.send(told).expect("somebody listens");
@@ -272,7 +272,7 @@ async fn told_at_door(
         Ok::<_, Infallible>(Response::new(TonicBody::empty()))
     });
     let incoming = Connections::new(listener, ConnectionLimits::of(8), |_| {});
-    tokio::spawn(transport().layer(door).serve_with_incoming(accept, incoming));
+    tokio::spawn(transport().layer(bounds).serve_with_incoming(accept, incoming));
     let mut client = connect(address).await;
     for _ in 0..2 {
         let request = Request::builder().method("POST").uri("http://x/a");
@@ -296,7 +296,7 @@ async fn the_door_knows_only_credentials_that_were_accepted_on_the_connection() 
         (Some(("Bearer a", Some("acme"))), "Bearer b", None),
         (Some(("Bearer a", None)), "Bearer a", Some(CredentialScope::AnyTenant)),
     ] {
-        assert_eq!(told_at_door(accepted, sent, b"").await.0, scope, "{accepted:?} {sent}");
+        assert_eq!(incoming_call(accepted, sent, b"").await.0, scope, "{accepted:?} {sent}");
     }
 }
 
@@ -304,7 +304,7 @@ async fn the_door_knows_only_credentials_that_were_accepted_on_the_connection() 
 async fn the_door_sees_the_first_bytes_of_a_call() {
     // They may come after the head, now and then.
     for _ in 0..100 {
-        if told_at_door(None, "Bearer a", b"hello").await.1 == b"hello" {
+        if incoming_call(None, "Bearer a", b"hello").await.1 == b"hello" {
             return;
         }
     }
@@ -317,16 +317,16 @@ async fn who_comes_too_late_or_has_waited_too_long_is_told_so() {
         Ok::<_, Infallible>(Response::new(TonicBody::empty()))
     });
     for (refusal, code) in [
-        (DoorRefusal::Late, Code::DeadlineExceeded),
-        (DoorRefusal::Waited, Code::ResourceExhausted),
-        (DoorRefusal::TenantFull, Code::ResourceExhausted),
+        (RequestRefusal::Late, Code::DeadlineExceeded),
+        (RequestRefusal::Waited, Code::ResourceExhausted),
+        (RequestRefusal::TenantFull, Code::ResourceExhausted),
     ] {
-        let door = BoundRequests::new(8, BodyPace::within(WITHIN), |_| {});
-        let door = door.asking(move |request| match request.asked {
+        let bounds = BoundRequests::new(8, BodyPace::within(WITHIN), |_| {});
+        let bounds = bounds.asking(move |request| match request.asked {
             Some(asked) if asked < WITHIN => Err(refusal),
             _ => Ok(()),
         });
-        let service = door.layer(answer);
+        let service = bounds.layer(answer);
         let call = |timeout: &str| {
             let mut request = request("/a", "application/grpc");
             request.headers_mut().insert("grpc-timeout", timeout.parse().expect("a header"));
@@ -342,18 +342,18 @@ async fn who_comes_too_late_or_has_waited_too_long_is_told_so() {
 
 /// Returns a service that answers with an empty body, and the stages passed to its admission callback.
 fn in_turns(
-    let_in: impl Fn(Stage) -> Result<(), DoorRefusal> + Send + Sync + 'static,
+    let_in: impl Fn(Stage) -> Result<(), RequestRefusal> + Send + Sync + 'static,
 ) -> (impl FnMut(&str) -> Answer, std::sync::mpsc::Receiver<(String, Stage)>) {
     let (tell, told) = std::sync::mpsc::channel();
-    let door = BoundRequests::new(8, BodyPace::within(WITHIN), |_| {}).in_turns(1);
-    let door = door.asking(move |request| {
+    let bounds = BoundRequests::new(8, BodyPace::within(WITHIN), |_| {}).in_turns(1);
+    let bounds = bounds.asking(move |request| {
         tell.send((request.path.to_owned(), request.stage)).expect("somebody listens");
         let_in(request.stage)
     });
     let answer = service_fn(|_: Request<TonicBody>| async {
         Ok::<_, Infallible>(Response::new(TonicBody::empty()))
     });
-    let mut service = door.layer(answer);
+    let mut service = bounds.layer(answer);
     (move |path: &str| service.call(request(path, "application/grpc")), told)
 }
 
@@ -362,7 +362,7 @@ type Answer = Pin<Box<dyn Future<Output = Result<Response<TonicBody>, Infallible
 #[tokio::test]
 async fn who_would_wait_too_long_is_refused_while_another_has_the_turn() {
     let (mut call, _told) = in_turns(|stage| match stage {
-        Stage::Came { queue } if !queue.is_zero() => Err(DoorRefusal::Waited),
+        Stage::Came { queue } if !queue.is_zero() => Err(RequestRefusal::Waited),
         _ => Ok(()),
     });
     let has_the_turn = call("/a");

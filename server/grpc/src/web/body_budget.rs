@@ -9,7 +9,7 @@ use toolgate_serving::{Owner, Share, Shares};
 const PLACE_BYTES: usize = 256 << 10;
 
 /// Places of all bodies.
-pub(super) struct Rooms {
+pub(super) struct BodyBudget {
     places: Shares,
     most: usize,
 }
@@ -17,7 +17,7 @@ pub(super) struct Rooms {
 /// Place of one call. Work that outlives the caller keeps it too.
 pub(super) type Place = Arc<Share>;
 
-impl Rooms {
+impl BodyBudget {
     pub(super) fn new(most: usize) -> Self {
         Self { places: Shares::new(most), most }
     }
@@ -34,10 +34,10 @@ impl Rooms {
 
     /// Grows the share for a body of this many bytes, in addition to the call's own place. Returns false if there is no
     /// room.
-    pub(super) fn grow(&self, room: &mut Share, bytes: usize) -> bool {
+    pub(super) fn grow(&self, share: &mut Share, bytes: usize) -> bool {
         // One body counts for at most half of the places, because longer ones could never be sent otherwise.
         let wanted = (bytes / PLACE_BYTES).min(self.most / 2);
-        room.grow(wanted.saturating_sub(room.amount()))
+        share.grow(wanted.saturating_sub(share.amount()))
     }
 }
 
@@ -47,33 +47,33 @@ mod tests {
 
     #[test]
     fn long_bodies_take_more_and_give_it_back() {
-        let rooms = Rooms::new(4);
+        let budget = BodyBudget::new(4);
         let nobody = Owner::default();
-        let place = rooms.enter(&nobody).expect("room");
-        let mut body = rooms.for_body(&nobody).expect("room");
-        assert!(rooms.grow(&mut body, PLACE_BYTES - 1));
+        let place = budget.enter(&nobody).expect("room");
+        let mut body = budget.for_body(&nobody).expect("room");
+        assert!(budget.grow(&mut body, PLACE_BYTES - 1));
         assert_eq!(body.amount(), 0);
-        assert!(rooms.grow(&mut body, 100 * PLACE_BYTES), "half of it");
+        assert!(budget.grow(&mut body, 100 * PLACE_BYTES), "half of it");
         assert_eq!(body.amount(), 2);
-        let other = rooms.enter(&nobody).expect("the last one");
-        assert!(rooms.enter(&nobody).is_none());
+        let other = budget.enter(&nobody).expect("the last one");
+        assert!(budget.enter(&nobody).is_none());
         drop((body, other));
-        assert!(rooms.enter(&nobody).is_some());
+        assert!(budget.enter(&nobody).is_some());
         let _shared = Arc::clone(&place);
         drop(place);
-        let more: Vec<_> = std::iter::from_fn(|| rooms.enter(&nobody)).collect();
+        let more: Vec<_> = std::iter::from_fn(|| budget.enter(&nobody)).collect();
         assert_eq!(more.len(), 3, "work that goes on keeps its place");
     }
 
     #[test]
     fn one_tenants_bodies_leave_room_for_others() {
-        let rooms = Rooms::new(10);
+        let budget = BodyBudget::new(10);
         let owner = |connection: u64, tenant: &str| Owner {
             connection: Some(connection),
             tenant: Some(tenant.into()),
         };
-        let greedy: Vec<_> = (0..20).filter_map(|id| rooms.enter(&owner(id, "greedy"))).collect();
+        let greedy: Vec<_> = (0..20).filter_map(|id| budget.enter(&owner(id, "greedy"))).collect();
         assert_eq!(greedy.len(), 8);
-        assert!(rooms.enter(&owner(99, "other")).is_some());
+        assert!(budget.enter(&owner(99, "other")).is_some());
     }
 }

@@ -111,7 +111,7 @@ pub enum Stage {
 
 /// Reason to refuse a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DoorRefusal {
+pub enum RequestRefusal {
     /// Too many requests are in progress, or its connection or tenant has its whole share.
     Full,
     /// Requests have waited longer than allowed for a while.
@@ -132,11 +132,11 @@ pub struct RefusedRequest<'a> {
     /// True if its credential was accepted before on its connection.
     pub is_known: bool,
     /// Reason for the refusal.
-    pub reason: DoorRefusal,
+    pub reason: RequestRefusal,
 }
 
 /// Callback that decides on a request.
-type LetIn = Arc<dyn Fn(&IncomingRequest<'_>) -> Result<(), DoorRefusal> + Send + Sync>;
+type LetIn = Arc<dyn Fn(&IncomingRequest<'_>) -> Result<(), RequestRefusal> + Send + Sync>;
 
 /// Layer that bounds the requests in progress of all services below it.
 #[derive(Clone)]
@@ -173,7 +173,7 @@ impl BoundRequests {
     #[must_use]
     pub fn asking(
         self,
-        let_in: impl Fn(&IncomingRequest<'_>) -> Result<(), DoorRefusal> + Send + Sync + 'static,
+        let_in: impl Fn(&IncomingRequest<'_>) -> Result<(), RequestRefusal> + Send + Sync + 'static,
     ) -> Self {
         Self { let_in: Arc::new(let_in), ..self }
     }
@@ -186,10 +186,10 @@ impl BoundRequests {
     ) -> Response<B> {
         (self.refused)(refused);
         let refusal = match refused.reason {
-            DoorRefusal::Full => Refusal::RequestsFull,
-            DoorRefusal::Waited => Refusal::RequestsWaited,
-            DoorRefusal::TenantFull => Refusal::TenantFull,
-            DoorRefusal::Late => Refusal::Late,
+            RequestRefusal::Full => Refusal::RequestsFull,
+            RequestRefusal::Waited => Refusal::RequestsWaited,
+            RequestRefusal::TenantFull => Refusal::TenantFull,
+            RequestRefusal::Late => Refusal::Late,
         };
         grpc::answer(refusal, content)
     }
@@ -199,14 +199,14 @@ impl BoundRequests {
 #[derive(Clone)]
 pub struct BoundedService<S> {
     inner: S,
-    door: BoundRequests,
+    bounds: BoundRequests,
 }
 
 impl<S> Layer<S> for BoundRequests {
     type Service = BoundedService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        BoundedService { inner, door: self.clone() }
+        BoundedService { inner, bounds: self.clone() }
     }
 }
 
@@ -226,7 +226,7 @@ where
     }
 
     fn call(&mut self, request: Request<TonicBody>) -> Self::Future {
-        let pace = self.door.pace;
+        let pace = self.bounds.pace;
         let body_time = BodyTime::new(pace.within);
         let request = request.map(|body| Timed::new(body, pace, body_time.clone()));
         if request.uri().path().starts_with(HEALTH) {
@@ -241,10 +241,10 @@ where
         let scope = peer.as_ref().and_then(|peer| peer.accepted(request.headers()));
         let is_known = scope.is_some();
         let owner = RequestOwner::of(peer.as_ref());
-        let Some(place) = self.door.places.take(&owner.now(), 1) else {
+        let Some(place) = self.bounds.places.take(&owner.now(), 1) else {
             let path = request.uri().path();
-            let refused = RefusedRequest { path, waited, is_known, reason: DoorRefusal::Full };
-            return Box::pin(ready(Ok(self.door.refuse(&refused, content))));
+            let refused = RefusedRequest { path, waited, is_known, reason: RequestRefusal::Full };
+            return Box::pin(ready(Ok(self.bounds.refuse(&refused, content))));
         };
         let place = owner.hold(place);
         let (mut head, mut body) = request.into_parts();
@@ -252,7 +252,7 @@ where
         head.extensions.insert(body_time);
         let asked = time_asked(&head.headers);
         let flow = connection.unwrap_or(NO_CONNECTION);
-        let first = self.door.turns.first_of(flow).unwrap_or(now);
+        let first = self.bounds.turns.first_of(flow).unwrap_or(now);
         let stage = Stage::Came { queue: now.saturating_duration_since(first) };
         // Over HTTP/1.1 reading ahead would ask the peer for the body.
         let may_read =
@@ -262,15 +262,15 @@ where
         let path = head.uri.path();
         let incoming =
             IncomingRequest { path, connection, waited, stage, asked, scope, first_bytes };
-        if let Err(reason) = (self.door.let_in)(&incoming) {
+        if let Err(reason) = (self.bounds.let_in)(&incoming) {
             let refused = RefusedRequest { path, waited, is_known, reason };
-            return Box::pin(ready(Ok(self.door.refuse(&refused, content))));
+            return Box::pin(ready(Ok(self.bounds.refuse(&refused, content))));
         }
-        let ticket = self.door.turns.take(flow, now);
+        let ticket = self.bounds.turns.take(flow, now);
         // `poll_ready` was called on this instance, so this is the one to call.
         let waiting = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, waiting);
-        let door = self.door.clone();
+        let bounds = self.bounds.clone();
         let mut request = Request::from_parts(head, grpc::body_of(body));
         Box::pin(async move {
             let turn = ticket.turn().await;
@@ -279,9 +279,9 @@ where
             let waited = at.elapsed();
             let path = request.uri().path();
             let incoming = IncomingRequest::beginning(path, connection, waited, asked);
-            if let Err(reason) = (door.let_in)(&incoming) {
+            if let Err(reason) = (bounds.let_in)(&incoming) {
                 let refused = RefusedRequest { path, waited, is_known, reason };
-                return Ok(door.refuse(&refused, content));
+                return Ok(bounds.refuse(&refused, content));
             }
             request.extensions_mut().insert(Arrival { at, waited });
             let answer = begin(inner.call(request), turn).await;
