@@ -57,7 +57,7 @@ pub struct Workers {
 /// Supervisor of one command, which runs one process at a time.
 struct Keeper {
     command: WorkerCommand,
-    patience: SupervisorLimits,
+    limits: SupervisorLimits,
     addresses: Arc<watch::Sender<Vec<String>>>,
     metrics: EncoderMetrics,
     stop: CancellationToken,
@@ -68,7 +68,7 @@ impl Workers {
     #[must_use]
     pub fn start(
         commands: Vec<WorkerCommand>,
-        patience: SupervisorLimits,
+        limits: SupervisorLimits,
         metrics: &EncoderMetrics,
     ) -> Self {
         let (sender, addresses) = watch::channel(Vec::new());
@@ -79,7 +79,7 @@ impl Workers {
             metrics.kept(&command.name);
             let addresses = Arc::clone(&sender);
             let metrics = metrics.clone();
-            let keeper = Keeper { command, patience, addresses, metrics, stop: stop.clone() };
+            let keeper = Keeper { command, limits, addresses, metrics, stop: stop.clone() };
             tasks.spawn(keeper.keep());
         }
         Self { stop, tasks, addresses }
@@ -112,10 +112,10 @@ impl Keeper {
                 error!(worker, %ended, "an encoder worker can't run here and is not started again");
                 return;
             }
-            if began.elapsed() >= self.patience.forgiven_after {
+            if began.elapsed() >= self.limits.forgiven_after {
                 ends_in_a_row = 0;
             }
-            let pause = self.patience.pause(ends_in_a_row);
+            let pause = self.limits.pause(ends_in_a_row);
             ends_in_a_row = ends_in_a_row.saturating_add(1);
             let worker = self.command.name.as_str();
             warn!(worker, %ended, again_in = ?pause, "an encoder worker process ended");
@@ -135,10 +135,10 @@ impl Keeper {
         };
         let listening = tokio::select! {
             () = self.stop.cancelled() => {
-                process.stop(self.patience.stop).await;
+                process.stop(self.limits.stop).await;
                 return Ended::Stopped;
             }
-            listening = tokio::time::timeout(self.patience.start, process.listening()) => listening,
+            listening = tokio::time::timeout(self.limits.start, process.listening()) => listening,
         };
         let address = match listening {
             Ok(Ok(address)) => address,
@@ -153,7 +153,7 @@ impl Keeper {
         match ended {
             Some(ended) => ended,
             None => {
-                process.stop(self.patience.stop).await;
+                process.stop(self.limits.stop).await;
                 Ended::Stopped
             }
         }

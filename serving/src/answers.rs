@@ -31,7 +31,7 @@ mod tests;
 
 /// Longest time that an answer may wait without a piece (16 KiB) of it being read. After that it is discarded, and
 /// after the same time again its connection is closed. A line of 10 kbit/s is fast enough.
-const PATIENCE: Duration = Duration::from_secs(20);
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Layer that bounds the bytes of unread answers of all services below it.
 #[derive(Clone)]
@@ -44,16 +44,16 @@ impl BoundAnswers {
     /// `refused` for each answer beyond. Must be called within a tokio runtime, where a task then watches the answers
     /// for as long as the layer or one of them exists.
     pub fn new(bytes: usize, refused: impl Fn() + Send + Sync + 'static) -> Self {
-        Self::with_patience(PATIENCE, bytes, refused)
+        Self::with_read_timeout(READ_TIMEOUT, bytes, refused)
     }
 
-    fn with_patience(
-        patience: Duration,
+    fn with_read_timeout(
+        read_timeout: Duration,
         bytes: usize,
         refused: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let budget = Arc::new(ResponseBudget::new(bytes, Box::new(refused)));
-        tokio::spawn(budget::sweep(Arc::downgrade(&budget), patience));
+        tokio::spawn(budget::sweep(Arc::downgrade(&budget), read_timeout));
         Self { budget }
     }
 }

@@ -3,15 +3,15 @@
 
 pub mod api_key;
 pub mod call_error;
-pub mod crew;
 pub mod endpoint;
-pub mod patience;
 pub mod plain;
+pub mod retry;
 #[cfg(test)]
 pub(crate) mod scripted;
+pub mod worker_pool;
 
 pub use api_key::ApiKey;
 pub use call_error::CallError;
-pub use crew::{Asker, WorkerPool};
 pub use endpoint::{Endpoint, EndpointAddress};
-pub use patience::RetryPolicy;
+pub use retry::RetryPolicy;
+pub use worker_pool::{Asker, WorkerPool};

@@ -7,11 +7,11 @@ mod everyday;
 mod lines;
 pub mod lint;
 mod means;
-mod shelf;
+mod registry;
 mod shipped;
 
 pub use attached::{Attached, Mixed};
 pub use document::{Mistake, Pack};
 pub use lines::Lines;
 pub use means::MEANS_FILE;
-pub use shelf::Packs;
+pub use registry::Packs;

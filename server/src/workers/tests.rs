@@ -5,7 +5,7 @@ use super::*;
 
 const SOON: Duration = Duration::from_secs(20);
 
-fn patience() -> SupervisorLimits {
+fn limits() -> SupervisorLimits {
     let tiny = Duration::from_millis(10);
     SupervisorLimits {
         pause_min: tiny,
@@ -24,7 +24,7 @@ fn shell(script: &str) -> Workers {
         program: "/bin/sh".into(),
         arguments: vec!["-c".into(), script.into()],
     };
-    Workers::start(vec![command], patience(), &EncoderMetrics::default())
+    Workers::start(vec![command], limits(), &EncoderMetrics::default())
 }
 
 /// Waits until `want` accepts the addresses.
@@ -75,7 +75,7 @@ async fn one_that_can_not_start_is_tried_again() {
     let program = folder.path().join("worker");
     let command =
         WorkerCommand { name: "test".into(), program: program.clone(), arguments: Vec::new() };
-    let workers = Workers::start(vec![command], patience(), &EncoderMetrics::default());
+    let workers = Workers::start(vec![command], limits(), &EncoderMetrics::default());
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(workers.addresses().borrow().is_empty());
     // The file is moved into place, because a program that is being written can't be run.
@@ -107,9 +107,9 @@ async fn one_that_says_that_it_can_never_run_is_left_alone() {
 
 #[test]
 fn pauses_double_up_to_a_bound() {
-    let pauses: Vec<_> = (0..6).map(|ends| patience().pause(ends).as_millis()).collect();
+    let pauses: Vec<_> = (0..6).map(|ends| limits().pause(ends).as_millis()).collect();
     assert_eq!(pauses, [10, 20, 40, 80, 80, 80]);
-    assert_eq!(patience().pause(u32::MAX).as_millis(), 80);
+    assert_eq!(limits().pause(u32::MAX).as_millis(), 80);
 }
 
 #[test]

@@ -126,21 +126,21 @@ impl Untaken {
         state.gone || !state.rest.is_empty()
     }
 
-    /// Discards the rest of the answer if nothing was sent for `patience`, and closes its connection after twice that
+    /// Discards the rest of the answer if nothing was sent for `read_timeout`, and closes its connection after twice that
     /// time.
-    fn look_after(&self, patience: Duration) {
+    fn look_after(&self, read_timeout: Duration) {
         let mut state = self.state.lock();
         if state.rest.is_empty() && state.out == 0 && !state.gone {
             return;
         }
         let still = state.moved.elapsed();
-        if still >= patience && !state.gone {
+        if still >= read_timeout && !state.gone {
             debug!("an answer that nobody takes is thrown away");
             state.gone = true;
             state.rest = VecDeque::new();
         }
         // The transport still holds a piece, which only this frees.
-        if still >= patience * 2 {
+        if still >= read_timeout * 2 {
             self.close();
         }
     }
@@ -167,14 +167,14 @@ impl Drop for Piece {
 }
 
 /// Checks the answers of a budget at intervals until the budget is dropped.
-pub(super) async fn sweep(budget: Weak<ResponseBudget>, patience: Duration) {
+pub(super) async fn sweep(budget: Weak<ResponseBudget>, read_timeout: Duration) {
     loop {
-        sleep(patience / 20).await;
+        sleep(read_timeout / 20).await;
         let Some(budget) = budget.upgrade() else { return };
         let mut open = std::mem::take(&mut *budget.open.lock());
         open.retain(|answer| {
             let answer = answer.upgrade();
-            answer.inspect(|answer| answer.look_after(patience)).is_some()
+            answer.inspect(|answer| answer.look_after(read_timeout)).is_some()
         });
         budget.open.lock().append(&mut open);
     }

@@ -29,12 +29,12 @@ struct Served {
 }
 
 /// Starts a server whose every answer has `ANSWER` bytes and counts for the tenant that the path names.
-async fn start(patience: Duration) -> Served {
+async fn start(read_timeout: Duration) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
     let refused = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&refused);
-    let layer = BoundAnswers::with_patience(patience, BUDGET, move || {
+    let layer = BoundAnswers::with_read_timeout(read_timeout, BUDGET, move || {
         count.fetch_add(1, Ordering::Relaxed);
     });
     let budget = Arc::clone(&layer.budget);
@@ -152,10 +152,10 @@ async fn a_tenant_has_its_share_of_the_room_over_all_its_connections() {
 
 #[tokio::test]
 async fn what_nobody_takes_is_thrown_away_and_its_connection_closed() {
-    let patience = Duration::from_millis(500);
+    let read_timeout = Duration::from_millis(500);
     // The client reads nothing, or only a little, of each answer.
     for window in [0, 1, 20_000] {
-        let served = start(patience).await;
+        let served = start(read_timeout).await;
         let mut peer = served.peer(window).await;
         let mut open = Vec::new();
         for _ in 0..5 {
@@ -168,17 +168,17 @@ async fn what_nobody_takes_is_thrown_away_and_its_connection_closed() {
             assert!(!peer.connection.is_finished(), "closed before anything was thrown away");
             sleep(Duration::from_millis(10)).await;
         }
-        assert!(started.elapsed() > patience / 2);
+        assert!(started.elapsed() > read_timeout / 2);
         timeout(LONG, peer.connection).await.expect("closed").expect("no panic");
-        assert!(started.elapsed() > patience);
+        assert!(started.elapsed() > read_timeout);
         served.wait_until_free().await;
     }
 }
 
 #[tokio::test]
 async fn who_reads_again_hears_that_the_answer_is_gone() {
-    let patience = Duration::from_millis(1_000);
-    let served = start(patience).await;
+    let read_timeout = Duration::from_millis(1_000);
+    let served = start(read_timeout).await;
     let mut peer = served.peer(20_000).await;
     let (_, mut body) = head(peer.call().await).await;
     let held = BUDGET - served.budget.free();
@@ -201,8 +201,8 @@ async fn who_reads_again_hears_that_the_answer_is_gone() {
 
 #[tokio::test]
 async fn who_reads_slowly_gets_the_whole_answer() {
-    let patience = Duration::from_millis(600);
-    let served = start(patience).await;
+    let read_timeout = Duration::from_millis(600);
+    let served = start(read_timeout).await;
     let mut peer = served.peer(10_000).await;
     let (_, mut body) = head(peer.call().await).await;
     let started = Instant::now();
@@ -212,12 +212,12 @@ async fn who_reads_slowly_gets_the_whole_answer() {
         assert!(data.iter().all(|byte| *byte == 7));
         bytes += data.len();
         // Each piece takes a little more than a third of the time allowed for it.
-        let due = patience.mul_f64(bytes as f64 / 50_000.0);
+        let due = read_timeout.mul_f64(bytes as f64 / 50_000.0);
         sleep(due.saturating_sub(started.elapsed())).await;
         body.flow_control().release_capacity(data.len()).expect("it was taken");
     }
     assert_eq!(bytes, ANSWER);
-    assert!(started.elapsed() > patience * 3 / 2, "it was read slowly");
+    assert!(started.elapsed() > read_timeout * 3 / 2, "it was read slowly");
     served.wait_until_free().await;
 }
 

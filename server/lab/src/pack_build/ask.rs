@@ -47,7 +47,7 @@ pub enum Written {
 /// # Errors
 /// Returns the error that makes the endpoint unusable. Earlier results were passed to `done`.
 pub fn write(
-    crew: &WorkerPool<'_>,
+    pool: &WorkerPool<'_>,
     tools: &[Asking<'_>],
     wanted: &Wanted,
     mut done: impl FnMut(usize, Written) -> ControlFlow<()>,
@@ -59,7 +59,7 @@ pub fn write(
         }
         written
     };
-    crew.run(tools, one, |place, made| {
+    pool.run(tools, one, |place, made| {
         done(place, made.unwrap_or_else(|error| Written::Unanswered(error.to_string())))
     })
 }

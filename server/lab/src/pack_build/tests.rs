@@ -63,7 +63,7 @@ fn run(names: &[&str], workers: usize) -> Came {
     let (address, asked) = scripted::start(conduct);
     let address = EndpointAddress::parse(&address).expect("an address");
     let endpoint = Endpoint::new(address, "m".into(), None, Duration::from_millis(1_500));
-    let patience =
+    let retry =
         RetryPolicy { tries: 3, first_pause: Duration::from_millis(10), ..RetryPolicy::default() };
     let stock: Stock =
         stock(&names.iter().map(|name| (*name, "Opens one door.")).collect::<Vec<_>>());
@@ -72,10 +72,10 @@ fn run(names: &[&str], workers: usize) -> Came {
     let siblings = Siblings::of(&tools);
     let asking = |(place, tool)| Asking { tool, siblings: siblings.near(place), claims: &claims };
     let asking: Vec<Asking<'_>> = tools.iter().enumerate().map(asking).collect();
-    let crew = WorkerPool { endpoint: &endpoint, patience, workers };
+    let pool = WorkerPool { endpoint: &endpoint, retry, workers };
     let wanted = Wanted::new(8, &["de".to_owned()]);
     let mut written = HashMap::new();
-    let outcome = write(&crew, &asking, &wanted, |place, came| {
+    let outcome = write(&pool, &asking, &wanted, |place, came| {
         written.insert(tools[place].name.to_owned(), came);
         ControlFlow::Continue(())
     });

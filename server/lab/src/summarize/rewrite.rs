@@ -23,11 +23,11 @@ pub enum Rewritten {
 /// # Errors
 /// Returns the error that makes the endpoint unusable. Earlier results were passed to `done`.
 pub fn rewrite(
-    crew: &WorkerPool<'_>,
+    pool: &WorkerPool<'_>,
     tools: &[&Tool<'_>],
     mut done: impl FnMut(usize, Rewritten) -> ControlFlow<()>,
 ) -> Result<(), CallError> {
-    crew.run(
+    pool.run(
         tools,
         |tool, asker| Ok(answer::summary(tool, &asker.ask(&prompt::messages(tool))?)),
         |place, made| {

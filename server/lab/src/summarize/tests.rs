@@ -67,7 +67,7 @@ fn run(
     let key = ApiKey::from_file(&path).expect("a key");
     let address = EndpointAddress::parse(&address).expect("an address");
     let endpoint = Endpoint::new(address, "m".into(), Some(key), Duration::from_millis(1_500));
-    let patience = RetryPolicy {
+    let retry = RetryPolicy {
         tries: 3,
         first_pause: Duration::from_millis(10),
         longest_pause: Duration::from_secs(2),
@@ -76,8 +76,8 @@ fn run(
     let tools = Tool::all(&stock);
     let tools: Vec<&Tool<'_>> = tools.iter().collect();
     let mut came = HashMap::new();
-    let crew = WorkerPool { endpoint: &endpoint, patience, workers };
-    let outcome = rewrite(&crew, &tools, |place, rewritten| {
+    let pool = WorkerPool { endpoint: &endpoint, retry, workers };
+    let outcome = rewrite(&pool, &tools, |place, rewritten| {
         came.insert(tools[place].name.to_owned(), rewritten);
         ControlFlow::Continue(())
     });
@@ -173,13 +173,13 @@ fn an_endpoint_that_is_not_there_is_given_up_at_once() {
     drop(listener);
     let address = EndpointAddress::parse(&address).expect("an address");
     let endpoint = Endpoint::new(address, "m".into(), None, Duration::from_secs(1));
-    let patience = RetryPolicy { tries: 1, ..RetryPolicy::default() };
+    let retry = RetryPolicy { tries: 1, ..RetryPolicy::default() };
     let stock = doors(&["a_door", "b_door", "c_door"]);
     let tools = Tool::all(&stock);
     let tools: Vec<&Tool<'_>> = tools.iter().collect();
     let mut came = 0;
-    let crew = WorkerPool { endpoint: &endpoint, patience, workers: 1 };
-    let outcome = rewrite(&crew, &tools, |_, _| {
+    let pool = WorkerPool { endpoint: &endpoint, retry, workers: 1 };
+    let outcome = rewrite(&pool, &tools, |_, _| {
         came += 1;
         ControlFlow::Continue(())
     });
@@ -195,7 +195,7 @@ fn whoever_listens_may_stop_it() {
     let stock = doors(&["a_door", "b_door", "c_door", "d_door", "e_door", "f_door"]);
     let tools = Tool::all(&stock);
     let tools: Vec<&Tool<'_>> = tools.iter().collect();
-    let crew = WorkerPool { endpoint: &endpoint, patience: RetryPolicy::default(), workers: 1 };
-    assert_eq!(rewrite(&crew, &tools, |_, _| ControlFlow::Break(())), Ok(()));
+    let pool = WorkerPool { endpoint: &endpoint, retry: RetryPolicy::default(), workers: 1 };
+    assert_eq!(rewrite(&pool, &tools, |_, _| ControlFlow::Break(())), Ok(()));
     assert!(asked.lock().len() < tools.len());
 }

@@ -41,7 +41,7 @@ use toolgate_core::quantized_embedding::{QuantizedEmbedding, encoder_key};
 use toolgate_store::Revision;
 
 /// Maximum time to wait for the encoder, even if the caller would wait longer.
-const PATIENCE_MAX: Duration = Duration::from_secs(5);
+const ENCODER_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Reason why an answer is worse than usual. The wire's `DegradedReason` has the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,7 +210,7 @@ impl Router {
         // If words decide, or each tool must reach the threshold, no level is needed.
         let needs_level = !vectors.is_empty() && options.ratio.is_some();
         let background = match needs_level {
-            true => self.background.get(&self.intents, patience(deadline).into()).await,
+            true => self.background.get(&self.intents, wait_until(deadline).into()).await,
             false => None,
         };
         stages.next("gate");
@@ -320,7 +320,7 @@ impl Router {
         texts: Vec<String>,
         deadline: Option<Instant>,
     ) -> Result<(Vec<Vec<f32>>, Vec<Degraded>), Error> {
-        let until = patience(deadline);
+        let until = wait_until(deadline);
         let embedding = self.intents.embed(tenant, texts, Some(until));
         let embedded = tokio::time::timeout_at(until.into(), embedding).await;
         match embedded.unwrap_or(Err(Error::DeadlineExceeded)) {
@@ -394,10 +394,10 @@ impl Router {
 }
 
 /// Returns the time until which calls wait for the encoder: three quarters of the time left, but at most
-/// [`PATIENCE_MAX`]. If the encoder hangs or is late, words then still have time to decide.
-fn patience(deadline: Option<Instant>) -> Instant {
+/// [`ENCODER_WAIT_MAX`]. If the encoder hangs or is late, words then still have time to decide.
+fn wait_until(deadline: Option<Instant>) -> Instant {
     let now = Instant::now();
-    let left =
-        deadline.map_or(PATIENCE_MAX, |deadline| deadline.saturating_duration_since(now) * 3 / 4);
-    now + left.min(PATIENCE_MAX)
+    let left = deadline
+        .map_or(ENCODER_WAIT_MAX, |deadline| deadline.saturating_duration_since(now) * 3 / 4);
+    now + left.min(ENCODER_WAIT_MAX)
 }

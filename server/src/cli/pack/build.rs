@@ -151,8 +151,8 @@ impl Work {
         let files = &mut self.files;
         let report = &mut self.report;
         let mut unsaved = None;
-        let crew = WorkerPool { endpoint, patience: RetryPolicy::default(), workers };
-        let outcome = write(&crew, &asking, wanted, |place, written| {
+        let pool = WorkerPool { endpoint, retry: RetryPolicy::default(), workers };
+        let outcome = write(&pool, &asking, wanted, |place, written| {
             bar.inc(1);
             let tool = asking[place].tool;
             let Some(voices) = report.note(tool, written) else { return ControlFlow::Continue(()) };

@@ -127,8 +127,8 @@ impl Work {
         let files = &mut self.files;
         let report = &mut self.report;
         let mut unsaved = None;
-        let crew = WorkerPool { endpoint, patience: RetryPolicy::default(), workers };
-        let outcome = rewrite(&crew, &asked, |place, rewritten| {
+        let pool = WorkerPool { endpoint, retry: RetryPolicy::default(), workers };
+        let outcome = rewrite(&pool, &asked, |place, rewritten| {
             bar.inc(1);
             match rewritten {
                 Rewritten::Written(summary) => {

@@ -16,10 +16,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Notifies `news` at each hint, and after a lost connection, because hints may have been missed. Runs forever.
-pub(super) async fn listen(options: PgConnectOptions, patience: Duration, news: Arc<Notify>) {
+pub(super) async fn listen(options: PgConnectOptions, timeout: Duration, news: Arc<Notify>) {
     // A dedicated connection for the whole lifetime.
     let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
-    let pool = one.acquire_timeout(patience).connect_lazy_with(options);
+    let pool = one.acquire_timeout(timeout).connect_lazy_with(options);
     let mut pause = FIRST_PAUSE;
     loop {
         let outcome: Result<(), sqlx::Error> = async {

@@ -244,7 +244,7 @@ impl Member {
 
     async fn canary(&self, reference: &Reference, rounds: &Rounds) -> Result<(), Failed> {
         if !self.is_serving() {
-            let described = self.client.describe(rounds.patience(1)).await;
+            let described = self.client.describe(rounds.timeout_for(1)).await;
             let described = described.map_err(|error| self.failure(error))?;
             if described.fingerprint != reference.fingerprint {
                 return Err(Failed::OtherModel(self.address.clone()));
@@ -260,7 +260,7 @@ impl Member {
         let texts = check.texts.len();
         let within = rounds.deadline_for(texts);
         let asking = self.ask(check.texts.clone(), flow, reference, within, trace.as_ref());
-        let embedded = tokio::time::timeout(rounds.patience(texts), asking).await;
+        let embedded = tokio::time::timeout(rounds.timeout_for(texts), asking).await;
         let embedded = embedded.map_err(|_| Failed::Late(self.address.clone()))??;
         if reference.passes(&check, &embedded) {
             return Ok(());

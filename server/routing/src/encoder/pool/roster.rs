@@ -29,7 +29,7 @@ pub(super) fn tier_name(tier: Tier) -> &'static str {
 /// Roster of the workers.
 pub(super) struct Roster {
     members: RwLock<Arc<Vec<Arc<Member>>>>,
-    hired: Mutex<BTreeMap<String, Hired>>,
+    active: Mutex<BTreeMap<String, ActiveMember>>,
     turn: AtomicUsize,
     reference: Arc<Reference>,
     rounds: Rounds,
@@ -38,7 +38,7 @@ pub(super) struct Roster {
 }
 
 /// Worker, the source of its address, and the task that checks it.
-struct Hired {
+struct ActiveMember {
     member: Arc<Member>,
     source: usize,
     _watch: DropGuard,
@@ -48,7 +48,7 @@ impl Roster {
     pub(super) fn new(reference: Arc<Reference>, rounds: Rounds, metrics: EncoderMetrics) -> Self {
         Self {
             members: RwLock::default(),
-            hired: Mutex::default(),
+            active: Mutex::default(),
             turn: AtomicUsize::new(0),
             reference,
             rounds,
@@ -60,24 +60,24 @@ impl Roster {
     /// Sets the addresses of the workers from `source`. Workers already on the roster keep their state.
     pub(super) fn replace(&self, source: usize, addresses: &[String]) {
         let addresses = &addresses[..addresses.len().min(WORKERS_MAX)];
-        let mut hired = self.hired.lock();
-        hired.retain(|address, worker| worker.source != source || addresses.contains(address));
+        let mut active = self.active.lock();
+        active.retain(|address, worker| worker.source != source || addresses.contains(address));
         for address in addresses {
-            if hired.contains_key(address) {
+            if active.contains_key(address) {
                 continue;
             }
             match Member::new(address, &self.options, self.metrics.worker(address)) {
                 Ok(member) => {
-                    hired.insert(address.clone(), self.hire(member, source));
+                    active.insert(address.clone(), self.start(member, source));
                 }
                 Err(error) => warn!(worker = address, %error, "invalid encoder worker address"),
             }
         }
-        let members = hired.values().map(|worker| Arc::clone(&worker.member)).collect();
+        let members = active.values().map(|worker| Arc::clone(&worker.member)).collect();
         *self.members.write() = Arc::new(members);
     }
 
-    fn hire(&self, member: Member, source: usize) -> Hired {
+    fn start(&self, member: Member, source: usize) -> ActiveMember {
         info!(worker = member.address, "an encoder worker is to be had");
         let member = Arc::new(member);
         let stop = CancellationToken::new();
@@ -85,7 +85,7 @@ impl Roster {
         let reference = Arc::clone(&self.reference);
         let checks = watch::check_again_and_again(watched, reference, self.rounds);
         tokio::spawn(stop.clone().run_until_cancelled_owned(checks));
-        Hired { member, source, _watch: stop.drop_guard() }
+        ActiveMember { member, source, _watch: stop.drop_guard() }
     }
 
     /// Picks the best worker that has room for a request and was not tried: the one with the least outstanding tokens

@@ -38,14 +38,14 @@ impl Rounds {
     /// Returns the time that the pool waits for a check of `texts` texts: the time for one text, and as much again for
     /// every eight. That is enough for a slow worker. A worker that hangs is found by small checks, which are the most
     /// frequent.
-    pub(super) fn patience(&self, texts: usize) -> Duration {
+    pub(super) fn timeout_for(&self, texts: usize) -> Duration {
         self.timeout.mul_f64(1.0 + texts as f64 / 8.0)
     }
 
     /// Returns the time limit that the worker is told for `texts` texts. It is that of traffic, so that the worker
     /// can't tell a check from traffic.
     pub(super) fn deadline_for(&self, texts: usize) -> Duration {
-        usual_time(self.attempt_timeout, texts).max(self.patience(texts))
+        usual_time(self.attempt_timeout, texts).max(self.timeout_for(texts))
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     fn a_worker_is_told_the_time_of_traffic_and_waited_for_less() {
         let millis = Duration::from_millis;
         let rounds = Rounds::every(millis(400), millis(1_000));
-        for (texts, told, patience) in [
+        for (texts, told, timeout) in [
             (1, 1_000, 562),
             (4, 1_000, 750),
             (8, 1_000, 1_000),
@@ -115,14 +115,10 @@ mod tests {
             (64, 8_000, 4_500),
         ] {
             assert_eq!(rounds.deadline_for(texts), millis(told));
-            assert_eq!(rounds.patience(texts).as_millis(), patience, "{texts} texts");
+            assert_eq!(rounds.timeout_for(texts).as_millis(), timeout, "{texts} texts");
         }
-        let impatient = Rounds::every(millis(400), millis(10));
-        assert_eq!(
-            impatient.deadline_for(64),
-            millis(4_500),
-            "no check ends before it is waited for"
-        );
+        let hasty = Rounds::every(millis(400), millis(10));
+        assert_eq!(hasty.deadline_for(64), millis(4_500), "no check ends before it is waited for");
     }
 
     #[tokio::test]

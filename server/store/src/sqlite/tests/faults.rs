@@ -158,9 +158,9 @@ async fn callers_that_leave_do_no_harm() {
         let base = base_of(store, &t).await;
         let tools = (0..200).map(|i| tool("s", &format!("t{i}"), &format!("generation {n}")));
         let attempt = store.commit(&t, change("s", base, tools.collect()));
-        let patience = Duration::from_micros(n * 150);
-        let _ = tokio::time::timeout(patience, attempt).await;
-        let _ = tokio::time::timeout(patience, store.load_catalog(&t)).await;
+        let limit = Duration::from_micros(n * 150);
+        let _ = tokio::time::timeout(limit, attempt).await;
+        let _ = tokio::time::timeout(limit, store.load_catalog(&t)).await;
         let Some(found) = store.load_catalog(&t).await.expect("a read") else { continue };
         let first = &found.tools[0].record.summary;
         assert_eq!(found.tools.len(), 200);

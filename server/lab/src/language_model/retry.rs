@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::call_error::CallError;
 
 /// Interval at which a sleeping thread checks whether to stop.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Limits on tries and pauses of one call.
 #[derive(Debug, Clone, Copy)]
@@ -61,13 +61,13 @@ impl CommonPause {
     }
 
     /// Sleeps until calls are allowed again. Returns early if `stop` is set.
-    pub(super) fn sit_out(&self, stop: &AtomicBool) {
+    pub(super) fn wait(&self, stop: &AtomicBool) {
         loop {
             let until = *self.0.lock();
             let left = until.and_then(|until| until.checked_duration_since(Instant::now()));
             match left {
                 Some(left) if !left.is_zero() && !stop.load(Ordering::Relaxed) => {
-                    thread::sleep(left.min(GLANCE));
+                    thread::sleep(left.min(POLL_INTERVAL));
                 }
                 _ => return,
             }
@@ -86,17 +86,17 @@ mod tests {
 
     #[test]
     fn pauses_double_unless_the_endpoint_names_one() {
-        let patience = RetryPolicy::default();
-        let seconds = |failed, error| patience.pause(failed, &error).map(|pause| pause.as_secs());
+        let retry = RetryPolicy::default();
+        let seconds = |failed, error| retry.pause(failed, &error).map(|pause| pause.as_secs());
         assert_eq!(seconds(2, busy(None)), Some(1));
         assert_eq!(seconds(4, busy(None)), Some(4));
         assert_eq!(seconds(5, busy(None)), None);
         assert_eq!(seconds(1, busy(Some(7))), Some(7));
-        assert_eq!(patience.pause(1, &busy(Some(0))), Some(patience.first_pause));
+        assert_eq!(retry.pause(1, &busy(Some(0))), Some(retry.first_pause));
         assert_eq!(seconds(1, busy(Some(3_600))), None);
         assert_eq!(seconds(1, CallError::Refused { status: 401, message: String::new() }), None);
-        let patient = RetryPolicy { tries: 40, ..patience };
-        assert_eq!(patient.pause(39, &busy(None)), Some(Duration::from_secs(60)));
+        let persistent = RetryPolicy { tries: 40, ..retry };
+        assert_eq!(persistent.pause(39, &busy(None)), Some(Duration::from_secs(60)));
     }
 
     #[test]
@@ -106,10 +106,10 @@ mod tests {
         pause.extend(Duration::from_millis(80));
         pause.extend(Duration::from_millis(1));
         let began = Instant::now();
-        pause.sit_out(&stop);
+        pause.wait(&stop);
         assert!(began.elapsed() >= Duration::from_millis(70));
         pause.extend(Duration::from_secs(600));
         stop.store(true, Ordering::Relaxed);
-        pause.sit_out(&stop);
+        pause.wait(&stop);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::call_error::CallError;
 use super::endpoint::Endpoint;
-use super::patience::{CommonPause, RetryPolicy};
+use super::retry::{CommonPause, RetryPolicy};
 
 /// Number of consecutive items that may fail before processing stops.
 const FAILURES_MAX: usize = 5;
@@ -22,7 +22,7 @@ pub struct WorkerPool<'a> {
     /// Endpoint that the workers call.
     pub endpoint: &'a Endpoint,
     /// Retry policy of each call.
-    pub patience: RetryPolicy,
+    pub retry: RetryPolicy,
     /// Maximum number of calls in progress at once.
     pub workers: usize,
 }
@@ -30,7 +30,7 @@ pub struct WorkerPool<'a> {
 /// Handle through which a worker calls the endpoint.
 #[derive(Debug)]
 pub struct Asker<'a> {
-    crew: &'a WorkerPool<'a>,
+    pool: &'a WorkerPool<'a>,
     shared: &'a Shared,
 }
 
@@ -68,7 +68,7 @@ impl WorkerPool<'_> {
         thread::scope(|scope| {
             for _ in 0..self.workers.clamp(1, things.len().max(1)) {
                 let sender = sender.clone();
-                let asker = Asker { crew: self, shared: &shared };
+                let asker = Asker { pool: self, shared: &shared };
                 let one = &one;
                 scope.spawn(move || asker.work(things, one, &sender));
             }
@@ -90,12 +90,12 @@ impl Asker<'_> {
     /// # Errors
     /// Returns the last error if no try succeeds.
     pub fn ask(&self, messages: &Value) -> Result<String, CallError> {
-        let WorkerPool { endpoint, patience, .. } = self.crew;
+        let WorkerPool { endpoint, retry, .. } = self.pool;
         let shared = self.shared;
         let mut tried = 0;
         loop {
             tried += 1;
-            shared.pause.sit_out(&shared.stop);
+            shared.pause.wait(&shared.stop);
             let error = match endpoint.complete(messages) {
                 Ok(answer) => {
                     shared.is_there.store(true, Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl Asker<'_> {
                 shared.is_there.store(true, Ordering::Relaxed);
             }
             let stopped = shared.is_stopped();
-            match patience.pause(tried, &error).filter(|_| !stopped) {
+            match retry.pause(tried, &error).filter(|_| !stopped) {
                 Some(pause) => shared.pause.extend(pause),
                 None => return Err(error),
             }
