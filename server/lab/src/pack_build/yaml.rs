@@ -79,10 +79,10 @@ mod tests {
         let requests = vec!["what time is it".to_owned(), "say \"now\"".to_owned()];
         let voices = Voices::from([("no".to_owned(), requests)]);
         let text = to_yaml(&["time".into(), "on".into()], &[("now".to_owned(), voices)].into());
-        let wanted = "servers: [time, 'on']
+        let wanted = "servers: [time, \"on\"]
 tools:
   now:
-    'no':
+    \"no\":
       - \"what time is it\"
       - \"say \\\"now\\\"\"
 ";
