@@ -12,7 +12,7 @@ mod commit;
 mod content;
 mod embeddings;
 mod keys;
-mod marks;
+pub(super) mod marks;
 mod memory;
 mod past;
 mod policies;
@@ -200,7 +200,7 @@ pub(super) enum Value<'a> {
     Texts(Vec<&'a str>),
     /// List of hashes to look for.
     Hashes(Vec<&'a ContentHash>),
-    /// List of integers to look for.
+    /// List of integers to join with.
     Integers(Vec<i64>),
 }
 
@@ -282,15 +282,13 @@ impl From<Vec<u8>> for Value<'_> {
     }
 }
 
-/// Builds a statement from pieces: a text that both backends share; `[texts 3]`, `[hashes 3]` and `[integers 3]`, a
-/// subquery of the list in the third parameter; `[either "a", "b"]`, a text for SQLite and one for PostgreSQL.
+/// Builds a statement from pieces: a text that both backends share; `[texts 3]` and `[hashes 3]`, a subquery of the
+/// list in the third parameter; `[either "a", "b"]`, a text for SQLite and one for PostgreSQL.
 macro_rules! sql {
     (@sqlite [texts $n:literal]) => { concat!("(SELECT value FROM json_each($", $n, "))") };
     (@postgres [texts $n:literal]) => { concat!("(SELECT unnest($", $n, "))") };
     (@sqlite [hashes $n:literal]) => { concat!("(SELECT unhex(value) FROM json_each($", $n, "))") };
     (@postgres [hashes $n:literal]) => { concat!("(SELECT unnest($", $n, "))") };
-    (@sqlite [integers $n:literal]) => { concat!("(SELECT value FROM json_each($", $n, "))") };
-    (@postgres [integers $n:literal]) => { concat!("(SELECT unnest($", $n, "))") };
     (@sqlite [either $sqlite:literal, $postgres:literal]) => { $sqlite };
     (@postgres [either $sqlite:literal, $postgres:literal]) => { $postgres };
     (@$backend:ident $text:literal) => { $text };

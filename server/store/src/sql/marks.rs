@@ -4,7 +4,7 @@
 use super::Column::{Integer, Text};
 use super::read::select_tools;
 use super::rows::{self, integer, number};
-use super::{Insert, Transaction, Value, sql, values};
+use super::{Insert, Sql, Transaction, Value, sql, values};
 use crate::{Comparison, Revision, SimilarTools, StoreError, ToolRecord};
 use toolgate_core::safety::imitation::Other;
 use toolgate_core::safety::marks;
@@ -17,6 +17,28 @@ const INSERT: Insert = Insert {
 
 /// Number of tools whose marks are in memory at once.
 const TOOLS_AT_ONCE: u32 = 256;
+
+/// Selects the shown tools that share marks `$3` of [`marks::ENOUGH`] `$4` in all. SQLite would read all marks of the
+/// tenant for a subquery of the keys; it keeps the order of a CROSS JOIN.
+pub(crate) const SIMILAR: Sql = select_tools!(
+    "AND status <> 'quarantined' AND (server, name) IN (
+                 SELECT server, name FROM "
+    [either "json_each($3) AS sought", "unnest($3) AS sought (value)"]
+    " CROSS JOIN tool_marks
+                 WHERE tenant = $1 AND mark = sought.value AND server <> $2
+                 GROUP BY server, name HAVING sum(share) >= $4)
+             ORDER BY summary_revision, server, name"
+);
+
+/// Selects a row if an MCP server that changed after revision `$2` has such a tool.
+pub(crate) const SIMILAR_SINCE: Sql = sql!(
+    "SELECT 1 AS found FROM "
+    [either "json_each($4) AS sought", "unnest($4) AS sought (value)"]
+    " CROSS JOIN tool_marks
+     WHERE tenant = $1 AND mark = sought.value AND server <> $3
+         AND server IN (SELECT name FROM servers WHERE tenant = $1 AND revision > $2)
+     GROUP BY server, name HAVING sum(share) >= $5 LIMIT 1"
+);
 
 /// Returns the shown tools of other MCP servers with enough of these marks. Returns `None` if the tenant's marks are of
 /// another version, so that [`ensure`] must make them first.
@@ -33,15 +55,10 @@ pub(super) async fn similar(
     if number::<u32>(&row, "marks")? != marks::VERSION {
         return Ok(None);
     }
-    let similar = select_tools!("AND status <> 'quarantined' AND (server, name) IN (
-                 SELECT server, name FROM tool_marks
-                 WHERE tenant = $1 AND server <> $2 AND mark IN " [integers 3] "
-                 GROUP BY server, name HAVING sum(share) >= $4)
-             ORDER BY summary_revision, server, name");
     let revision = number(&row, "revision")?;
     let keys = Value::Integers(marks.to_vec());
     let values = [tenant.into(), server.into(), keys, marks::ENOUGH.into()];
-    let found = snapshot.all(similar, &values).await?;
+    let found = snapshot.all(SIMILAR, &values).await?;
     let tools = found.iter().map(rows::tool).collect::<Result<_, _>>()?;
     Ok(Some(SimilarTools { revision, tools }))
 }
@@ -60,13 +77,9 @@ pub(super) async fn is_stale(
     if transaction.optional(others, &values![tenant, since, server]).await?.is_none() {
         return Ok(false);
     }
-    let similar = sql!("SELECT 1 AS found FROM tool_marks
-         WHERE tenant = $1 AND server <> $3 AND mark IN " [integers 4] "
-             AND server IN (SELECT name FROM servers WHERE tenant = $1 AND revision > $2)
-         GROUP BY server, name HAVING sum(share) >= $5 LIMIT 1");
     let keys = Value::Integers(comparison.marks.clone());
     let values = [tenant.into(), since.into(), server.into(), keys, marks::ENOUGH.into()];
-    Ok(transaction.optional(similar, &values).await?.is_some())
+    Ok(transaction.optional(SIMILAR_SINCE, &values).await?.is_some())
 }
 
 /// Makes the marks of all of the tenant's tools if they are of another version. Later changes keep them up to date.

@@ -8,6 +8,7 @@ use crate::conformance::conformance_tests;
 mod faults;
 mod files;
 mod full;
+mod plans;
 
 pub(super) struct Fixture {
     pub(super) store: SqliteStore,
