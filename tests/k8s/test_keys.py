@@ -86,6 +86,14 @@ def test_values_become_toml_as_they_were_written() -> None:
     assert config["shard"] == {"memory_budget": "1GiB"}
 
 
+def test_pages_name_keys_that_the_server_knows() -> None:
+    text = "".join(path.read_text() for path in sorted((table.ROOT / "docs").glob("*.md")))
+    sections = "|".join(sorted({name.split(".")[0] for name in KNOWN}))
+    named = set(re.findall(rf"`config\.((?:{sections})\.\w+)", text))
+    assert named
+    assert named <= KNOWN, f"no such keys: {sorted(named - KNOWN)}"
+
+
 def test_what_is_generated_is_up_to_date() -> None:
     stale = [path.name for path, text in generate.outputs().items() if path.read_text() != text]
     assert not stale, "run `make k8s-generate`"

@@ -119,7 +119,7 @@ pub struct EncoderConfig {
     /// Device of the in-process encoder.
     pub device: Device,
     /// Number format of the in-process encoder.
-    pub format: NumberFormat,
+    pub dtype: NumberFormat,
     /// Adapter that is merged into the weights.
     pub adapter: AdapterChoice,
     /// True if this process embeds when no worker can.
@@ -308,7 +308,7 @@ impl From<&Settings> for EncoderConfig {
             max_batch_tokens: settings.read(&keys::ENCODER_MAX_BATCH_TOKENS),
             threads: NonZeroUsize::new(settings.read(&keys::ENCODER_THREADS)),
             device: settings.read(&keys::ENCODER_DEVICE),
-            format: settings.read(&keys::ENCODER_DTYPE),
+            dtype: settings.read(&keys::ENCODER_DTYPE),
             adapter: AdapterChoice::of(&settings.read(&keys::ENCODER_ADAPTER)),
             in_process: settings.read(&keys::ENCODER_IN_PROCESS),
             pool: settings.into(),

@@ -499,7 +499,7 @@ fn a_shared_store_needs_one_url_and_one_handle_key() {
     let whole = format!("[store]\nurl = \"postgres://u:s3cret@h/d\"\n[handle]\n{key}");
     let parsed = parse(&whole, &[], &[]);
     let shared = parsed.config.store.shared.clone().expect("a shared store");
-    assert_eq!((shared.max_connections, shared.listen), (10, true));
+    assert_eq!((shared.max_connections, shared.notify), (10, true));
     assert_eq!(shared.url.load().expect("a URL").expose(), "postgres://u:s3cret@h/d");
     let shown: String = parsed.settings.iter().map(|setting| setting.value.to_string()).collect();
     assert!(!format!("{shown}{parsed:?}").contains("s3cret"));

@@ -104,7 +104,7 @@ async fn load(config: &EncoderConfig) -> Result<EncoderHandle, ServeError> {
         max_batch_tokens: config.max_batch_tokens,
         threads: config.threads,
         device,
-        format: config.format,
+        format: config.dtype,
         adapter: config.adapter.clone(),
     };
     let config = config.clone();

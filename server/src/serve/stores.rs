@@ -134,7 +134,7 @@ pub(crate) fn reached_by(config: &SharedStoreConfig) -> Result<PostgresConfig, S
         max_connections: config.max_connections,
         statement_timeout: config.statement_timeout,
         connect_timeout: config.connect_timeout,
-        listen: config.listen,
+        listen: config.notify,
     })
 }
 

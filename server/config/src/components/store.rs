@@ -29,7 +29,7 @@ pub struct SharedStoreConfig {
     /// Interval at which the database is asked for changes.
     pub poll_interval: Duration,
     /// True if the server listens for the database's hints of changes.
-    pub listen: bool,
+    pub notify: bool,
     /// Time that Gate keeps allowing calls on a catalog that can't be compared with the database.
     pub max_staleness: Duration,
     /// Disk space for copies of catalogs, in bytes; 0 for none.
@@ -46,7 +46,7 @@ impl From<&Settings> for StoreConfig {
             statement_timeout: settings.read(&keys::STORE_STATEMENT_TIMEOUT),
             connect_timeout: settings.read(&keys::STORE_CONNECT_TIMEOUT),
             poll_interval: settings.read(&keys::STORE_POLL_INTERVAL),
-            listen: settings.read(&keys::STORE_NOTIFY),
+            notify: settings.read(&keys::STORE_NOTIFY),
             max_staleness: settings.read(&keys::STORE_MAX_STALENESS),
             snapshot_bytes: settings.read(&keys::STORE_SNAPSHOT_BUDGET),
         };
