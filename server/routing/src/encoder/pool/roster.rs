@@ -78,7 +78,7 @@ impl Roster {
     }
 
     fn start(&self, member: Member, source: usize) -> ActiveMember {
-        info!(worker = member.address, "an encoder worker is to be had");
+        info!(worker = member.address, "added an encoder worker");
         let member = Arc::new(member);
         let stop = CancellationToken::new();
         let watched = Arc::clone(&member);
