@@ -1,8 +1,9 @@
 //! Packs as YAML in the format of docs/packs.md. The same requests always give the same text.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
+use serde::{Serialize, Serializer};
+use serde_saphyr::{DoubleQuoted, FlowSeq};
 use toolgate_routing::packs::document::{NOT, VOICES};
 
 /// Requests of one tool by voice, including those under "not".
@@ -11,26 +12,30 @@ pub type Voices = BTreeMap<String, Vec<String>>;
 const HEAD: &str = "# What people say who want the tools of this MCP server, written by a language model. \
                     docs/packs.md of Toolgate has the format.\n";
 
-/// Words that YAML does not read as text. One of them is a language code: `no`.
-const NO_TEXT: [&str; 9] = ["false", "n", "no", "null", "off", "on", "true", "y", "yes"];
+#[derive(Serialize)]
+struct Document<'a> {
+    servers: FlowSeq<&'a [String]>,
+    tools: BTreeMap<&'a str, InOrder<'a>>,
+}
+
+struct InOrder<'a>(&'a Voices);
+
+impl<'a> Serialize for InOrder<'a> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let quoted = |own: &'a [String]| own.iter().map(DoubleQuoted).collect::<Vec<_>>();
+        serializer
+            .collect_map(in_order(self.0).into_iter().map(|(voice, own)| (voice, quoted(own))))
+    }
+}
 
 /// Returns the pack of these servers as YAML.
 #[must_use]
 pub fn to_yaml(servers: &[String], tools: &BTreeMap<String, Voices>) -> String {
-    let names: Vec<String> = servers.iter().map(|name| key(name)).collect();
-    let mut text = format!("{HEAD}servers: [{}]\n", names.join(", "));
-    text.push_str(if tools.is_empty() { "tools: {}\n" } else { "tools:\n" });
-    for (tool, voices) in tools {
-        // Writing to a string can't fail.
-        let _ = writeln!(text, "  {}:", key(tool));
-        for (voice, requests) in in_order(voices) {
-            let _ = writeln!(text, "    {}:", key(voice));
-            for request in requests {
-                let _ = writeln!(text, "      - {}", quoted(request));
-            }
-        }
-    }
-    text
+    let tools = tools.iter().map(|(tool, voices)| (tool.as_str(), InOrder(voices))).collect();
+    let options = serde_saphyr::ser_options! { compact_list_indent: false };
+    let document = Document { servers: FlowSeq(servers), tools };
+    let text = serde_saphyr::to_string_with_options(&document, options);
+    format!("{HEAD}{}", text.expect("lists and maps of texts can be written"))
 }
 
 /// Sorts voices for readers: English voices first, then languages, then "not". Leaves out empty voices.
@@ -43,19 +48,6 @@ fn in_order(voices: &Voices) -> Vec<(&str, &Vec<String>)> {
     let mut ordered: Vec<_> = filled.map(|(voice, own)| (voice.as_str(), own)).collect();
     ordered.sort_by_key(|(voice, _)| place(voice));
     ordered
-}
-
-/// Returns a name as a YAML key, quoted only if YAML would not read it as text.
-fn key(name: &str) -> String {
-    let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-        && !NO_TEXT.contains(&name.to_ascii_lowercase().as_str());
-    if is_plain { name.to_owned() } else { quoted(name) }
-}
-
-/// Quotes a text. A JSON string is also a valid YAML string.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]
@@ -80,6 +72,22 @@ mod tests {
         }
         assert_eq!(pack.tools["b"].not, [strange]);
         assert!(Pack::parse(&to_yaml(&["a".into()], &BTreeMap::new())).is_ok());
+    }
+
+    #[test]
+    fn what_is_written_looks_like_shipped_packs() {
+        let requests = vec!["what time is it".to_owned(), "say \"now\"".to_owned()];
+        let voices = Voices::from([("no".to_owned(), requests)]);
+        let text = to_yaml(&["time".into(), "on".into()], &[("now".to_owned(), voices)].into());
+        let wanted = "servers: [time, \"on\"]
+tools:
+  now:
+    \"no\":
+      - \"what time is it\"
+      - \"say \\\"now\\\"\"
+";
+        assert_eq!(text, format!("{HEAD}{wanted}"));
+        assert!(to_yaml(&[], &BTreeMap::new()).ends_with("servers: []\ntools: {}\n"));
     }
 
     #[test]
