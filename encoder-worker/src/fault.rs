@@ -154,12 +154,8 @@ impl Backend for Faulty {
 
 /// Overwrites a vector with random values of length 1.
 fn spoil(vector: &mut [f32], seed: u64) {
-    let mut state = seed;
-    for value in vector.iter_mut() {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        *value = (state >> 40) as f32 / (1_u64 << 24) as f32 - 0.5;
-    }
+    let mut random = fastrand::Rng::with_seed(seed);
+    vector.iter_mut().for_each(|value| *value = random.f32() - 0.5);
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
     vector.iter_mut().for_each(|value| *value /= length);
 }

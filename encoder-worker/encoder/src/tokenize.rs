@@ -139,13 +139,8 @@ mod tests {
             "`",
             "AAAAAAAAAAAAAAAAAAAAAAAAA",
         ];
-        let mut seed = 1_u64;
-        let mut draw = move |count: usize| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % count
-        };
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut draw = move |count: usize| random.usize(..count);
         (0..3_000).map(move |_| {
             let parts = if draw(20) == 0 { 700 } else { draw(30) };
             (0..parts).map(|_| PARTS[draw(PARTS.len())]).collect()

@@ -78,12 +78,10 @@ async fn store_survives_kill_9() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("catalog.db");
     let mut acknowledged = Acknowledged::default();
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = fastrand::Rng::with_seed(1);
     for kill in 1..=KILLS {
-        random =
-            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // Delays range from before the database is open to well into the loop.
-        let delay = Duration::from_micros((random >> 33) % 60_000);
+        let delay = Duration::from_micros(random.u64(..60_000));
         let wait_for_commit = !kill.is_multiple_of(4);
         kill_child(child(&path, None), wait_for_commit, delay, &mut acknowledged);
         if kill.is_multiple_of(READ_EVERY) || kill == KILLS {

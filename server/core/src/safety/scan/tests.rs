@@ -315,10 +315,9 @@ const BUSY: [&str; 24] = [
 
 fn busy(bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 16);
-    let mut next: usize = 7;
+    let mut random = fastrand::Rng::with_seed(7);
     while text.len() < bytes {
-        next = next.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        text.push_str(BUSY[(next >> 33) % BUSY.len()]);
+        text.push_str(BUSY[random.usize(..BUSY.len())]);
         text.push(' ');
     }
     text
