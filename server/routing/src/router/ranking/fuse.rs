@@ -147,12 +147,29 @@ mod tests {
         // An untrusted tool alone sets its own scale.
         let alone = fuse(
             &[(9, 0.4)],
-            &[hit(9, 2.0)],
+            &[hit(9, 0.5)],
             &[],
             Slots { overlap: |_| 0.0, sets_scale: |_| false },
             WEIGHTS,
         );
         assert!((alone[0].score - 0.4).abs() < 1e-6, "{alone:?}");
+        // One that is farther than all others has no score below 0.
+        let far = scores(&[(1, 0.5), (2, 0.4), (9, 0.1)], &[]);
+        assert!(far[&9].abs() < 1e-6, "{far:?}");
+    }
+
+    #[test]
+    fn a_tool_that_several_rankings_found_has_what_each_says() {
+        let worded = [WordHit { slot: 1, score: 2.0, share: 0.75 }];
+        let known = [
+            RecalledTool { slot: 1, weight: 0.5, nearest: 0.4 },
+            RecalledTool { slot: 2, weight: 0.1, nearest: 0.6 },
+        ];
+        let slots = Slots { overlap: |_| 0.3, sets_scale: all };
+        let fused = fuse(&[(1, 0.5)], &worded, &known, slots, WEIGHTS);
+        let row = |one: &Fused| (one.slot, one.overlap, one.word_share, one.memory, one.nearest);
+        let rows: Vec<_> = fused.iter().map(row).collect();
+        assert_eq!(rows, [(1, 0.5, 0.75, 0.5, 0.5), (2, 0.3, 0.0, 0.1, 0.6)]);
     }
 
     #[test]

@@ -201,6 +201,8 @@ fn untrusted_tools_set_no_bar_for_others() {
     let reached = of(0.5, &[at(0.9), own(1, 0.4)]);
     assert_eq!(reached, [None, no_tool_fits], "its overlap is enough for itself alone");
     assert_eq!(of(0.5, &[at(0.9), at(0.4)])[1], ratio, "without others they set it");
+    let named = Candidate { found_by: FoundBy::Name, ..own(1, 0.9) };
+    assert_eq!(of(0.0, &[at(0.9), at(0.1), named])[1], ratio, "a named one is no such other");
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn a_lighter_intent_is_context() {
     let ranked = rank(&snapshot, &intents, &[QUERY.to_vec(), ACROSS.to_vec()], 1);
     assert_eq!(slots(&ranked), [0, 3]);
     assert!(!ranked[0].from_context && ranked[1].from_context);
+    assert!(ranked[0].score > 0.5, "the scale is that of the whole catalog");
     assert!((ranked[1].score * 2.0 - ranked[0].score).abs() < 1e-5, "half of the weight");
     assert!(ranked[0].leads && ranked[1].leads, "each intent has its best");
 }
@@ -151,17 +152,20 @@ fn a_tool_that_was_not_found_has_a_score_too() {
 #[test]
 fn a_tool_that_was_often_called_for_the_intent_is_found_by_memory() {
     let snapshot = catalog(&[0.9, 0.5, 0.1, 0.0]);
-    let exemplar = Exemplar {
-        place: 0,
-        intent_embedding: QuantizedEmbedding::of(ENCODER, &QUERY).expect("a direction"),
-        strength: 64.0,
-        seen_ms: now_ms(),
-        fades_ms: i64::MAX,
-        owner: [7; 8],
-        made: 0,
-        voters: Vec::new(),
+    let exemplar = |slot, strength| {
+        let exemplar = Exemplar {
+            place: 0,
+            intent_embedding: QuantizedEmbedding::of(ENCODER, &QUERY).expect("a direction"),
+            strength,
+            seen_ms: now_ms(),
+            fades_ms: i64::MAX,
+            owner: [7; 8],
+            made: 0,
+            voters: Vec::new(),
+        };
+        (snapshot.tool(slot).id.clone(), exemplar)
     };
-    let exemplars = vec![(snapshot.tool(3).id.clone(), exemplar)];
+    let exemplars = vec![exemplar(0, 1.0), exemplar(1, 64.0), exemplar(3, 64.0)];
     let changes = MemoryChanges { version: 1, whole: true, exemplars };
     let remembered = Remembered::default().with(changes, Duration::from_secs(86_400));
     let recall = Recall::new(Arc::new(remembered), ENCODER);
@@ -170,8 +174,9 @@ fn a_tool_that_was_often_called_for_the_intent_is_found_by_memory() {
     let embedded = Embedded { recall: Some(&recall), ..Embedded::new(&intents, &vectors) };
     let ranked = embedded.rank(&snapshot, 9, None).expect("a ranking");
     assert_eq!(of_slot(&ranked, 3).found_by, FoundBy::Memory);
-    assert_eq!(of_slot(&ranked, 0).found_by, FoundBy::Overlap);
-    assert!(of_slot(&ranked, 3).score > of_slot(&ranked, 1).score);
+    assert_eq!(of_slot(&ranked, 1).found_by, FoundBy::Memory, "two thirds of its score");
+    assert_eq!(of_slot(&ranked, 0).found_by, FoundBy::Overlap, "two fifths of its score");
+    assert!(of_slot(&ranked, 3).score > of_slot(&ranked, 2).score);
     let allowed: FixedBitSet = [0].into_iter().collect();
     let ranked = embedded.rank(&snapshot, 9, Some(&allowed)).expect("a ranking");
     assert_eq!(slots(&ranked), [0], "memory opens nothing");

@@ -58,8 +58,8 @@ fn an_untrusted_tool_is_lifted_to_the_best_of_the_others_at_most() {
     assert_eq!(order(&ranked), [0, 2, 1, 3]);
     assert!((ranked[1].1 - 0.5).abs() < 1e-6);
     assert!((ranked[3].2 - 0.1).abs() < 1e-6, "the whole amount further down");
-    let ranked = leaning(&["write"], &["t"], &[0.2, 0.1, 0.9, 0.1]);
-    assert_eq!(ranked[0], (2, 0.9, 0.0), "nothing is taken from it");
+    let ranked = leaning(&["write"], &["t"], &[0.2, 0.1, 0.9, 0.85]);
+    assert_eq!(ranked[..2], [(2, 0.9, 0.0), (3, 0.85, 0.0)], "nothing is taken from them");
     let ranked = leaning(&["write"], &["s", "t"], &[0.5, 0.3, 0.45, 0.1]);
     assert_eq!(order(&ranked)[0], 2, "there are no others");
 }

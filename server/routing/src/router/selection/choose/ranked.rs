@@ -71,7 +71,6 @@ impl<'a> Choice<'a> {
         let looked_at = beyond_top_k.len().min(LOOK_BEYOND);
         self.leave_out(&beyond_top_k[..looked_at], RefusalCode::BeyondTopK);
         self.leave_out(&picked.beyond_cap, RefusalCode::BeyondCap);
-        self.leave_out(&picked.giving_way, RefusalCode::BeyondCap);
         for (candidate, shortfall) in ranked.failing.iter().zip(&ranked.shortfalls) {
             self.leave_below(candidate, *shortfall);
         }

@@ -254,6 +254,53 @@ fn a_set_whose_cache_counts_is_not_changed_for_tools_that_fit_no_better() {
     worded[1].found_by = FoundBy::Words;
     let outcome = make(&snapshot, &query, Some(&turn_of(&snapshot, &[0])), &worded, true);
     assert_eq!(slots(&outcome), [0, 1], "so is a tool found by words");
+    let changed = ShownTool::new(snapshot.tool(5).key, &OTHER);
+    let before = previous(vec![shown(&snapshot, 0), changed]);
+    let outcome = make(&snapshot, &query, Some(&before), &candidates(&[0, 1]), true);
+    assert_eq!(slots(&outcome), [0, 5, 1], "the cache is lost anyway");
+}
+
+#[test]
+fn unneeded_tools_at_the_end_go_for_a_tool_of_the_message() {
+    let snapshot = catalog();
+    let mut query = query(3);
+    query.options.history_tokens = Some(1_000);
+    assert_eq!(slots(&next(&snapshot, &query, &[0, 3], &[1, 0])), [0, 1]);
+    let mut of_context = candidates(&[1, 0]);
+    of_context[0].from_context = true;
+    let before = turn_of(&snapshot, &[0, 3]);
+    let outcome = make(&snapshot, &query, Some(&before), &of_context, true);
+    assert_eq!(slots(&outcome), [0, 3, 1], "context is not worth it");
+}
+
+#[test]
+fn under_a_budget_tools_that_the_conversation_left_make_room() {
+    let snapshot = catalog();
+    let mut query = query(3);
+    query.options.active_token_budget = Some(20);
+    let outcome = next(&snapshot, &query, &[5, 0], &[0, 1]);
+    assert_eq!((slots(&outcome), outcome.change.removed), (vec![0, 1], vec![5]));
+    query.options.active_token_budget = Some(10);
+    let mut first = candidates(&[5, 1]);
+    first[0].score = 0.95;
+    let outcome = make(&snapshot, &query, Some(&turn_of(&snapshot, &[5])), &first, true);
+    assert_eq!(slots(&outcome), [5], "it is chosen again, before the other");
+    assert_eq!(left_out(&outcome), [(1, RefusalCode::OverTokenBudget)]);
+}
+
+#[test]
+fn under_a_budget_named_and_pinned_tools_stay() {
+    let snapshot = catalog();
+    let mut query = query(3);
+    query.options.active_token_budget = Some(10);
+    let outcome = next(&snapshot, &query, &[5, 0], &[]);
+    assert_eq!(slots(&outcome), [0]);
+    let mut named = candidates(&[5]);
+    named[0].found_by = FoundBy::Name;
+    let outcome = make(&snapshot, &query, Some(&turn_of(&snapshot, &[5, 0])), &named, true);
+    assert_eq!(slots(&outcome), [5, 0]);
+    let pinned = ruled("- {name: pins, match: {tools: [f]}, pinned: true}");
+    assert_eq!(slots(&next(&pinned, &query, &[5, 0], &[])), [5, 0]);
 }
 
 #[test]
@@ -326,7 +373,7 @@ fn always_loaded_tools_come_whatever_their_rank_within_a_limit_of_their_own() {
 
 #[test]
 fn the_policy_and_the_request_pin_tools() {
-    let rules = "- {name: pins, match: {tools: [f]}, pinned: true}\n\
+    let rules = "- {name: pins, match: {tools: [b, f]}, pinned: true}\n\
                  - {name: locks, match: {tools: [b]}, precondition: {milestone_reached: approved}}\n\
                  - {name: hides, match: {tools: [c]}, required_scopes: [admin]}";
     let snapshot = ruled(rules);
@@ -372,6 +419,31 @@ fn the_next_candidates_are_sent_as_signatures() {
     assert_eq!(left_out(&outcome), [(1, RefusalCode::BelowThreshold)]);
     let outcome = make(&catalog(), &query, None, &[], true);
     assert!(outcome.active.is_empty());
+    query.options.signature_tail = 1;
+    let snapshot = catalog();
+    let of_b = snapshot.tool(1);
+    let before = previous(vec![ShownTool::by_signature(of_b.key, &of_b.hash)]);
+    let outcome = make(&snapshot, &query, Some(&before), &candidates(&[0, 1, 2]), true);
+    assert_eq!(slots(&outcome), [1, 0], "a signature of the set is one of them");
+}
+
+#[test]
+fn an_untrusted_server_does_not_fill_the_set_with_always_loaded_tools() {
+    let tools = [tool("far", "a"), tool("far", "b")];
+    let snapshot = TestCatalog {
+        tools: &tools,
+        untrusted: &["far"],
+        policy: "rules: [{name: always, match: {servers: [far]}, always_load: true}]",
+        ..TestCatalog::default()
+    };
+    let snapshot = snapshot.snapshot();
+    let mut query = query(4);
+    query.options.untrusted.per_server = 1;
+    for outcome in [first(&snapshot, &query, &[]), next(&snapshot, &query, &[0], &[])] {
+        assert_eq!(slots(&outcome), [0]);
+        assert_eq!(left_out(&outcome), [(1, RefusalCode::BeyondCap)]);
+        assert_eq!(outcome.left_out[0].limit, Some("safety.untrusted_max_per_server"));
+    }
 }
 
 #[test]
@@ -410,4 +482,8 @@ fn the_best_go_first_where_not_all_have_room() {
     assert_eq!(slots(&outcome), [3, 4, 0]);
     let code = RefusalCode::OverTokenBudget;
     assert_eq!(left_out(&outcome), [(1, code), (2, code), (5, code)]);
+    query.options.schema_token_budget = Some(60);
+    let outcome = make(&catalog(), &query, None, &candidates(&[3, 5]), false);
+    assert_eq!(slots(&outcome), [3, 0, 1, 2, 4, 5]);
+    assert!(outcome.left_out.is_empty(), "the cut left out a tool that is sent after all");
 }

@@ -73,6 +73,8 @@ fn a_turn_gets_the_nearest_tools_and_defers_the_others() {
     assert!((decision.level.0 - 0.28).abs() < 1e-6, "without a background the threshold");
     assert_eq!(decision.vectors, [QUERY.to_vec()]);
     assert!(decision.left_out.is_empty(), "nobody asked for reasons");
+    let decision = decide(&catalog(&[0.9, 0.89, 0.1, 0.0], ""), &query(1));
+    assert_eq!((slots(&decision), decision.fit), (vec![0], Fit::Ambiguous(vec![0, 1])));
 }
 
 #[test]

@@ -200,6 +200,17 @@ fn every_kept_tool_goes_for_a_place_before_a_needed_one_does() {
 }
 
 #[test]
+fn no_tool_goes_for_a_place_that_is_not_won_by_it() {
+    let snapshot = catalog();
+    let query = query();
+    let mut set = set(&snapshot, bounds(1, None), &[0.5, 0.4]);
+    let mut eviction = eviction(&snapshot, &query);
+    eviction.need([0].into_iter());
+    eviction.make_room(&mut set, 5, false);
+    assert_eq!(slots(&set), [0, 1], "two would have to go");
+}
+
+#[test]
 fn searched_tools_give_no_place_to_the_turn() {
     let snapshot = catalog();
     let query = query();
@@ -246,18 +257,18 @@ fn unneeded_tools_go_where_carrying_them_along_costs_more_than_it_saves() {
     let trim = |query: &RouteQuery, bounds: Bounds, joining| {
         let mut set = set(&snapshot, bounds, &[0.5, 0.4, 0.3]);
         let mut eviction = eviction(&snapshot, query);
-        eviction.want([0].into_iter());
+        eviction.want([0, 1].into_iter());
         eviction.trim_by_price(&mut set, joining);
         slots(&set)
     };
     let loose = bounds(9, None);
     let counted = with_history(1_000);
-    // Slots 1 and 2 are the last: nothing behind them is read again.
-    assert_eq!(trim(&counted, loose, 1), [0]);
+    // Slot 2 is the last: nothing behind it is read again.
+    assert_eq!(trim(&counted, loose, 1), [0, 1]);
     assert_eq!(trim(&counted, loose, 0), [0, 1, 2], "nothing joins");
     assert_eq!(trim(&counted, bounds(9, Some(90)), 1), [0, 1, 2], "the budget decides");
     assert_eq!(trim(&query(), loose, 1), [0, 1, 2], "nobody counts the cache");
-    assert_eq!(trim(&with_history(0), loose, 0), [0], "nothing behind the tools is cached");
+    assert_eq!(trim(&with_history(0), loose, 0), [0, 1], "nothing behind the tools is cached");
     let mut regardless = with_history(0);
     regardless.options.ignore_cache_cost = true;
     assert_eq!(trim(&regardless, loose, 1), [0, 1, 2]);
