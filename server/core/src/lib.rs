@@ -5,6 +5,7 @@ pub mod deferral;
 pub mod error;
 pub mod identity;
 pub mod live;
+pub mod mcp_server;
 pub mod method;
 pub mod metrics;
 pub mod nearest;

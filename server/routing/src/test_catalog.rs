@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::identity::{ServerName, ToolId, ToolName};
+use toolgate_core::mcp_server::TrustTier;
 use toolgate_store::{
-    ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord, ToolStatus, UNTRUSTED,
+    ServerRecord, StoredCatalog, StoredServer, StoredTool, ToolRecord, ToolStatus,
 };
 
 /// Tool of a test's catalog.
@@ -29,7 +30,7 @@ pub(crate) fn snapshot(tools: &[TestTool], untrusted: &[&str]) -> Snapshot {
     let server = |name: &str| {
         let mut record = ServerRecord::new(ServerName::parse(name).expect("a server's name"));
         if untrusted.contains(&name) {
-            record.trust_tier = UNTRUSTED;
+            record.trust_tier = TrustTier::Untrusted;
         }
         StoredServer { record, revision: 1, updated_ms: 0, tool_count: 1 }
     };
