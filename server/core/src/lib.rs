@@ -6,6 +6,7 @@ pub mod error;
 mod glob;
 pub mod identity;
 pub mod live;
+pub mod mcp_server;
 pub mod method;
 pub mod metrics;
 pub mod nearest;

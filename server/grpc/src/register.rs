@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use prost::Message;
 use sha2::{Digest, Sha256};
+use toolgate_core::mcp_server::{TransportHint, TrustTier};
 use toolgate_proto::v1;
 
 use super::fields::Fields;
@@ -53,9 +54,9 @@ pub(super) fn parse(wire: v1::RegisterServerRequest) -> Result<Registration, Err
     let server = ServerRecord {
         name,
         description: wire.description,
-        transport_hint: wire.transport_hint,
+        transport_hint: TransportHint::from(wire.transport_hint),
         // For an unspecified tier, the configuration decides.
-        trust_tier: tier.map_or(0, |tier| tier as i32),
+        trust_tier: TrustTier::from(wire.trust_tier),
         precondition,
         required_scopes: scopes,
         pending: wire.pending,

@@ -6,9 +6,9 @@ use crate::catalog::plan::text_hash;
 use crate::router::ranking::rank::{Candidate, FoundBy, Parts, Recent};
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::identity::{ServerName, ToolId, ToolName};
+use toolgate_core::mcp_server::TrustTier;
 use toolgate_store::{
     ServerRecord, StoredCatalog, StoredPolicy, StoredServer, StoredTool, ToolRecord, ToolStatus,
-    UNTRUSTED,
 };
 
 /// Embedding of the intent that [`TestCatalog::overlaps`] are the cosines with.
@@ -65,7 +65,7 @@ impl TestCatalog<'_> {
     fn server(&self, name: &str) -> StoredServer {
         let mut record = ServerRecord::new(ServerName::parse(name).expect("a server's name"));
         if self.untrusted.contains(&name) {
-            record.trust_tier = UNTRUSTED;
+            record.trust_tier = TrustTier::Untrusted;
         }
         StoredServer { record, revision: 1, updated_ms: 0, tool_count: 1 }
     }

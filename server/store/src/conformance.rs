@@ -6,6 +6,7 @@ use super::{
     StoreError, StoredCatalog, StoredEmbedding, ToolRecord, ToolStatus,
 };
 use toolgate_core::identity::{ServerName, TenantId, ToolName};
+use toolgate_core::mcp_server::{TransportHint, TrustTier};
 
 mod changes;
 mod commits;
@@ -168,8 +169,8 @@ pub(super) fn change(
         base,
         server: ServerRecord {
             description: format!("what {server} is for"),
-            transport_hint: 1,
-            trust_tier: 2,
+            transport_hint: TransportHint::Stdio,
+            trust_tier: TrustTier::Standard,
             ..ServerRecord::new(server_name(server))
         },
         upserts,

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use serde::{Deserialize, Serialize};
 
 use toolgate_core::identity::{ServerName, TenantId, ToolId, ToolName};
+use toolgate_core::mcp_server::{TransportHint, TrustTier};
 use toolgate_core::precondition::Precondition;
 
 mod changes;
@@ -48,7 +49,7 @@ pub use policy::{PolicyChange, StoredPolicy};
 pub use requests::{PendingRequest, REQUEST_KEPT, RecordedRequest};
 pub use schema_state::SchemaState;
 pub use similar::{Comparison, SimilarTools};
-pub use status::{ToolStatus, UNTRUSTED};
+pub use status::ToolStatus;
 pub use usage::{AMOUNT_MAX, Hour, UsageAddition, UsageCount};
 
 /// Number of changes to one tenant's catalog, counted from 1.
@@ -70,10 +71,10 @@ pub struct ServerRecord {
     pub name: ServerName,
     /// Purpose of the MCP server, in words.
     pub description: String,
-    /// Wire number of `TransportHint`; 0 if unspecified.
-    pub transport_hint: i32,
-    /// Wire number of `TrustTier`.
-    pub trust_tier: i32,
+    /// Way to reach the MCP server.
+    pub transport_hint: TransportHint,
+    /// Trust in the server's texts.
+    pub trust_tier: TrustTier,
     /// Precondition that applies to every tool of the server.
     pub precondition: Option<Precondition>,
     /// Scopes that every tool of the server requires.
@@ -82,9 +83,6 @@ pub struct ServerRecord {
     pub pending: bool,
 }
 
-/// Wire number of `TRANSPORT_HINT_BUILT_IN`.
-const BUILT_IN: i32 = 3;
-
 impl ServerRecord {
     /// Creates a server with a name and no other data.
     #[must_use]
@@ -92,8 +90,8 @@ impl ServerRecord {
         Self {
             name,
             description: String::new(),
-            transport_hint: 0,
-            trust_tier: 0,
+            transport_hint: TransportHint::Unspecified,
+            trust_tier: TrustTier::Unspecified,
             precondition: None,
             required_scopes: Vec::new(),
             pending: false,
@@ -103,7 +101,7 @@ impl ServerRecord {
     /// Returns true if the tools are built into the agent, so that no MCP server offers them.
     #[must_use]
     pub fn is_built_in(&self) -> bool {
-        self.transport_hint == BUILT_IN
+        self.transport_hint == TransportHint::BuiltIn
     }
 }
 

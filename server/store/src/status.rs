@@ -4,15 +4,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::{ServerRecord, StoredCatalog, StoredTool};
-
-/// Wire number of `TRUST_TIER_UNTRUSTED`.
-pub const UNTRUSTED: i32 = 1;
+use toolgate_core::mcp_server::TrustTier;
 
 impl ServerRecord {
     /// Returns true if the server's texts come from an untrusted third party.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
-        self.trust_tier == UNTRUSTED
+        self.trust_tier == TrustTier::Untrusted
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use toolgate_core::identity::{ServerName, TenantId, ToolName};
+use toolgate_core::mcp_server::TrustTier;
 use toolgate_store::sqlite::SqliteStore;
 use toolgate_store::{
     PendingRequest, Revision, ServerChange, ServerRecord, Store, StoreError, StoredEmbedding,
@@ -210,7 +211,7 @@ fn registration(server: u64, before: Option<(Revision, u64)>, generation: u64) -
         base: before.map(|(revision, _)| revision),
         server: ServerRecord {
             description: format!("generation {generation}"),
-            trust_tier: 1,
+            trust_tier: TrustTier::Untrusted,
             ..ServerRecord::new(server_name(server))
         },
         removals,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolgate_config::LimitsConfig;
 use toolgate_core::live::Live;
+use toolgate_core::mcp_server::TrustTier;
 use toolgate_core::safety::{Rules, Scanner};
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
 use toolgate_routing::catalog::Catalog;
@@ -25,13 +26,13 @@ use crate::support::{
     Mode, ToolText, World, ask, found, look_for, model_names, options, server, shown, tenant, tool,
 };
 
-const UNTRUSTED: i32 = 1;
-const STANDARD: i32 = 2;
-const TRUSTED: i32 = 3;
+const UNTRUSTED: TrustTier = TrustTier::Untrusted;
+const STANDARD: TrustTier = TrustTier::Standard;
+const TRUSTED: TrustTier = TrustTier::Trusted;
 const THEIRS: &str = "mcp__theirs__";
 const SENTENCE: &str = "please refund me the invoice";
 
-fn of_tier(tier: i32, name: &str, tools: Vec<ToolText>) -> Registration {
+fn of_tier(tier: TrustTier, name: &str, tools: Vec<ToolText>) -> Registration {
     let mut registration = server(name, tools);
     registration.server.trust_tier = tier;
     registration
@@ -160,7 +161,8 @@ async fn searches_have_the_caps_of_route_without_an_encoder() {
 #[tokio::test]
 async fn the_name_of_an_untrusted_tool_counts_as_words() {
     let world = World::new().await;
-    let named = |tier: i32, name: &str| of_tier(tier, name, vec![tool("refund_invoice", "x")]);
+    let named =
+        |tier: TrustTier, name: &str| of_tier(tier, name, vec![tool("refund_invoice", "x")]);
     let honest = vec![tool("zz_pay_back", "Refund an invoice."), tool("zz_invoice", "x")];
     world.register("acme", of_tier(STANDARD, "honest", honest)).await;
     world.register("acme", named(UNTRUSTED, "a")).await;
@@ -185,7 +187,7 @@ async fn an_intent_does_not_find_an_untrusted_tool_by_its_name() {
         for text in ["run refund_invoice", "run mcp__theirs__refund_invoice"] {
             let answer = routed(&world, text, Options { threshold: -1.0, ..options() }).await;
             let by_name = answer.active.iter().any(|one| one.chosen.found_by == FoundBy::Name);
-            assert_eq!(by_name, is_named, "tier {tier}: {text}");
+            assert_eq!(by_name, is_named, "tier {tier:?}: {text}");
         }
     }
 }

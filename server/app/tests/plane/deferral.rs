@@ -2,6 +2,7 @@
 //! doubt, more is sent.
 
 use toolgate_core::deferral::{DeferralRequest, Mode, Pattern, Policy, Reason, Source};
+use toolgate_core::mcp_server::{TransportHint, TrustTier};
 use toolgate_routing::catalog::registration::Registration;
 use toolgate_routing::gate::handle::TOOLS_MAX;
 use toolgate_routing::router::query::{Options, RouteQuery};
@@ -157,11 +158,11 @@ async fn what_is_never_deferred() {
         asks("marked", "toolgate/defer"),
     ];
     let mut trusted = server("s", tools);
-    trusted.server.trust_tier = 3;
+    trusted.server.trust_tier = TrustTier::Trusted;
     world.register("acme", trusted).await;
     let own = |tools: Vec<ToolText>| -> Registration {
         let mut registration = server("own", tools);
-        registration.server.transport_hint = 3;
+        registration.server.transport_hint = TransportHint::BuiltIn;
         registration
     };
     let tools = vec![tool("read", "zzz"), asks("rare", "toolgate/defer")];

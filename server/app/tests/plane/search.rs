@@ -1,6 +1,7 @@
 //! Tests of SearchTools: every form of the grammar, the published weights and the text of an empty answer. Tools that
 //! the state hides are not found.
 
+use toolgate_core::mcp_server::TransportHint;
 use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::registration::Registration;
 use toolgate_routing::gate::verdict::RefusalCode;
@@ -97,7 +98,7 @@ async fn the_agents_own_tools_weigh_less() {
 
 fn built_in(name: &str, tools: Vec<ToolText>) -> Registration {
     let mut registration = server(name, tools);
-    registration.server.transport_hint = 3;
+    registration.server.transport_hint = TransportHint::BuiltIn;
     registration
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use toolgate_app::plane::watching::{CatalogWatch, Watched};
+use toolgate_core::mcp_server::TrustTier;
 use toolgate_routing::catalog::registration::Registration;
 use toolgate_routing::gate::verdict::RefusalCode;
 use toolgate_routing::router::answers::explain::Refusal;
@@ -13,11 +14,11 @@ use crate::support::{
     ToolText, World, ask, found, look_for, model_names, options, server, shown, tenant, tool,
 };
 
-const UNTRUSTED: i32 = 1;
-const STANDARD: i32 = 2;
-const TRUSTED: i32 = 3;
+const UNTRUSTED: TrustTier = TrustTier::Untrusted;
+const STANDARD: TrustTier = TrustTier::Standard;
+const TRUSTED: TrustTier = TrustTier::Trusted;
 
-fn of_tier(tier: i32, name: &str, tools: Vec<ToolText>) -> Registration {
+fn of_tier(tier: TrustTier, name: &str, tools: Vec<ToolText>) -> Registration {
     let mut registration = server(name, tools);
     registration.server.trust_tier = tier;
     registration
@@ -50,10 +51,10 @@ async fn always_load_of_a_third_party_counts_for_a_trusted_server_only() {
         let world = World::new().await;
         world.register("acme", server("s", vec![tool("refund", "refund invoice")])).await;
         world.register("acme", of_tier(tier, "theirs", vec![always_loaded("mine")])).await;
-        assert_eq!(shown(&refund(&world, options()).await), expected, "tier {tier}");
+        assert_eq!(shown(&refund(&world, options()).await), expected, "tier {tier:?}");
         // Registered again with less trust, the server loses its privileges.
         world.register("acme", of_tier(STANDARD, "theirs", vec![always_loaded("mine")])).await;
-        assert_eq!(shown(&refund(&world, options()).await), ["refund"], "tier {tier}");
+        assert_eq!(shown(&refund(&world, options()).await), ["refund"], "tier {tier:?}");
     }
 }
 

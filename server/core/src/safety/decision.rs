@@ -2,6 +2,7 @@
 //! decides whether a tool is quarantined.
 
 use super::finding::{Finding, Severity};
+use crate::mcp_server::TrustTier;
 
 /// Trust in the texts of an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,13 +46,13 @@ pub enum Before {
 }
 
 impl Tier {
-    /// Returns the tier of a number of the wire's `TrustTier`. An unspecified or unknown number is the standard tier.
+    /// Returns the tier that applies to an MCP server; the standard tier if none is specified.
     #[must_use]
-    pub fn of(number: i32) -> Self {
-        match number {
-            1 => Self::Untrusted,
-            3 => Self::Trusted,
-            _ => Self::Standard,
+    pub fn of(trust: TrustTier) -> Self {
+        match trust {
+            TrustTier::Untrusted => Self::Untrusted,
+            TrustTier::Unspecified | TrustTier::Standard => Self::Standard,
+            TrustTier::Trusted => Self::Trusted,
         }
     }
 
@@ -163,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_the_wire_are_tiers() {
-        let tiers = [0, 1, 2, 3, 9].map(|number| Tier::of(number).as_str());
-        assert_eq!(tiers, ["standard", "untrusted", "standard", "trusted", "standard"]);
+    fn every_trust_is_a_tier() {
+        let tiers = TrustTier::ALL.map(|trust| Tier::of(trust).as_str());
+        assert_eq!(tiers, ["standard", "untrusted", "standard", "trusted"]);
     }
 }

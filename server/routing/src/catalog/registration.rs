@@ -19,6 +19,7 @@ use super::vetting::{Body, Vetted, VettedBody, tier_of_unnamed};
 use crate::encoder::flow_of_passages;
 use toolgate_core::error::{Error, FieldViolation};
 use toolgate_core::identity::TenantId;
+use toolgate_core::mcp_server::TrustTier;
 use toolgate_core::safety::Tier;
 use toolgate_store::{
     Committed, ContentHash, PendingRequest, Revision, ServerChange, ServerRecord, StoreError,
@@ -97,7 +98,7 @@ impl Catalog {
             let stored = stored.map(|(server, _)| server.record.trust_tier);
             tier_of_unnamed(stored, self.vetting.as_ref())
         };
-        let names_no_tier = registration.server.trust_tier == 0;
+        let names_no_tier = registration.server.trust_tier == TrustTier::Unspecified;
         if names_no_tier {
             let stored = self.store.read_server(tenant, &registration.server.name).await?;
             registration.server.trust_tier = tier_of(stored.as_ref());

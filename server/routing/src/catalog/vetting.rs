@@ -16,6 +16,7 @@ use crate::catalog::SafetyMetrics;
 use toolgate_core::error::Error;
 use toolgate_core::identity::{TenantId, ToolName};
 use toolgate_core::live::Live;
+use toolgate_core::mcp_server::TrustTier;
 use toolgate_core::safety::decision::Before;
 use toolgate_core::safety::imitation::{Neighbours, Other, Subject};
 use toolgate_core::safety::marks;
@@ -26,10 +27,6 @@ use toolgate_store::{
     Comparison, ContentHash, PastTool, ServerRecord, SimilarTools, StoredServer, StoredTool,
     ToolRecord, ToolStatus,
 };
-
-/// Numbers of `TRUST_TIER_UNTRUSTED` and `TRUST_TIER_STANDARD` in the API.
-const UNTRUSTED: i32 = 1;
-const STANDARD: i32 = 2;
 
 /// Maximum suspicious tools of one registration that are logged one by one.
 const LOGGED_MAX: usize = 20;
@@ -83,11 +80,11 @@ pub(super) struct VettingContext {
 type Stored<'a> = Option<&'a (StoredServer, Vec<StoredTool>)>;
 
 /// Returns the trust tier of a registration that names none: the tier of the stored MCP server, or else the default.
-pub(super) fn tier_of_unnamed(stored: Option<i32>, vetting: Option<&Vetting>) -> i32 {
+pub(super) fn tier_of_unnamed(stored: Option<TrustTier>, vetting: Option<&Vetting>) -> TrustTier {
     match (stored, vetting) {
-        (Some(tier), _) if tier != 0 => tier,
-        (_, Some(vetting)) if vetting.untrusted_by_default => UNTRUSTED,
-        _ => STANDARD,
+        (Some(tier), _) if tier != TrustTier::Unspecified => tier,
+        (_, Some(vetting)) if vetting.untrusted_by_default => TrustTier::Untrusted,
+        _ => TrustTier::Standard,
     }
 }
 

@@ -31,7 +31,8 @@ pub(crate) async fn a_commit_is_read_back_whole(store: &dyn Store) {
     let mut wanted = change("git", None, vec![first.clone(), second.clone()]);
     wanted.server.precondition = Some(Precondition::HasPriorToolOutput("login".to_owned()));
     wanted.server.required_scopes = vec!["git".to_owned()];
-    (wanted.server.transport_hint, wanted.server.trust_tier) = (-1, i32::MAX);
+    wanted.server.transport_hint = TransportHint::BuiltIn;
+    wanted.server.trust_tier = TrustTier::Trusted;
 
     let committed = store.commit(&t, wanted.clone()).await.expect("a commit");
     assert_eq!(committed.revision, 1);

@@ -12,8 +12,8 @@ pub(super) fn server(row: &impl Row) -> Result<StoredServer, StoreError> {
     let record = ServerRecord {
         name: name(row, "name", ServerName::parse)?,
         description: text(row, "description")?,
-        transport_hint: number(row, "transport_hint")?,
-        trust_tier: number(row, "trust_tier")?,
+        transport_hint: number::<i32>(row, "transport_hint")?.into(),
+        trust_tier: number::<i32>(row, "trust_tier")?.into(),
         precondition: optional_json(row, "precondition")?,
         required_scopes: json(row, "required_scopes")?,
         pending: row.flag("pending")?,

@@ -13,12 +13,13 @@ use crate::eval::{self, CatalogServer, LabelledQuery, Progress, Sides};
 use crate::tax::report::{Cell, Table};
 use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
+use toolgate_core::mcp_server::TrustTier;
 use toolgate_routing::catalog::Hubs;
 use toolgate_routing::catalog::plan::text_hash;
 use toolgate_routing::packs::{Attached, Packs};
 use toolgate_routing::router::query::Options;
 use toolgate_routing::shard::snapshot::{Known, Snapshot};
-use toolgate_store::{StoredCatalog, ToolRecord, UNTRUSTED};
+use toolgate_store::{StoredCatalog, ToolRecord};
 
 /// Maximum number of requests that the attacks target, taken at equal steps from those that the honest tools serve.
 const REQUESTS: usize = 40;
@@ -119,8 +120,10 @@ impl Routed<'_> {
         let asked = self.asked.len() as u64;
         let honest = before.iter().map(Vec::len).sum::<usize>() as u64;
         for attacker in attackers {
-            let believed = self.sets(attackers, Some((&attacker.server.name, 0)))?;
-            let untrusted = self.sets(attackers, Some((&attacker.server.name, UNTRUSTED)))?;
+            let believed =
+                self.sets(attackers, Some((&attacker.server.name, TrustTier::Unspecified)))?;
+            let untrusted =
+                self.sets(attackers, Some((&attacker.server.name, TrustTier::Untrusted)))?;
             let first = |after: &[Set]| Cell::Of(firsts(after, &attacker.server.name), asked);
             let pushed_out = |after: &[Set]| Cell::count(pushed_out(&before, after));
             let cells = [
@@ -140,7 +143,7 @@ impl Routed<'_> {
     fn sets(
         &self,
         attackers: &[Attacker],
-        present: Option<(&str, i32)>,
+        present: Option<(&str, TrustTier)>,
     ) -> Result<Vec<Set>, Error> {
         let absent: HashSet<&str> = attackers
             .iter()

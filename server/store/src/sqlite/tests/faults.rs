@@ -14,6 +14,7 @@ use crate::sql::{self, Scope};
 use crate::sqlite::SqliteStore;
 use crate::{ServerChange, Store, StoreError};
 use toolgate_core::identity::TenantId;
+use toolgate_core::mcp_server::{TransportHint, TrustTier};
 
 async fn run(writer: &SqlitePool, sql: &'static str) {
     sqlx::query(sql).execute(writer).await.expect(sql);
@@ -63,6 +64,21 @@ async fn damaged_rows_are_named() {
     }
     run(&store.writer, "UPDATE tools SET definition = '{}'").await;
     assert_eq!(catalog(store, &t).await.tools.len(), 2);
+}
+
+#[tokio::test]
+async fn numbers_of_a_newer_version_are_unspecified() {
+    let fixture = open().await;
+    let store = &fixture.store;
+    let t = tenant("acme");
+    commit(store, &t, change("s", None, Vec::new())).await;
+    run(&store.writer, "UPDATE servers SET transport_hint = 9, trust_tier = -1").await;
+    let server = catalog(store, &t).await.servers.remove(0).record;
+    assert_eq!(server.transport_hint, TransportHint::Unspecified);
+    assert_eq!(server.trust_tier, TrustTier::Unspecified);
+    run(&store.writer, "UPDATE servers SET trust_tier = 2147483648").await;
+    let damaged = store.load_catalog(&t).await;
+    assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{damaged:?}");
 }
 
 #[tokio::test]
