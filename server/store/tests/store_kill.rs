@@ -97,7 +97,7 @@ async fn store_survives_a_refused_write() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("catalog.db");
     let mut acknowledged = Acknowledged::default();
-    for blocks in [700, 900, 1_200] {
+    for blocks in [1_200, 1_500, 2_000] {
         let mut child = child(&path, Some(blocks));
         let output = child.stdout.take().expect("the child's output");
         let lines = BufReader::new(output).lines().map_while(Result::ok);
