@@ -82,9 +82,8 @@ impl Lessons<'_> {
                 let is_wrong = company == Company::Wrong && random.below(ONE_WRONG_IN) == 0;
                 let called = if is_wrong { self.wrong(*place) } else { Some(tool.as_str()) };
                 let id = called.and_then(|tool| ids.get(tool)).copied();
-                let (Some(id), Some(intent_embedding)) = (id, self.intent_embedding(*place)) else {
-                    continue;
-                };
+                let Some(id) = id else { continue };
+                let Some(intent_embedding) = self.intent_embedding(*place) else { continue };
                 let principal = (taught.calls as u64).to_be_bytes();
                 self.call(&mut taught, id, intent_embedding, (principal, now_ms()));
             }
@@ -97,7 +96,9 @@ impl Lessons<'_> {
         let mut aimed = taught.clone();
         let ids = self.ids();
         let wrong = self.wrong(place).and_then(|tool| ids.get(tool)).copied();
-        if let (Some(id), Some(intent_embedding)) = (wrong, self.intent_embedding(place)) {
+        if let Some(id) = wrong
+            && let Some(intent_embedding) = self.intent_embedding(place)
+        {
             for at_ms in over_a_month() {
                 self.call(&mut aimed, id, intent_embedding.clone(), (FLOODER, at_ms));
             }
