@@ -28,11 +28,12 @@ use toolgate_routing::router::route::Answer;
 use toolgate_routing::shard::shards::Shards;
 use toolgate_routing::usage::Ledger;
 use toolgate_store::{
-    ChangedTenant, Changes, Committed, ContentHash, Hour, KeyReading, KeyStore, MemoryBounds,
-    MemoryChanges, MemoryVersion, PastTool, PendingRequest, PolicyChange, RecordedRequest, Revise,
-    Revision, Sequence, ServerChange, ServerRecord, SimilarTools, Store, StoreError, StoreFuture,
-    StoredCatalog, StoredEmbedding, StoredKey, StoredPolicy, StoredServer, StoredTool,
-    TenantContent, ToolCursor, ToolRecord, UsageAddition, UsageCount,
+    CatalogStore, ChangeFeed, ChangedTenant, Changes, Committed, ContentHash, EmbeddingStore, Hour,
+    KeyReading, KeyStore, MemoryBounds, MemoryChanges, MemoryStore, MemoryVersion, PastTool,
+    PendingRequest, PolicyChange, RecordedRequest, Revise, Revision, Sequence, ServerChange,
+    ServerRecord, SimilarTools, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding,
+    StoredKey, StoredPolicy, StoredServer, StoredTool, TenantArchive, TenantContent, ToolCursor,
+    ToolRecord, UsageAddition, UsageCount, UsageStore,
 };
 
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
@@ -284,34 +285,13 @@ impl KeyStore for FakeStore {
     }
 }
 
-impl Store for FakeStore {
+impl CatalogStore for FakeStore {
     fn revision<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<Revision>> {
         Box::pin(std::future::ready(Ok(Some(self.catalog.revision))))
     }
 
-    fn changes<'a>(&'a self, _: &'a TenantId, _: Revision) -> StoreFuture<'a, Changes> {
-        unused()
-    }
-
     fn load_catalog<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredCatalog>> {
         Box::pin(std::future::ready(Ok(Some(self.catalog.clone()))))
-    }
-
-    fn load_embeddings<'a>(
-        &'a self,
-        _: &'a TenantId,
-        _: &'a str,
-    ) -> StoreFuture<'a, HashMap<ContentHash, Vec<f32>>> {
-        Box::pin(std::future::ready(Ok(self.embeddings.clone())))
-    }
-
-    fn save_embeddings<'a>(
-        &'a self,
-        _: &'a TenantId,
-        _: &'a str,
-        _: &'a [StoredEmbedding],
-    ) -> StoreFuture<'a, ()> {
-        unused()
     }
 
     fn read_server<'a>(
@@ -319,15 +299,6 @@ impl Store for FakeStore {
         _: &'a TenantId,
         _: &'a ServerName,
     ) -> StoreFuture<'a, Option<(StoredServer, Vec<StoredTool>)>> {
-        unused()
-    }
-
-    fn drop_embeddings<'a>(
-        &'a self,
-        _: &'a TenantId,
-        _: &'a str,
-        _: &'a [ContentHash],
-    ) -> StoreFuture<'a, ()> {
         unused()
     }
 
@@ -396,6 +367,44 @@ impl Store for FakeStore {
         unused()
     }
 
+    fn read_policy<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+        unused()
+    }
+
+    fn set_policy<'a>(&'a self, _: &'a TenantId, _: PolicyChange) -> StoreFuture<'a, Committed> {
+        unused()
+    }
+}
+
+impl EmbeddingStore for FakeStore {
+    fn load_embeddings<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+    ) -> StoreFuture<'a, HashMap<ContentHash, Vec<f32>>> {
+        Box::pin(std::future::ready(Ok(self.embeddings.clone())))
+    }
+
+    fn save_embeddings<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+        _: &'a [StoredEmbedding],
+    ) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn drop_embeddings<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+        _: &'a [ContentHash],
+    ) -> StoreFuture<'a, ()> {
+        unused()
+    }
+}
+
+impl UsageStore for FakeStore {
     fn add_usage<'a>(&'a self, _: &'a [UsageAddition]) -> StoreFuture<'a, ()> {
         unused()
     }
@@ -412,7 +421,9 @@ impl Store for FakeStore {
     fn forget_usage(&self, _: Hour) -> StoreFuture<'_, ()> {
         unused()
     }
+}
 
+impl MemoryStore for FakeStore {
     fn read_memory<'a>(
         &'a self,
         _: &'a TenantId,
@@ -439,25 +450,11 @@ impl Store for FakeStore {
     ) -> StoreFuture<'a, u64> {
         unused()
     }
+}
 
-    fn read_policy<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+impl ChangeFeed for FakeStore {
+    fn changes<'a>(&'a self, _: &'a TenantId, _: Revision) -> StoreFuture<'a, Changes> {
         unused()
-    }
-
-    fn set_policy<'a>(&'a self, _: &'a TenantId, _: PolicyChange) -> StoreFuture<'a, Committed> {
-        unused()
-    }
-
-    fn ping(&self) -> StoreFuture<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn close(&self) -> StoreFuture<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn failures(&self) -> u64 {
-        0
     }
 
     fn is_shared(&self) -> bool {
@@ -479,7 +476,9 @@ impl Store for FakeStore {
     fn changed_tenants(&self, _: Sequence, _: u32) -> StoreFuture<'_, Vec<ChangedTenant>> {
         unused()
     }
+}
 
+impl TenantArchive for FakeStore {
     fn read_content<'a>(&'a self, _: &'a TenantId) -> StoreFuture<'a, Option<TenantContent>> {
         unused()
     }
@@ -494,6 +493,20 @@ impl Store for FakeStore {
         _: u32,
     ) -> StoreFuture<'a, Vec<TenantId>> {
         unused()
+    }
+}
+
+impl Store for FakeStore {
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn failures(&self) -> u64 {
+        0
     }
 }
 

@@ -89,7 +89,7 @@ impl Plane {
     pub fn new(store: Arc<dyn Store>, encoders: Encoders, config: PlaneConfig) -> Self {
         let Encoders { passages, intents } = encoders;
         let budget = config.memory_budget;
-        let catalog = Catalog::new(Arc::clone(&store), Arc::clone(&passages), config.limits);
+        let catalog = Catalog::new(Arc::clone(&store) as _, Arc::clone(&passages), config.limits);
         let hubs = config.packs.as_ref();
         let hubs = hubs.and_then(|packs| packs.hubs(intents.encoder().fingerprint()));
         let catalog = catalog.with_vetting(config.vetting).with_hubs(hubs);

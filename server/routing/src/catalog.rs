@@ -11,7 +11,7 @@ use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, TenantId};
 use toolgate_core::live::Live;
-use toolgate_store::{Committed, Store, StoreError, StoredServer, StoredTool, ToolCursor};
+use toolgate_store::{CatalogStore, Committed, StoreError, StoredServer, StoredTool, ToolCursor};
 use vetting::Vetting;
 
 pub mod approval;
@@ -35,7 +35,7 @@ pub mod vetting;
 /// Catalogs of all tenants.
 #[derive(Clone)]
 pub struct Catalog {
-    store: Arc<dyn Store>,
+    store: Arc<dyn CatalogStore>,
     encoder: Arc<dyn Encoder>,
     limits: Arc<Live<LimitsConfig>>,
     vetting: Option<Vetting>,
@@ -47,7 +47,7 @@ impl Catalog {
     /// Creates the catalogs kept in `store`. `encoder` embeds the summaries of tools.
     #[must_use]
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn CatalogStore>,
         encoder: Arc<dyn Encoder>,
         limits: Arc<Live<LimitsConfig>>,
     ) -> Self {

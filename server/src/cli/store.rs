@@ -18,7 +18,7 @@ use crate::serve::DATABASE;
 use toolgate_config::{Config, FlagValue, StoreConfig, keys};
 use toolgate_core::error::with_causes;
 use toolgate_core::identity::TenantId;
-use toolgate_store::{Store, StoreError};
+use toolgate_store::{Store, StoreError, TenantArchive};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -104,7 +104,10 @@ async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, Failure> {
 }
 
 /// Returns the named tenant, or all tenants.
-async fn tenants(store: &dyn Store, named: Option<&TenantId>) -> Result<Vec<TenantId>, StoreError> {
+async fn tenants(
+    store: &dyn TenantArchive,
+    named: Option<&TenantId>,
+) -> Result<Vec<TenantId>, StoreError> {
     if let Some(tenant) = named {
         return Ok(vec![tenant.clone()]);
     }

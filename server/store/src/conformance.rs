@@ -2,8 +2,9 @@
 //! one backend. Each function gets an empty store.
 
 use super::{
-    ContentHash, PendingRequest, PolicyChange, Revision, ServerChange, ServerRecord, Store,
-    StoreError, StoredCatalog, StoredEmbedding, ToolRecord, ToolStatus,
+    CatalogStore, ChangeFeed, ContentHash, EmbeddingStore, KeyStore, MemoryStore, PendingRequest,
+    PolicyChange, Revision, ServerChange, ServerRecord, Store, StoreError, StoredCatalog,
+    StoredEmbedding, TenantArchive, ToolRecord, ToolStatus, UsageStore,
 };
 use toolgate_core::identity::{ServerName, TenantId, ToolName};
 use toolgate_core::mcp_server::{TransportHint, TrustTier};
@@ -204,15 +205,19 @@ pub(super) fn hash_of(text: &str) -> ContentHash {
 }
 
 /// Commits a change and returns its revision.
-pub(super) async fn commit(store: &dyn Store, to: &TenantId, change: ServerChange) -> Revision {
+pub(super) async fn commit(
+    store: &dyn CatalogStore,
+    to: &TenantId,
+    change: ServerChange,
+) -> Revision {
     store.commit(to, change).await.expect("a commit").revision
 }
 
 /// Returns the error of a commit that must fail.
-async fn refusal(store: &dyn Store, to: &TenantId, change: ServerChange) -> StoreError {
+async fn refusal(store: &dyn CatalogStore, to: &TenantId, change: ServerChange) -> StoreError {
     store.commit(to, change).await.expect_err("a refusal")
 }
 
-pub(super) async fn catalog(store: &dyn Store, of: &TenantId) -> StoredCatalog {
+pub(super) async fn catalog(store: &dyn CatalogStore, of: &TenantId) -> StoredCatalog {
     store.load_catalog(of).await.expect("a read").expect("a catalog")
 }

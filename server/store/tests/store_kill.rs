@@ -16,8 +16,8 @@ use toolgate_core::identity::{ServerName, TenantId, ToolName};
 use toolgate_core::mcp_server::TrustTier;
 use toolgate_store::sqlite::SqliteStore;
 use toolgate_store::{
-    PendingRequest, Revision, ServerChange, ServerRecord, Store, StoreError, StoredEmbedding,
-    ToolRecord, ToolStatus,
+    CatalogStore as _, EmbeddingStore as _, PendingRequest, Revision, ServerChange, ServerRecord,
+    StoreError, StoredEmbedding, ToolRecord, ToolStatus,
 };
 
 const DATABASE: &str = "TOOLGATE_TEST_KILL_DATABASE";

@@ -15,7 +15,7 @@ use toolgate_config::UsageConfig;
 use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, TenantId};
 use toolgate_store::sqlite::SqliteStore;
-use toolgate_store::{Hour, ServerChange, ServerRecord, Store};
+use toolgate_store::{CatalogStore as _, Hour, ServerChange, ServerRecord, UsageStore as _};
 
 const ALWAYS: std::ops::Range<Hour> = 0..Hour::MAX;
 

@@ -11,7 +11,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::text::counted;
 use toolgate_core::identity::TenantId;
-use toolgate_store::{Store, TenantContent, stream};
+use toolgate_store::{TenantArchive, TenantContent, stream};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,7 +61,7 @@ pub(super) async fn run(export: Export) -> Result<Exit, Failure> {
 }
 
 async fn write<W: Write>(
-    store: &dyn Store,
+    store: &dyn TenantArchive,
     tenants: &[TenantId],
     mut out: W,
 ) -> Result<(W, usize), Failure> {

@@ -13,7 +13,7 @@ use crate::cli::text::counted;
 use crate::serve;
 use toolgate_core::identity::TenantId;
 use toolgate_store::stream::{Reader, StreamError};
-use toolgate_store::{Store, StoreError, TenantContent};
+use toolgate_store::{StoreError, TenantArchive, TenantContent};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,7 +58,7 @@ pub(super) async fn run(import: Import) -> Result<Exit, Failure> {
 }
 
 async fn take_in(
-    store: &dyn Store,
+    store: &dyn TenantArchive,
     mut source: Box<dyn BufRead>,
     import: &Import,
 ) -> Result<(usize, usize), Failure> {
@@ -91,7 +91,7 @@ async fn take_in(
 }
 
 async fn restore(
-    store: &dyn Store,
+    store: &dyn TenantArchive,
     tenant: &TenantId,
     content: &TenantContent,
 ) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{ChangedTenant, Changes, REMOVED_SERVERS_KEPT, Sequence};
 
-async fn since(store: &dyn Store, t: &TenantId, revision: Revision) -> Changes {
+async fn since(store: &dyn ChangeFeed, t: &TenantId, revision: Revision) -> Changes {
     store.changes(t, revision).await.expect("a read")
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn old_removals_can_not_be_told(store: &dyn Store) {
 }
 
 /// Returns the changed tenants as `name revision`, with the number of the last change.
-async fn changed(store: &dyn Store, after: Sequence, most: u32) -> (Vec<String>, Sequence) {
+async fn changed(store: &dyn ChangeFeed, after: Sequence, most: u32) -> (Vec<String>, Sequence) {
     let found = store.changed_tenants(after, most).await.expect("a read");
     let last = found.last().map_or(after, |changed| changed.sequence);
     let name =

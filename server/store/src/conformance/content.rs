@@ -28,7 +28,7 @@ pub(crate) async fn fill(store: &dyn Store, t: &TenantId) {
     store.add_usage(&added).await.expect("added");
 }
 
-pub(crate) async fn content(store: &dyn Store, t: &TenantId) -> TenantContent {
+pub(crate) async fn content(store: &dyn TenantArchive, t: &TenantId) -> TenantContent {
     store.read_content(t).await.expect("a read").expect("a tenant")
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Returns the tools as `name@summary revision`, in the pool's order.
-async fn pool(store: &dyn Store, t: &TenantId) -> Vec<String> {
+async fn pool(store: &dyn CatalogStore, t: &TenantId) -> Vec<String> {
     let tools = catalog(store, t).await.tools;
     tools.iter().map(|t| format!("{}@{}", t.record.name.as_str(), t.summary_revision)).collect()
 }

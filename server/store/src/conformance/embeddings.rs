@@ -2,7 +2,11 @@
 
 use super::*;
 
-async fn texts(store: &dyn Store, t: &TenantId, among: &[&'static str]) -> Vec<&'static str> {
+async fn texts(
+    store: &dyn EmbeddingStore,
+    t: &TenantId,
+    among: &[&'static str],
+) -> Vec<&'static str> {
     let kept = store.load_embeddings(t, ENCODER).await.expect("a read");
     let found: Vec<_> =
         among.iter().copied().filter(|text| kept.contains_key(&hash_of(text))).collect();

@@ -18,11 +18,11 @@ fn key(id: &str, of: Option<&str>) -> StoredKey {
     }
 }
 
-async fn created(store: &dyn Store, key: &StoredKey) {
+async fn created(store: &dyn KeyStore, key: &StoredKey) {
     store.create_key(key).await.expect("a new key");
 }
 
-async fn found(store: &dyn Store, id: &str) -> Option<StoredKey> {
+async fn found(store: &dyn KeyStore, id: &str) -> Option<StoredKey> {
     store.find_key(id).await.expect("a read").map(|read| read.key)
 }
 

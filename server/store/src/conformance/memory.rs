@@ -28,13 +28,13 @@ fn exemplar(place: u8, fades_ms: i64) -> Exemplar {
 }
 
 /// Registers the tools `a` and `b` of the server `s`.
-async fn register(store: &dyn Store, t: &TenantId) {
+async fn register(store: &dyn CatalogStore, t: &TenantId) {
     commit(store, t, change("s", None, vec![tool("s", "a", "A"), tool("s", "b", "B")])).await;
 }
 
 /// Stores these exemplars for the tools, in place of exemplars with the same place.
 async fn put(
-    store: &dyn Store,
+    store: &dyn MemoryStore,
     t: &TenantId,
     tools: &[ToolId],
     exemplars: &[Exemplar],
@@ -48,16 +48,16 @@ async fn put(
 }
 
 /// Stores an exemplar of one call of a tool.
-pub(crate) async fn remember(store: &dyn Store, t: &TenantId, server: &str, name: &str) {
+pub(crate) async fn remember(store: &dyn MemoryStore, t: &TenantId, server: &str, name: &str) {
     put(store, t, &[id(server, name)], &[exemplar(1, 100)], BOUNDS).await;
 }
 
-async fn read(store: &dyn Store, t: &TenantId, since: u64) -> MemoryChanges {
+async fn read(store: &dyn MemoryStore, t: &TenantId, since: u64) -> MemoryChanges {
     store.read_memory(t, since).await.expect("a read")
 }
 
 /// Returns the stored exemplars as `tool place`.
-async fn places(store: &dyn Store, t: &TenantId) -> Vec<String> {
+async fn places(store: &dyn MemoryStore, t: &TenantId) -> Vec<String> {
     let changes = read(store, t, 0).await;
     changes.exemplars.iter().map(|(tool, one)| format!("{tool} {}", one.place)).collect()
 }

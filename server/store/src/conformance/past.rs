@@ -3,7 +3,7 @@
 use super::*;
 use crate::{PAST_TOOL_KEPT, PAST_TOOLS_KEPT, PastTool, TenantContent};
 
-async fn past(store: &dyn Store, t: &TenantId, server: &str) -> Vec<PastTool> {
+async fn past(store: &dyn CatalogStore, t: &TenantId, server: &str) -> Vec<PastTool> {
     store.past_tools(t, &server_name(server)).await.expect("a read")
 }
 

@@ -7,7 +7,7 @@ fn policy(base: Option<Revision>, document: &str, hides: bool) -> PolicyChange {
     PolicyChange { base, document: document.to_owned(), hides }
 }
 
-async fn set(store: &dyn Store, to: &TenantId, change: PolicyChange) -> Committed {
+async fn set(store: &dyn CatalogStore, to: &TenantId, change: PolicyChange) -> Committed {
     store.set_policy(to, change).await.expect("a commit")
 }
 

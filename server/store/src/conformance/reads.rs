@@ -31,7 +31,7 @@ pub(crate) async fn pages_follow_each_other(store: &dyn Store) {
     assert_eq!(page, [], "the cursor stands after every tool of the server");
 }
 
-async fn all_servers(store: &dyn Store, t: &TenantId, page_size: u32) -> Vec<String> {
+async fn all_servers(store: &dyn CatalogStore, t: &TenantId, page_size: u32) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     loop {
         let after = names.last().map(String::as_str);
@@ -44,7 +44,7 @@ async fn all_servers(store: &dyn Store, t: &TenantId, page_size: u32) -> Vec<Str
 }
 
 async fn all_tools(
-    store: &dyn Store,
+    store: &dyn CatalogStore,
     t: &TenantId,
     server: Option<&ServerName>,
     page_size: u32,

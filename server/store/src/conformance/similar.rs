@@ -17,12 +17,17 @@ fn described(server: &str, name: &str, description: &str) -> ToolRecord {
     ToolRecord { definition, ..tool(server, name, "S") }
 }
 
-async fn similar(store: &dyn Store, t: &TenantId, server: &str, marks: &[i64]) -> SimilarTools {
+async fn similar(
+    store: &dyn CatalogStore,
+    t: &TenantId,
+    server: &str,
+    marks: &[i64],
+) -> SimilarTools {
     store.similar_tools(t, &server_name(server), marks).await.expect("a read")
 }
 
 /// Returns the similar tools as `server/name`.
-async fn paths(store: &dyn Store, t: &TenantId, server: &str, marks: &[i64]) -> Vec<String> {
+async fn paths(store: &dyn CatalogStore, t: &TenantId, server: &str, marks: &[i64]) -> Vec<String> {
     let found = similar(store, t, server, marks).await.tools;
     let path = |tool: &crate::StoredTool| {
         format!("{}/{}", tool.record.server.as_str(), tool.record.name.as_str())

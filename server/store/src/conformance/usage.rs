@@ -9,13 +9,13 @@ fn addition(of: &TenantId, hour: Hour, item: &str, amount: u64) -> UsageAddition
     UsageAddition { tenant: of.clone(), count: UsageCount { hour, item: item.to_owned(), amount } }
 }
 
-async fn add(store: &dyn Store, additions: &[UsageAddition]) {
+async fn add(store: &dyn UsageStore, additions: &[UsageAddition]) {
     store.add_usage(additions).await.expect("an addition");
 }
 
 /// Returns the counters as `hour item amount`.
 async fn counters(
-    store: &dyn Store,
+    store: &dyn UsageStore,
     of: &TenantId,
     hours: std::ops::Range<Hour>,
     width: Hour,

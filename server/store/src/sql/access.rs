@@ -1,4 +1,4 @@
-//! Implementation of [`Store`] for every SQL backend: each call is one transaction with a time limit.
+//! Implementation of the traits of storage for every SQL backend: each call is one transaction with a time limit.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,11 +10,11 @@ use super::{
     requests, usage,
 };
 use crate::{
-    ChangedTenant, Changes, Committed, ContentHash, Hour, MemoryBounds, MemoryChanges,
-    MemoryVersion, PastTool, PendingRequest, PolicyChange, RecordedRequest, Revise, Revision,
-    Sequence, ServerChange, SimilarTools, Store, StoreError, StoreFuture, StoredCatalog,
-    StoredEmbedding, StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor,
-    UsageAddition, UsageCount,
+    CatalogStore, ChangeFeed, ChangedTenant, Changes, Committed, ContentHash, EmbeddingStore, Hour,
+    MemoryBounds, MemoryChanges, MemoryStore, MemoryVersion, PastTool, PendingRequest,
+    PolicyChange, RecordedRequest, Revise, Revision, Sequence, ServerChange, SimilarTools, Store,
+    StoreError, StoreFuture, StoredCatalog, StoredEmbedding, StoredPolicy, StoredServer,
+    StoredTool, TenantArchive, TenantContent, ToolCursor, UsageAddition, UsageCount, UsageStore,
 };
 use toolgate_core::identity::{ServerName, TenantId, ToolId, ToolName};
 
@@ -95,55 +95,15 @@ macro_rules! withdrawing {
 
 pub(super) use {reading, withdrawing, writing};
 
-impl<B: Backend> Store for B {
+impl<B: Backend> CatalogStore for B {
     fn revision<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<Revision>> {
         let tenant = tenant.as_str();
         reading!(self, READ_LIMIT, Scope::Tenant(tenant), |tx| read::revision(tx, tenant))
     }
 
-    fn changes<'a>(&'a self, tenant: &'a TenantId, since: Revision) -> StoreFuture<'a, Changes> {
-        let tenant = tenant.as_str();
-        reading!(self, READ_LIMIT, Scope::Tenant(tenant), |tx| changes::since(tx, tenant, since))
-    }
-
     fn load_catalog<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredCatalog>> {
         let tenant = tenant.as_str();
         reading!(self, LOAD_LIMIT, Scope::Tenant(tenant), |tx| read::catalog(tx, tenant))
-    }
-
-    fn load_embeddings<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        fingerprint: &'a str,
-    ) -> StoreFuture<'a, HashMap<ContentHash, Vec<f32>>> {
-        let tenant = tenant.as_str();
-        reading!(self, LOAD_LIMIT, Scope::Tenant(tenant), |tx| {
-            embeddings::load(tx, tenant, fingerprint)
-        })
-    }
-
-    fn save_embeddings<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        fingerprint: &'a str,
-        embeddings: &'a [StoredEmbedding],
-    ) -> StoreFuture<'a, ()> {
-        let tenant = tenant.as_str();
-        Box::pin(writing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
-            embeddings::save_used(tx, tenant, fingerprint, embeddings)
-        }))
-    }
-
-    fn drop_embeddings<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        fingerprint: &'a str,
-        texts: &'a [ContentHash],
-    ) -> StoreFuture<'a, ()> {
-        let tenant = tenant.as_str();
-        Box::pin(writing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
-            embeddings::drop_some(tx, tenant, fingerprint, texts)
-        }))
     }
 
     fn read_server<'a>(
@@ -262,6 +222,65 @@ impl<B: Backend> Store for B {
         }))
     }
 
+    fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+        let tenant = tenant.as_str();
+        reading!(self, READ_LIMIT, Scope::Tenant(tenant), |tx| policies::read(tx, tenant))
+    }
+
+    fn set_policy<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        change: PolicyChange,
+    ) -> StoreFuture<'a, Committed> {
+        let tenant = tenant.as_str();
+        Box::pin(async move {
+            let change = &change;
+            withdrawing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
+                policies::set(tx, tenant, change)
+            })
+            .await
+        })
+    }
+}
+
+impl<B: Backend> EmbeddingStore for B {
+    fn load_embeddings<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        fingerprint: &'a str,
+    ) -> StoreFuture<'a, HashMap<ContentHash, Vec<f32>>> {
+        let tenant = tenant.as_str();
+        reading!(self, LOAD_LIMIT, Scope::Tenant(tenant), |tx| {
+            embeddings::load(tx, tenant, fingerprint)
+        })
+    }
+
+    fn save_embeddings<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        fingerprint: &'a str,
+        embeddings: &'a [StoredEmbedding],
+    ) -> StoreFuture<'a, ()> {
+        let tenant = tenant.as_str();
+        Box::pin(writing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
+            embeddings::save_used(tx, tenant, fingerprint, embeddings)
+        }))
+    }
+
+    fn drop_embeddings<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        fingerprint: &'a str,
+        texts: &'a [ContentHash],
+    ) -> StoreFuture<'a, ()> {
+        let tenant = tenant.as_str();
+        Box::pin(writing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
+            embeddings::drop_some(tx, tenant, fingerprint, texts)
+        }))
+    }
+}
+
+impl<B: Backend> UsageStore for B {
     fn add_usage<'a>(&'a self, additions: &'a [UsageAddition]) -> StoreFuture<'a, ()> {
         Box::pin(writing!(self, WRITE_LIMIT, Scope::Counting, |tx| usage::add(tx, additions)))
     }
@@ -286,7 +305,9 @@ impl<B: Backend> Store for B {
             Ok(())
         })
     }
+}
 
+impl<B: Backend> MemoryStore for B {
     fn read_memory<'a>(
         &'a self,
         tenant: &'a TenantId,
@@ -323,37 +344,12 @@ impl<B: Backend> Store for B {
             memory::clear(tx, tenant, server, tool)
         }))
     }
+}
 
-    fn read_policy<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<StoredPolicy>> {
+impl<B: Backend> ChangeFeed for B {
+    fn changes<'a>(&'a self, tenant: &'a TenantId, since: Revision) -> StoreFuture<'a, Changes> {
         let tenant = tenant.as_str();
-        reading!(self, READ_LIMIT, Scope::Tenant(tenant), |tx| policies::read(tx, tenant))
-    }
-
-    fn set_policy<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        change: PolicyChange,
-    ) -> StoreFuture<'a, Committed> {
-        let tenant = tenant.as_str();
-        Box::pin(async move {
-            let change = &change;
-            withdrawing!(self, WRITE_LIMIT, Scope::Tenant(tenant), |tx| {
-                policies::set(tx, tenant, change)
-            })
-            .await
-        })
-    }
-
-    fn ping(&self) -> StoreFuture<'_, ()> {
-        reading!(self, READ_LIMIT, Scope::Following, |tx| read::ping(tx))
-    }
-
-    fn close(&self) -> StoreFuture<'_, ()> {
-        Box::pin(limited(self, WRITE_LIMIT, Backend::close(self)))
-    }
-
-    fn failures(&self) -> u64 {
-        Backend::failures(self).load(Ordering::Relaxed)
+        reading!(self, READ_LIMIT, Scope::Tenant(tenant), |tx| changes::since(tx, tenant, since))
     }
 
     fn is_shared(&self) -> bool {
@@ -375,7 +371,9 @@ impl<B: Backend> Store for B {
     fn changed_tenants(&self, after: Sequence, most: u32) -> StoreFuture<'_, Vec<ChangedTenant>> {
         reading!(self, READ_LIMIT, Scope::Following, |tx| changes::tenants(tx, after, most))
     }
+}
 
+impl<B: Backend> TenantArchive for B {
     fn read_content<'a>(&'a self, tenant: &'a TenantId) -> StoreFuture<'a, Option<TenantContent>> {
         let tenant = tenant.as_str();
         reading!(self, MOVE_LIMIT, Scope::Tenant(tenant), |tx| content::read(tx, tenant))
@@ -401,5 +399,19 @@ impl<B: Backend> Store for B {
         reading!(self, READ_LIMIT, Scope::Following, |tx| {
             changes::all_tenants(tx, after, page_size)
         })
+    }
+}
+
+impl<B: Backend> Store for B {
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        reading!(self, READ_LIMIT, Scope::Following, |tx| read::ping(tx))
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(limited(self, WRITE_LIMIT, Backend::close(self)))
+    }
+
+    fn failures(&self) -> u64 {
+        Backend::failures(self).load(Ordering::Relaxed)
     }
 }

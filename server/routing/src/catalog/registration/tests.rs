@@ -17,8 +17,8 @@ use toolgate_core::error::Code;
 use toolgate_core::identity::ServerName;
 use toolgate_core::live::Live;
 use toolgate_core::safety::{Rules, Scanner};
-use toolgate_store::Store;
 use toolgate_store::sqlite::SqliteStore;
+use toolgate_store::{CatalogStore as _, Store};
 
 /// Encoder that registers an MCP server with another process's store right before each commit, as often as it is told.
 struct Meddling {

@@ -6,7 +6,7 @@ use super::cluster::{connect, run};
 use super::{PostgresStore, config, open};
 use crate::conformance::{catalog, change, commit, server_name, tenant, tool};
 use crate::postgres::is_outage;
-use crate::{Store, StoreError};
+use crate::{CatalogStore as _, ChangeFeed as _, Store, StoreError};
 
 const TERMINATE: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()";

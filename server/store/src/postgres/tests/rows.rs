@@ -9,7 +9,10 @@ use crate::conformance::{
     change, commit, embedding, remember, removal, request, server_name, tenant, tool,
 };
 use crate::postgres::PostgresStore;
-use crate::{KeyStore as _, PolicyChange, Store, StoredKey, UsageAddition, UsageCount};
+use crate::{
+    CatalogStore as _, KeyStore as _, PolicyChange, StoredKey, UsageAddition, UsageCount,
+    UsageStore as _,
+};
 use toolgate_core::identity::TenantId;
 
 const TABLES: [&str; 13] = [

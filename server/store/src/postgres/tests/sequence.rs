@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{PostgresStore, config, open};
-use crate::Store;
+use crate::ChangeFeed as _;
 use crate::conformance::{change, commit, tenant, tool};
 
 const TENANTS: u64 = 6;

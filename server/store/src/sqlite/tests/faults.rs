@@ -12,7 +12,7 @@ use crate::conformance::{
 };
 use crate::sql::{self, Scope};
 use crate::sqlite::SqliteStore;
-use crate::{ServerChange, Store, StoreError};
+use crate::{CatalogStore as _, EmbeddingStore as _, ServerChange, Store, StoreError};
 use toolgate_core::identity::TenantId;
 use toolgate_core::mcp_server::{TransportHint, TrustTier};
 

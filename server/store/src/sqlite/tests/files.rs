@@ -11,7 +11,7 @@ use super::super::open::Tuning;
 use super::open;
 use crate::conformance::{catalog, change, commit, server_name, tenant, tool};
 use crate::sqlite::SqliteStore;
-use crate::{Store, StoreError};
+use crate::{CatalogStore as _, Store, StoreError};
 
 async fn refused(path: &Path) -> String {
     let tuning = Tuning { busy_timeout: Duration::from_millis(10), ..Tuning::default() };

@@ -9,7 +9,9 @@ use crate::conformance::{change, commit, server_name, tenant, tool};
 use crate::error::DiskFull;
 use crate::sql::{Backend, Scope};
 use crate::sqlite::SqliteStore;
-use crate::{KeyStore as _, PolicyChange, Store, StoreError, StoreFuture, StoredKey};
+use crate::{
+    CatalogStore, KeyStore as _, MemoryStore as _, PolicyChange, StoreError, StoreFuture, StoredKey,
+};
 
 /// Store whose writes fail for lack of room until the reserve is released.
 struct Full {
@@ -97,7 +99,7 @@ async fn a_full_disk_lets_content_be_taken_out_and_nothing_in() {
     store.create_key(&key).await.expect("a key");
     let store = Full { inner: store, is_full: AtomicBool::new(true) };
     let more = change("more", None, vec![tool("more", "b", "B")]);
-    let refused = Store::commit(&store, &t, more).await;
+    let refused = CatalogStore::commit(&store, &t, more).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     assert!(file.exists(), "what comes gets none of it");
     for step in ["policy", "memory", "key", "server"] {
