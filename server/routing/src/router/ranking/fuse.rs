@@ -144,15 +144,18 @@ mod tests {
         let mut with = scores(&near, &worded);
         assert!((with.remove(&9).expect("found") - 1.0).abs() < 1e-6, "1 at most");
         assert_eq!(with, scores(&near[1..], &worded[1..]), "the others' scores are as without it");
-        // An untrusted tool alone sets its own scale.
+        // Untrusted tools alone set their own scale.
         let alone = fuse(
-            &[(9, 0.4)],
+            &[(9, 0.4), (8, 0.3), (7, 0.2)],
             &[hit(9, 0.5)],
             &[],
             Slots { overlap: |_| 0.0, sets_scale: |_| false },
             WEIGHTS,
         );
-        assert!((alone[0].score - 0.4).abs() < 1e-6, "{alone:?}");
+        let [words, near] = [WEIGHTS.words, 1.0 - WEIGHTS.words];
+        for (fused, score) in alone.iter().zip([words + near, near / 2.0, 0.0]) {
+            assert!((fused.score - score).abs() < 1e-6, "{fused:?}");
+        }
         // One that is farther than all others has no score below 0.
         let far = scores(&[(1, 0.5), (2, 0.4), (9, 0.1)], &[]);
         assert!(far[&9].abs() < 1e-6, "{far:?}");

@@ -183,6 +183,20 @@ fn a_tool_that_was_often_called_for_the_intent_is_found_by_memory() {
 }
 
 #[test]
+fn memory_finds_a_tool_only_with_half_of_the_better_of_its_scores() {
+    let embedded = Embedded::new(&[], &[]);
+    let remembered = embedded.blend.memory;
+    let found_by = |whole, clause| {
+        embedded.found_by(&Parts { whole, clause, memory: 1.0, ..Parts::default() })
+    };
+    let less = 1.5 * remembered;
+    let more = 2.5 * remembered;
+    assert_eq!(found_by(less, less), FoundBy::Memory);
+    assert_eq!(found_by(more, less), FoundBy::Overlap);
+    assert_eq!(found_by(less, more), FoundBy::Overlap);
+}
+
+#[test]
 fn equal_scores_go_by_trust_then_by_what_was_lowered_then_by_slot() {
     let tools = [tool("far", "a"), tool("own", "b"), tool("own", "c"), tool("far", "d")];
     let untrusted = ["far"];

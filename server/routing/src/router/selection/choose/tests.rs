@@ -153,7 +153,9 @@ fn definitions_take_no_more_bytes_than_an_answer_has() {
     assert_eq!(left_out(&outcome), [(1, RefusalCode::OverTokenBudget)]);
     assert_eq!(outcome.left_out[0].limit, Some(answer_size::LIMIT));
     let outcome = next(&catalog(), &query, &[2, 3], &[]);
-    assert_eq!((slots(&outcome), outcome.change.removed), (vec![2], vec![3]));
+    assert_eq!((slots(&outcome), &outcome.change.removed[..]), (vec![2], &[3][..]));
+    assert_eq!(left_out(&outcome), [(3, RefusalCode::OverTokenBudget)]);
+    assert_eq!(outcome.left_out[0].limit, Some(answer_size::LIMIT));
 }
 
 #[test]
@@ -185,6 +187,39 @@ fn kept_tools_that_the_turn_does_not_need_go_when_new_ones_need_the_places() {
     called.state.calls = vec![call("mcp__s__d", 4)];
     let outcome = next(&snapshot, &called, &[3, 4], &[0, 1]);
     assert_eq!(slots(&outcome), [3, 0, 1], "a tool that was called lately goes last");
+}
+
+#[test]
+fn a_new_tool_over_the_limit_takes_all_unneeded_ones_along() {
+    let mut query = query(2);
+    query.options.active_set_limit = Some(3);
+    let outcome = next(&catalog(), &query, &[3, 1, 4], &[0, 1]);
+    assert_eq!((slots(&outcome), outcome.change.removed), (vec![1, 0], vec![3, 4]));
+}
+
+#[test]
+fn a_set_over_its_budget_is_trimmed_before_pinned_tools_join() {
+    let mut tools = tools();
+    tools[5].schema_tokens = 20;
+    let catalog = TestCatalog { tools: &tools, overlaps: &OVERLAPS, ..TestCatalog::default() };
+    let mut query = query(3);
+    query.options.active_token_budget = Some(25);
+    query.options.history_tokens = Some(10_000);
+    query.options.pinned = vec!["s/b".to_owned()];
+    let outcome = next(&catalog.snapshot(), &query, &[5, 0], &[]);
+    assert_eq!((slots(&outcome), outcome.change.removed), (vec![0, 1], vec![5]));
+}
+
+#[test]
+fn a_kept_tool_that_the_turn_wants_as_a_signature_is_needed() {
+    let mut query = query(1);
+    query.options.signature_tail = 1;
+    query.options.active_set_limit = Some(6);
+    query.options.history_tokens = Some(0);
+    let outcome = next(&catalog(), &query, &[1, 3], &[0, 1]);
+    let briefs: Vec<_> = outcome.active.iter().map(|one| (one.slot, one.is_brief)).collect();
+    assert_eq!(briefs, [(1, false), (0, false)]);
+    assert_eq!(outcome.change.removed, [3]);
 }
 
 #[test]

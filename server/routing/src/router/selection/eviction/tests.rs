@@ -203,11 +203,15 @@ fn every_kept_tool_goes_for_a_place_before_a_needed_one_does() {
 fn no_tool_goes_for_a_place_that_is_not_won_by_it() {
     let snapshot = catalog();
     let query = query();
-    let mut set = set(&snapshot, bounds(1, None), &[0.5, 0.4]);
-    let mut eviction = eviction(&snapshot, &query);
-    eviction.need([0].into_iter());
-    eviction.make_room(&mut set, 5, false);
-    assert_eq!(slots(&set), [0, 1], "two would have to go");
+    let of_tools = Bounds { routed: 9, ..bounds(1, None) };
+    let of_turn = Bounds { routed: 1, ..bounds(9, None) };
+    for limits in [of_tools, of_turn] {
+        let mut set = set(&snapshot, limits, &[0.5, 0.4]);
+        let mut eviction = eviction(&snapshot, &query);
+        eviction.need([0].into_iter());
+        eviction.make_room(&mut set, 5, false);
+        assert_eq!(slots(&set), [0, 1], "two would have to go: {limits:?}");
+    }
 }
 
 #[test]
