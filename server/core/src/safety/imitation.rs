@@ -15,8 +15,8 @@ use super::reading::Reading;
 use super::rules::{Detector, Rules};
 
 /// Minimum likeness of two descriptions, and minimum share of the other description that this one must hold, 0 to 1.
-const ALIKE: f64 = 0.6;
-const HOLDS: f64 = 0.8;
+pub(super) const ALIKE: f64 = 0.6;
+pub(super) const HOLDS: f64 = 0.8;
 /// Maximum number of tools with the same run of words. A run that more tools have is a turn of phrase.
 const COMMON: usize = 32;
 /// Distance from a name, in bytes, within which words are an order about it.

@@ -11,7 +11,7 @@ use super::imitation::{self, Other, Subject};
 use super::likeness::Sketch;
 
 /// Version of the marks. Raise it when a tool gets other marks than before; stores then make them anew.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Sum of shares from which on two tools must be compared.
 pub const ENOUGH: u32 = 1_000;
@@ -61,12 +61,37 @@ pub fn of_stored(tool: &Other<'_>) -> Vec<Mark> {
     marks.insert(Kind::Mentioned.key(tool.model_name.to_lowercase().as_bytes()), ENOUGH);
     let sketch = Sketch::of(tool.description);
     if sketch.is_enough() {
-        // Half of the runs are enough, as in the comparison.
-        let runs = u32::try_from(sketch.runs().len()).unwrap_or(u32::MAX);
-        let share = (2 * ENOUGH).div_ceil(runs);
-        marks.extend(sketch.runs().iter().map(|run| (Kind::Run.key(&run.to_le_bytes()), share)));
+        let indexed = Indexed::of(sketch.runs());
+        let share = ENOUGH.div_ceil(indexed.copied);
+        marks.extend(indexed.runs.iter().map(|run| (Kind::Run.key(&run.to_le_bytes()), share)));
     }
     marks.into_iter().map(|(key, share)| Mark { key, share }).collect()
+}
+
+/// Runs of a stored description that have marks.
+struct Indexed<'a> {
+    runs: &'a [u64],
+    /// Minimum number of these runs that a copy has, at least 1.
+    copied: u32,
+}
+
+/// Maximum number of every five runs of a description that a copy lacks.
+const LACKED_OF_FIVE: usize = 2;
+const _: () = assert!(imitation::ALIKE >= 0.6 && imitation::HOLDS >= 0.6);
+
+impl<'a> Indexed<'a> {
+    /// Returns the smallest half of a stored description's sorted runs, and one more.
+    ///
+    /// A copy has at least 3/5 of all n runs, because it shares that many of a set that holds all n
+    /// ([`imitation::ALIKE`], [`imitation::HOLDS`]), so it lacks floor(2n/5) at most. Of any floor(n/2) + 1 runs it has
+    /// all but these, which is at least one.
+    ///
+    /// Nothing follows for the copy's own runs, of which it may have many more: all of them are looked up.
+    fn of(runs: &'a [u64]) -> Self {
+        let indexed = runs.len() / 2 + 1;
+        let copied = indexed - runs.len() * LACKED_OF_FIVE / 5;
+        Self { runs: &runs[..indexed], copied: u32::try_from(copied).unwrap_or(u32::MAX) }
+    }
 }
 
 /// Returns the keys of the marks that a registered tool shares with the stored tools it must be compared with.
@@ -104,11 +129,16 @@ fn names(name: &str) -> impl Iterator<Item = i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
     use crate::safety::imitation::Neighbours;
     use crate::safety::rules::Rules;
+
+    static RULES: LazyLock<Rules> = LazyLock::new(Rules::shipped);
 
     const COPIED: &str =
         "Lists the pull requests of a repository, filtered by state, author and branch.";
@@ -125,7 +155,7 @@ mod tests {
         let subjects = [Subject { place: 0, name, definition: &definition }];
         let others = [*other];
         let neighbours = Neighbours::new(&subjects, std::iter::empty(), &others);
-        !neighbours.findings(&Rules::shipped()).is_empty()
+        !neighbours.findings(&RULES).is_empty()
     }
 
     #[test]
@@ -155,10 +185,47 @@ mod tests {
         }
         for (name, description) in [
             ("list_branches", "Lists the branches of a repository by name."),
-            ("x", "Lists the pull requests of a team, and sends them to its members by mail."),
+            ("x", "Merges a pull request once its author, state and branch are right."),
             ("create_file", "Creates a file. See read_file."),
         ] {
             assert!(!is_compared(&other, name, description), "{name} {description}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_024))]
+
+        /// Tests that no copy is missed: what is reported when all tools are compared is found by its marks. The copy
+        /// leaves out the end of the text, up to the last run that makes it a copy, and adds some words.
+        #[test]
+        fn copies_are_found_by_half_of_their_runs(
+            words in prop::collection::vec("[a-z]{4}", 8..=18),
+            beyond in 0_usize..3,
+            added in prop::collection::vec("[a-z]{4}", 0..2),
+        ) {
+            let runs = words.len() - 2;
+            let kept = (2 + (3 * runs).div_ceil(5) + beyond).min(words.len());
+            let registered = [&words[..kept], &added[..]].concat().join(" ");
+            let description = words.join(" ");
+            let other = Other { server: "s", name: "a", model_name: "m", description: &description };
+            prop_assert!(
+                !is_reported(&other, "x", &registered) || is_compared(&other, "x", &registered),
+                "{} is no copy of {}", registered, description
+            );
+        }
+    }
+
+    #[test]
+    fn half_of_the_runs_are_enough_whichever_a_copy_lacks() {
+        for count in 6..400 {
+            let runs: Vec<u64> = (0..count).collect();
+            let half = Indexed::of(&runs);
+            assert_eq!(half.runs, &runs[..runs.len() / 2 + 1]);
+            // The worst copy lacks the smallest runs.
+            let copy = count * 2 / 5..count;
+            let shared = half.runs.iter().filter(|run| copy.contains(run)).count();
+            assert!(shared > 0, "{count}");
+            assert_eq!(usize::try_from(half.copied), Ok(shared), "{count}");
         }
     }
 
@@ -167,7 +234,7 @@ mod tests {
         let other = Other { server: "s", name: "a", model_name: "mcp__s__a", description: COPIED };
         let marks = of_stored(&other);
         let sum = marks.iter().fold(0_i64, |sum, mark| sum.wrapping_add(mark.key));
-        assert_eq!((VERSION, marks.len()), (1, 14));
-        assert_eq!(sum, 5_945_364_046_428_930_938, "raise VERSION with other marks");
+        assert_eq!((VERSION, marks.len()), (2, 9));
+        assert_eq!(sum, -6_120_543_785_910_709_247, "raise VERSION with other marks");
     }
 }
