@@ -25,14 +25,14 @@ pub(crate) struct Arguments {
     /// A tenant and its calls a second, all the time (TENANT=RATE) or from one second to another (TENANT=RATE@FROM..TO).
     #[arg(long = "stream", required = true, value_name = "TENANT=RATE")]
     pub(crate) streams: Vec<Stream>,
-    /// Seconds to send calls for, after the warm-up.
-    #[arg(long, default_value_t = 10.0)]
+    /// Seconds to send calls for, after the warm-up; a day at most.
+    #[arg(long, default_value_t = 10.0, value_parser = seconds_above_0)]
     pub(crate) seconds: f64,
     /// Seconds at the start that are not part of the report.
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, value_parser = seconds_from_0)]
     pub(crate) warmup: f64,
     /// Each call's deadline, in seconds.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = seconds_above_0)]
     pub(crate) deadline: f64,
     /// Connections to each target.
     #[arg(long, default_value_t = 4)]
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     /// Give each stream connections of its own, so many to each target, as agents of different tenants have.
     #[arg(long)]
     pub(crate) own_connections: bool,
-    /// Try again as the clients' service config says: UNAVAILABLE alone, four more times.
+    /// Try again as the clients' service config says: UNAVAILABLE alone, twice more at most.
     #[arg(long)]
     pub(crate) retry: bool,
     /// A closed loop instead, to find the ceiling: so many callers of each stream, each of which sends its next call when
@@ -99,14 +99,44 @@ impl Arguments {
     }
 }
 
-/// Converts seconds to a duration. A value that is too large for one counts as 0.
+/// Converts seconds, a few days at most, to a duration. A value below 0 counts as 0.
 pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+}
+
+/// Maximum length of a run, of its warm-up, and of a call, in seconds: a day. Instants far ahead overflow the clock.
+const SECONDS_MAX: f64 = 86_400.0;
+
+fn seconds_from_0(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds));
+    seconds.ok_or_else(|| format!("not a number of seconds from 0 to {SECONDS_MAX}"))
+}
+
+fn seconds_above_0(text: &str) -> Result<f64, String> {
+    let seconds = seconds_from_0(text).ok().filter(|seconds| *seconds > 0.0);
+    seconds.ok_or_else(|| format!("not a number of seconds above 0, up to {SECONDS_MAX}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_seconds_up_to_a_day() {
+        assert_eq!(seconds_from_0("0"), Ok(0.0));
+        assert_eq!(seconds_above_0("0.5"), Ok(0.5));
+        assert_eq!(seconds_above_0("86400"), Ok(SECONDS_MAX));
+        for wrong in ["0", "-1", "x", "", "nan", "inf", "86401", "1e300"] {
+            let refused = seconds_above_0(wrong).expect_err(wrong);
+            assert_eq!(refused, "not a number of seconds above 0, up to 86400");
+        }
+        for option in ["--seconds", "--warmup", "--deadline"] {
+            let line =
+                ["toolgate-load", "--target", "http://a", "--stream", "a=1", option, "1e300"];
+            let refused = Arguments::try_parse_from(line).expect_err(option).to_string();
+            assert!(refused.contains(option) && refused.contains("86400"), "{refused}");
+        }
+    }
 
     #[test]
     fn streams_are_read() {
