@@ -3,8 +3,10 @@
 //! the model's calls. Nothing here knows Toolgate's wire format, so that clients, server and gateway share it.
 
 pub mod calls;
+pub mod envelope;
 pub mod history;
 pub mod render;
 mod search_tool;
+pub mod strategy;
 
 pub use search_tool::{SEARCH_TOOL, SEARCH_TOOL_NAME};

@@ -1,0 +1,134 @@
+//! Requests that carry few tools and keep the provider's cache. [`prepare`] turns a conversation and this turn's active
+//! set into the `tools` and `messages` of one request, by one of four strategies. It is a pure function: what must be
+//! remembered between turns is the [`Ledger`], which the caller passes back.
+
+mod ledger;
+
+use serde_json::Value;
+
+pub use ledger::Ledger;
+
+use crate::render::{Loss, RenderError, Tool};
+
+/// API that a request is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// Anthropic's Messages.
+    Anthropic,
+    /// OpenAI's Chat Completions, which other providers and local servers copy.
+    OpenAiChat,
+    /// OpenAI's Responses.
+    OpenAiResponses,
+    /// Gemini's `generateContent`.
+    Gemini,
+}
+
+/// Way to put tools into requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// All tools are sent in `tools`, none is deferred.
+    Pass,
+    /// The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic,
+    /// `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
+    Native,
+    /// The tools of a turn are described in a text at the end of the conversation, and the model calls them through
+    /// [`CALL_TOOL_NAME`](crate::envelope::CALL_TOOL_NAME). `tools` stays the same, and so does the cached prefix.
+    Envelope,
+    /// The active set is sent in `tools`. A change of the set costs the cached prefix.
+    Cut,
+}
+
+/// Model and provider that a request is sent to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Endpoint<'a> {
+    /// Name of the model; empty if unknown.
+    pub model: &'a str,
+    /// Base URL of the API; empty for the provider's own.
+    pub base_url: &'a str,
+}
+
+/// Tools that a request may carry.
+#[derive(Clone, Copy)]
+pub struct Offer<'a> {
+    /// Definitions of the agent's own tools, in the API's format. They come first and are sent as they are.
+    pub own: &'a [Value],
+    /// Tools of the catalog that every request has, in a fixed order.
+    pub always_on: &'a [Tool<'a>],
+    /// Other tools of this turn's active set, in its order.
+    pub active: &'a [Tool<'a>],
+    /// Number of tools that are deferred. 0 means that the active set is the whole catalog.
+    pub deferred: usize,
+    /// Names of deferred tools, for the description of the search tool. They must be the same from turn to turn.
+    pub deferred_names: &'a [&'a str],
+    /// Finds the current definition of a tool that an earlier turn added.
+    pub find: &'a dyn Fn(&str) -> Option<Tool<'a>>,
+}
+
+/// One turn of a conversation, to make a request from.
+#[derive(Clone, Copy)]
+pub struct Turn<'a> {
+    /// API of the request.
+    pub api: Api,
+    /// Strategy to use; `None` for the cheapest one that the endpoint takes.
+    pub strategy: Option<Strategy>,
+    /// Model and provider.
+    pub endpoint: Endpoint<'a>,
+    /// Tools.
+    pub offer: Offer<'a>,
+    /// Conversation as the agent holds it, oldest message first, without what earlier turns added to it.
+    pub messages: &'a [Value],
+    /// Ledger of the turn before; [`Ledger::default`] for the first.
+    pub ledger: &'a Ledger,
+    /// Counts the tokens of a text.
+    pub count: &'a dyn Fn(&str) -> u32,
+}
+
+/// Reason for a strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The caller asked for it.
+    Asked,
+    /// Nothing is deferred, so that all tools are sent.
+    NothingDeferred,
+    /// The conversation has a search of the host's or of the provider's, which defers tools by itself.
+    HostDefers,
+    /// The strategy that was asked for does not exist for this API or model; the next best one is used.
+    NotTaken,
+    /// The strategy costs least by the price model.
+    Cheapest,
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// Strategy that was used.
+    pub strategy: Strategy,
+    /// Reason for it.
+    pub reason: Reason,
+    /// Definitions for `tools`, in the API's format. For Gemini they are `functionDeclarations`.
+    pub tools: Vec<Value>,
+    /// Messages to send: those of the conversation with the additions in their places.
+    pub messages: Vec<Value>,
+    /// Names of betas that the request needs, for the header `anthropic-beta`.
+    pub betas: Vec<&'static str>,
+    /// Ledger for the next turn.
+    pub ledger: Ledger,
+    /// Parts of tools that the API's format can't express.
+    pub losses: Vec<Loss>,
+}
+
+/// Makes the request of one turn.
+///
+/// # Errors
+/// [`RenderError`] if a tool came without its full schema.
+pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
+    Ok(Prepared {
+        strategy: Strategy::Pass,
+        reason: Reason::NothingDeferred,
+        tools: turn.offer.own.to_vec(),
+        messages: turn.messages.to_vec(),
+        betas: Vec::new(),
+        ledger: turn.ledger.clone(),
+        losses: Vec::new(),
+    })
+}
