@@ -19,6 +19,7 @@ mod router_service;
 mod server;
 mod state;
 mod status;
+mod strategy;
 mod tenanted;
 mod tool_format;
 mod unserved;

@@ -9,6 +9,7 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::Edge;
+use super::strategy::PromptRequest;
 use super::tool_format::{Format, rendered};
 use super::{bounded, render, request, state};
 use toolgate_config::RouterConfig;
@@ -31,8 +32,10 @@ impl RouterService for Routing {
             let limits = edge.pipeline.limits.now();
             let detail = message.options.as_ref().map_or(0, |options| options.detail);
             let format = Format::from_request(message.render.as_ref(), detail)?;
+            let prompt = PromptRequest::from_request(&message, &limits)?;
             let query = request::route(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
+            let prompt = prompt.map(|prompt| (prompt, query.state.clone()));
             let answer = edge.pipeline.plane.router.route(holder, query, Some(deadline)).await?;
             edge.pipeline.metrics.stages(&answer.timings);
             for degraded in &answer.degraded {
@@ -40,9 +43,14 @@ impl RouterService for Routing {
             }
             let account = &answer.account;
             edge.pipeline.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
-            let answer = render::route(&tenant, &answer);
-            let answer = bounded::route(answer, limits.max_message_bytes);
-            Ok(rendered(answer, format, limits.max_message_bytes))
+            let wire = render::route(&tenant, &answer);
+            let wire = bounded::route(wire, limits.max_message_bytes);
+            match prompt {
+                Some((prompt, state)) => {
+                    prompt.complete(wire, answer, state, limits.max_message_bytes).await
+                }
+                None => Ok(rendered(wire, format, limits.max_message_bytes)),
+            }
         })
         .await
     }
@@ -84,6 +92,7 @@ impl RouterService for Routing {
         edge.call(Method::SearchTools, call, |caller, tenant, message, deadline| async move {
             let limits = edge.pipeline.limits.now();
             let format = Format::from_request(message.render.as_ref(), message.detail)?;
+            PromptRequest::refuse(message.render.as_ref())?;
             let query = request::search(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.pipeline.plane.router.search(holder, query, Some(deadline)).await?;
@@ -120,6 +129,7 @@ impl RouterService for Routing {
         edge.call(Method::BatchGetToolSchemas, call, |caller, tenant, message, _| async move {
             let limits = edge.pipeline.limits.now();
             let format = Format::from_request(message.render.as_ref(), message.detail)?;
+            PromptRequest::refuse(message.render.as_ref())?;
             let query = request::schemas(message, &limits, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let found = edge.pipeline.plane.router.schemas(holder, &query).await?;

@@ -66,4 +66,73 @@ public interface RenderOptionsOrBuilder extends
    * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
    */
   dev.toolgate.v1.AnthropicRenderOptionsOrBuilder getAnthropicOrBuilder();
+
+  /**
+   * <pre>
+   * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+   * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
+   * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
+   * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+   * @return The enum numeric value on the wire for strategy.
+   */
+  int getStrategyValue();
+  /**
+   * <pre>
+   * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+   * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
+   * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
+   * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+   * @return The strategy.
+   */
+  dev.toolgate.v1.PromptStrategy getStrategy();
+
+  /**
+   * <pre>
+   * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+   * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+   * </pre>
+   *
+   * <code>string own_tools_json = 5;</code>
+   * @return The ownToolsJson.
+   */
+  java.lang.String getOwnToolsJson();
+  /**
+   * <pre>
+   * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+   * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+   * </pre>
+   *
+   * <code>string own_tools_json = 5;</code>
+   * @return The bytes for ownToolsJson.
+   */
+  com.google.protobuf.ByteString
+      getOwnToolsJsonBytes();
+
+  /**
+   * <pre>
+   * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+   * are added anew and the provider's cache is lost once.
+   * </pre>
+   *
+   * <code>string ledger = 6;</code>
+   * @return The ledger.
+   */
+  java.lang.String getLedger();
+  /**
+   * <pre>
+   * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+   * are added anew and the provider's cache is lost once.
+   * </pre>
+   *
+   * <code>string ledger = 6;</code>
+   * @return The bytes for ledger.
+   */
+  com.google.protobuf.ByteString
+      getLedgerBytes();
 }
