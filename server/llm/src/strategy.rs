@@ -2,10 +2,12 @@
 //! set into the `tools` and `messages` of one request, by one of four strategies. It is a pure function: what must be
 //! remembered between turns is the [`Ledger`], which the caller passes back.
 
+mod auto;
 mod ledger;
 
 use serde_json::Value;
 
+pub use auto::{DENIED_MODELS, may_defer};
 pub use ledger::Ledger;
 
 use crate::render::{Loss, RenderError, Tool};
@@ -45,6 +47,9 @@ pub struct Endpoint<'a> {
     pub model: &'a str,
     /// Base URL of the API; empty for the provider's own.
     pub base_url: &'a str,
+    /// Patterns of models that don't take tools amid a conversation, with `*` for any characters. `None` for those of
+    /// [`DENIED_MODELS`].
+    pub denied: Option<&'a [&'a str]>,
 }
 
 /// Tools that a request may carry.
@@ -58,7 +63,11 @@ pub struct Offer<'a> {
     pub active: &'a [Tool<'a>],
     /// Number of tools that are deferred. 0 means that the active set is the whole catalog.
     pub deferred: usize,
-    /// Names of deferred tools, for the description of the search tool. They must be the same from turn to turn.
+    /// True if the caller answers calls of [`SEARCH_TOOL`](crate::SEARCH_TOOL). Without a search nothing may be
+    /// deferred.
+    pub search: bool,
+    /// Names of all tools that can be deferred, for the description of the search tool. They must be the same from turn
+    /// to turn, whatever is active; what the request can't show of them is counted.
     pub deferred_names: &'a [&'a str],
     /// Finds the current definition of a tool that an earlier turn added.
     pub find: &'a dyn Fn(&str) -> Option<Tool<'a>>,
@@ -90,10 +99,14 @@ pub enum Reason {
     Asked,
     /// Nothing is deferred, so that all tools are sent.
     NothingDeferred,
-    /// The conversation has a search of the host's or of the provider's, which defers tools by itself.
+    /// The agent's own tools have a search of the host's or of the provider's, which defers tools by itself.
     HostDefers,
+    /// Nobody answers searches, so that all tools must be sent.
+    NoSearch,
     /// The strategy that was asked for does not exist for this API or model; the next best one is used.
     NotTaken,
+    /// Earlier turns used the strategy. Another one would cost the cached prefix.
+    Kept,
     /// The strategy costs least by the price model.
     Cheapest,
 }
@@ -113,6 +126,9 @@ pub struct Prepared {
     pub betas: Vec<&'static str>,
     /// Ledger for the next turn.
     pub ledger: Ledger,
+    /// Number of deferred tools that the model can neither see nor find. If it is not 0, the caller loads the whole
+    /// catalog and prepares the request again.
+    pub missing: usize,
     /// Parts of tools that the API's format can't express.
     pub losses: Vec<Loss>,
 }
@@ -129,6 +145,7 @@ pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
         messages: turn.messages.to_vec(),
         betas: Vec::new(),
         ledger: turn.ledger.clone(),
+        missing: 0,
         losses: Vec::new(),
     })
 }
