@@ -162,12 +162,16 @@ const (
 	StrategyReason_STRATEGY_REASON_ASKED StrategyReason = 1
 	// Nothing is deferred, so that all tools are sent.
 	StrategyReason_STRATEGY_REASON_NOTHING_DEFERRED StrategyReason = 2
-	// The conversation has a search of the host's or of the provider's, which defers tools by itself.
+	// The agent's own tools have a search of the host's or of the provider's, which defers tools by itself.
 	StrategyReason_STRATEGY_REASON_HOST_DEFERS StrategyReason = 3
 	// The one that was asked for does not exist for this API or model; the next best one is used.
 	StrategyReason_STRATEGY_REASON_NOT_TAKEN StrategyReason = 4
 	// It costs least, by the provider's prices of cached and other tokens.
 	StrategyReason_STRATEGY_REASON_CHEAPEST StrategyReason = 5
+	// Nobody answers searches (`search_tool` is false), so that all tools are sent.
+	StrategyReason_STRATEGY_REASON_NO_SEARCH StrategyReason = 6
+	// Earlier turns used it. Another one would cost the cached prefix.
+	StrategyReason_STRATEGY_REASON_KEPT StrategyReason = 7
 )
 
 // Enum value maps for StrategyReason.
@@ -179,6 +183,8 @@ var (
 		3: "STRATEGY_REASON_HOST_DEFERS",
 		4: "STRATEGY_REASON_NOT_TAKEN",
 		5: "STRATEGY_REASON_CHEAPEST",
+		6: "STRATEGY_REASON_NO_SEARCH",
+		7: "STRATEGY_REASON_KEPT",
 	}
 	StrategyReason_value = map[string]int32{
 		"STRATEGY_REASON_UNSPECIFIED":      0,
@@ -187,6 +193,8 @@ var (
 		"STRATEGY_REASON_HOST_DEFERS":      3,
 		"STRATEGY_REASON_NOT_TAKEN":        4,
 		"STRATEGY_REASON_CHEAPEST":         5,
+		"STRATEGY_REASON_NO_SEARCH":        6,
+		"STRATEGY_REASON_KEPT":             7,
 	}
 )
 
@@ -980,14 +988,15 @@ type RenderOptions struct {
 	// The format. Required.
 	Format ToolFormat `protobuf:"varint,1,opt,name=format,proto3,enum=toolgate.v1.ToolFormat" json:"format,omitempty"`
 	// True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-	// calls are for SearchTools; Gate does not know it.
+	// calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+	// deferred; without it all are sent, whatever the mode of deferral is.
 	SearchTool bool `protobuf:"varint,2,opt,name=search_tool,json=searchTool,proto3" json:"search_tool,omitempty"`
 	// Marks for Anthropic's API. Refused with other formats.
 	Anthropic *AnthropicRenderOptions `protobuf:"bytes,3,opt,name=anthropic,proto3" json:"anthropic,omitempty"`
 	// Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-	// `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-	// refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-	// on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+	// `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+	// Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+	// definitions alone.
 	Strategy PromptStrategy `protobuf:"varint,4,opt,name=strategy,proto3,enum=toolgate.v1.PromptStrategy" json:"strategy,omitempty"`
 	// The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
 	// are. At most 1 MiB. Refused without `strategy`. Absent: none.
@@ -4070,14 +4079,16 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x14PROMPT_STRATEGY_PASS\x10\x02\x12\x1a\n" +
 	"\x16PROMPT_STRATEGY_NATIVE\x10\x03\x12\x1c\n" +
 	"\x18PROMPT_STRATEGY_ENVELOPE\x10\x04\x12\x17\n" +
-	"\x13PROMPT_STRATEGY_CUT\x10\x05*\xd0\x01\n" +
+	"\x13PROMPT_STRATEGY_CUT\x10\x05*\x89\x02\n" +
 	"\x0eStrategyReason\x12\x1f\n" +
 	"\x1bSTRATEGY_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15STRATEGY_REASON_ASKED\x10\x01\x12$\n" +
 	" STRATEGY_REASON_NOTHING_DEFERRED\x10\x02\x12\x1f\n" +
 	"\x1bSTRATEGY_REASON_HOST_DEFERS\x10\x03\x12\x1d\n" +
 	"\x19STRATEGY_REASON_NOT_TAKEN\x10\x04\x12\x1c\n" +
-	"\x18STRATEGY_REASON_CHEAPEST\x10\x05*\xb0\x01\n" +
+	"\x18STRATEGY_REASON_CHEAPEST\x10\x05\x12\x1d\n" +
+	"\x19STRATEGY_REASON_NO_SEARCH\x10\x06\x12\x18\n" +
+	"\x14STRATEGY_REASON_KEPT\x10\a*\xb0\x01\n" +
 	"\n" +
 	"ToolFormat\x12\x1b\n" +
 	"\x17TOOL_FORMAT_UNSPECIFIED\x10\x00\x12\x1b\n" +

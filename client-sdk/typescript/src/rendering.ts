@@ -54,7 +54,7 @@ export interface ModelRequest<T = JsonObject, M = JsonObject> {
  *       intents: [{ text }],
  *       activeSetHandle: handle,
  *       state: { messagesJson: JSON.stringify(messages) },
- *       render: { format: v1.ToolFormat.ANTHROPIC, strategy: v1.PromptStrategy.AUTO, ledger },
+ *       render: { format: v1.ToolFormat.ANTHROPIC, strategy: v1.PromptStrategy.AUTO, searchTool: true, ledger },
  *     });
  *     const request = modelRequest<BetaToolUnion, BetaMessageParam>(turn);
  *     anthropic.beta.messages.create({ tools: request.tools, messages: request.messages, ... });

@@ -3162,16 +3162,17 @@ pub struct RenderOptions {
     #[prost(enumeration = "ToolFormat", tag = "1")]
     pub format: i32,
     /// True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-    /// calls are for SearchTools; Gate does not know it.
+    /// calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+    /// deferred; without it all are sent, whatever the mode of deferral is.
     #[prost(bool, tag = "2")]
     pub search_tool: bool,
     /// Marks for Anthropic's API. Refused with other formats.
     #[prost(message, optional, tag = "3")]
     pub anthropic: ::core::option::Option<AnthropicRenderOptions>,
     /// Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-    /// `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-    /// refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-    /// on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+    /// `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+    /// Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+    /// definitions alone.
     #[prost(enumeration = "PromptStrategy", tag = "4")]
     pub strategy: i32,
     /// The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
@@ -4004,12 +4005,16 @@ pub enum StrategyReason {
     Asked = 1,
     /// Nothing is deferred, so that all tools are sent.
     NothingDeferred = 2,
-    /// The conversation has a search of the host's or of the provider's, which defers tools by itself.
+    /// The agent's own tools have a search of the host's or of the provider's, which defers tools by itself.
     HostDefers = 3,
     /// The one that was asked for does not exist for this API or model; the next best one is used.
     NotTaken = 4,
     /// It costs least, by the provider's prices of cached and other tokens.
     Cheapest = 5,
+    /// Nobody answers searches (`search_tool` is false), so that all tools are sent.
+    NoSearch = 6,
+    /// Earlier turns used it. Another one would cost the cached prefix.
+    Kept = 7,
 }
 impl StrategyReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4024,6 +4029,8 @@ impl StrategyReason {
             Self::HostDefers => "STRATEGY_REASON_HOST_DEFERS",
             Self::NotTaken => "STRATEGY_REASON_NOT_TAKEN",
             Self::Cheapest => "STRATEGY_REASON_CHEAPEST",
+            Self::NoSearch => "STRATEGY_REASON_NO_SEARCH",
+            Self::Kept => "STRATEGY_REASON_KEPT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4035,6 +4042,8 @@ impl StrategyReason {
             "STRATEGY_REASON_HOST_DEFERS" => Some(Self::HostDefers),
             "STRATEGY_REASON_NOT_TAKEN" => Some(Self::NotTaken),
             "STRATEGY_REASON_CHEAPEST" => Some(Self::Cheapest),
+            "STRATEGY_REASON_NO_SEARCH" => Some(Self::NoSearch),
+            "STRATEGY_REASON_KEPT" => Some(Self::Kept),
             _ => None,
         }
     }

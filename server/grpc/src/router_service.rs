@@ -1,5 +1,8 @@
 //! `RouterService`.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use tonic::{Request, Response, Status};
 use toolgate_proto::v1::router_service_server::RouterService;
 use toolgate_proto::v1::{
@@ -13,15 +16,69 @@ use super::strategy::PromptRequest;
 use super::tool_format::{Format, rendered};
 use super::{bounded, render, request, state};
 use toolgate_config::RouterConfig;
+use toolgate_core::deferral::Mode;
+use toolgate_core::error::Error;
 use toolgate_core::method::Method;
 use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::handle::Holder;
+use toolgate_routing::router::query::RouteQuery;
+use toolgate_routing::router::route::Answer;
 use toolgate_routing::router::summary_pool::PoolQuery;
 
 /// Implementation of `RouterService`.
 pub(super) struct Routing {
     pub(super) edge: Edge,
     pub(super) defaults: RouterConfig,
+}
+
+impl Routing {
+    /// Routes, and counts what was routed.
+    async fn routed(
+        &self,
+        holder: Holder<'_>,
+        query: RouteQuery,
+        deadline: Instant,
+    ) -> Result<Answer, Error> {
+        let pipeline = &self.edge.pipeline;
+        let answer = pipeline.plane.router.route(holder, query, Some(deadline)).await?;
+        pipeline.metrics.stages(&answer.timings);
+        for degraded in &answer.degraded {
+            pipeline.metrics.degraded(degraded.name());
+        }
+        let account = &answer.account;
+        pipeline.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
+        Ok(answer)
+    }
+
+    /// Answers Route with the whole request to a model. If that would hide tools from the model, they are routed once
+    /// more, all of them.
+    async fn prompt(
+        &self,
+        holder: Holder<'_>,
+        mut query: RouteQuery,
+        prompt: PromptRequest,
+        deadline: Instant,
+        message_max: usize,
+    ) -> Result<RouteResponse, Error> {
+        let prompt = Arc::new(prompt);
+        let mut is_whole = prompt.needs_everything();
+        loop {
+            if is_whole {
+                query.options.deferral.mode = Some(Mode::Off);
+            }
+            let answer = self.routed(holder, query.clone(), deadline).await?;
+            let wire = bounded::route(render::route(holder.tenant, &answer), message_max);
+            let state = query.state.clone();
+            let completed = Arc::clone(&prompt).complete(wire, answer, state, message_max);
+            match completed.await? {
+                Some(wire) => return Ok(wire),
+                None if is_whole => {
+                    return Err(Error::internal("a request hides tools that were all routed"));
+                }
+                None => is_whole = true,
+            }
+        }
+    }
 }
 
 #[tonic::async_trait]
@@ -35,22 +92,13 @@ impl RouterService for Routing {
             let prompt = PromptRequest::from_request(&message, &limits)?;
             let query = request::route(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
-            let prompt = prompt.map(|prompt| (prompt, query.state.clone()));
-            let answer = edge.pipeline.plane.router.route(holder, query, Some(deadline)).await?;
-            edge.pipeline.metrics.stages(&answer.timings);
-            for degraded in &answer.degraded {
-                edge.pipeline.metrics.degraded(degraded.name());
+            let message_max = limits.max_message_bytes;
+            if let Some(prompt) = prompt {
+                return self.prompt(holder, query, prompt, deadline, message_max).await;
             }
-            let account = &answer.account;
-            edge.pipeline.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
-            let wire = render::route(&tenant, &answer);
-            let wire = bounded::route(wire, limits.max_message_bytes);
-            match prompt {
-                Some((prompt, state)) => {
-                    prompt.complete(wire, answer, state, limits.max_message_bytes).await
-                }
-                None => Ok(rendered(wire, format, limits.max_message_bytes)),
-            }
+            let answer = self.routed(holder, query, deadline).await?;
+            let wire = bounded::route(render::route(&tenant, &answer), message_max);
+            Ok(rendered(wire, format, message_max))
         })
         .await
     }

@@ -2,12 +2,16 @@
 
 mod request;
 
+use std::sync::Arc;
+
 use prost::Message as _;
 use toolgate_core::error::Error;
 use toolgate_core::state::AgentState;
 use toolgate_core::tokens;
 use toolgate_llm::render::{Loss, RenderError, Tool};
-use toolgate_llm::strategy::{Endpoint, Offer, Prepared, Reason, Strategy, Turn, prepare};
+use toolgate_llm::strategy::{
+    Endpoint, Offer, Prepared, Reason, Strategy, Turn, may_defer, prepare,
+};
 use toolgate_proto::v1::{
     PromptStrategy, RenderLoss, RenderedTools, RouteResponse, StrategyReason,
 };
@@ -26,18 +30,26 @@ pub(super) use request::PromptRequest;
 const LARGE: usize = 64 << 10;
 
 impl PromptRequest {
-    /// Adds the definitions and the messages to an answer of Route, in the place of the definitions of its tools.
+    /// Returns true if the request needs the whole catalog, whatever the tenant's mode of deferral is: the model could
+    /// neither see nor find the rest.
+    pub(super) fn needs_everything(&self) -> bool {
+        let has_search = self.has_search && may_defer(self.own_tools.values());
+        !has_search || self.strategy == Some(Strategy::Pass)
+    }
+
+    /// Adds the definitions and the messages to an answer of Route, in the place of the definitions of its tools. Returns
+    /// `None` if the model could neither see nor find some tools: then the whole catalog must be routed.
     ///
     /// # Errors
     /// [`Error::AnswerTooLarge`] if the answer would have more than `message_max` bytes: neither messages nor tools are
     /// ever cut.
     pub(super) async fn complete(
-        self,
+        self: Arc<Self>,
         wire: RouteResponse,
         answer: Answer,
         state: AgentState,
         message_max: usize,
-    ) -> Result<RouteResponse, Error> {
+    ) -> Result<Option<RouteResponse>, Error> {
         let is_large = self.messages.bytes() > LARGE;
         let work = move || self.completed(wire, &answer, &state, message_max);
         if is_large {
@@ -53,8 +65,11 @@ impl PromptRequest {
         answer: &Answer,
         state: &AgentState,
         message_max: usize,
-    ) -> Result<RouteResponse, Error> {
+    ) -> Result<Option<RouteResponse>, Error> {
         let prepared = self.prepare(Catalog::of(answer, state, &self.pinned))?;
+        if prepared.missing > 0 && !answer.deferral.sends_what_it_can() {
+            return Ok(None);
+        }
         wire.active_tools.iter_mut().for_each(forget_definition);
         let rendered = self.rendered(prepared);
         let size = Size {
@@ -64,7 +79,7 @@ impl PromptRequest {
         };
         size.within(message_max)?;
         wire.rendered = Some(rendered);
-        Ok(wire)
+        Ok(Some(wire))
     }
 
     /// Prepares the request. A tool whose schema can't be parsed, such as one with a number beyond an `f64`, is left out.
@@ -88,7 +103,7 @@ impl PromptRequest {
         Turn {
             api: self.api,
             strategy: self.strategy,
-            endpoint: Endpoint { model: &self.model, base_url: &self.base_url },
+            endpoint: Endpoint { model: &self.model, base_url: &self.base_url, denied: None },
             offer: *offer,
             messages: self.messages.values(),
             ledger: &self.ledger,
@@ -169,6 +184,7 @@ impl<'a> Catalog<'a> {
             always_on: &self.always_on,
             active: &self.active,
             deferred: self.deferred,
+            search: request.has_search,
             deferred_names: &self.deferred_names,
             find,
         }
@@ -255,7 +271,9 @@ fn reason_of(reason: Reason) -> StrategyReason {
         Reason::Asked => StrategyReason::Asked,
         Reason::NothingDeferred => StrategyReason::NothingDeferred,
         Reason::HostDefers => StrategyReason::HostDefers,
+        Reason::NoSearch => StrategyReason::NoSearch,
         Reason::NotTaken => StrategyReason::NotTaken,
+        Reason::Kept => StrategyReason::Kept,
         Reason::Cheapest => StrategyReason::Cheapest,
     }
 }
@@ -272,6 +290,16 @@ fn reason_message(reason: Reason, used: Strategy) -> String {
         Reason::NothingDeferred => format!("{used}, because nothing is deferred"),
         Reason::HostDefers => {
             format!("{used}, because a search among the agent's own tools defers tools by itself")
+        }
+        Reason::NoSearch => {
+            format!(
+                "{used}, because nobody answers searches (render.search_tool): all tools are sent"
+            )
+        }
+        Reason::Kept => {
+            format!(
+                "{used}, because earlier turns used it: another one would cost the cached prefix"
+            )
         }
         Reason::NotTaken => {
             format!("{used}, because this API or model does not take what was asked for")

@@ -120,6 +120,8 @@ class StrategyReason(WireEnum):
     HOST_DEFERS = "HOST_DEFERS"
     NOT_TAKEN = "NOT_TAKEN"
     CHEAPEST = "CHEAPEST"
+    NO_SEARCH = "NO_SEARCH"
+    KEPT = "KEPT"
 
 
 class SearchForm(WireEnum):

@@ -9,7 +9,7 @@ Rendering the same tools gives the same text (by `json.dumps`), so that prompt c
 With a `strategy`, `route` puts the whole request together: tools, and messages that carry those of
 this turn.
 
-    render = RenderOptions("anthropic", strategy="auto", ledger=ledger)
+    render = RenderOptions("anthropic", strategy="auto", search_tool=True, ledger=ledger)
     turn = client.route(text, state={"messages": messages}, handle=handle, render=render)
     request = turn.request
     anthropic.beta.messages.create(tools=request.tools, messages=request.messages, ...)
@@ -36,7 +36,8 @@ class RenderOptions:
     format: ToolFormat | str
     """"openai_chat", "openai_responses", "anthropic", "gemini" or "mcp"."""
     search_tool: bool = False
-    """True: the definition of the search stands before the tools, for `client.answer_search`."""
+    """True: the definition of the search stands before the tools, for `client.answer_search`. With
+    a `strategy`: tools may be deferred, since the agent answers searches; else all are sent."""
     cache_breakpoint: bool = False
     """Anthropic's: True ends a cached prefix with the last definition (`cache_control`)."""
     defer_loading: bool = False

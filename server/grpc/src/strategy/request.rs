@@ -21,6 +21,8 @@ pub(crate) struct PromptRequest {
     pub(super) api: Api,
     /// Strategy to use; `None` for the cheapest.
     pub(super) strategy: Option<Strategy>,
+    /// True if the agent answers the model's searches.
+    pub(super) has_search: bool,
     /// Model that the request is for.
     pub(super) model: String,
     /// Base URL of its API.
@@ -70,6 +72,7 @@ impl PromptRequest {
         Ok(Some(Self {
             api,
             strategy,
+            has_search: render.search_tool,
             model: text(options.map(|options| &options.model)),
             base_url: text(options.map(|options| &options.model_base_url)),
             pinned: options.map_or_else(Vec::new, |options| options.pinned_tools.clone()),
@@ -120,8 +123,6 @@ fn api(render: &RenderOptions, fields: &mut Fields) -> Api {
 
 /// Refuses options that a strategy does not go with.
 fn refuse_others(wire: &RouteRequest, render: &RenderOptions, fields: &mut Fields) {
-    let problem = "must be false beside render.strategy, which decides about the search";
-    fields.require(!render.search_tool, "render.search_tool", problem);
     let problem =
         "must be absent beside render.strategy, which decides what is deferred and cached";
     fields.require(render.anthropic.is_none(), "render.anthropic", problem);
@@ -292,9 +293,9 @@ mod tests {
         let unknown = RenderOptions { strategy: 99, ..auto() };
         assert_eq!(refused_fields(&asking(unknown)), ["render.strategy"]);
         let anthropic = Some(AnthropicRenderOptions::default());
-        let mut others = asking(RenderOptions { search_tool: true, anthropic, ..auto() });
+        let mut others = asking(RenderOptions { anthropic, ..auto() });
         others.options = Some(RouteOptions { signature_tail: 1, ..Default::default() });
-        let fields = ["render.search_tool", "render.anthropic", "options.signature_tail"];
+        let fields = ["render.anthropic", "options.signature_tail"];
         assert_eq!(refused_fields(&others), fields);
         let silent = RouteRequest { state: None, ..asking(auto()) };
         assert_eq!(refused_fields(&silent), ["state.messages_json"]);

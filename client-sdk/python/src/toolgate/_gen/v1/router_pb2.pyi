@@ -119,11 +119,15 @@ class _StrategyReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Strate
     STRATEGY_REASON_NOTHING_DEFERRED: _StrategyReason.ValueType  # 2
     """Nothing is deferred, so that all tools are sent."""
     STRATEGY_REASON_HOST_DEFERS: _StrategyReason.ValueType  # 3
-    """The conversation has a search of the host's or of the provider's, which defers tools by itself."""
+    """The agent's own tools have a search of the host's or of the provider's, which defers tools by itself."""
     STRATEGY_REASON_NOT_TAKEN: _StrategyReason.ValueType  # 4
     """The one that was asked for does not exist for this API or model; the next best one is used."""
     STRATEGY_REASON_CHEAPEST: _StrategyReason.ValueType  # 5
     """It costs least, by the provider's prices of cached and other tokens."""
+    STRATEGY_REASON_NO_SEARCH: _StrategyReason.ValueType  # 6
+    """Nobody answers searches (`search_tool` is false), so that all tools are sent."""
+    STRATEGY_REASON_KEPT: _StrategyReason.ValueType  # 7
+    """Earlier turns used it. Another one would cost the cached prefix."""
 
 class StrategyReason(_StrategyReason, metaclass=_StrategyReasonEnumTypeWrapper):
     """Why a strategy was used."""
@@ -135,11 +139,15 @@ STRATEGY_REASON_ASKED: StrategyReason.ValueType  # 1
 STRATEGY_REASON_NOTHING_DEFERRED: StrategyReason.ValueType  # 2
 """Nothing is deferred, so that all tools are sent."""
 STRATEGY_REASON_HOST_DEFERS: StrategyReason.ValueType  # 3
-"""The conversation has a search of the host's or of the provider's, which defers tools by itself."""
+"""The agent's own tools have a search of the host's or of the provider's, which defers tools by itself."""
 STRATEGY_REASON_NOT_TAKEN: StrategyReason.ValueType  # 4
 """The one that was asked for does not exist for this API or model; the next best one is used."""
 STRATEGY_REASON_CHEAPEST: StrategyReason.ValueType  # 5
 """It costs least, by the provider's prices of cached and other tokens."""
+STRATEGY_REASON_NO_SEARCH: StrategyReason.ValueType  # 6
+"""Nobody answers searches (`search_tool` is false), so that all tools are sent."""
+STRATEGY_REASON_KEPT: StrategyReason.ValueType  # 7
+"""Earlier turns used it. Another one would cost the cached prefix."""
 Global___StrategyReason: _TypeAlias = StrategyReason  # noqa: Y015
 
 class _ToolFormat:
@@ -580,13 +588,14 @@ class RenderOptions(_message.Message):
     """The format. Required."""
     search_tool: _builtins.bool
     """True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-    calls are for SearchTools; Gate does not know it.
+    calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+    deferred; without it all are sent, whatever the mode of deferral is.
     """
     strategy: Global___PromptStrategy.ValueType
     """Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-    `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-    refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-    on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+    `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+    Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+    definitions alone.
     """
     own_tools_json: _builtins.str
     """The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they

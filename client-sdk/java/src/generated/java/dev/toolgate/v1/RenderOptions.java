@@ -83,7 +83,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-   * calls are for SearchTools; Gate does not know it.
+   * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+   * deferred; without it all are sent, whatever the mode of deferral is.
    * </pre>
    *
    * <code>bool search_tool = 2;</code>
@@ -137,9 +138,9 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-   * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-   * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-   * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+   * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+   * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+   * definitions alone.
    * </pre>
    *
    * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
@@ -151,9 +152,9 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-   * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-   * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-   * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+   * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+   * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+   * definitions alone.
    * </pre>
    *
    * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
@@ -772,7 +773,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-     * calls are for SearchTools; Gate does not know it.
+     * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+     * deferred; without it all are sent, whatever the mode of deferral is.
      * </pre>
      *
      * <code>bool search_tool = 2;</code>
@@ -785,7 +787,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-     * calls are for SearchTools; Gate does not know it.
+     * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+     * deferred; without it all are sent, whatever the mode of deferral is.
      * </pre>
      *
      * <code>bool search_tool = 2;</code>
@@ -802,7 +805,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-     * calls are for SearchTools; Gate does not know it.
+     * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+     * deferred; without it all are sent, whatever the mode of deferral is.
      * </pre>
      *
      * <code>bool search_tool = 2;</code>
@@ -976,9 +980,9 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-     * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-     * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-     * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+     * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+     * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+     * definitions alone.
      * </pre>
      *
      * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
@@ -990,9 +994,9 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-     * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-     * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-     * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+     * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+     * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+     * definitions alone.
      * </pre>
      *
      * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
@@ -1008,9 +1012,9 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-     * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-     * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-     * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+     * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+     * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+     * definitions alone.
      * </pre>
      *
      * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
@@ -1024,9 +1028,9 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-     * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-     * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-     * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+     * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+     * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+     * definitions alone.
      * </pre>
      *
      * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
@@ -1043,9 +1047,9 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-     * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-     * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-     * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+     * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+     * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+     * definitions alone.
      * </pre>
      *
      * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>

@@ -32,7 +32,8 @@ public interface RenderOptionsOrBuilder extends
   /**
    * <pre>
    * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-   * calls are for SearchTools; Gate does not know it.
+   * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+   * deferred; without it all are sent, whatever the mode of deferral is.
    * </pre>
    *
    * <code>bool search_tool = 2;</code>
@@ -70,9 +71,9 @@ public interface RenderOptionsOrBuilder extends
   /**
    * <pre>
    * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-   * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-   * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-   * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+   * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+   * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+   * definitions alone.
    * </pre>
    *
    * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
@@ -82,9 +83,9 @@ public interface RenderOptionsOrBuilder extends
   /**
    * <pre>
    * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
-   * `state.messages_json`, and decides itself about a search: `search_tool`, `anthropic` and a `signature_tail` are
-   * refused beside it, and so are MCP's format and calls other than Route. Which one `PROMPT_STRATEGY_AUTO` takes depends
-   * on `options.model` and `options.model_base_url` too. Absent: definitions alone.
+   * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+   * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+   * definitions alone.
    * </pre>
    *
    * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>

@@ -41,7 +41,7 @@ public enum StrategyReason
   STRATEGY_REASON_NOTHING_DEFERRED(2),
   /**
    * <pre>
-   * The conversation has a search of the host's or of the provider's, which defers tools by itself.
+   * The agent's own tools have a search of the host's or of the provider's, which defers tools by itself.
    * </pre>
    *
    * <code>STRATEGY_REASON_HOST_DEFERS = 3;</code>
@@ -63,6 +63,22 @@ public enum StrategyReason
    * <code>STRATEGY_REASON_CHEAPEST = 5;</code>
    */
   STRATEGY_REASON_CHEAPEST(5),
+  /**
+   * <pre>
+   * Nobody answers searches (`search_tool` is false), so that all tools are sent.
+   * </pre>
+   *
+   * <code>STRATEGY_REASON_NO_SEARCH = 6;</code>
+   */
+  STRATEGY_REASON_NO_SEARCH(6),
+  /**
+   * <pre>
+   * Earlier turns used it. Another one would cost the cached prefix.
+   * </pre>
+   *
+   * <code>STRATEGY_REASON_KEPT = 7;</code>
+   */
+  STRATEGY_REASON_KEPT(7),
   UNRECOGNIZED(-1),
   ;
 
@@ -101,7 +117,7 @@ public enum StrategyReason
   public static final int STRATEGY_REASON_NOTHING_DEFERRED_VALUE = 2;
   /**
    * <pre>
-   * The conversation has a search of the host's or of the provider's, which defers tools by itself.
+   * The agent's own tools have a search of the host's or of the provider's, which defers tools by itself.
    * </pre>
    *
    * <code>STRATEGY_REASON_HOST_DEFERS = 3;</code>
@@ -123,6 +139,22 @@ public enum StrategyReason
    * <code>STRATEGY_REASON_CHEAPEST = 5;</code>
    */
   public static final int STRATEGY_REASON_CHEAPEST_VALUE = 5;
+  /**
+   * <pre>
+   * Nobody answers searches (`search_tool` is false), so that all tools are sent.
+   * </pre>
+   *
+   * <code>STRATEGY_REASON_NO_SEARCH = 6;</code>
+   */
+  public static final int STRATEGY_REASON_NO_SEARCH_VALUE = 6;
+  /**
+   * <pre>
+   * Earlier turns used it. Another one would cost the cached prefix.
+   * </pre>
+   *
+   * <code>STRATEGY_REASON_KEPT = 7;</code>
+   */
+  public static final int STRATEGY_REASON_KEPT_VALUE = 7;
 
 
   public final int getNumber() {
@@ -155,6 +187,8 @@ public enum StrategyReason
       case 3: return STRATEGY_REASON_HOST_DEFERS;
       case 4: return STRATEGY_REASON_NOT_TAKEN;
       case 5: return STRATEGY_REASON_CHEAPEST;
+      case 6: return STRATEGY_REASON_NO_SEARCH;
+      case 7: return STRATEGY_REASON_KEPT;
       default: return null;
     }
   }
