@@ -12,8 +12,8 @@ import java.util.List;
  * What to send to the model in one turn, as the service puts it together for a request with {@code
  * render.strategy}.
  *
- * @param tools the definitions, for {@code tools}; the agent's own first. For Gemini they are {@code
- *     functionDeclarations}
+ * @param tools the definitions, for {@code tools}; the agent's own first. For Gemini they are
+ *     {@code functionDeclarations}
  * @param messages the agent's messages, with what was added in its place; the agent keeps its own
  *     without the additions
  * @param betas names for the header {@code anthropic-beta}; empty for none
