@@ -84,7 +84,7 @@ pub(super) fn plan(
     for addition in held {
         planner.hold(addition)?;
     }
-    planner.drop_stale();
+    planner.drop_stale(place);
     planner.know_loaded();
     planner.add(place, lost)?;
     Ok(planner.plan)
@@ -147,11 +147,11 @@ impl Planner<'_, '_> {
     }
 
     /// Drops tools that were added by earlier turns and are not used, where that is cheaper than to keep them. It happens
-    /// only at a new message of the user, so that within a turn nothing is lost.
-    fn drop_stale(&mut self) {
-        let api = self.turn.api;
-        let is_new = self.turn.messages.last();
-        if !is_new.is_some_and(|last| messages::speaker(api, last) == Speaker::User) {
+    /// only at a new message of the user, so that within a turn nothing is lost, nor when a turn is prepared again.
+    fn drop_stale(&mut self, place: usize) {
+        let speaks = |last| messages::speaker(self.turn.api, last) == Speaker::User;
+        let is_again = self.plan.additions.last().is_some_and(|last| last.after == place);
+        if is_again || !self.turn.messages.last().is_some_and(speaks) {
             return;
         }
         let used = used(self.turn);
