@@ -2,13 +2,27 @@
 //! set into the `tools` and `messages` of one request, by one of four strategies. It is a pure function: what must be
 //! remembered between turns is the [`Ledger`], which the caller passes back.
 
+mod additions;
+mod anthropic;
 mod auto;
+mod digest;
+mod keep;
 mod ledger;
+mod messages;
+mod plan;
+mod responses;
+mod text;
+mod toolset;
+
+use std::collections::HashSet;
 
 use serde_json::Value;
 
 pub use auto::{DENIED_MODELS, may_defer};
 pub use ledger::Ledger;
+
+use auto::Choice;
+use ledger::Way;
 
 use crate::render::{Loss, RenderError, Tool};
 
@@ -25,6 +39,27 @@ pub enum Api {
     Gemini,
 }
 
+impl Api {
+    const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini];
+
+    /// Returns the name, such as `openai_chat`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAiChat => "openai_chat",
+            Self::OpenAiResponses => "openai_responses",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// Returns the API of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|api| api.name() == name)
+    }
+}
+
 /// Way to put tools into requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
@@ -38,6 +73,27 @@ pub enum Strategy {
     Envelope,
     /// The active set is sent in `tools`. A change of the set costs the cached prefix.
     Cut,
+}
+
+impl Strategy {
+    const ALL: [Self; 4] = [Self::Pass, Self::Native, Self::Envelope, Self::Cut];
+
+    /// Returns the name, such as `native`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Native => "native",
+            Self::Envelope => "envelope",
+            Self::Cut => "cut",
+        }
+    }
+
+    /// Returns the strategy of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|strategy| strategy.name() == name)
+    }
 }
 
 /// Model and provider that a request is sent to.
@@ -138,14 +194,58 @@ pub struct Prepared {
 /// # Errors
 /// [`RenderError`] if a tool came without its full schema.
 pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
-    Ok(Prepared {
-        strategy: Strategy::Pass,
-        reason: Reason::NothingDeferred,
+    let Choice { strategy, reason } = auto::choose(turn);
+    let way = Way { api: turn.api, strategy };
+    let constant = toolset::constant(turn, strategy)?;
+    let mut prepared = Prepared {
+        strategy,
+        reason,
         tools: turn.offer.own.to_vec(),
         messages: turn.messages.to_vec(),
         betas: Vec::new(),
-        ledger: turn.ledger.clone(),
-        missing: 0,
-        losses: Vec::new(),
-    })
+        ledger: Ledger { way: Some(way), additions: Vec::new() },
+        missing: if turn.offer.search { 0 } else { turn.offer.deferred },
+        losses: constant.losses,
+    };
+    if strategy == Strategy::Pass {
+        prepared.missing = turn.offer.deferred;
+    }
+    prepared.tools.extend(constant.tools);
+    match messages::place(turn.api, turn.messages) {
+        Some(place) if matches!(strategy, Strategy::Native | Strategy::Envelope) => {
+            add_amid(turn, way, place, &mut prepared)?;
+        }
+        // Without a message there is nothing that a change of `tools` could cost.
+        _ => add_to_tools(turn, &mut prepared)?,
+    }
+    if way == (Way { api: Api::Anthropic, strategy: Strategy::Native }) {
+        prepared.betas = anthropic::BETAS.to_vec();
+    }
+    Ok(prepared)
+}
+
+/// Adds the active set amid the conversation.
+fn add_amid(
+    turn: &Turn<'_>,
+    way: Way,
+    place: usize,
+    prepared: &mut Prepared,
+) -> Result<(), RenderError> {
+    let constant = prepared.tools.iter().filter_map(toolset::name).collect();
+    let plan = plan::plan(turn, way, place, &constant)?;
+    prepared.ledger = plan.ledger(way);
+    prepared.messages =
+        additions::insert(way, std::mem::take(&mut prepared.messages), &plan.additions);
+    prepared.losses.extend(plan.losses);
+    Ok(())
+}
+
+/// Adds the active set to `tools`.
+fn add_to_tools(turn: &Turn<'_>, prepared: &mut Prepared) -> Result<(), RenderError> {
+    let known: HashSet<&str> = prepared.tools.iter().filter_map(toolset::name).collect();
+    let active = turn.offer.active.iter().filter(|tool| !known.contains(tool.name));
+    let rendered = toolset::render(turn.api, &active.copied().collect::<Vec<_>>())?;
+    prepared.tools.extend(rendered.tools);
+    prepared.losses.extend(rendered.losses);
+    Ok(())
 }

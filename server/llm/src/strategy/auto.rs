@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Api, Endpoint};
+use super::{Api, Endpoint, Reason, Strategy, Turn};
 
 /// Models that don't take tools amid a conversation, as patterns of whole names with `*` for any characters. All other
 /// models are assumed to take them.
@@ -48,6 +48,44 @@ pub fn may_defer(own: &[Value]) -> bool {
     !own.iter().any(is_deferring)
 }
 
+/// Strategy, and the reason for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub strategy: Strategy,
+    pub reason: Reason,
+}
+
+/// Chooses the strategy of a turn. Where something is in doubt, more tools are sent.
+pub(super) fn choose(turn: &Turn<'_>) -> Choice {
+    let because = |strategy, reason| Choice { strategy, reason };
+    let offer = &turn.offer;
+    if offer.deferred > 0 && !offer.search {
+        return because(Strategy::Pass, Reason::NoSearch);
+    }
+    match turn.strategy {
+        Some(Strategy::Native) if !has_additions(turn.api) || is_denied(&turn.endpoint) => {
+            return because(Strategy::Envelope, Reason::NotTaken);
+        }
+        Some(asked) => return because(asked, Reason::Asked),
+        None if offer.deferred == 0 => return because(Strategy::Pass, Reason::NothingDeferred),
+        None if !may_defer(offer.own) => return because(Strategy::Pass, Reason::HostDefers),
+        None => {}
+    }
+    let takes_native = takes_additions(turn.api, &turn.endpoint);
+    let earlier = turn.ledger.way.filter(|way| way.api == turn.api).map(|way| way.strategy);
+    match earlier {
+        Some(kept @ (Strategy::Envelope | Strategy::Cut)) => because(kept, Reason::Kept),
+        Some(Strategy::Native) if takes_native => because(Strategy::Native, Reason::Kept),
+        _ if takes_native => because(Strategy::Native, Reason::Cheapest),
+        _ => because(Strategy::Envelope, Reason::Cheapest),
+    }
+}
+
+/// Returns true if the API has tools amid a conversation.
+fn has_additions(api: Api) -> bool {
+    OWN_HOSTS.iter().any(|(known, _)| *known == api)
+}
+
 /// Returns true if a tool defers others by itself, or is deferred by the host.
 fn is_deferring(tool: &Value) -> bool {
     let kind = tool["type"].as_str().unwrap_or_default();
@@ -56,7 +94,7 @@ fn is_deferring(tool: &Value) -> bool {
 
 /// Returns true if the endpoint takes tools amid a conversation. Behind a base URL that is not the provider's own, it
 /// is assumed not to.
-pub(super) fn takes_additions(api: Api, endpoint: &Endpoint<'_>) -> bool {
+fn takes_additions(api: Api, endpoint: &Endpoint<'_>) -> bool {
     let own = |known: Api, host: &str| {
         known == api && (endpoint.base_url.is_empty() || is_at(endpoint.base_url, host))
     };
@@ -64,7 +102,7 @@ pub(super) fn takes_additions(api: Api, endpoint: &Endpoint<'_>) -> bool {
 }
 
 /// Returns true if a model is on the deny list.
-pub(super) fn is_denied(endpoint: &Endpoint<'_>) -> bool {
+fn is_denied(endpoint: &Endpoint<'_>) -> bool {
     let model = endpoint.model.to_lowercase();
     let denied = endpoint.denied.unwrap_or(&DENIED_MODELS);
     denied.iter().any(|pattern| is_like(&model, &pattern.to_lowercase()))
