@@ -1153,7 +1153,7 @@ type RenderedTools struct {
 	// The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
 	// its own without the additions and sends them with the next Route. Set with `strategy`.
 	MessagesJson string `protobuf:"bytes,6,opt,name=messages_json,json=messagesJson,proto3" json:"messages_json,omitempty"`
-	// What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+	// What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
 	Ledger string `protobuf:"bytes,7,opt,name=ledger,proto3" json:"ledger,omitempty"`
 	// Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
 	Betas         []string `protobuf:"bytes,8,rep,name=betas,proto3" json:"betas,omitempty"`

@@ -3218,7 +3218,7 @@ pub struct RenderedTools {
     /// its own without the additions and sends them with the next Route. Set with `strategy`.
     #[prost(string, tag = "6")]
     pub messages_json: ::prost::alloc::string::String,
-    /// What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+    /// What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
     #[prost(string, tag = "7")]
     pub ledger: ::prost::alloc::string::String,
     /// Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.

@@ -3,6 +3,7 @@
 
 mod approve;
 mod bounded;
+mod call_tool;
 mod catalog_service;
 mod edge;
 mod fields;

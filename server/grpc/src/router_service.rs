@@ -106,23 +106,23 @@ impl RouterService for Routing {
     async fn gate(&self, call: Request<GateRequest>) -> Result<Response<GateResponse>, Status> {
         let edge = &self.edge;
         edge.call(Method::Gate, call, |caller, tenant, message, deadline| async move {
-            let calls = request::calls(&message.calls)?;
+            let mut calls = request::calls(&message.calls)?;
             request::require_handle(&message.active_set_handle)?;
             let state = state::parse(message.state, &edge.pipeline.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let query = GateQuery {
                 handle: message.active_set_handle,
-                calls,
+                calls: calls.iter_mut().map(|read| std::mem::take(&mut read.call)).collect(),
                 state,
                 min_revision: message.min_revision,
             };
             let gated = edge.pipeline.plane.gate.judge(holder, query, Some(deadline)).await?;
-            let answers = message.calls.iter().zip(&gated.verdicts);
-            let verdicts = answers.map(|(wire, verdict)| {
+            let asked = message.calls.iter().zip(&calls);
+            let verdicts = asked.zip(&gated.verdicts).map(|((wire, read), verdict)| {
                 let code =
                     verdict.as_ref().map_or_else(|refused| refused.code.name(), |_| "ALLOWED");
                 edge.pipeline.metrics.decision(code);
-                render::verdict(&gated.snapshot, &wire.call_id, verdict)
+                read.complete(render::verdict(&gated.snapshot, &wire.call_id, verdict))
             });
             let verdicts = verdicts.collect();
             let catalog_revision = gated.snapshot.revision;

@@ -114,7 +114,6 @@ impl PromptRequest {
     fn rendered(&self, prepared: Prepared) -> RenderedTools {
         let strategy = strategy_of(prepared.strategy);
         let reason = reason_of(prepared.reason);
-        let is_empty = prepared.ledger == toolgate_llm::strategy::Ledger::default();
         RenderedTools {
             tools_json: self.own_tools.texts_of(&prepared.tools),
             losses: prepared.losses.into_iter().map(loss_of).collect::<Vec<RenderLoss>>(),
@@ -122,7 +121,7 @@ impl PromptRequest {
             reason: reason.into(),
             reason_message: reason_message(prepared.reason, prepared.strategy),
             messages_json: self.messages.texts_of(&prepared.messages),
-            ledger: if is_empty { String::new() } else { prepared.ledger.to_json().to_string() },
+            ledger: prepared.ledger.to_json().to_string(),
             betas: prepared.betas.into_iter().map(str::to_owned).collect(),
         }
     }
@@ -279,12 +278,7 @@ fn reason_of(reason: Reason) -> StrategyReason {
 }
 
 fn reason_message(reason: Reason, used: Strategy) -> String {
-    let used = match used {
-        Strategy::Pass => "pass",
-        Strategy::Native => "native",
-        Strategy::Envelope => "envelope",
-        Strategy::Cut => "cut",
-    };
+    let used = used.name();
     match reason {
         Reason::Asked => format!("{used} was asked for"),
         Reason::NothingDeferred => format!("{used}, because nothing is deferred"),

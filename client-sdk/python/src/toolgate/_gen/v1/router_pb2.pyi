@@ -684,7 +684,7 @@ class RenderedTools(_message.Message):
     its own without the additions and sends them with the next Route. Set with `strategy`.
     """
     ledger: _builtins.str
-    """What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added."""
+    """What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`."""
     @_builtins.property
     def losses(self) -> _containers.RepeatedCompositeFieldContainer[Global___RenderLoss]:
         """What the format can't express. A tool that it can't express at all is not in `tools_json`."""

@@ -281,7 +281,7 @@ export type RenderedTools = Message<"toolgate.v1.RenderedTools"> & {
   messagesJson: string;
 
   /**
-   * What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+   * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
    *
    * @generated from field: string ledger = 7;
    */

@@ -319,7 +319,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object ledger_ = "";
   /**
    * <pre>
-   * What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+   * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
    * </pre>
    *
    * <code>string ledger = 7;</code>
@@ -340,7 +340,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+   * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
    * </pre>
    *
    * <code>string ledger = 7;</code>
@@ -1682,7 +1682,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object ledger_ = "";
     /**
      * <pre>
-     * What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+     * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
      * </pre>
      *
      * <code>string ledger = 7;</code>
@@ -1702,7 +1702,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+     * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
      * </pre>
      *
      * <code>string ledger = 7;</code>
@@ -1723,7 +1723,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+     * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
      * </pre>
      *
      * <code>string ledger = 7;</code>
@@ -1740,7 +1740,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+     * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
      * </pre>
      *
      * <code>string ledger = 7;</code>
@@ -1754,7 +1754,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+     * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
      * </pre>
      *
      * <code>string ledger = 7;</code>

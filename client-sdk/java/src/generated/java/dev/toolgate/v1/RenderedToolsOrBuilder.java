@@ -158,7 +158,7 @@ public interface RenderedToolsOrBuilder extends
 
   /**
    * <pre>
-   * What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+   * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
    * </pre>
    *
    * <code>string ledger = 7;</code>
@@ -167,7 +167,7 @@ public interface RenderedToolsOrBuilder extends
   java.lang.String getLedger();
   /**
    * <pre>
-   * What was added, and where, for `render.ledger` of the next turn. Opaque. Empty when nothing was added.
+   * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
    * </pre>
    *
    * <code>string ledger = 7;</code>
