@@ -1,5 +1,5 @@
-"""Requests that strategies make, held to the providers' own types. The requests are those of the Rust
-tests, so that no server is needed."""
+"""Requests that strategies make, held to the providers' own types. The requests are those of the
+Rust tests, so that no server is needed."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ def requests(api: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read(value: Any) -> Any:
-    """Returns a validated value as JSON has it. Pydantic validates iterables only as they are read."""
+    """Returns a validated value as JSON has it. Pydantic validates iterables as they are read."""
     if isinstance(value, Content | FunctionDeclaration):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True)
     if isinstance(value, Mapping):
