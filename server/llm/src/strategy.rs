@@ -125,7 +125,7 @@ pub struct Offer<'a> {
     /// Names of all tools that can be deferred, for the description of the search tool. They must be the same from turn
     /// to turn, whatever is active; what the request can't show of them is counted.
     pub deferred_names: &'a [&'a str],
-    /// Finds the current definition of a tool that an earlier turn added.
+    /// Finds the current definition, in full, of a tool that an earlier turn added.
     pub find: &'a dyn Fn(&str) -> Option<Tool<'a>>,
 }
 
@@ -185,7 +185,7 @@ pub struct Prepared {
     /// Number of deferred tools that the model can neither see nor find. If it is not 0, the caller loads the whole
     /// catalog and prepares the request again.
     pub missing: usize,
-    /// Parts of tools that the API's format can't express.
+    /// Parts of the tools of `tools`, and of those that this turn adds, that the API's format can't express.
     pub losses: Vec<Loss>,
 }
 

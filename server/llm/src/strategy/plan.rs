@@ -16,7 +16,7 @@ use crate::render::{Loss, RenderError, Tool};
 pub(super) struct Plan {
     /// The additions, in the order of the conversation.
     pub additions: Vec<Placed>,
-    /// Parts of their tools that the API's format can't express.
+    /// Parts of this turn's tools that the API's format can't express. Those of earlier turns were told then.
     pub losses: Vec<Loss>,
     /// Digest of each prefix of the conversation.
     prefixes: Vec<u64>,
@@ -132,18 +132,39 @@ impl Planner<'_, '_> {
             if self.known.contains(&added.name) {
                 continue;
             }
-            let Some(tool) = (self.turn.offer.find)(&added.name) else { continue };
-            match self.define(tool, added.anew)? {
-                Some(tool) if tool.digest == added.definition => {
-                    self.known.insert(added.name.clone());
-                    tools.push(tool);
-                }
-                Some(_) => self.again.push(added.name.clone()),
-                None => {}
+            let mut held = None;
+            for tool in self.forms(&added.name) {
+                let defined = define(self.way, tool, added.anew)?;
+                held = held.or(defined.tool.filter(|tool| tool.digest == added.definition));
+            }
+            if let Some(tool) = held {
+                self.known.insert(added.name.clone());
+                tools.push(tool);
+            } else {
+                self.again.push(added.name.clone());
             }
         }
         self.place(addition.after, tools);
         Ok(())
+    }
+
+    /// Returns the forms in which a tool may have been added, if it stays. A tool that was shown in full may be active
+    /// with its signature alone now, but not the other way round.
+    fn forms(&self, name: &str) -> Vec<Tool<'_>> {
+        let found = (self.turn.offer.find)(name);
+        let brief = found.filter(|tool| !tool.signature.is_empty());
+        let brief = brief.map(|tool| Tool { input_schema_json: "", ..tool });
+        match self.active(name) {
+            Some(active) if active.input_schema_json.is_empty() => {
+                found.into_iter().chain([active]).collect()
+            }
+            Some(active) => vec![active],
+            None => found.into_iter().chain(brief).collect(),
+        }
+    }
+
+    fn active(&self, name: &str) -> Option<Tool<'_>> {
+        self.turn.offer.active.iter().find(|tool| tool.name == name).copied()
     }
 
     /// Drops tools that were added by earlier turns and are not used, where that is cheaper than to keep them. It happens
@@ -222,7 +243,9 @@ impl Planner<'_, '_> {
         tools: &mut Vec<Defined>,
     ) -> Result<(), RenderError> {
         if self.known.insert(tool.name.to_owned()) {
-            tools.extend(self.define(tool, anew)?);
+            let definition = define(self.way, tool, anew)?;
+            tools.extend(definition.tool);
+            self.plan.losses.extend(definition.losses);
         }
         Ok(())
     }
@@ -237,14 +260,21 @@ impl Planner<'_, '_> {
             None => self.plan.additions.push(Placed { after, tools }),
         }
     }
+}
 
-    fn define(&mut self, tool: Tool<'_>, anew: bool) -> Result<Option<Defined>, RenderError> {
-        let rendered = render_added(self.way, tool)?;
-        self.plan.losses.extend(rendered.losses);
-        let define = |definition: Value| {
-            let name = tool.name.to_owned();
-            Defined { name, digest: digest::of(&definition), definition, anew }
-        };
-        Ok(rendered.tools.into_iter().next().map(define))
-    }
+/// A tool as an addition has it.
+struct Definition {
+    /// The tool; `None` if the API takes none of that name.
+    tool: Option<Defined>,
+    /// Parts that the API's format can't express.
+    losses: Vec<Loss>,
+}
+
+fn define(way: Way, tool: Tool<'_>, anew: bool) -> Result<Definition, RenderError> {
+    let rendered = render_added(way, tool)?;
+    let defined = |definition: Value| {
+        let name = tool.name.to_owned();
+        Defined { name, digest: digest::of(&definition), definition, anew }
+    };
+    Ok(Definition { tool: rendered.tools.into_iter().next().map(defined), losses: rendered.losses })
 }

@@ -27,7 +27,9 @@ pub(super) fn constant(turn: &Turn<'_>, strategy: Strategy) -> Result<Rendered, 
         return render(turn.api, &tools);
     }
     let description = described(&turn.offer, turn.count);
-    let is_new = !own.contains(SEARCH_TOOL.name) && turn.offer.search && turn.offer.deferred > 0;
+    // The names are the same in each turn, unlike the number, which may be 0 when all are active.
+    let finds = turn.offer.deferred > 0 || !turn.offer.deferred_names.is_empty();
+    let is_new = !own.contains(SEARCH_TOOL.name) && turn.offer.search && finds;
     let search = Tool { description: &description, ..SEARCH_TOOL };
     tools.extend(is_new.then_some(search));
     let mut rendered = render(turn.api, &tools)?;
