@@ -99,6 +99,15 @@ impl PromptRequest {
         }
     }
 
+    /// Returns the reason to tell. That nothing is deferred has a reason of its own where the request brought it about.
+    fn told(&self, reason: Reason) -> Reason {
+        match reason {
+            Reason::NothingDeferred if !self.has_search => Reason::NoSearch,
+            Reason::NothingDeferred if !may_defer(self.own_tools.values()) => Reason::HostDefers,
+            told => told,
+        }
+    }
+
     fn turn<'a>(&'a self, offer: &Offer<'a>) -> Turn<'a> {
         Turn {
             api: self.api,
@@ -113,13 +122,13 @@ impl PromptRequest {
 
     fn rendered(&self, prepared: Prepared) -> RenderedTools {
         let strategy = strategy_of(prepared.strategy);
-        let reason = reason_of(prepared.reason);
+        let reason = self.told(prepared.reason);
         RenderedTools {
             tools_json: self.own_tools.texts_of(&prepared.tools),
             losses: prepared.losses.into_iter().map(loss_of).collect::<Vec<RenderLoss>>(),
             strategy: strategy.into(),
-            reason: reason.into(),
-            reason_message: reason_message(prepared.reason, prepared.strategy),
+            reason: reason_of(reason).into(),
+            reason_message: reason_message(reason, prepared.strategy),
             messages_json: self.messages.texts_of(&prepared.messages),
             ledger: prepared.ledger.to_json().to_string(),
             betas: prepared.betas.into_iter().map(str::to_owned).collect(),
