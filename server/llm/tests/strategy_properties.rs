@@ -414,3 +414,34 @@ fn a_tool_shown_by_its_signature_stays_so_until_it_is_active_in_full() {
     let in_full = full.description;
     assert_eq!(shown, [full.signature, full.signature, in_full, in_full]);
 }
+
+#[test]
+fn messages_and_own_tools_of_any_shape_are_sent_on() {
+    let odd = [
+        json!(null),
+        json!(7),
+        json!("text"),
+        json!([]),
+        json!({}),
+        json!({ "role": 1, "content": 2, "parts": 3, "output": {}, "tool_calls": "x" }),
+        json!({ "role": "user" }),
+        json!({ "role": "user", "content": null, "parts": [null, 1] }),
+        json!({ "role": "tool", "content": { "a": 1 } }),
+        json!({ "type": "computer_call_output", "output": { "type": "computer_screenshot" } }),
+        json!({ "role": "system", "content": 1 }),
+    ];
+    for api in APIS {
+        for strategy in STRATEGIES {
+            for last in 0..odd.len() {
+                let mut talk = Conversation::new(api, 9);
+                talk.active = vec![0];
+                talk.messages = [&odd[..], &odd[last..=last]].concat();
+                let prepared = talk.prepare(strategy, &Ledger::default(), &odd);
+                assert_eq!(prepared.tools[..odd.len()], odd);
+                assert!(prepared.messages.len() >= talk.messages.len());
+                let again = talk.prepare(strategy, &prepared.ledger, &odd);
+                assert_eq!(again.messages, prepared.messages);
+            }
+        }
+    }
+}

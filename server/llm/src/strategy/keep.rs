@@ -21,6 +21,9 @@ pub(super) fn stale_from(
     additions: &[Placed],
     is_stale: &dyn Fn(&Defined) -> bool,
 ) -> Option<usize> {
+    if !additions.iter().flat_map(|placed| &placed.tools).any(is_stale) {
+        return None;
+    }
     let costs = Costs::of(turn);
     let mut best = None;
     let mut best_gain = 0.0;
