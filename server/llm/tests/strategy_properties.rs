@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use toolgate_llm::envelope::CALL_TOOL_NAME;
 use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::{Api, Endpoint, Ledger, Offer, Prepared, Strategy, Turn, prepare};
 
@@ -256,6 +257,8 @@ fn check(talk: &Conversation, prepared: &Prepared, before: Option<&Prepared>, st
         let found = all.get(&entry.name).expect("an active tool is callable");
         assert_eq!(found["description"], entry.description, "by its current definition");
     }
+    let envelope = all.contains_key(CALL_TOOL_NAME);
+    assert_eq!(envelope, prepared.strategy == Strategy::Envelope);
     for definition in &added {
         let entry = talk.catalog.iter().find(|entry| definition["name"] == entry.name);
         assert!(entry.expect("of the catalog").is_there, "{definition} has vanished");
@@ -366,4 +369,79 @@ fn tools_that_are_not_used_are_bounded_whatever_the_price() {
         ledger = prepared.ledger;
     }
     assert!((10..=66).contains(&most), "{most} tools");
+}
+
+#[test]
+fn a_tool_shown_by_its_signature_stays_so_until_it_is_active_in_full() {
+    let full = Tool {
+        name: "git__log",
+        description: "Shows commits.",
+        input_schema_json: r#"{"type":"object","properties":{"count":{"type":"integer"}}}"#,
+        signature: "git__log(count?: integer) - Shows commits.",
+        ..Tool::default()
+    };
+    let brief = Tool { input_schema_json: "", description: "", ..full };
+    let mut messages = vec![json!({ "role": "user", "content": "a long question ".repeat(99) })];
+    let mut ledger = Ledger::default();
+    let mut shown = Vec::new();
+    for active in [vec![brief], vec![], vec![full], vec![brief]] {
+        let find = |name: &str| (name == full.name).then_some(full);
+        let prepared = prepare(&Turn {
+            api: Api::Anthropic,
+            strategy: Some(Strategy::Native),
+            endpoint: Endpoint::default(),
+            offer: Offer {
+                own: &[],
+                always_on: &[],
+                active: &active,
+                deferred: 1,
+                search: true,
+                deferred_names: &["git__log"],
+                find: &find,
+            },
+            messages: &messages,
+            ledger: &ledger,
+            count: &|text| u32::try_from(text.len() / 4).expect("a short text"),
+        })
+        .expect("tools have schemas or signatures");
+        let added = added(&prepared.messages);
+        assert_eq!(added.len(), 1);
+        shown.push(added[0]["description"].as_str().expect("a text").to_owned());
+        ledger = prepared.ledger;
+        messages.push(json!({ "role": "assistant", "content": "an answer ".repeat(99) }));
+        messages.push(json!({ "role": "user", "content": "more" }));
+    }
+    let in_full = full.description;
+    assert_eq!(shown, [full.signature, full.signature, in_full, in_full]);
+}
+
+#[test]
+fn messages_and_own_tools_of_any_shape_are_sent_on() {
+    let odd = [
+        json!(null),
+        json!(7),
+        json!("text"),
+        json!([]),
+        json!({}),
+        json!({ "role": 1, "content": 2, "parts": 3, "output": {}, "tool_calls": "x" }),
+        json!({ "role": "user" }),
+        json!({ "role": "user", "content": null, "parts": [null, 1] }),
+        json!({ "role": "tool", "content": { "a": 1 } }),
+        json!({ "type": "computer_call_output", "output": { "type": "computer_screenshot" } }),
+        json!({ "role": "system", "content": 1 }),
+    ];
+    for api in APIS {
+        for strategy in STRATEGIES {
+            for last in 0..odd.len() {
+                let mut talk = Conversation::new(api, 9);
+                talk.active = vec![0];
+                talk.messages = [&odd[..], &odd[last..=last]].concat();
+                let prepared = talk.prepare(strategy, &Ledger::default(), &odd);
+                assert_eq!(prepared.tools[..odd.len()], odd);
+                assert!(prepared.messages.len() >= talk.messages.len());
+                let again = talk.prepare(strategy, &prepared.ledger, &odd);
+                assert_eq!(again.messages, prepared.messages);
+            }
+        }
+    }
 }

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::Turn;
-use super::messages;
 use super::plan::{Defined, Placed};
+use super::{Api, Turn, messages};
 
 /// Least number of turns that a conversation is expected to go on for. A conversation of unknown length is expected to
 /// last as long again as it has lasted (the best guess without knowledge of its kind); in its first turns that would be
@@ -22,6 +21,9 @@ pub(super) fn stale_from(
     additions: &[Placed],
     is_stale: &dyn Fn(&Defined) -> bool,
 ) -> Option<usize> {
+    if !additions.iter().flat_map(|placed| &placed.tools).any(is_stale) {
+        return None;
+    }
     let costs = Costs::of(turn);
     let mut best = None;
     let mut best_gain = 0.0;
@@ -65,14 +67,23 @@ struct Costs {
 impl Costs {
     fn of(turn: &Turn<'_>) -> Self {
         let turns = messages::turns(turn.api, turn.messages).max(LEAST_TURNS);
-        let write = if turn.api == super::Api::Anthropic { 1.25 } else { 1.0 };
-        Self { write, read: 0.1, turns: f64::from(u32::try_from(turns).unwrap_or(u32::MAX)) }
+        Self { turns: f64::from(u32::try_from(turns).unwrap_or(u32::MAX)), ..rates(turn.api) }
     }
 
     /// Returns what is saved by dropping `stale` tokens that have `behind` tokens behind them.
     fn gain(&self, stale: u32, behind: u32) -> f64 {
         f64::from(stale) * self.read * self.turns - f64::from(behind) * (self.write - self.read)
     }
+}
+
+/// Returns the prices of an API's own provider, for no turn.
+fn rates(api: Api) -> Costs {
+    let write = match api {
+        // For 5 minutes.
+        Api::Anthropic => 1.25,
+        Api::OpenAiChat | Api::OpenAiResponses | Api::Gemini => 1.0,
+    };
+    Costs { write, read: 0.1, turns: 0.0 }
 }
 
 fn tokens(turn: &Turn<'_>, messages: &[Value]) -> u32 {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Api, Offer, Strategy, Turn, Way};
 use crate::SEARCH_TOOL;
+use crate::envelope::CALL_TOOL_NAME;
 use crate::render::{
     AnthropicOptions, RenderError, Rendered, Tool, anthropic, gemini, mcp, openai_chat,
     openai_responses,
@@ -13,6 +14,20 @@ use crate::render::{
 
 /// Most tokens of names in the description of the search tool.
 const NAMES_BUDGET: u32 = 400;
+
+/// Definition of the envelope. `name` comes first, so that a stream can be told as a call of that tool early on.
+const CALL_TOOL: Tool<'static> = Tool {
+    name: CALL_TOOL_NAME,
+    description: "Calls a tool that is described in the conversation and not defined here.",
+    input_schema_json: concat!(
+        r#"{"type":"object","properties":{"name":{"type":"string","description":"Name of the tool."},"#,
+        r#""arguments":{"type":"object","description":"Arguments that match the tool's `input_schema`."}},"#,
+        r#""required":["name","arguments"]}"#,
+    ),
+    output_schema_json: "",
+    annotations_json: "",
+    signature: "",
+};
 
 /// Returns the tools that every request of the strategy has, whatever is active. They follow the agent's own, and stay
 /// the same as long as the catalog does.
@@ -32,6 +47,7 @@ pub(super) fn constant(turn: &Turn<'_>, strategy: Strategy) -> Result<Rendered, 
     let is_new = !own.contains(SEARCH_TOOL.name) && turn.offer.search && finds;
     let search = Tool { description: &description, ..SEARCH_TOOL };
     tools.extend(is_new.then_some(search));
+    tools.extend((strategy == Strategy::Envelope).then_some(CALL_TOOL));
     let mut rendered = render(turn.api, &tools)?;
     if (turn.api, strategy) == (Api::OpenAiResponses, Strategy::Native) {
         rendered
