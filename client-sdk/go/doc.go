@@ -18,7 +18,8 @@
 // can't be sent; package layout and [Announce] keep prompt caches; [SearchTool] is a search to define for the
 // model, whose calls [Client.AnswerSearch] runs; package modelcall reads a model's calls. None of them but
 // AnswerSearch calls anything. A request with `Render` is answered with tools in the format of a provider's API;
-// [RenderedTools] reads them.
+// [RenderedTools] reads them. With a `Render.Strategy` it is answered with the whole request to the model;
+// [ModelRequestOf] reads it.
 package toolgate
 
 // Version is the version of this module.

@@ -297,9 +297,11 @@ def test_the_documents_examples_run_as_written(server: ToolgateProcess) -> None:
     answers = run.stdout.split("==\n")
     assert "slack_post_message" in answers[2]
     assert json.loads(answers[3])[0]["function"]["name"] == "mcp__slack__slack_post_message"
-    assert json.loads(answers[4])["verdicts"][0]["allowed"] is True
-    assert json.loads(answers[5]) == {"status": "SERVING"}
-    assert json.loads(answers[6])["code"] == "invalid_argument"
+    (message,) = json.loads(answers[4])
+    assert "mcp__slack__slack_post_message" in message["content"]
+    assert json.loads(answers[5])["verdicts"][0]["allowed"] is True
+    assert json.loads(answers[6]) == {"status": "SERVING"}
+    assert json.loads(answers[7])["code"] == "invalid_argument"
 
 
 def test_bodies_of_grpc_web_end_in_time_too(start_server: StartServer) -> None:

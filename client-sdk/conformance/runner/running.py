@@ -133,7 +133,15 @@ class _Run:
 
 
 _CALLS = frozenset(
-    {"answer_search", "check_policy", "list_servers", "list_tools", "rendered", "watch_start"}
+    {
+        "answer_search",
+        "check_policy",
+        "list_servers",
+        "list_tools",
+        "model_request",
+        "rendered",
+        "watch_start",
+    }
 )
 _LOADS = frozenset({"soak", "open_close", "bench"})
 

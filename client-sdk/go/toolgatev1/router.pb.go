@@ -84,6 +84,147 @@ func (Detail) EnumDescriptor() ([]byte, []int) {
 	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{0}
 }
 
+// A way to put tools into requests to a model.
+type PromptStrategy int32
+
+const (
+	// The default: definitions alone, no messages.
+	PromptStrategy_PROMPT_STRATEGY_UNSPECIFIED PromptStrategy = 0
+	// The one that costs least of those that the endpoint takes.
+	PromptStrategy_PROMPT_STRATEGY_AUTO PromptStrategy = 1
+	// All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
+	// itself.
+	PromptStrategy_PROMPT_STRATEGY_PASS PromptStrategy = 2
+	// The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic's Messages,
+	// `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
+	PromptStrategy_PROMPT_STRATEGY_NATIVE PromptStrategy = 3
+	// The tools of a turn are described in a text at the end of the conversation, and the model calls them through
+	// `toolgate_call_tool`, which Gate reads. `tools` stays the same, and so does the cached prefix.
+	PromptStrategy_PROMPT_STRATEGY_ENVELOPE PromptStrategy = 4
+	// The active set is sent in `tools`, with a search. A change of the set costs the cached prefix.
+	PromptStrategy_PROMPT_STRATEGY_CUT PromptStrategy = 5
+)
+
+// Enum value maps for PromptStrategy.
+var (
+	PromptStrategy_name = map[int32]string{
+		0: "PROMPT_STRATEGY_UNSPECIFIED",
+		1: "PROMPT_STRATEGY_AUTO",
+		2: "PROMPT_STRATEGY_PASS",
+		3: "PROMPT_STRATEGY_NATIVE",
+		4: "PROMPT_STRATEGY_ENVELOPE",
+		5: "PROMPT_STRATEGY_CUT",
+	}
+	PromptStrategy_value = map[string]int32{
+		"PROMPT_STRATEGY_UNSPECIFIED": 0,
+		"PROMPT_STRATEGY_AUTO":        1,
+		"PROMPT_STRATEGY_PASS":        2,
+		"PROMPT_STRATEGY_NATIVE":      3,
+		"PROMPT_STRATEGY_ENVELOPE":    4,
+		"PROMPT_STRATEGY_CUT":         5,
+	}
+)
+
+func (x PromptStrategy) Enum() *PromptStrategy {
+	p := new(PromptStrategy)
+	*p = x
+	return p
+}
+
+func (x PromptStrategy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PromptStrategy) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgate_v1_router_proto_enumTypes[1].Descriptor()
+}
+
+func (PromptStrategy) Type() protoreflect.EnumType {
+	return &file_toolgate_v1_router_proto_enumTypes[1]
+}
+
+func (x PromptStrategy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PromptStrategy.Descriptor instead.
+func (PromptStrategy) EnumDescriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{1}
+}
+
+// Why a strategy was used.
+type StrategyReason int32
+
+const (
+	// Never sent with a strategy.
+	StrategyReason_STRATEGY_REASON_UNSPECIFIED StrategyReason = 0
+	// The request asked for it.
+	StrategyReason_STRATEGY_REASON_ASKED StrategyReason = 1
+	// Nothing is deferred, so that all tools are sent.
+	StrategyReason_STRATEGY_REASON_NOTHING_DEFERRED StrategyReason = 2
+	// The agent's own tools have a search of the host's or of the provider's, which defers tools by itself.
+	StrategyReason_STRATEGY_REASON_HOST_DEFERS StrategyReason = 3
+	// The one that was asked for does not exist for this API or model; the next best one is used.
+	StrategyReason_STRATEGY_REASON_NOT_TAKEN StrategyReason = 4
+	// It costs least, by the provider's prices of cached and other tokens.
+	StrategyReason_STRATEGY_REASON_CHEAPEST StrategyReason = 5
+	// Nobody answers searches (`search_tool` is false), so that all tools are sent.
+	StrategyReason_STRATEGY_REASON_NO_SEARCH StrategyReason = 6
+	// Earlier turns used it. Another one would cost the cached prefix.
+	StrategyReason_STRATEGY_REASON_KEPT StrategyReason = 7
+)
+
+// Enum value maps for StrategyReason.
+var (
+	StrategyReason_name = map[int32]string{
+		0: "STRATEGY_REASON_UNSPECIFIED",
+		1: "STRATEGY_REASON_ASKED",
+		2: "STRATEGY_REASON_NOTHING_DEFERRED",
+		3: "STRATEGY_REASON_HOST_DEFERS",
+		4: "STRATEGY_REASON_NOT_TAKEN",
+		5: "STRATEGY_REASON_CHEAPEST",
+		6: "STRATEGY_REASON_NO_SEARCH",
+		7: "STRATEGY_REASON_KEPT",
+	}
+	StrategyReason_value = map[string]int32{
+		"STRATEGY_REASON_UNSPECIFIED":      0,
+		"STRATEGY_REASON_ASKED":            1,
+		"STRATEGY_REASON_NOTHING_DEFERRED": 2,
+		"STRATEGY_REASON_HOST_DEFERS":      3,
+		"STRATEGY_REASON_NOT_TAKEN":        4,
+		"STRATEGY_REASON_CHEAPEST":         5,
+		"STRATEGY_REASON_NO_SEARCH":        6,
+		"STRATEGY_REASON_KEPT":             7,
+	}
+)
+
+func (x StrategyReason) Enum() *StrategyReason {
+	p := new(StrategyReason)
+	*p = x
+	return p
+}
+
+func (x StrategyReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (StrategyReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgate_v1_router_proto_enumTypes[2].Descriptor()
+}
+
+func (StrategyReason) Type() protoreflect.EnumType {
+	return &file_toolgate_v1_router_proto_enumTypes[2]
+}
+
+func (x StrategyReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use StrategyReason.Descriptor instead.
+func (StrategyReason) EnumDescriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{2}
+}
+
 // An API, whose format tools are rendered in.
 type ToolFormat int32
 
@@ -133,11 +274,11 @@ func (x ToolFormat) String() string {
 }
 
 func (ToolFormat) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[1].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[3].Descriptor()
 }
 
 func (ToolFormat) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[1]
+	return &file_toolgate_v1_router_proto_enumTypes[3]
 }
 
 func (x ToolFormat) Number() protoreflect.EnumNumber {
@@ -146,7 +287,7 @@ func (x ToolFormat) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ToolFormat.Descriptor instead.
 func (ToolFormat) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{1}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
 }
 
 // What a prompt lists of a catalog's tools beside the active set.
@@ -190,11 +331,11 @@ func (x PromptListing) String() string {
 }
 
 func (PromptListing) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[2].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[4].Descriptor()
 }
 
 func (PromptListing) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[2]
+	return &file_toolgate_v1_router_proto_enumTypes[4]
 }
 
 func (x PromptListing) Number() protoreflect.EnumNumber {
@@ -203,7 +344,7 @@ func (x PromptListing) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PromptListing.Descriptor instead.
 func (PromptListing) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{2}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
 }
 
 // Whether tools are deferred: found when needed, instead of all sent.
@@ -248,11 +389,11 @@ func (x DeferralMode) String() string {
 }
 
 func (DeferralMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[3].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[5].Descriptor()
 }
 
 func (DeferralMode) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[3]
+	return &file_toolgate_v1_router_proto_enumTypes[5]
 }
 
 func (x DeferralMode) Number() protoreflect.EnumNumber {
@@ -261,7 +402,7 @@ func (x DeferralMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralMode.Descriptor instead.
 func (DeferralMode) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
 }
 
 // Why tools were deferred, or not. What is uncertain leads to sending more.
@@ -321,11 +462,11 @@ func (x DeferralReason) String() string {
 }
 
 func (DeferralReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[4].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[6].Descriptor()
 }
 
 func (DeferralReason) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[4]
+	return &file_toolgate_v1_router_proto_enumTypes[6]
 }
 
 func (x DeferralReason) Number() protoreflect.EnumNumber {
@@ -334,7 +475,7 @@ func (x DeferralReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralReason.Descriptor instead.
 func (DeferralReason) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
 }
 
 // Who chose the mode.
@@ -382,11 +523,11 @@ func (x DeferralSource) String() string {
 }
 
 func (DeferralSource) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[5].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[7].Descriptor()
 }
 
 func (DeferralSource) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[5]
+	return &file_toolgate_v1_router_proto_enumTypes[7]
 }
 
 func (x DeferralSource) Number() protoreflect.EnumNumber {
@@ -395,7 +536,7 @@ func (x DeferralSource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralSource.Descriptor instead.
 func (DeferralSource) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
 }
 
 // How well the best tool of a turn fits.
@@ -439,11 +580,11 @@ func (x FitKind) String() string {
 }
 
 func (FitKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[6].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[8].Descriptor()
 }
 
 func (FitKind) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[6]
+	return &file_toolgate_v1_router_proto_enumTypes[8]
 }
 
 func (x FitKind) Number() protoreflect.EnumNumber {
@@ -452,7 +593,7 @@ func (x FitKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FitKind.Descriptor instead.
 func (FitKind) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
 }
 
 // In what way an answer is worse than usual.
@@ -497,11 +638,11 @@ func (x DegradedReason) String() string {
 }
 
 func (DegradedReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[7].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[9].Descriptor()
 }
 
 func (DegradedReason) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[7]
+	return &file_toolgate_v1_router_proto_enumTypes[9]
 }
 
 func (x DegradedReason) Number() protoreflect.EnumNumber {
@@ -510,7 +651,7 @@ func (x DegradedReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DegradedReason.Descriptor instead.
 func (DegradedReason) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{9}
 }
 
 // How a tool came into the active set.
@@ -574,11 +715,11 @@ func (x FoundBy) String() string {
 }
 
 func (FoundBy) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[8].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[10].Descriptor()
 }
 
 func (FoundBy) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[8]
+	return &file_toolgate_v1_router_proto_enumTypes[10]
 }
 
 func (x FoundBy) Number() protoreflect.EnumNumber {
@@ -587,7 +728,7 @@ func (x FoundBy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FoundBy.Descriptor instead.
 func (FoundBy) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{10}
 }
 
 // How a query was read.
@@ -635,11 +776,11 @@ func (x SearchForm) String() string {
 }
 
 func (SearchForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[9].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[11].Descriptor()
 }
 
 func (SearchForm) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[9]
+	return &file_toolgate_v1_router_proto_enumTypes[11]
 }
 
 func (x SearchForm) Number() protoreflect.EnumNumber {
@@ -648,7 +789,7 @@ func (x SearchForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SearchForm.Descriptor instead.
 func (SearchForm) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{9}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{11}
 }
 
 // One text that says what the agent wants this turn.
@@ -847,10 +988,22 @@ type RenderOptions struct {
 	// The format. Required.
 	Format ToolFormat `protobuf:"varint,1,opt,name=format,proto3,enum=toolgate.v1.ToolFormat" json:"format,omitempty"`
 	// True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-	// calls are for SearchTools; Gate does not know it.
+	// calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+	// deferred; without it all are sent, whatever the mode of deferral is.
 	SearchTool bool `protobuf:"varint,2,opt,name=search_tool,json=searchTool,proto3" json:"search_tool,omitempty"`
 	// Marks for Anthropic's API. Refused with other formats.
-	Anthropic     *AnthropicRenderOptions `protobuf:"bytes,3,opt,name=anthropic,proto3" json:"anthropic,omitempty"`
+	Anthropic *AnthropicRenderOptions `protobuf:"bytes,3,opt,name=anthropic,proto3" json:"anthropic,omitempty"`
+	// Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+	// `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+	// Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+	// definitions alone.
+	Strategy PromptStrategy `protobuf:"varint,4,opt,name=strategy,proto3,enum=toolgate.v1.PromptStrategy" json:"strategy,omitempty"`
+	// The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+	// are. At most 1 MiB. Refused without `strategy`. Absent: none.
+	OwnToolsJson string `protobuf:"bytes,5,opt,name=own_tools_json,json=ownToolsJson,proto3" json:"own_tools_json,omitempty"`
+	// The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+	// are added anew and the provider's cache is lost once.
+	Ledger        string `protobuf:"bytes,6,opt,name=ledger,proto3" json:"ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -904,6 +1057,27 @@ func (x *RenderOptions) GetAnthropic() *AnthropicRenderOptions {
 		return x.Anthropic
 	}
 	return nil
+}
+
+func (x *RenderOptions) GetStrategy() PromptStrategy {
+	if x != nil {
+		return x.Strategy
+	}
+	return PromptStrategy_PROMPT_STRATEGY_UNSPECIFIED
+}
+
+func (x *RenderOptions) GetOwnToolsJson() string {
+	if x != nil {
+		return x.OwnToolsJson
+	}
+	return ""
+}
+
+func (x *RenderOptions) GetLedger() string {
+	if x != nil {
+		return x.Ledger
+	}
+	return ""
 }
 
 // Marks on definitions for Anthropic's Messages API.
@@ -962,13 +1136,27 @@ func (x *AnthropicRenderOptions) GetDeferLoading() bool {
 	return false
 }
 
-// Tools in the format of a provider's API.
+// Tools in the format of a provider's API, and with a strategy the messages to send beside them.
 type RenderedTools struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+	// The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+	// their order.
 	ToolsJson string `protobuf:"bytes,1,opt,name=tools_json,json=toolsJson,proto3" json:"tools_json,omitempty"`
 	// What the format can't express. A tool that it can't express at all is not in `tools_json`.
-	Losses        []*RenderLoss `protobuf:"bytes,2,rep,name=losses,proto3" json:"losses,omitempty"`
+	Losses []*RenderLoss `protobuf:"bytes,2,rep,name=losses,proto3" json:"losses,omitempty"`
+	// The strategy that was used. Set when one was asked for.
+	Strategy PromptStrategy `protobuf:"varint,3,opt,name=strategy,proto3,enum=toolgate.v1.PromptStrategy" json:"strategy,omitempty"`
+	// Why that one. Set with `strategy`.
+	Reason StrategyReason `protobuf:"varint,4,opt,name=reason,proto3,enum=toolgate.v1.StrategyReason" json:"reason,omitempty"`
+	// The same for a reader.
+	ReasonMessage string `protobuf:"bytes,5,opt,name=reason_message,json=reasonMessage,proto3" json:"reason_message,omitempty"`
+	// The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+	// its own without the additions and sends them with the next Route. Set with `strategy`.
+	MessagesJson string `protobuf:"bytes,6,opt,name=messages_json,json=messagesJson,proto3" json:"messages_json,omitempty"`
+	// What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+	Ledger string `protobuf:"bytes,7,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	// Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+	Betas         []string `protobuf:"bytes,8,rep,name=betas,proto3" json:"betas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1013,6 +1201,48 @@ func (x *RenderedTools) GetToolsJson() string {
 func (x *RenderedTools) GetLosses() []*RenderLoss {
 	if x != nil {
 		return x.Losses
+	}
+	return nil
+}
+
+func (x *RenderedTools) GetStrategy() PromptStrategy {
+	if x != nil {
+		return x.Strategy
+	}
+	return PromptStrategy_PROMPT_STRATEGY_UNSPECIFIED
+}
+
+func (x *RenderedTools) GetReason() StrategyReason {
+	if x != nil {
+		return x.Reason
+	}
+	return StrategyReason_STRATEGY_REASON_UNSPECIFIED
+}
+
+func (x *RenderedTools) GetReasonMessage() string {
+	if x != nil {
+		return x.ReasonMessage
+	}
+	return ""
+}
+
+func (x *RenderedTools) GetMessagesJson() string {
+	if x != nil {
+		return x.MessagesJson
+	}
+	return ""
+}
+
+func (x *RenderedTools) GetLedger() string {
+	if x != nil {
+		return x.Ledger
+	}
+	return ""
+}
+
+func (x *RenderedTools) GetBetas() []string {
+	if x != nil {
+		return x.Betas
 	}
 	return nil
 }
@@ -2639,7 +2869,8 @@ type RequestedCall struct {
 	// The provider's identifier of the call, handed back as it is. Absent: "".
 	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-	// `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+	// `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+	// `toolgate_call_tool` is judged as the call of the tool that it names. Required.
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
 	// The arguments as JSON text, at most 1 MiB. Absent, "" and `null` mean `{}`; an object written as a
 	// JSON string, at most twice over, is the object.
@@ -2779,12 +3010,13 @@ type GateVerdict struct {
 	Violations []*ArgumentViolation `protobuf:"bytes,10,rep,name=violations,proto3" json:"violations,omitempty"`
 	// What would unlock the tool. Set for PRECONDITION_UNMET and SCOPE_MISSING.
 	Unlock []string `protobuf:"bytes,11,rep,name=unlock,proto3" json:"unlock,omitempty"`
-	// The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-	// else those are to be used.
+	// The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+	// within a call of `toolgate_call_tool`; else those are to be used.
 	ArgumentsJson string `protobuf:"bytes,12,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	// The visible tool whose name is nearest. Set for UNKNOWN_TOOL when there is one.
 	NearestTool string `protobuf:"bytes,13,opt,name=nearest_tool,json=nearestTool,proto3" json:"nearest_tool,omitempty"`
-	// The model-facing name of the tool, however the call spelt it. Set when allowed.
+	// The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+	// allowed.
 	ModelName     string `protobuf:"bytes,14,opt,name=model_name,json=modelName,proto3" json:"model_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3575,19 +3807,28 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x0eprompt_listing\x18\t \x01(\x0e2\x1a.toolgate.v1.PromptListingR\rpromptListing\x122\n" +
 	"\x06render\x18\n" +
 	" \x01(\v2\x1a.toolgate.v1.RenderOptionsR\x06renderB\x16\n" +
-	"\x14_known_pool_revision\"\xa4\x01\n" +
+	"\x14_known_pool_revision\"\x9b\x02\n" +
 	"\rRenderOptions\x12/\n" +
 	"\x06format\x18\x01 \x01(\x0e2\x17.toolgate.v1.ToolFormatR\x06format\x12\x1f\n" +
 	"\vsearch_tool\x18\x02 \x01(\bR\n" +
 	"searchTool\x12A\n" +
-	"\tanthropic\x18\x03 \x01(\v2#.toolgate.v1.AnthropicRenderOptionsR\tanthropic\"h\n" +
+	"\tanthropic\x18\x03 \x01(\v2#.toolgate.v1.AnthropicRenderOptionsR\tanthropic\x127\n" +
+	"\bstrategy\x18\x04 \x01(\x0e2\x1b.toolgate.v1.PromptStrategyR\bstrategy\x12$\n" +
+	"\x0eown_tools_json\x18\x05 \x01(\tR\fownToolsJson\x12\x16\n" +
+	"\x06ledger\x18\x06 \x01(\tR\x06ledger\"h\n" +
 	"\x16AnthropicRenderOptions\x12)\n" +
 	"\x10cache_breakpoint\x18\x01 \x01(\bR\x0fcacheBreakpoint\x12#\n" +
-	"\rdefer_loading\x18\x02 \x01(\bR\fdeferLoading\"_\n" +
+	"\rdefer_loading\x18\x02 \x01(\bR\fdeferLoading\"\xc7\x02\n" +
 	"\rRenderedTools\x12\x1d\n" +
 	"\n" +
 	"tools_json\x18\x01 \x01(\tR\ttoolsJson\x12/\n" +
-	"\x06losses\x18\x02 \x03(\v2\x17.toolgate.v1.RenderLossR\x06losses\"y\n" +
+	"\x06losses\x18\x02 \x03(\v2\x17.toolgate.v1.RenderLossR\x06losses\x127\n" +
+	"\bstrategy\x18\x03 \x01(\x0e2\x1b.toolgate.v1.PromptStrategyR\bstrategy\x123\n" +
+	"\x06reason\x18\x04 \x01(\x0e2\x1b.toolgate.v1.StrategyReasonR\x06reason\x12%\n" +
+	"\x0ereason_message\x18\x05 \x01(\tR\rreasonMessage\x12#\n" +
+	"\rmessages_json\x18\x06 \x01(\tR\fmessagesJson\x12\x16\n" +
+	"\x06ledger\x18\a \x01(\tR\x06ledger\x12\x14\n" +
+	"\x05betas\x18\b \x03(\tR\x05betas\"y\n" +
 	"\n" +
 	"RenderLoss\x12\x1d\n" +
 	"\n" +
@@ -3831,7 +4072,23 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\fDETAIL_NAMES\x10\x01\x12\x15\n" +
 	"\x11DETAIL_SIGNATURES\x10\x02\x12\x12\n" +
 	"\x0eDETAIL_SCHEMAS\x10\x03\x12\x15\n" +
-	"\x11DETAIL_REFERENCES\x10\x04*\xb0\x01\n" +
+	"\x11DETAIL_REFERENCES\x10\x04*\xb8\x01\n" +
+	"\x0ePromptStrategy\x12\x1f\n" +
+	"\x1bPROMPT_STRATEGY_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14PROMPT_STRATEGY_AUTO\x10\x01\x12\x18\n" +
+	"\x14PROMPT_STRATEGY_PASS\x10\x02\x12\x1a\n" +
+	"\x16PROMPT_STRATEGY_NATIVE\x10\x03\x12\x1c\n" +
+	"\x18PROMPT_STRATEGY_ENVELOPE\x10\x04\x12\x17\n" +
+	"\x13PROMPT_STRATEGY_CUT\x10\x05*\x89\x02\n" +
+	"\x0eStrategyReason\x12\x1f\n" +
+	"\x1bSTRATEGY_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15STRATEGY_REASON_ASKED\x10\x01\x12$\n" +
+	" STRATEGY_REASON_NOTHING_DEFERRED\x10\x02\x12\x1f\n" +
+	"\x1bSTRATEGY_REASON_HOST_DEFERS\x10\x03\x12\x1d\n" +
+	"\x19STRATEGY_REASON_NOT_TAKEN\x10\x04\x12\x1c\n" +
+	"\x18STRATEGY_REASON_CHEAPEST\x10\x05\x12\x1d\n" +
+	"\x19STRATEGY_REASON_NO_SEARCH\x10\x06\x12\x18\n" +
+	"\x14STRATEGY_REASON_KEPT\x10\a*\xb0\x01\n" +
 	"\n" +
 	"ToolFormat\x12\x1b\n" +
 	"\x17TOOL_FORMAT_UNSPECIFIED\x10\x00\x12\x1b\n" +
@@ -3912,123 +4169,128 @@ func file_toolgate_v1_router_proto_rawDescGZIP() []byte {
 	return file_toolgate_v1_router_proto_rawDescData
 }
 
-var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
 var file_toolgate_v1_router_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_toolgate_v1_router_proto_goTypes = []any{
 	(Detail)(0),                         // 0: toolgate.v1.Detail
-	(ToolFormat)(0),                     // 1: toolgate.v1.ToolFormat
-	(PromptListing)(0),                  // 2: toolgate.v1.PromptListing
-	(DeferralMode)(0),                   // 3: toolgate.v1.DeferralMode
-	(DeferralReason)(0),                 // 4: toolgate.v1.DeferralReason
-	(DeferralSource)(0),                 // 5: toolgate.v1.DeferralSource
-	(FitKind)(0),                        // 6: toolgate.v1.FitKind
-	(DegradedReason)(0),                 // 7: toolgate.v1.DegradedReason
-	(FoundBy)(0),                        // 8: toolgate.v1.FoundBy
-	(SearchForm)(0),                     // 9: toolgate.v1.SearchForm
-	(*Intent)(nil),                      // 10: toolgate.v1.Intent
-	(*RouteRequest)(nil),                // 11: toolgate.v1.RouteRequest
-	(*RenderOptions)(nil),               // 12: toolgate.v1.RenderOptions
-	(*AnthropicRenderOptions)(nil),      // 13: toolgate.v1.AnthropicRenderOptions
-	(*RenderedTools)(nil),               // 14: toolgate.v1.RenderedTools
-	(*RenderLoss)(nil),                  // 15: toolgate.v1.RenderLoss
-	(*RouteOptions)(nil),                // 16: toolgate.v1.RouteOptions
-	(*Deferral)(nil),                    // 17: toolgate.v1.Deferral
-	(*RouteResponse)(nil),               // 18: toolgate.v1.RouteResponse
-	(*Fit)(nil),                         // 19: toolgate.v1.Fit
-	(*Ranking)(nil),                     // 20: toolgate.v1.Ranking
-	(*RankedTool)(nil),                  // 21: toolgate.v1.RankedTool
-	(*ActiveSetChange)(nil),             // 22: toolgate.v1.ActiveSetChange
-	(*ActiveTool)(nil),                  // 23: toolgate.v1.ActiveTool
-	(*Refusal)(nil),                     // 24: toolgate.v1.Refusal
-	(*TokenAccounting)(nil),             // 25: toolgate.v1.TokenAccounting
-	(*StageTiming)(nil),                 // 26: toolgate.v1.StageTiming
-	(*SummaryPoolDelta)(nil),            // 27: toolgate.v1.SummaryPoolDelta
-	(*SummaryEntry)(nil),                // 28: toolgate.v1.SummaryEntry
-	(*GateRequest)(nil),                 // 29: toolgate.v1.GateRequest
-	(*RequestedCall)(nil),               // 30: toolgate.v1.RequestedCall
-	(*GateResponse)(nil),                // 31: toolgate.v1.GateResponse
-	(*GateVerdict)(nil),                 // 32: toolgate.v1.GateVerdict
-	(*ArgumentViolation)(nil),           // 33: toolgate.v1.ArgumentViolation
-	(*SearchToolsRequest)(nil),          // 34: toolgate.v1.SearchToolsRequest
-	(*SearchToolsResponse)(nil),         // 35: toolgate.v1.SearchToolsResponse
-	(*GetSummaryPoolRequest)(nil),       // 36: toolgate.v1.GetSummaryPoolRequest
-	(*GetSummaryPoolResponse)(nil),      // 37: toolgate.v1.GetSummaryPoolResponse
-	(*BatchGetToolSchemasRequest)(nil),  // 38: toolgate.v1.BatchGetToolSchemasRequest
-	(*BatchGetToolSchemasResponse)(nil), // 39: toolgate.v1.BatchGetToolSchemasResponse
-	(*AgentState)(nil),                  // 40: toolgate.v1.AgentState
-	(*timestamppb.Timestamp)(nil),       // 41: google.protobuf.Timestamp
-	(RefusalCode)(0),                    // 42: toolgate.v1.RefusalCode
+	(PromptStrategy)(0),                 // 1: toolgate.v1.PromptStrategy
+	(StrategyReason)(0),                 // 2: toolgate.v1.StrategyReason
+	(ToolFormat)(0),                     // 3: toolgate.v1.ToolFormat
+	(PromptListing)(0),                  // 4: toolgate.v1.PromptListing
+	(DeferralMode)(0),                   // 5: toolgate.v1.DeferralMode
+	(DeferralReason)(0),                 // 6: toolgate.v1.DeferralReason
+	(DeferralSource)(0),                 // 7: toolgate.v1.DeferralSource
+	(FitKind)(0),                        // 8: toolgate.v1.FitKind
+	(DegradedReason)(0),                 // 9: toolgate.v1.DegradedReason
+	(FoundBy)(0),                        // 10: toolgate.v1.FoundBy
+	(SearchForm)(0),                     // 11: toolgate.v1.SearchForm
+	(*Intent)(nil),                      // 12: toolgate.v1.Intent
+	(*RouteRequest)(nil),                // 13: toolgate.v1.RouteRequest
+	(*RenderOptions)(nil),               // 14: toolgate.v1.RenderOptions
+	(*AnthropicRenderOptions)(nil),      // 15: toolgate.v1.AnthropicRenderOptions
+	(*RenderedTools)(nil),               // 16: toolgate.v1.RenderedTools
+	(*RenderLoss)(nil),                  // 17: toolgate.v1.RenderLoss
+	(*RouteOptions)(nil),                // 18: toolgate.v1.RouteOptions
+	(*Deferral)(nil),                    // 19: toolgate.v1.Deferral
+	(*RouteResponse)(nil),               // 20: toolgate.v1.RouteResponse
+	(*Fit)(nil),                         // 21: toolgate.v1.Fit
+	(*Ranking)(nil),                     // 22: toolgate.v1.Ranking
+	(*RankedTool)(nil),                  // 23: toolgate.v1.RankedTool
+	(*ActiveSetChange)(nil),             // 24: toolgate.v1.ActiveSetChange
+	(*ActiveTool)(nil),                  // 25: toolgate.v1.ActiveTool
+	(*Refusal)(nil),                     // 26: toolgate.v1.Refusal
+	(*TokenAccounting)(nil),             // 27: toolgate.v1.TokenAccounting
+	(*StageTiming)(nil),                 // 28: toolgate.v1.StageTiming
+	(*SummaryPoolDelta)(nil),            // 29: toolgate.v1.SummaryPoolDelta
+	(*SummaryEntry)(nil),                // 30: toolgate.v1.SummaryEntry
+	(*GateRequest)(nil),                 // 31: toolgate.v1.GateRequest
+	(*RequestedCall)(nil),               // 32: toolgate.v1.RequestedCall
+	(*GateResponse)(nil),                // 33: toolgate.v1.GateResponse
+	(*GateVerdict)(nil),                 // 34: toolgate.v1.GateVerdict
+	(*ArgumentViolation)(nil),           // 35: toolgate.v1.ArgumentViolation
+	(*SearchToolsRequest)(nil),          // 36: toolgate.v1.SearchToolsRequest
+	(*SearchToolsResponse)(nil),         // 37: toolgate.v1.SearchToolsResponse
+	(*GetSummaryPoolRequest)(nil),       // 38: toolgate.v1.GetSummaryPoolRequest
+	(*GetSummaryPoolResponse)(nil),      // 39: toolgate.v1.GetSummaryPoolResponse
+	(*BatchGetToolSchemasRequest)(nil),  // 40: toolgate.v1.BatchGetToolSchemasRequest
+	(*BatchGetToolSchemasResponse)(nil), // 41: toolgate.v1.BatchGetToolSchemasResponse
+	(*AgentState)(nil),                  // 42: toolgate.v1.AgentState
+	(*timestamppb.Timestamp)(nil),       // 43: google.protobuf.Timestamp
+	(RefusalCode)(0),                    // 44: toolgate.v1.RefusalCode
 }
 var file_toolgate_v1_router_proto_depIdxs = []int32{
-	10, // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
-	40, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
-	16, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
-	2,  // 3: toolgate.v1.RouteRequest.prompt_listing:type_name -> toolgate.v1.PromptListing
-	12, // 4: toolgate.v1.RouteRequest.render:type_name -> toolgate.v1.RenderOptions
-	1,  // 5: toolgate.v1.RenderOptions.format:type_name -> toolgate.v1.ToolFormat
-	13, // 6: toolgate.v1.RenderOptions.anthropic:type_name -> toolgate.v1.AnthropicRenderOptions
-	15, // 7: toolgate.v1.RenderedTools.losses:type_name -> toolgate.v1.RenderLoss
-	0,  // 8: toolgate.v1.RouteOptions.detail:type_name -> toolgate.v1.Detail
-	3,  // 9: toolgate.v1.RouteOptions.deferral:type_name -> toolgate.v1.DeferralMode
-	3,  // 10: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
-	5,  // 11: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
-	4,  // 12: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
-	23, // 13: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
-	41, // 14: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	27, // 15: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
-	24, // 16: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
-	25, // 17: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
-	7,  // 18: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	26, // 19: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
-	17, // 20: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
-	22, // 21: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
-	20, // 22: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
-	19, // 23: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
-	14, // 24: toolgate.v1.RouteResponse.rendered:type_name -> toolgate.v1.RenderedTools
-	6,  // 25: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
-	21, // 26: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
-	8,  // 27: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
-	8,  // 28: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
-	42, // 29: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
-	28, // 30: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
-	30, // 31: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
-	40, // 32: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
-	32, // 33: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
-	42, // 34: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
-	33, // 35: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
-	0,  // 36: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
-	40, // 37: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
-	12, // 38: toolgate.v1.SearchToolsRequest.render:type_name -> toolgate.v1.RenderOptions
-	23, // 39: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
-	41, // 40: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	24, // 41: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
-	9,  // 42: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
-	7,  // 43: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	14, // 44: toolgate.v1.SearchToolsResponse.rendered:type_name -> toolgate.v1.RenderedTools
-	40, // 45: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
-	27, // 46: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
-	40, // 47: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
-	0,  // 48: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
-	12, // 49: toolgate.v1.BatchGetToolSchemasRequest.render:type_name -> toolgate.v1.RenderOptions
-	23, // 50: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
-	24, // 51: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
-	41, // 52: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	14, // 53: toolgate.v1.BatchGetToolSchemasResponse.rendered:type_name -> toolgate.v1.RenderedTools
-	11, // 54: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
-	29, // 55: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
-	34, // 56: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
-	36, // 57: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
-	38, // 58: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
-	18, // 59: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
-	31, // 60: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
-	35, // 61: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
-	37, // 62: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
-	39, // 63: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
-	59, // [59:64] is the sub-list for method output_type
-	54, // [54:59] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	12, // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
+	42, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
+	18, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
+	4,  // 3: toolgate.v1.RouteRequest.prompt_listing:type_name -> toolgate.v1.PromptListing
+	14, // 4: toolgate.v1.RouteRequest.render:type_name -> toolgate.v1.RenderOptions
+	3,  // 5: toolgate.v1.RenderOptions.format:type_name -> toolgate.v1.ToolFormat
+	15, // 6: toolgate.v1.RenderOptions.anthropic:type_name -> toolgate.v1.AnthropicRenderOptions
+	1,  // 7: toolgate.v1.RenderOptions.strategy:type_name -> toolgate.v1.PromptStrategy
+	17, // 8: toolgate.v1.RenderedTools.losses:type_name -> toolgate.v1.RenderLoss
+	1,  // 9: toolgate.v1.RenderedTools.strategy:type_name -> toolgate.v1.PromptStrategy
+	2,  // 10: toolgate.v1.RenderedTools.reason:type_name -> toolgate.v1.StrategyReason
+	0,  // 11: toolgate.v1.RouteOptions.detail:type_name -> toolgate.v1.Detail
+	5,  // 12: toolgate.v1.RouteOptions.deferral:type_name -> toolgate.v1.DeferralMode
+	5,  // 13: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
+	7,  // 14: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
+	6,  // 15: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
+	25, // 16: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
+	43, // 17: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	29, // 18: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
+	26, // 19: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
+	27, // 20: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
+	9,  // 21: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	28, // 22: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
+	19, // 23: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
+	24, // 24: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
+	22, // 25: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
+	21, // 26: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
+	16, // 27: toolgate.v1.RouteResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	8,  // 28: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
+	23, // 29: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
+	10, // 30: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
+	10, // 31: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
+	44, // 32: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
+	30, // 33: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
+	32, // 34: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
+	42, // 35: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
+	34, // 36: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
+	44, // 37: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
+	35, // 38: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
+	0,  // 39: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
+	42, // 40: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
+	14, // 41: toolgate.v1.SearchToolsRequest.render:type_name -> toolgate.v1.RenderOptions
+	25, // 42: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
+	43, // 43: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	26, // 44: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
+	11, // 45: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
+	9,  // 46: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	16, // 47: toolgate.v1.SearchToolsResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	42, // 48: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
+	29, // 49: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
+	42, // 50: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
+	0,  // 51: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
+	14, // 52: toolgate.v1.BatchGetToolSchemasRequest.render:type_name -> toolgate.v1.RenderOptions
+	25, // 53: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
+	26, // 54: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
+	43, // 55: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	16, // 56: toolgate.v1.BatchGetToolSchemasResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	13, // 57: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
+	31, // 58: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
+	36, // 59: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
+	38, // 60: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
+	40, // 61: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
+	20, // 62: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
+	33, // 63: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
+	37, // 64: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
+	39, // 65: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
+	41, // 66: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
+	62, // [62:67] is the sub-list for method output_type
+	57, // [57:62] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_toolgate_v1_router_proto_init() }
@@ -4050,7 +4312,7 @@ func file_toolgate_v1_router_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgate_v1_router_proto_rawDesc), len(file_toolgate_v1_router_proto_rawDesc)),
-			NumEnums:      10,
+			NumEnums:      12,
 			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -20,13 +20,16 @@ from toolgate import (
     FoundBy,
     Intent,
     Loss,
+    ModelRequest,
     OutcomeKind,
     PriorCall,
+    PromptStrategy,
     RankedTool,
     Ranking,
     RefusalCode,
     Rendered,
     RenderOptions,
+    StrategyReason,
     ToolFormat,
     ToolgateError,
     ToolSettings,
@@ -216,6 +219,55 @@ def test_a_turn_comes_in_a_providers_format(service: FakeService) -> None:
     assert not service.requests[2].HasField("render")
     assert turn.rendered_tools == [{"name": "mcp__notes__find"}]
     assert turn.rendered == Rendered(turn.rendered_tools, (Loss("b", "/p", "oneOf", "gone"),))
+
+
+def test_a_strategy_gives_the_whole_request(service: FakeService) -> None:
+    rendered = router_pb2.RenderedTools(
+        tools_json='[{"name": "own"}]',
+        messages_json='[{"role": "user", "content": "hello"}, {"role": "system", "content": []}]',
+        strategy=router_pb2.PROMPT_STRATEGY_NATIVE,
+        reason=router_pb2.STRATEGY_REASON_CHEAPEST,
+        reason_message="native, because",
+        ledger="{}",
+        betas=["inline-tools"],
+    )
+    service.answer("Route", router_pb2.RouteResponse(rendered=rendered))
+    options = RenderOptions("anthropic", strategy="auto", own_tools=[{"name": "own"}], ledger="l")
+    messages = [{"role": "user", "content": "hello"}]
+    with Client(service.target) as client:
+        request = client.route("hello", state={"messages": messages}, render=options).request
+    (sent,) = service.requests
+    assert json.loads(sent.state.messages_json) == messages
+    assert sent.render == router_pb2.RenderOptions(
+        format=router_pb2.TOOL_FORMAT_ANTHROPIC,
+        strategy=router_pb2.PROMPT_STRATEGY_AUTO,
+        own_tools_json='[{"name": "own"}]',
+        ledger="l",
+    )
+    assert request == ModelRequest(
+        tools=[{"name": "own"}],
+        messages=[*messages, {"role": "system", "content": []}],
+        betas=("inline-tools",),
+        ledger="{}",
+        strategy=PromptStrategy.NATIVE,
+        reason=StrategyReason.CHEAPEST,
+        reason_message="native, because",
+    )
+
+
+def test_without_a_strategy_there_is_no_request(service: FakeService) -> None:
+    service.answer("Route", router_pb2.RouteResponse(rendered=RENDERED))
+    with Client(service.target) as client:
+        turn = client.route("hello", render="anthropic")
+    with pytest.raises(ValueError, match="no strategy was asked for"):
+        assert turn.request
+
+
+@pytest.mark.parametrize("messages", ["hello", {"role": "user"}, [object()]])
+def test_messages_that_are_no_list_never_leave(service: FakeService, messages: object) -> None:
+    with Client(service.target) as client, pytest.raises(TypeError):
+        client.route("hello", state={"messages": messages})
+    assert not service.requests
 
 
 def test_searches_and_schemas_come_in_a_providers_format(service: FakeService) -> None:

@@ -3,7 +3,7 @@
 //!
 //! Several modules help with a conversation. [`history`] reads the discovered and called tools from its messages, and
 //! removes what can't be sent. [`calls`] reads the model's calls. [`rendered_tools`] reads tools that the service
-//! rendered for a provider's API. [`layout`] and [`announce`] keep prompt caches valid. [`tool_error`] and similar
+//! rendered for a provider's API, and [`model_request`] the whole request to a model, by a strategy. [`layout`] and [`announce`] keep prompt caches valid. [`tool_error`] and similar
 //! functions write texts for the model. None of these makes a call. [`SEARCH_TOOL`] is a search to define for the model; [`Client::answer_search`]
 //! runs its calls.
 //!
@@ -50,7 +50,7 @@ pub use items::ItemStream;
 pub use offering::{SEARCH_TOOL, SEARCH_TOOL_NAME, SearchAnswer};
 pub use options::{ClientOptions, RetryOptions};
 pub use prost_types as well_known;
-pub use rendering::{RenderedToolsError, rendered_tools};
+pub use rendering::{ModelRequest, RenderedToolsError, model_request, rendered_tools};
 pub use requests::{ToolsList, intent, registration};
 pub use tls::{ClientIdentity, TlsOptions};
 pub use tonic::Code;

@@ -26,7 +26,7 @@ export {
   not,
 } from "./preconditions.js";
 export type { ToolsList } from "./registering.js";
-export { canDefer, renderedTools, UNSUPPORTED_MODELS } from "./rendering.js";
+export { canDefer, type ModelRequest, modelRequest, renderedTools, UNSUPPORTED_MODELS } from "./rendering.js";
 export {
   type Found,
   type FoundTool,

@@ -1,5 +1,5 @@
 /** Tools in the format of a provider's API, as the service renders them. */
-import type { RenderedTools } from "./gen/toolgate/v1/router_pb.js";
+import type { PromptStrategy, RenderedTools, StrategyReason } from "./gen/toolgate/v1/router_pb.js";
 import type { JsonObject } from "./json.js";
 import { parse } from "./json.js";
 
@@ -27,6 +27,58 @@ export function renderedTools<T = JsonObject>(answer: {
     );
   }
   return parse(answer.rendered.toolsJson) as T[];
+}
+
+/** What to send to the model this turn. */
+export interface ModelRequest<T = JsonObject, M = JsonObject> {
+  /** The definitions, for `tools`; the agent's own first. For Gemini: `functionDeclarations`. */
+  readonly tools: T[];
+  /** The messages: the agent's, with what was added in its place. The agent keeps its own without the additions. */
+  readonly messages: M[];
+  /** Names of betas that the request needs, for the header `anthropic-beta`; empty: none. */
+  readonly betas: readonly string[];
+  /** What was added, and where: `render.ledger` of the next turn. Opaque. */
+  readonly ledger: string;
+  /** The strategy that was used. */
+  readonly strategy: PromptStrategy;
+  /** Why that one. */
+  readonly reason: StrategyReason;
+  /** The same for a reader. */
+  readonly reasonMessage: string;
+}
+
+/**
+ * What to send to the model this turn, by a strategy.
+ *
+ *     const turn = await client.route({
+ *       intents: [{ text }],
+ *       activeSetHandle: handle,
+ *       state: { messagesJson: JSON.stringify(messages) },
+ *       render: { format: v1.ToolFormat.ANTHROPIC, strategy: v1.PromptStrategy.AUTO, searchTool: true, ledger },
+ *     });
+ *     const request = modelRequest<BetaToolUnion, BetaMessageParam>(turn);
+ *     anthropic.beta.messages.create({ tools: request.tools, messages: request.messages, ... });
+ *
+ * @throws TypeError the request had no `render.strategy`.
+ */
+export function modelRequest<T = JsonObject, M = JsonObject>(turn: {
+  readonly rendered?: RenderedTools | undefined;
+}): ModelRequest<T, M> {
+  const { rendered } = turn;
+  if (rendered === undefined || rendered.messagesJson === "") {
+    throw new TypeError(
+      "no strategy was asked for: set `render.strategy` in the request, such as v1.PromptStrategy.AUTO",
+    );
+  }
+  return {
+    tools: parse(rendered.toolsJson) as T[],
+    messages: parse(rendered.messagesJson) as M[],
+    betas: rendered.betas,
+    ledger: rendered.ledger,
+    strategy: rendered.strategy,
+    reason: rendered.reason,
+    reasonMessage: rendered.reasonMessage,
+  };
 }
 
 /**

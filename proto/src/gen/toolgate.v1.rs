@@ -3156,18 +3156,33 @@ pub struct RouteRequest {
     pub render: ::core::option::Option<RenderOptions>,
 }
 /// How tools are rendered for a provider's API.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RenderOptions {
     /// The format. Required.
     #[prost(enumeration = "ToolFormat", tag = "1")]
     pub format: i32,
     /// True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-    /// calls are for SearchTools; Gate does not know it.
+    /// calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+    /// deferred; without it all are sent, whatever the mode of deferral is.
     #[prost(bool, tag = "2")]
     pub search_tool: bool,
     /// Marks for Anthropic's API. Refused with other formats.
     #[prost(message, optional, tag = "3")]
     pub anthropic: ::core::option::Option<AnthropicRenderOptions>,
+    /// Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+    /// `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+    /// Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+    /// definitions alone.
+    #[prost(enumeration = "PromptStrategy", tag = "4")]
+    pub strategy: i32,
+    /// The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+    /// are. At most 1 MiB. Refused without `strategy`. Absent: none.
+    #[prost(string, tag = "5")]
+    pub own_tools_json: ::prost::alloc::string::String,
+    /// The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+    /// are added anew and the provider's cache is lost once.
+    #[prost(string, tag = "6")]
+    pub ledger: ::prost::alloc::string::String,
 }
 /// Marks on definitions for Anthropic's Messages API.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3180,15 +3195,35 @@ pub struct AnthropicRenderOptions {
     #[prost(bool, tag = "2")]
     pub defer_loading: bool,
 }
-/// Tools in the format of a provider's API.
+/// Tools in the format of a provider's API, and with a strategy the messages to send beside them.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RenderedTools {
-    /// The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+    /// The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+    /// their order.
     #[prost(string, tag = "1")]
     pub tools_json: ::prost::alloc::string::String,
     /// What the format can't express. A tool that it can't express at all is not in `tools_json`.
     #[prost(message, repeated, tag = "2")]
     pub losses: ::prost::alloc::vec::Vec<RenderLoss>,
+    /// The strategy that was used. Set when one was asked for.
+    #[prost(enumeration = "PromptStrategy", tag = "3")]
+    pub strategy: i32,
+    /// Why that one. Set with `strategy`.
+    #[prost(enumeration = "StrategyReason", tag = "4")]
+    pub reason: i32,
+    /// The same for a reader.
+    #[prost(string, tag = "5")]
+    pub reason_message: ::prost::alloc::string::String,
+    /// The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+    /// its own without the additions and sends them with the next Route. Set with `strategy`.
+    #[prost(string, tag = "6")]
+    pub messages_json: ::prost::alloc::string::String,
+    /// What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+    #[prost(string, tag = "7")]
+    pub ledger: ::prost::alloc::string::String,
+    /// Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+    #[prost(string, repeated, tag = "8")]
+    pub betas: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A part of a definition that a provider's format can't express. Gate checks calls against the registered schema all
 /// the same.
@@ -3640,7 +3675,8 @@ pub struct RequestedCall {
     #[prost(string, tag = "1")]
     pub call_id: ::prost::alloc::string::String,
     /// The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-    /// `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+    /// `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+    /// `toolgate_call_tool` is judged as the call of the tool that it names. Required.
     #[prost(string, tag = "2")]
     pub tool: ::prost::alloc::string::String,
     /// The arguments as JSON text, at most 1 MiB. Absent, "" and `null` mean `{}`; an object written as a
@@ -3694,14 +3730,15 @@ pub struct GateVerdict {
     /// What would unlock the tool. Set for PRECONDITION_UNMET and SCOPE_MISSING.
     #[prost(string, repeated, tag = "11")]
     pub unlock: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-    /// else those are to be used.
+    /// The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+    /// within a call of `toolgate_call_tool`; else those are to be used.
     #[prost(string, tag = "12")]
     pub arguments_json: ::prost::alloc::string::String,
     /// The visible tool whose name is nearest. Set for UNKNOWN_TOOL when there is one.
     #[prost(string, tag = "13")]
     pub nearest_tool: ::prost::alloc::string::String,
-    /// The model-facing name of the tool, however the call spelt it. Set when allowed.
+    /// The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+    /// allowed.
     #[prost(string, tag = "14")]
     pub model_name: ::prost::alloc::string::String,
 }
@@ -3906,6 +3943,107 @@ impl Detail {
             "DETAIL_SIGNATURES" => Some(Self::Signatures),
             "DETAIL_SCHEMAS" => Some(Self::Schemas),
             "DETAIL_REFERENCES" => Some(Self::References),
+            _ => None,
+        }
+    }
+}
+/// A way to put tools into requests to a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PromptStrategy {
+    /// The default: definitions alone, no messages.
+    Unspecified = 0,
+    /// The one that costs least of those that the endpoint takes.
+    Auto = 1,
+    /// All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
+    /// itself.
+    Pass = 2,
+    /// The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic's Messages,
+    /// `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
+    Native = 3,
+    /// The tools of a turn are described in a text at the end of the conversation, and the model calls them through
+    /// `toolgate_call_tool`, which Gate reads. `tools` stays the same, and so does the cached prefix.
+    Envelope = 4,
+    /// The active set is sent in `tools`, with a search. A change of the set costs the cached prefix.
+    Cut = 5,
+}
+impl PromptStrategy {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PROMPT_STRATEGY_UNSPECIFIED",
+            Self::Auto => "PROMPT_STRATEGY_AUTO",
+            Self::Pass => "PROMPT_STRATEGY_PASS",
+            Self::Native => "PROMPT_STRATEGY_NATIVE",
+            Self::Envelope => "PROMPT_STRATEGY_ENVELOPE",
+            Self::Cut => "PROMPT_STRATEGY_CUT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PROMPT_STRATEGY_UNSPECIFIED" => Some(Self::Unspecified),
+            "PROMPT_STRATEGY_AUTO" => Some(Self::Auto),
+            "PROMPT_STRATEGY_PASS" => Some(Self::Pass),
+            "PROMPT_STRATEGY_NATIVE" => Some(Self::Native),
+            "PROMPT_STRATEGY_ENVELOPE" => Some(Self::Envelope),
+            "PROMPT_STRATEGY_CUT" => Some(Self::Cut),
+            _ => None,
+        }
+    }
+}
+/// Why a strategy was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum StrategyReason {
+    /// Never sent with a strategy.
+    Unspecified = 0,
+    /// The request asked for it.
+    Asked = 1,
+    /// Nothing is deferred, so that all tools are sent.
+    NothingDeferred = 2,
+    /// The agent's own tools have a search of the host's or of the provider's, which defers tools by itself.
+    HostDefers = 3,
+    /// The one that was asked for does not exist for this API or model; the next best one is used.
+    NotTaken = 4,
+    /// It costs least, by the provider's prices of cached and other tokens.
+    Cheapest = 5,
+    /// Nobody answers searches (`search_tool` is false), so that all tools are sent.
+    NoSearch = 6,
+    /// Earlier turns used it. Another one would cost the cached prefix.
+    Kept = 7,
+}
+impl StrategyReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "STRATEGY_REASON_UNSPECIFIED",
+            Self::Asked => "STRATEGY_REASON_ASKED",
+            Self::NothingDeferred => "STRATEGY_REASON_NOTHING_DEFERRED",
+            Self::HostDefers => "STRATEGY_REASON_HOST_DEFERS",
+            Self::NotTaken => "STRATEGY_REASON_NOT_TAKEN",
+            Self::Cheapest => "STRATEGY_REASON_CHEAPEST",
+            Self::NoSearch => "STRATEGY_REASON_NO_SEARCH",
+            Self::Kept => "STRATEGY_REASON_KEPT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "STRATEGY_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "STRATEGY_REASON_ASKED" => Some(Self::Asked),
+            "STRATEGY_REASON_NOTHING_DEFERRED" => Some(Self::NothingDeferred),
+            "STRATEGY_REASON_HOST_DEFERS" => Some(Self::HostDefers),
+            "STRATEGY_REASON_NOT_TAKEN" => Some(Self::NotTaken),
+            "STRATEGY_REASON_CHEAPEST" => Some(Self::Cheapest),
+            "STRATEGY_REASON_NO_SEARCH" => Some(Self::NoSearch),
+            "STRATEGY_REASON_KEPT" => Some(Self::Kept),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 
 mod code;
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ pub enum Error {
         /// Size of the answer in bytes.
         actual: u64,
         /// Advice on a request whose answer is smaller.
-        instead: &'static str,
+        instead: Cow<'static, str>,
     },
     /// The body of `tools/list` is not JSON, or not of MCP's shape.
     #[error("tools_list_json, line {line}, column {column}: {problem}")]

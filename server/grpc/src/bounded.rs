@@ -22,7 +22,7 @@ pub(super) fn whole<R: Message>(method: Method, answer: R, message_max: usize) -
         limit: LIMIT,
         maximum: message_max as u64,
         actual: bytes as u64,
-        instead: instead_of(method),
+        instead: instead_of(method).into(),
     })
 }
 

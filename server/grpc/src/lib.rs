@@ -3,6 +3,7 @@
 
 mod approve;
 mod bounded;
+mod call_tool;
 mod catalog_service;
 mod edge;
 mod fields;
@@ -19,6 +20,7 @@ mod router_service;
 mod server;
 mod state;
 mod status;
+mod strategy;
 mod tenanted;
 mod tool_format;
 mod unserved;

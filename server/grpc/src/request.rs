@@ -2,6 +2,7 @@
 
 use toolgate_proto::v1;
 
+use super::call_tool::ReadCall;
 use super::fields::{Fields, within};
 use super::state;
 use toolgate_access::auth::Caller;
@@ -9,7 +10,6 @@ use toolgate_config::{LimitsConfig, RouterConfig};
 use toolgate_core::deferral::{DeferralRequest, Mode, host_of};
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
-use toolgate_routing::gate::calls::Call;
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::{Detail, Listing, Options, RouteQuery, Unset};
 use toolgate_routing::router::schemas::SchemasQuery;
@@ -83,7 +83,7 @@ fn listing(wire: i32, fields: &mut Fields) -> Option<Listing> {
 }
 
 /// Parses the calls of a Gate request.
-pub(super) fn calls(wire: &[v1::RequestedCall]) -> Result<Vec<Call>, Error> {
+pub(super) fn calls(wire: &[v1::RequestedCall]) -> Result<Vec<ReadCall>, Error> {
     let mut fields = Fields::default();
     let right = (1..=CALLS_MAX).contains(&wire.len());
     fields.require(right, "calls", "must be 1 to 128 calls");
@@ -95,11 +95,7 @@ pub(super) fn calls(wire: &[v1::RequestedCall]) -> Result<Vec<Call>, Error> {
         fields.require(fits, &field, "must be at most 1 MiB");
     }
     fields.finish()?;
-    let call = |call: &v1::RequestedCall| Call {
-        tool: call.tool.clone(),
-        arguments: call.arguments_json.clone(),
-    };
-    Ok(wire.iter().map(call).collect())
+    Ok(wire.iter().map(ReadCall::of).collect())
 }
 
 /// Checks that the handle is present. The gate checks its contents.

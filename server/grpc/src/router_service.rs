@@ -1,5 +1,8 @@
 //! `RouterService`.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use tonic::{Request, Response, Status};
 use toolgate_proto::v1::router_service_server::RouterService;
 use toolgate_proto::v1::{
@@ -9,18 +12,73 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::Edge;
+use super::strategy::PromptRequest;
 use super::tool_format::{Format, rendered};
 use super::{bounded, render, request, state};
 use toolgate_config::RouterConfig;
+use toolgate_core::deferral::Mode;
+use toolgate_core::error::Error;
 use toolgate_core::method::Method;
 use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::handle::Holder;
+use toolgate_routing::router::query::RouteQuery;
+use toolgate_routing::router::route::Answer;
 use toolgate_routing::router::summary_pool::PoolQuery;
 
 /// Implementation of `RouterService`.
 pub(super) struct Routing {
     pub(super) edge: Edge,
     pub(super) defaults: RouterConfig,
+}
+
+impl Routing {
+    /// Routes, and counts what was routed.
+    async fn routed(
+        &self,
+        holder: Holder<'_>,
+        query: RouteQuery,
+        deadline: Instant,
+    ) -> Result<Answer, Error> {
+        let pipeline = &self.edge.pipeline;
+        let answer = pipeline.plane.router.route(holder, query, Some(deadline)).await?;
+        pipeline.metrics.stages(&answer.timings);
+        for degraded in &answer.degraded {
+            pipeline.metrics.degraded(degraded.name());
+        }
+        let account = &answer.account;
+        pipeline.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
+        Ok(answer)
+    }
+
+    /// Answers Route with the whole request to a model. If that would hide tools from the model, they are routed once
+    /// more, all of them.
+    async fn prompt(
+        &self,
+        holder: Holder<'_>,
+        mut query: RouteQuery,
+        prompt: PromptRequest,
+        deadline: Instant,
+        message_max: usize,
+    ) -> Result<RouteResponse, Error> {
+        let prompt = Arc::new(prompt);
+        let mut is_whole = prompt.needs_everything();
+        loop {
+            if is_whole {
+                query.options.deferral.mode = Some(Mode::Off);
+            }
+            let answer = self.routed(holder, query.clone(), deadline).await?;
+            let wire = bounded::route(render::route(holder.tenant, &answer), message_max);
+            let state = query.state.clone();
+            let completed = Arc::clone(&prompt).complete(wire, answer, state, message_max);
+            match completed.await? {
+                Some(wire) => return Ok(wire),
+                None if is_whole => {
+                    return Err(Error::internal("a request hides tools that were all routed"));
+                }
+                None => is_whole = true,
+            }
+        }
+    }
 }
 
 #[tonic::async_trait]
@@ -31,18 +89,16 @@ impl RouterService for Routing {
             let limits = edge.pipeline.limits.now();
             let detail = message.options.as_ref().map_or(0, |options| options.detail);
             let format = Format::from_request(message.render.as_ref(), detail)?;
+            let prompt = PromptRequest::from_request(&message, &limits)?;
             let query = request::route(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
-            let answer = edge.pipeline.plane.router.route(holder, query, Some(deadline)).await?;
-            edge.pipeline.metrics.stages(&answer.timings);
-            for degraded in &answer.degraded {
-                edge.pipeline.metrics.degraded(degraded.name());
+            let message_max = limits.max_message_bytes;
+            if let Some(prompt) = prompt {
+                return self.prompt(holder, query, prompt, deadline, message_max).await;
             }
-            let account = &answer.account;
-            edge.pipeline.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
-            let answer = render::route(&tenant, &answer);
-            let answer = bounded::route(answer, limits.max_message_bytes);
-            Ok(rendered(answer, format, limits.max_message_bytes))
+            let answer = self.routed(holder, query, deadline).await?;
+            let wire = bounded::route(render::route(&tenant, &answer), message_max);
+            Ok(rendered(wire, format, message_max))
         })
         .await
     }
@@ -50,23 +106,23 @@ impl RouterService for Routing {
     async fn gate(&self, call: Request<GateRequest>) -> Result<Response<GateResponse>, Status> {
         let edge = &self.edge;
         edge.call(Method::Gate, call, |caller, tenant, message, deadline| async move {
-            let calls = request::calls(&message.calls)?;
+            let mut calls = request::calls(&message.calls)?;
             request::require_handle(&message.active_set_handle)?;
             let state = state::parse(message.state, &edge.pipeline.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let query = GateQuery {
                 handle: message.active_set_handle,
-                calls,
+                calls: calls.iter_mut().map(|read| std::mem::take(&mut read.call)).collect(),
                 state,
                 min_revision: message.min_revision,
             };
             let gated = edge.pipeline.plane.gate.judge(holder, query, Some(deadline)).await?;
-            let answers = message.calls.iter().zip(&gated.verdicts);
-            let verdicts = answers.map(|(wire, verdict)| {
+            let asked = message.calls.iter().zip(&calls);
+            let verdicts = asked.zip(&gated.verdicts).map(|((wire, read), verdict)| {
                 let code =
                     verdict.as_ref().map_or_else(|refused| refused.code.name(), |_| "ALLOWED");
                 edge.pipeline.metrics.decision(code);
-                render::verdict(&gated.snapshot, &wire.call_id, verdict)
+                read.complete(render::verdict(&gated.snapshot, &wire.call_id, verdict))
             });
             let verdicts = verdicts.collect();
             let catalog_revision = gated.snapshot.revision;
@@ -84,6 +140,7 @@ impl RouterService for Routing {
         edge.call(Method::SearchTools, call, |caller, tenant, message, deadline| async move {
             let limits = edge.pipeline.limits.now();
             let format = Format::from_request(message.render.as_ref(), message.detail)?;
+            PromptRequest::refuse(message.render.as_ref())?;
             let query = request::search(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.pipeline.plane.router.search(holder, query, Some(deadline)).await?;
@@ -120,6 +177,7 @@ impl RouterService for Routing {
         edge.call(Method::BatchGetToolSchemas, call, |caller, tenant, message, _| async move {
             let limits = edge.pipeline.limits.now();
             let format = Format::from_request(message.render.as_ref(), message.detail)?;
+            PromptRequest::refuse(message.render.as_ref())?;
             let query = request::schemas(message, &limits, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let found = edge.pipeline.plane.router.schemas(holder, &query).await?;

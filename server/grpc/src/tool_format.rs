@@ -14,7 +14,7 @@ use toolgate_proto::v1::{
 };
 
 /// Bytes of a field's tag and length, at most.
-const FIELD: usize = 8;
+pub(super) const FIELD: usize = 8;
 
 /// Bytes that a cache breakpoint adds to a definition.
 const BREAKPOINT: usize = r#","cache_control":{"type":"ephemeral"}"#.len();
@@ -125,12 +125,7 @@ impl Rendering {
     /// Renders the tools, and removes the definitions from them.
     fn of(format: Format, tools: &mut [ActiveTool]) -> Self {
         let Rendered { tools: mut definitions, mut losses } = render_all(format, tools);
-        for tool in tools {
-            tool.description.clear();
-            tool.input_schema_json.clear();
-            tool.output_schema_json.clear();
-            tool.annotations_json.clear();
-        }
+        tools.iter_mut().for_each(forget_definition);
         if format.anthropic.defer_loading {
             for definition in &mut definitions {
                 definition["defer_loading"] = true.into();
@@ -176,7 +171,8 @@ impl Rendering {
             definition["cache_control"] = json!({ "type": "ephemeral" });
             *text = definition.to_string();
         }
-        RenderedTools { tools_json: format!("[{}]", texts.join(",")), losses }
+        let tools_json = format!("[{}]", texts.join(","));
+        RenderedTools { tools_json, losses, ..Default::default() }
     }
 }
 
@@ -221,13 +217,22 @@ fn tool_of(tool: &ActiveTool) -> Tool<'_> {
     }
 }
 
+/// Removes the definition from a tool of an answer that has it elsewhere.
+pub(super) fn forget_definition(tool: &mut ActiveTool) {
+    tool.description.clear();
+    tool.input_schema_json.clear();
+    tool.output_schema_json.clear();
+    tool.annotations_json.clear();
+}
+
 /// Returns the name in a definition, which Chat Completions has within `function`.
 fn name_of(definition: &Value) -> Option<&str> {
     let within = definition.get("function").unwrap_or(definition);
     within.get("name")?.as_str()
 }
 
-fn loss_of(loss: Loss) -> RenderLoss {
+/// Returns a loss as the contract has it.
+pub(super) fn loss_of(loss: Loss) -> RenderLoss {
     let Loss { tool, pointer, keyword, note } = loss;
     RenderLoss { model_name: tool, pointer, keyword, message: note }
 }
@@ -277,8 +282,8 @@ mod tests {
         Rendering::of(format, tools).within(room)
     }
 
-    fn refused_field(options: RenderOptions) -> String {
-        let refusal = Format::from_request(Some(&options), Detail::Schemas.into());
+    fn refused_field(options: &RenderOptions) -> String {
+        let refusal = Format::from_request(Some(options), Detail::Schemas.into());
         refusal.expect_err("a mistake").to_string()
     }
 
@@ -297,7 +302,7 @@ mod tests {
         }
         for unknown in [0, 99] {
             let options = RenderOptions { format: unknown, ..Default::default() };
-            assert!(refused_field(options).contains("render.format"));
+            assert!(refused_field(&options).contains("render.format"));
         }
     }
 
@@ -313,11 +318,11 @@ mod tests {
             assert_eq!(Some(asked.anthropic), anthropic);
         }
         let both = RenderOptions { anthropic: marks(true, true), ..options(ToolFormat::Anthropic) };
-        assert!(refused_field(both).contains("render.anthropic.cache_breakpoint"));
+        assert!(refused_field(&both).contains("render.anthropic.cache_breakpoint"));
         let others = all_formats().map(|format| format.api);
         for api in others.filter(|api| *api != ToolFormat::Anthropic) {
             let options = RenderOptions { anthropic: marks(true, false), ..options(api) };
-            assert!(refused_field(options).contains("render.anthropic:"), "{api:?}");
+            assert!(refused_field(&options).contains("render.anthropic:"), "{api:?}");
         }
     }
 

@@ -36,6 +36,7 @@ func allOperations() map[string]operation {
 		"compacted":           compacted,
 		"strip":               strip,
 		"rendered":            rendered,
+		"model_request":       modelRequest,
 		"layout":              layOut,
 		"announce":            announce,
 		"search_tool":         searchTool,

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"toolgate.dev/go"
 	"toolgate.dev/go/toolgatev1"
 )
@@ -13,8 +15,7 @@ type loss struct {
 	Note    string `json:"note"`
 }
 
-// rendered routes, and gives the rendered tools of the answer.
-func rendered(d *driver, asked request) (any, error) {
+func route(d *driver, asked request) (*toolgatev1.RouteResponse, error) {
 	var args callArgs[toolgatev1.RouteRequest]
 	if err := read(asked.Args, &args); err != nil {
 		return nil, err
@@ -25,7 +26,34 @@ func rendered(d *driver, asked request) (any, error) {
 	}
 	ctx, cancel := within(args.Timeout)
 	defer cancel()
-	turn, err := client.Route(ctx, args.Request.M)
+	return client.Route(ctx, args.Request.M)
+}
+
+// modelRequest routes, and gives what to send to the model.
+func modelRequest(d *driver, asked request) (any, error) {
+	turn, err := route(d, asked)
+	if err != nil {
+		return nil, err
+	}
+	request, err := toolgate.ModelRequestOf(turn.GetRendered())
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"tools":          request.Tools,
+		"messages":       request.Messages,
+		"betas":          request.Betas,
+		"ledger":         request.Ledger,
+		"strategy":       strings.TrimPrefix(request.Strategy.String(), "PROMPT_STRATEGY_"),
+		"reason":         strings.TrimPrefix(request.Reason.String(), "STRATEGY_REASON_"),
+		"reason_message": request.ReasonMessage,
+		"handle":         turn.GetActiveSetHandle(),
+	}, nil
+}
+
+// rendered routes, and gives the rendered tools of the answer.
+func rendered(d *driver, asked request) (any, error) {
+	turn, err := route(d, asked)
 	if err != nil {
 		return nil, err
 	}

@@ -52,6 +52,21 @@ def _rendered(client: Client, args: Json) -> Json:
     return {"tools": rendered.tools, "losses": losses}
 
 
+def _model_request(client: Client, args: Json) -> Json:
+    turn = _routing(args)(client)
+    request = turn.request
+    return {
+        "tools": request.tools,
+        "messages": request.messages,
+        "betas": list(request.betas),
+        "ledger": request.ledger,
+        "strategy": request.strategy.value,
+        "reason": request.reason.value,
+        "reason_message": request.reason_message,
+        "handle": turn.handle,
+    }
+
+
 def _gate(client: Client, args: Json) -> Json:
     request = wire.read(args["request"], router_pb2.GateRequest())
     calls = [Call(call.tool, call.arguments_json, call.call_id) for call in request.calls]
@@ -200,6 +215,7 @@ def _soak(client: Client, args: Json) -> Json:
 OPERATIONS: dict[str, Operation] = {
     "Route": _route,
     "rendered": _rendered,
+    "model_request": _model_request,
     "Gate": _gate,
     "SearchTools": _search_tools,
     "GetSummaryPool": _get_summary_pool,

@@ -1,5 +1,6 @@
 """Messages as proto JSON, with the contract's names, and the SDK's arguments and values."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
@@ -73,12 +74,16 @@ def _value_of(value: Any) -> Any:
             return PriorCall(**arguments(value))
         case "RenderOptions":
             marks = arguments(value.anthropic)  # type: ignore[attr-defined]
-            return RenderOptions(**arguments(value, "anthropic"), **marks)
+            named = arguments(value, "anthropic", "own_tools_json")
+            own = value.own_tools_json  # type: ignore[attr-defined]
+            return RenderOptions(**named, **marks, own_tools=json.loads(own or "[]"))
     raise AssertionError(f"{value.DESCRIPTOR.name} is no argument")
 
 
 def _state(message: Message) -> dict[str, Any]:
-    named = arguments(message, "attributes")
+    named = arguments(message, "attributes", "messages_json")
+    if text := plain(message).get("messages_json"):
+        named["messages"] = json.loads(text)
     return {**named, "attributes": plain(message).get("attributes", {})}
 
 

@@ -1,5 +1,5 @@
 // Operations that call the service.
-import { calls, renderedTools, v1 } from "@toolgate/client";
+import { calls, modelRequest, renderedTools, v1 } from "@toolgate/client";
 
 import { clientOf, timed } from "./clients.mjs";
 import { read, write } from "./messages.mjs";
@@ -43,6 +43,19 @@ async function rendered(args, settings) {
   return { tools, losses };
 }
 
+/** Routes, and gives what to send to the model. */
+async function requested(args, settings) {
+  const turn = await clientOf(settings).route(read(v1.RouteRequestSchema, args.request), timed(args));
+  const { tools, messages, betas, ledger, strategy, reason, reasonMessage } = modelRequest(turn);
+  return {
+    ...{ tools, messages, betas, ledger },
+    strategy: v1.PromptStrategy[strategy],
+    reason: v1.StrategyReason[reason],
+    reason_message: reasonMessage,
+    handle: turn.activeSetHandle,
+  };
+}
+
 async function answerSearch({ call, handle, state, detail, timeout }, settings, line) {
   const answer = await clientOf(settings).answerSearch(
     calls.of(call.tool, asWritten(call.arguments, line), call.call_id),
@@ -71,4 +84,5 @@ export const calling = {
   check_policy: listing("checkPolicy", v1.CheckPolicyRequestSchema, v1.PolicyVerdictSchema),
   answer_search: answerSearch,
   rendered,
+  model_request: requested,
 };

@@ -11,7 +11,8 @@
 
 For a conversation: `history` reads what was discovered and called, and takes out what can't be
 sent; `layout` and `announce` keep prompt caches. None of them calls anything. `SEARCH_TOOL` is a
-search to define for the model, whose calls `client.answer_search` runs.
+search to define for the model, whose calls `client.answer_search` runs. With a `strategy` of
+`RenderOptions`, `turn.request` is all there is to send, and keeps prompt caches by itself.
 
 With the extra of the same name, `toolgate.langchain`, `toolgate.openai_agents` and
 `toolgate.pydantic_ai` do all of it for agents of those frameworks.
@@ -54,9 +55,11 @@ from toolgate.enums import (
     FoundBy,
     OutcomeKind,
     PromptListing,
+    PromptStrategy,
     RefusalCode,
     RegisterMode,
     SearchForm,
+    StrategyReason,
     ToolFormat,
     TransportHint,
     TrustTier,
@@ -83,7 +86,14 @@ from toolgate.preconditions import (
     milestone_reached,
 )
 from toolgate.ranking import Fit, RankedTool, Ranking
-from toolgate.rendering import UNSUPPORTED_MODELS, Loss, Rendered, RenderOptions, can_defer
+from toolgate.rendering import (
+    UNSUPPORTED_MODELS,
+    Loss,
+    ModelRequest,
+    Rendered,
+    RenderOptions,
+    can_defer,
+)
 from toolgate.routing import (
     ActiveSetChange,
     ActiveTool,
@@ -138,6 +148,7 @@ __all__ = [
     "Loss",
     "McpServer",
     "MemoryStats",
+    "ModelRequest",
     "OutcomeKind",
     "Policy",
     "PolicyCheck",
@@ -147,6 +158,7 @@ __all__ = [
     "Precondition",
     "PriorCall",
     "PromptListing",
+    "PromptStrategy",
     "RankedTool",
     "Ranking",
     "Refusal",
@@ -165,6 +177,7 @@ __all__ = [
     "SearchForm",
     "SearchResult",
     "StateLike",
+    "StrategyReason",
     "SummaryEntry",
     "SummaryPool",
     "Tls",

@@ -100,6 +100,30 @@ class ToolFormat(WireEnum):
     MCP = "MCP"
 
 
+class PromptStrategy(WireEnum):
+    """A way to put tools into requests to a model."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    AUTO = "AUTO"
+    PASS = "PASS"
+    NATIVE = "NATIVE"
+    ENVELOPE = "ENVELOPE"
+    CUT = "CUT"
+
+
+class StrategyReason(WireEnum):
+    """Why a strategy was used."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    ASKED = "ASKED"
+    NOTHING_DEFERRED = "NOTHING_DEFERRED"
+    HOST_DEFERS = "HOST_DEFERS"
+    NOT_TAKEN = "NOT_TAKEN"
+    CHEAPEST = "CHEAPEST"
+    NO_SEARCH = "NO_SEARCH"
+    KEPT = "KEPT"
+
+
 class SearchForm(WireEnum):
     """How SearchTools read a query."""
 

@@ -10,7 +10,7 @@ from toolgate._gen.v1 import error_pb2, router_pb2
 from toolgate.deferral import Deferral
 from toolgate.enums import DegradedReason, FoundBy, RefusalCode, from_wire
 from toolgate.ranking import Fit, Ranking
-from toolgate.rendering import Rendered, rendered_from_proto, tools_of
+from toolgate.rendering import ModelRequest, Rendered, rendered_from_proto, request_of, tools_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +298,15 @@ class RouteResult:
             ValueError: `route` had no `render`.
         """
         return tools_of(self.rendered)
+
+    @property
+    def request(self) -> ModelRequest:
+        """What to send to the model this turn.
+
+        Raises:
+            ValueError: `route` had no `render` with a `strategy`.
+        """
+        return request_of(self.rendered)
 
     @classmethod
     def from_proto(cls, message: router_pb2.RouteResponse) -> "RouteResult":

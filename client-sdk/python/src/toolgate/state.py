@@ -1,5 +1,6 @@
 """The agent's state: what it has done and may do, as its own harness knows it."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -46,12 +47,17 @@ class AgentState:
     """Anything else that a policy may look at: JSON values."""
     discovered_tools: Iterable[str] = ()
     """Model-facing names of tools that the agent discovered earlier."""
+    messages: Iterable[Any] | None = None
+    """The conversation, to read `calls` and `discovered_tools` from, which must then be empty: the
+    messages of the provider's API, oldest first, as dicts or as the provider's own objects. A
+    render `strategy` needs it. At most 1 MiB by default."""
 
     def to_proto(self) -> state_pb2.AgentState:
         """The wire's form.
 
         Raises:
-            TypeError: a text where a list of texts belongs, or an unknown key of a prior call.
+            TypeError: a text where a list of texts belongs, an unknown key of a prior call, or a
+                message that JSON cannot carry.
             ValueError: an unknown status of a prior call.
         """
         message = state_pb2.AgentState(
@@ -60,6 +66,8 @@ class AgentState:
             milestones=texts(self.milestones, "milestones"),
             discovered_tools=texts(self.discovered_tools, "discovered_tools"),
         )
+        if self.messages is not None:
+            message.messages_json = json_list(self.messages, "messages")
         if self.attributes:
             attributes = struct_pb2.Struct()
             json_format.ParseDict(dict(self.attributes), attributes)
@@ -95,6 +103,26 @@ def texts(values: Iterable[str], name: str) -> list[str]:
     if isinstance(values, str):
         raise TypeError(f"{name} takes a list of texts, not one text")
     return list(values)
+
+
+def json_list(values: Iterable[Any], name: str) -> str:
+    """The JSON text of a list. An object with `model_dump`, as providers' packages have, will do.
+
+    Raises:
+        TypeError: a text or a mapping instead of a list, or a value that JSON cannot carry.
+        ValueError: a number that JSON cannot carry.
+    """
+    if isinstance(values, str | bytes | Mapping):
+        raise TypeError(f"{name} takes a list, not one {type(values).__name__}")
+    return json.dumps(list(values), ensure_ascii=False, allow_nan=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump(mode="json", exclude_unset=True)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} is nothing that JSON can carry")
 
 
 def _prior_call(call: PriorCall | Mapping[str, Any]) -> PriorCall:

@@ -17,6 +17,7 @@ import {
   layout,
   milestoneReached,
   not,
+  modelRequest,
   renderedTools,
   SEARCH_TOOL,
   toToolError,
@@ -96,6 +97,30 @@ test("a turn's rendered tools are read, and a turn without them says what to do"
     name: "TypeError",
     message: /set `render`/,
   });
+});
+
+test("a strategy's request is read, and a turn without one says what to do", () => {
+  const rendered = {
+    toolsJson: '[{"name":"own"}]',
+    messagesJson: '[{"role":"user","content":"hello"}]',
+    betas: ["b"],
+    ledger: "{}",
+    strategy: v1.PromptStrategy.ENVELOPE,
+    reason: v1.StrategyReason.CHEAPEST,
+    reasonMessage: "envelope, because",
+  };
+  const request = modelRequest<{ name: string }>(create(v1.RouteResponseSchema, { rendered }));
+  assert.deepEqual(request.tools, [{ name: "own" }]);
+  assert.deepEqual(request.messages, [{ role: "user", content: "hello" }]);
+  const { betas, ledger, strategy, reason, reasonMessage } = request;
+  assert.deepEqual([betas, ledger, strategy], [["b"], "{}", v1.PromptStrategy.ENVELOPE]);
+  assert.deepEqual([reason, reasonMessage], [v1.StrategyReason.CHEAPEST, "envelope, because"]);
+  for (const turn of [{}, { rendered: { toolsJson: "[]" } }]) {
+    assert.throws(() => modelRequest(create(v1.RouteResponseSchema, turn)), {
+      name: "TypeError",
+      message: /set `render.strategy`/,
+    });
+  }
 });
 
 test("models that can't defer are known by parts of their names", () => {

@@ -54,6 +54,19 @@ async fn names_are_taken_as_models_write_them() {
 }
 
 #[tokio::test]
+async fn a_call_with_a_mistake_in_its_form_is_refused_with_it() {
+    let (world, handle) = world().await;
+    for tool in [OPEN, "unknown"] {
+        let mistake = Some("say which tool".to_owned());
+        let call = Call { tool: tool.to_owned(), arguments: String::new(), mistake };
+        let verdict = world.gate_one("acme", &handle, call, AgentState::default()).await;
+        let refused = verdict.unwrap_err();
+        assert_eq!(refused.code, RefusalCode::ArgumentsInvalid, "{tool}");
+        assert_eq!(refused.message, "say which tool");
+    }
+}
+
+#[tokio::test]
 async fn arguments_come_out_of_their_envelope() {
     let (world, handle) = world().await;
     for (sent, expected) in [
@@ -62,7 +75,7 @@ async fn arguments_come_out_of_their_envelope() {
         ("null", Some("{}")),
         (r#""{\"n\": 1}""#, Some(r#"{"n": 1}"#)),
     ] {
-        let call = Call { tool: OPEN.to_owned(), arguments: sent.to_owned() };
+        let call = Call { tool: OPEN.to_owned(), arguments: sent.to_owned(), mistake: None };
         let (_, verdicts) = world.gate("acme", &handle, vec![call], AgentState::default()).await;
         let allowed = verdicts[0].as_ref().expect(sent);
         assert_eq!(allowed.arguments.as_deref(), expected, "{sent}");
@@ -70,7 +83,7 @@ async fn arguments_come_out_of_their_envelope() {
     for (sent, pointer) in
         [(r#"{"n": "1"}"#, "/n"), (r#""{\"n\": \"1\"}""#, "/n"), ("[1]", ""), ("{", "")]
     {
-        let call = Call { tool: OPEN.to_owned(), arguments: sent.to_owned() };
+        let call = Call { tool: OPEN.to_owned(), arguments: sent.to_owned(), mistake: None };
         let verdict = world.gate_one("acme", &handle, call, AgentState::default()).await;
         let refused = verdict.unwrap_err();
         assert_eq!(refused.code, RefusalCode::ArgumentsInvalid, "{sent}");

@@ -169,7 +169,11 @@ impl<'a> Bed<'a> {
         state: &AgentState,
         names: &[&str],
     ) -> Vec<Verdict> {
-        let call = |name: &&str| Call { tool: (*name).to_owned(), arguments: self.arguments(name) };
+        let call = |name: &&str| Call {
+            tool: (*name).to_owned(),
+            arguments: self.arguments(name),
+            mistake: None,
+        };
         let calls: Vec<_> = names.iter().map(call).collect();
         let check = CallCheck {
             tenant: &self.tenant,

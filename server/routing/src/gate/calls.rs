@@ -29,12 +29,14 @@ const SUGGESTIONS_MAX: usize = 4;
 const NAME_MAX: usize = 128;
 
 /// Call that a model wants to make.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Call {
     /// Tool name as the model wrote it.
     pub tool: String,
     /// Arguments as the model sent them. See [`Arguments`].
     pub arguments: String,
+    /// Mistake in the form of the call, for the model; `None` for none. Such a call is refused whatever tool it names.
+    pub mistake: Option<String>,
 }
 
 /// Input of one Gate request: everything that its verdicts depend on.
@@ -136,6 +138,9 @@ impl CallCheck<'_> {
 
     /// Returns the slot of the tool that may be called, provided that the arguments are valid.
     fn open(&self, call: &Call, seen: &Seen<'_>) -> Result<u32, Box<Refused>> {
+        if let Some(mistake) = &call.mistake {
+            return Err(Box::new(Refused::new(RefusalCode::ArgumentsInvalid, mistake.as_str())));
+        }
         let slot = self.find(&call.tool, seen)?;
         let tool = self.snapshot.tool(slot);
         match (seen.visibilities.tool(self.snapshot, slot), seen.shown.get(&tool.key)) {

@@ -2,7 +2,7 @@
 
 use prost::Message;
 use serde_json::{Value, json};
-use toolgate_client::{Client, Error, ItemStream, rendered_tools, v1};
+use toolgate_client::{Client, Error, ItemStream, model_request, rendered_tools, v1};
 
 use crate::clients::timeout;
 use crate::failure::Failure;
@@ -18,6 +18,7 @@ pub async fn run(op: &str, client: &Client, args: &Value) -> Result<Value, Failu
     match op {
         "Route" => answer(client.route(read(asked)?).await),
         "rendered" => rendered(&client, read(asked)?).await,
+        "model_request" => requested(&client, read(asked)?).await,
         "Gate" => answer(client.gate(read(asked)?).await),
         "SearchTools" => answer(client.search_tools(read(asked)?).await),
         "GetSummaryPool" => answer(client.get_summary_pool(read(asked)?).await),
@@ -55,6 +56,24 @@ async fn rendered(client: &Client, request: v1::RouteRequest) -> Result<Value, F
     };
     let losses: Vec<Value> = turn.rendered.iter().flat_map(|all| &all.losses).map(loss).collect();
     Ok(json!({ "tools": tools, "losses": losses }))
+}
+
+/// Routes, and gives what to send to the model.
+async fn requested(client: &Client, request: v1::RouteRequest) -> Result<Value, Failure> {
+    let turn = client.route(request).await?;
+    let request = model_request(turn.rendered.as_ref()).map_err(Failure::usage)?;
+    let strategy = request.strategy.as_str_name();
+    let reason = request.reason.as_str_name();
+    Ok(json!({
+        "tools": request.tools,
+        "messages": request.messages,
+        "betas": request.betas,
+        "ledger": request.ledger,
+        "strategy": strategy.trim_start_matches("PROMPT_STRATEGY_"),
+        "reason": reason.trim_start_matches("STRATEGY_REASON_"),
+        "reason_message": request.reason_message,
+        "handle": turn.active_set_handle,
+    }))
 }
 
 async fn listed<M: Message>(items: ItemStream<M>) -> Result<Value, Failure> {

@@ -113,7 +113,7 @@ async fn route(plane: &Plane) -> (String, bool) {
 async fn gate(plane: &Plane, handle: &str) -> Result<bool, Error> {
     let tenant = tenant();
     let holder = Holder { tenant: &tenant, principal: "" };
-    let call = Call { tool: "mcp__s__t0".to_owned(), arguments: "{}".to_owned() };
+    let call = Call { tool: "mcp__s__t0".to_owned(), ..Call::default() };
     let query = GateQuery {
         handle: handle.to_owned(),
         calls: vec![call],

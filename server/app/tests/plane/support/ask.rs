@@ -55,7 +55,7 @@ pub fn reached(milestones: &[&str]) -> AgentState {
 
 /// Returns a call without arguments.
 pub fn call(tool: &str) -> Call {
-    Call { tool: tool.to_owned(), arguments: String::new() }
+    Call { tool: tool.to_owned(), ..Call::default() }
 }
 
 /// Returns the model-facing names of the active set, in its order.

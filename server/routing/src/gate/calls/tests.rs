@@ -59,7 +59,11 @@ fn judge(
         now: SystemTime::UNIX_EPOCH,
         deadline,
     };
-    let call = |tool: &Tool| Call { tool: tool.model_name.to_string(), arguments: "1".to_owned() };
+    let call = |tool: &Tool| Call {
+        tool: tool.model_name.to_string(),
+        arguments: "1".to_owned(),
+        mistake: None,
+    };
     let calls: Vec<_> = snapshot.tools.iter().map(call).collect();
     let mut verdicts = vec![None; calls.len()];
     let judged = check.judge(&calls, &mut verdicts, most_units);

@@ -81,6 +81,12 @@ impl Deferral {
         !self.decision.deferred && self.deferred_tools == 0
     }
 
+    /// Returns true if no tool is deferred, though some may have had no room.
+    #[must_use]
+    pub fn sends_what_it_can(&self) -> bool {
+        !self.decision.deferred
+    }
+
     /// Returns the same decision, completed with the number of tools in the active set.
     pub(in crate::router) fn with_active(self, active: usize) -> Self {
         Self { deferred_tools: self.allowed.saturating_sub(active), ..self }

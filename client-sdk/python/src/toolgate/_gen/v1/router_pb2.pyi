@@ -58,6 +58,98 @@ DETAIL_REFERENCES: Detail.ValueType  # 4
 """
 Global___Detail: _TypeAlias = Detail  # noqa: Y015
 
+class _PromptStrategy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PromptStrategyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PromptStrategy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PROMPT_STRATEGY_UNSPECIFIED: _PromptStrategy.ValueType  # 0
+    """The default: definitions alone, no messages."""
+    PROMPT_STRATEGY_AUTO: _PromptStrategy.ValueType  # 1
+    """The one that costs least of those that the endpoint takes."""
+    PROMPT_STRATEGY_PASS: _PromptStrategy.ValueType  # 2
+    """All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
+    itself.
+    """
+    PROMPT_STRATEGY_NATIVE: _PromptStrategy.ValueType  # 3
+    """The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic's Messages,
+    `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
+    """
+    PROMPT_STRATEGY_ENVELOPE: _PromptStrategy.ValueType  # 4
+    """The tools of a turn are described in a text at the end of the conversation, and the model calls them through
+    `toolgate_call_tool`, which Gate reads. `tools` stays the same, and so does the cached prefix.
+    """
+    PROMPT_STRATEGY_CUT: _PromptStrategy.ValueType  # 5
+    """The active set is sent in `tools`, with a search. A change of the set costs the cached prefix."""
+
+class PromptStrategy(_PromptStrategy, metaclass=_PromptStrategyEnumTypeWrapper):
+    """A way to put tools into requests to a model."""
+
+PROMPT_STRATEGY_UNSPECIFIED: PromptStrategy.ValueType  # 0
+"""The default: definitions alone, no messages."""
+PROMPT_STRATEGY_AUTO: PromptStrategy.ValueType  # 1
+"""The one that costs least of those that the endpoint takes."""
+PROMPT_STRATEGY_PASS: PromptStrategy.ValueType  # 2
+"""All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
+itself.
+"""
+PROMPT_STRATEGY_NATIVE: PromptStrategy.ValueType  # 3
+"""The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic's Messages,
+`additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
+"""
+PROMPT_STRATEGY_ENVELOPE: PromptStrategy.ValueType  # 4
+"""The tools of a turn are described in a text at the end of the conversation, and the model calls them through
+`toolgate_call_tool`, which Gate reads. `tools` stays the same, and so does the cached prefix.
+"""
+PROMPT_STRATEGY_CUT: PromptStrategy.ValueType  # 5
+"""The active set is sent in `tools`, with a search. A change of the set costs the cached prefix."""
+Global___PromptStrategy: _TypeAlias = PromptStrategy  # noqa: Y015
+
+class _StrategyReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _StrategyReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StrategyReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    STRATEGY_REASON_UNSPECIFIED: _StrategyReason.ValueType  # 0
+    """Never sent with a strategy."""
+    STRATEGY_REASON_ASKED: _StrategyReason.ValueType  # 1
+    """The request asked for it."""
+    STRATEGY_REASON_NOTHING_DEFERRED: _StrategyReason.ValueType  # 2
+    """Nothing is deferred, so that all tools are sent."""
+    STRATEGY_REASON_HOST_DEFERS: _StrategyReason.ValueType  # 3
+    """The agent's own tools have a search of the host's or of the provider's, which defers tools by itself."""
+    STRATEGY_REASON_NOT_TAKEN: _StrategyReason.ValueType  # 4
+    """The one that was asked for does not exist for this API or model; the next best one is used."""
+    STRATEGY_REASON_CHEAPEST: _StrategyReason.ValueType  # 5
+    """It costs least, by the provider's prices of cached and other tokens."""
+    STRATEGY_REASON_NO_SEARCH: _StrategyReason.ValueType  # 6
+    """Nobody answers searches (`search_tool` is false), so that all tools are sent."""
+    STRATEGY_REASON_KEPT: _StrategyReason.ValueType  # 7
+    """Earlier turns used it. Another one would cost the cached prefix."""
+
+class StrategyReason(_StrategyReason, metaclass=_StrategyReasonEnumTypeWrapper):
+    """Why a strategy was used."""
+
+STRATEGY_REASON_UNSPECIFIED: StrategyReason.ValueType  # 0
+"""Never sent with a strategy."""
+STRATEGY_REASON_ASKED: StrategyReason.ValueType  # 1
+"""The request asked for it."""
+STRATEGY_REASON_NOTHING_DEFERRED: StrategyReason.ValueType  # 2
+"""Nothing is deferred, so that all tools are sent."""
+STRATEGY_REASON_HOST_DEFERS: StrategyReason.ValueType  # 3
+"""The agent's own tools have a search of the host's or of the provider's, which defers tools by itself."""
+STRATEGY_REASON_NOT_TAKEN: StrategyReason.ValueType  # 4
+"""The one that was asked for does not exist for this API or model; the next best one is used."""
+STRATEGY_REASON_CHEAPEST: StrategyReason.ValueType  # 5
+"""It costs least, by the provider's prices of cached and other tokens."""
+STRATEGY_REASON_NO_SEARCH: StrategyReason.ValueType  # 6
+"""Nobody answers searches (`search_tool` is false), so that all tools are sent."""
+STRATEGY_REASON_KEPT: StrategyReason.ValueType  # 7
+"""Earlier turns used it. Another one would cost the cached prefix."""
+Global___StrategyReason: _TypeAlias = StrategyReason  # noqa: Y015
+
 class _ToolFormat:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -489,11 +581,29 @@ class RenderOptions(_message.Message):
     FORMAT_FIELD_NUMBER: _builtins.int
     SEARCH_TOOL_FIELD_NUMBER: _builtins.int
     ANTHROPIC_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    OWN_TOOLS_JSON_FIELD_NUMBER: _builtins.int
+    LEDGER_FIELD_NUMBER: _builtins.int
     format: Global___ToolFormat.ValueType
     """The format. Required."""
     search_tool: _builtins.bool
     """True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-    calls are for SearchTools; Gate does not know it.
+    calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+    deferred; without it all are sent, whatever the mode of deferral is.
+    """
+    strategy: Global___PromptStrategy.ValueType
+    """Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+    `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+    Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+    definitions alone.
+    """
+    own_tools_json: _builtins.str
+    """The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+    are. At most 1 MiB. Refused without `strategy`. Absent: none.
+    """
+    ledger: _builtins.str
+    """The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+    are added anew and the provider's cache is lost once.
     """
     @_builtins.property
     def anthropic(self) -> Global___AnthropicRenderOptions:
@@ -505,10 +615,13 @@ class RenderOptions(_message.Message):
         format: Global___ToolFormat.ValueType = ...,
         search_tool: _builtins.bool = ...,
         anthropic: Global___AnthropicRenderOptions | None = ...,
+        strategy: Global___PromptStrategy.ValueType = ...,
+        own_tools_json: _builtins.str = ...,
+        ledger: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["anthropic", b"anthropic"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["anthropic", b"anthropic", "format", b"format", "search_tool", b"search_tool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anthropic", b"anthropic", "format", b"format", "ledger", b"ledger", "own_tools_json", b"own_tools_json", "search_tool", b"search_tool", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -544,27 +657,57 @@ Global___AnthropicRenderOptions: _TypeAlias = AnthropicRenderOptions  # noqa: Y0
 
 @_typing.final
 class RenderedTools(_message.Message):
-    """Tools in the format of a provider's API."""
+    """Tools in the format of a provider's API, and with a strategy the messages to send beside them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TOOLS_JSON_FIELD_NUMBER: _builtins.int
     LOSSES_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    REASON_MESSAGE_FIELD_NUMBER: _builtins.int
+    MESSAGES_JSON_FIELD_NUMBER: _builtins.int
+    LEDGER_FIELD_NUMBER: _builtins.int
+    BETAS_FIELD_NUMBER: _builtins.int
     tools_json: _builtins.str
-    """The definitions as a JSON list, in the order of the tools. Keys of objects keep their order."""
+    """The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+    their order.
+    """
+    strategy: Global___PromptStrategy.ValueType
+    """The strategy that was used. Set when one was asked for."""
+    reason: Global___StrategyReason.ValueType
+    """Why that one. Set with `strategy`."""
+    reason_message: _builtins.str
+    """The same for a reader."""
+    messages_json: _builtins.str
+    """The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+    its own without the additions and sends them with the next Route. Set with `strategy`.
+    """
+    ledger: _builtins.str
+    """What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`."""
     @_builtins.property
     def losses(self) -> _containers.RepeatedCompositeFieldContainer[Global___RenderLoss]:
         """What the format can't express. A tool that it can't express at all is not in `tools_json`."""
+
+    @_builtins.property
+    def betas(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of betas that the request needs, for the header `anthropic-beta`. Empty: none."""
 
     def __init__(
         self,
         *,
         tools_json: _builtins.str = ...,
         losses: _abc.Iterable[Global___RenderLoss] | None = ...,
+        strategy: Global___PromptStrategy.ValueType = ...,
+        reason: Global___StrategyReason.ValueType = ...,
+        reason_message: _builtins.str = ...,
+        messages_json: _builtins.str = ...,
+        ledger: _builtins.str = ...,
+        betas: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["losses", b"losses", "tools_json", b"tools_json"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["betas", b"betas", "ledger", b"ledger", "losses", b"losses", "messages_json", b"messages_json", "reason", b"reason", "reason_message", b"reason_message", "strategy", b"strategy", "tools_json", b"tools_json"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1476,7 +1619,8 @@ class RequestedCall(_message.Message):
     """The provider's identifier of the call, handed back as it is. Absent: ""."""
     tool: _builtins.str
     """The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-    `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+    `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+    `toolgate_call_tool` is judged as the call of the tool that it names. Required.
     """
     arguments_json: _builtins.str
     """The arguments as JSON text, at most 1 MiB. Absent, "" and `null` mean `{}`; an object written as a
@@ -1562,13 +1706,15 @@ class GateVerdict(_message.Message):
     input_schema_json: _builtins.str
     """The tool's `inputSchema`. Set for ARGUMENTS_INVALID."""
     arguments_json: _builtins.str
-    """The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-    else those are to be used.
+    """The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+    within a call of `toolgate_call_tool`; else those are to be used.
     """
     nearest_tool: _builtins.str
     """The visible tool whose name is nearest. Set for UNKNOWN_TOOL when there is one."""
     model_name: _builtins.str
-    """The model-facing name of the tool, however the call spelt it. Set when allowed."""
+    """The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+    allowed.
+    """
     @_builtins.property
     def available_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Model-facing names that may be called instead. Set for TOOL_NOT_AVAILABLE and UNKNOWN_TOOL."""

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file toolgate/v1/router.proto.
  */
 export const file_toolgate_v1_router: GenFile = /*@__PURE__*/
-  fileDesc("Chh0b29sZ2F0ZS92MS9yb3V0ZXIucHJvdG8SC3Rvb2xnYXRlLnYxIjYKBkludGVudBIMCgR0ZXh0GAEgASgJEhMKBndlaWdodBgCIAEoAkgAiAEBQgkKB193ZWlnaHQi9AIKDFJvdXRlUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHaW50ZW50cxgCIAMoCzITLnRvb2xnYXRlLnYxLkludGVudBImCgVzdGF0ZRgDIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSGQoRYWN0aXZlX3NldF9oYW5kbGUYBCABKAkSIAoTa25vd25fcG9vbF9yZXZpc2lvbhgFIAEoBEgAiAEBEioKB29wdGlvbnMYBiABKAsyGS50b29sZ2F0ZS52MS5Sb3V0ZU9wdGlvbnMSFAoMbWluX3JldmlzaW9uGAcgASgEEg8KB3R1cm5faWQYCCABKAkSMgoOcHJvbXB0X2xpc3RpbmcYCSABKA4yGi50b29sZ2F0ZS52MS5Qcm9tcHRMaXN0aW5nEioKBnJlbmRlchgKIAEoCzIaLnRvb2xnYXRlLnYxLlJlbmRlck9wdGlvbnNCFgoUX2tub3duX3Bvb2xfcmV2aXNpb24ihQEKDVJlbmRlck9wdGlvbnMSJwoGZm9ybWF0GAEgASgOMhcudG9vbGdhdGUudjEuVG9vbEZvcm1hdBITCgtzZWFyY2hfdG9vbBgCIAEoCBI2CglhbnRocm9waWMYAyABKAsyIy50b29sZ2F0ZS52MS5BbnRocm9waWNSZW5kZXJPcHRpb25zIkkKFkFudGhyb3BpY1JlbmRlck9wdGlvbnMSGAoQY2FjaGVfYnJlYWtwb2ludBgBIAEoCBIVCg1kZWZlcl9sb2FkaW5nGAIgASgIIkwKDVJlbmRlcmVkVG9vbHMSEgoKdG9vbHNfanNvbhgBIAEoCRInCgZsb3NzZXMYAiADKAsyFy50b29sZ2F0ZS52MS5SZW5kZXJMb3NzIlMKClJlbmRlckxvc3MSEgoKbW9kZWxfbmFtZRgBIAEoCRIPCgdwb2ludGVyGAIgASgJEg8KB2tleXdvcmQYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSKhBQoMUm91dGVPcHRpb25zEhIKBXRvcF9rGAEgASgNSACIAQESFgoJdGhyZXNob2xkGAIgASgCSAGIAQESIAoTc2NoZW1hX3Rva2VuX2J1ZGdldBgDIAEoDUgCiAEBEiMKBmRldGFpbBgEIAEoDjITLnRvb2xnYXRlLnYxLkRldGFpbBIUCgxwaW5uZWRfdG9vbHMYBSADKAkSFgoOZXhjbHVkZWRfdG9vbHMYBiADKAkSDwoHc2VydmVycxgHIAMoCRIbCg5jb250ZXh0X3dpbmRvdxgIIAEoDUgDiAEBEg0KBW1vZGVsGAkgASgJEg8KB2V4cGxhaW4YCiABKAgSFQoNc3lzdGVtX3Rva2VucxgLIAEoDRIrCghkZWZlcnJhbBgMIAEoDjIZLnRvb2xnYXRlLnYxLkRlZmVycmFsTW9kZRIdChBkZWZlcnJhbF9wZXJjZW50GA0gASgNSASIAQESFgoObW9kZWxfYmFzZV91cmwYDiABKAkSIAoTYWN0aXZlX3Rva2VuX2J1ZGdldBgPIAEoDUgFiAEBEhsKDmhpc3RvcnlfdG9rZW5zGBAgASgNSAaIAQESGQoRaWdub3JlX2NhY2hlX2Nvc3QYESABKAgSFgoOc2lnbmF0dXJlX3RhaWwYEiABKA0SHQoQYWN0aXZlX3NldF9saW1pdBgTIAEoDUgHiAEBQggKBl90b3Bfa0IMCgpfdGhyZXNob2xkQhYKFF9zY2hlbWFfdG9rZW5fYnVkZ2V0QhEKD19jb250ZXh0X3dpbmRvd0ITChFfZGVmZXJyYWxfcGVyY2VudEIWChRfYWN0aXZlX3Rva2VuX2J1ZGdldEIRCg9faGlzdG9yeV90b2tlbnNCEwoRX2FjdGl2ZV9zZXRfbGltaXQirQIKCERlZmVycmFsEicKBG1vZGUYASABKA4yGS50b29sZ2F0ZS52MS5EZWZlcnJhbE1vZGUSKwoGc291cmNlGAIgASgOMhsudG9vbGdhdGUudjEuRGVmZXJyYWxTb3VyY2USEAoIZGVmZXJyZWQYAyABKAgSKwoGcmVhc29uGAQgASgOMhsudG9vbGdhdGUudjEuRGVmZXJyYWxSZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFkZWZlcnJhYmxlX3Rva2VucxgGIAEoBBIdChB0aHJlc2hvbGRfdG9rZW5zGAcgASgESACIAQESFAoMb2ZmZXJfc2VhcmNoGAggASgIEhYKDmRlZmVycmVkX3Rvb2xzGAkgASgNQhMKEV90aHJlc2hvbGRfdG9rZW5zIvgECg1Sb3V0ZVJlc3BvbnNlEi0KDGFjdGl2ZV90b29scxgBIAMoCzIXLnRvb2xnYXRlLnYxLkFjdGl2ZVRvb2wSGQoRYWN0aXZlX3NldF9oYW5kbGUYAiABKAkSNgoSaGFuZGxlX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYXRhbG9nX3JldmlzaW9uGAQgASgEEjMKDHN1bW1hcnlfcG9vbBgFIAEoCzIdLnRvb2xnYXRlLnYxLlN1bW1hcnlQb29sRGVsdGESJgoIcmVmdXNhbHMYBiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEhcKD3BlbmRpbmdfc2VydmVycxgHIAMoCRIwCgphY2NvdW50aW5nGAggASgLMhwudG9vbGdhdGUudjEuVG9rZW5BY2NvdW50aW5nEi0KCGRlZ3JhZGVkGAkgAygOMhsudG9vbGdhdGUudjEuRGVncmFkZWRSZWFzb24SKQoHdGltaW5ncxgKIAMoCzIYLnRvb2xnYXRlLnYxLlN0YWdlVGltaW5nEicKCGRlZmVycmFsGAsgASgLMhUudG9vbGdhdGUudjEuRGVmZXJyYWwSLAoGY2hhbmdlGAwgASgLMhwudG9vbGdhdGUudjEuQWN0aXZlU2V0Q2hhbmdlEiUKB3JhbmtpbmcYDSABKAsyFC50b29sZ2F0ZS52MS5SYW5raW5nEh0KA2ZpdBgOIAEoCzIQLnRvb2xnYXRlLnYxLkZpdBIsCghyZW5kZXJlZBgPIAEoCzIaLnRvb2xnYXRlLnYxLlJlbmRlcmVkVG9vbHMiTgoDRml0EiIKBGtpbmQYASABKA4yFC50b29sZ2F0ZS52MS5GaXRLaW5kEhIKCmNvbnRlbmRlcnMYAiADKAkSDwoHbWVzc2FnZRgDIAEoCSJNCgdSYW5raW5nEhUKDWFic3RhaW5fYmVsb3cYASABKAISKwoKY2FuZGlkYXRlcxgCIAMoCzIXLnRvb2xnYXRlLnYxLlJhbmtlZFRvb2wiywEKClJhbmtlZFRvb2wSEgoKbW9kZWxfbmFtZRgBIAEoCRINCgVzY29yZRgCIAEoAhIPCgdvdmVybGFwGAMgASgCEg0KBXdvcmRzGAQgASgCEg0KBXdob2xlGAUgASgCEg4KBmNsYXVzZRgGIAEoAhImCghmb3VuZF9ieRgHIAEoDjIULnRvb2xnYXRlLnYxLkZvdW5kQnkSDgoGY2hvc2VuGAggASgIEg4KBm1lbW9yeRgJIAEoAhITCgtsYXN0X2NhbGxlZBgKIAEoAiKiAQoPQWN0aXZlU2V0Q2hhbmdlEg0KBWFkZGVkGAEgAygJEgwKBGtlcHQYAiADKAkSEQoJZXZpY3RhYmxlGAMgAygJEg8KB3JlbW92ZWQYBCADKAkSFgoOa2VwdF9mb3JfY2FjaGUYBSABKAgSGQoRY2FjaGVfbG9zc190b2tlbnMYBiABKAQSGwoTY2FjaGVfc2F2aW5nX3Rva2VucxgHIAEoBCLTAgoKQWN0aXZlVG9vbBIKCgJpZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkSDAoEbmFtZRgDIAEoCRISCgptb2RlbF9uYW1lGAQgASgJEg8KB292ZXJsYXAYBSABKAISDQoFc2NvcmUYBiABKAISJgoIZm91bmRfYnkYByABKA4yFC50b29sZ2F0ZS52MS5Gb3VuZEJ5EhYKDm5ld2x5X3Byb21vdGVkGAggASgIEhMKC2Rlc2NyaXB0aW9uGAkgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAogASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgLIAEoCRIYChBhbm5vdGF0aW9uc19qc29uGAwgASgJEhEKCXNpZ25hdHVyZRgNIAEoCRIVCg1zY2hlbWFfdG9rZW5zGA4gASgNEhcKD3NpZ25hdHVyZV9sb3NzeRgPIAEoCCKVAQoHUmVmdXNhbBIOCgZzZXJ2ZXIYASABKAkSDAoEbmFtZRgCIAEoCRISCgptb2RlbF9uYW1lGAMgASgJEiYKBGNvZGUYBCABKA4yGC50b29sZ2F0ZS52MS5SZWZ1c2FsQ29kZRIPCgdtZXNzYWdlGAUgASgJEg4KBnVubG9jaxgGIAMoCRIPCgdvdmVybGFwGAcgASgCIsMBCg9Ub2tlbkFjY291bnRpbmcSEQoJdG9rZW5pemVyGAEgASgJEhsKE2Z1bGxfY2F0YWxvZ190b2tlbnMYAiABKAQSFQoNcGhhc2UxX3Rva2VucxgDIAEoBBIVCg1waGFzZTJfdG9rZW5zGAQgASgEEhQKDHNhdmVkX3Rva2VucxgFIAEoEhIQCgNyaG8YBiABKAFIAIgBARIVCghyaG9fZnVsbBgHIAEoAUgBiAEBQgYKBF9yaG9CCwoJX3Job19mdWxsIiwKC1N0YWdlVGltaW5nEg0KBXN0YWdlGAEgASgJEg4KBm1pY3JvcxgCIAEoBCKUAQoQU3VtbWFyeVBvb2xEZWx0YRIQCghyZXZpc2lvbhgBIAEoBBIMCgRmdWxsGAIgASgIEigKBWFkZGVkGAMgAygLMhkudG9vbGdhdGUudjEuU3VtbWFyeUVudHJ5Eg8KB3JlbW92ZWQYBCADKAkSEwoLcG9vbF90b2tlbnMYBSABKAQSEAoIcmVuZGVyZWQYBiABKAkiMwoMU3VtbWFyeUVudHJ5EhIKCm1vZGVsX25hbWUYASABKAkSDwoHc3VtbWFyeRgCIAEoCSKhAQoLR2F0ZVJlcXVlc3QSDgoGdGVuYW50GAEgASgJEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAIgASgJEikKBWNhbGxzGAMgAygLMhoudG9vbGdhdGUudjEuUmVxdWVzdGVkQ2FsbBImCgVzdGF0ZRgEIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSFAoMbWluX3JldmlzaW9uGAUgASgEIkYKDVJlcXVlc3RlZENhbGwSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEhYKDmFyZ3VtZW50c19qc29uGAMgASgJIlQKDEdhdGVSZXNwb25zZRIqCgh2ZXJkaWN0cxgBIAMoCzIYLnRvb2xnYXRlLnYxLkdhdGVWZXJkaWN0EhgKEGNhdGFsb2dfcmV2aXNpb24YAiABKAQi1gIKC0dhdGVWZXJkaWN0Eg8KB2NhbGxfaWQYASABKAkSDwoHYWxsb3dlZBgCIAEoCBIOCgZzZXJ2ZXIYAyABKAkSDAoEbmFtZRgEIAEoCRImCgRjb2RlGAUgASgOMhgudG9vbGdhdGUudjEuUmVmdXNhbENvZGUSDwoHbWVzc2FnZRgGIAEoCRIXCg9hdmFpbGFibGVfdG9vbHMYByADKAkSFAoMc2VhcmNoX3F1ZXJ5GAggASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAkgASgJEjIKCnZpb2xhdGlvbnMYCiADKAsyHi50b29sZ2F0ZS52MS5Bcmd1bWVudFZpb2xhdGlvbhIOCgZ1bmxvY2sYCyADKAkSFgoOYXJndW1lbnRzX2pzb24YDCABKAkSFAoMbmVhcmVzdF90b29sGA0gASgJEhIKCm1vZGVsX25hbWUYDiABKAkiNQoRQXJndW1lbnRWaW9sYXRpb24SDwoHcG9pbnRlchgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIocCChJTZWFyY2hUb29sc1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEg0KBXF1ZXJ5GAIgASgJEhgKC21heF9yZXN1bHRzGAMgASgNSACIAQESIwoGZGV0YWlsGAQgASgOMhMudG9vbGdhdGUudjEuRGV0YWlsEiYKBXN0YXRlGAUgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRIZChFhY3RpdmVfc2V0X2hhbmRsZRgGIAEoCRIUCgxtaW5fcmV2aXNpb24YByABKAQSKgoGcmVuZGVyGAggASgLMhoudG9vbGdhdGUudjEuUmVuZGVyT3B0aW9uc0IOCgxfbWF4X3Jlc3VsdHMiuAMKE1NlYXJjaFRvb2xzUmVzcG9uc2USJgoFdG9vbHMYASADKAsyFy50b29sZ2F0ZS52MS5BY3RpdmVUb29sEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAIgASgJEjYKEmhhbmRsZV9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQY2F0YWxvZ19yZXZpc2lvbhgEIAEoBBIXCg9wZW5kaW5nX3NlcnZlcnMYBSADKAkSJgoIcmVmdXNhbHMYBiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEiUKBGZvcm0YByABKA4yFy50b29sZ2F0ZS52MS5TZWFyY2hGb3JtEg8KB21lc3NhZ2UYCCABKAkSFgoOc2VhcmNoZWRfdG9vbHMYCSABKA0SHgoWbGFja2luZ19yZXF1aXJlZF90ZXJtcxgKIAEoDRItCghkZWdyYWRlZBgLIAMoDjIbLnRvb2xnYXRlLnYxLkRlZ3JhZGVkUmVhc29uEiwKCHJlbmRlcmVkGAwgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyZWRUb29scyKjAQoVR2V0U3VtbWFyeVBvb2xSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRIbCg5zaW5jZV9yZXZpc2lvbhgCIAEoBEgAiAEBEiYKBXN0YXRlGAMgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRISCgpuYW1lc19vbmx5GAQgASgIEg4KBnJlbmRlchgFIAEoCEIRCg9fc2luY2VfcmV2aXNpb24iRQoWR2V0U3VtbWFyeVBvb2xSZXNwb25zZRIrCgRwb29sGAEgASgLMh0udG9vbGdhdGUudjEuU3VtbWFyeVBvb2xEZWx0YSLPAQoaQmF0Y2hHZXRUb29sU2NoZW1hc1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEg0KBW5hbWVzGAIgAygJEiYKBXN0YXRlGAMgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRIZChFhY3RpdmVfc2V0X2hhbmRsZRgEIAEoCRIjCgZkZXRhaWwYBSABKA4yEy50b29sZ2F0ZS52MS5EZXRhaWwSKgoGcmVuZGVyGAYgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyT3B0aW9ucyKIAgobQmF0Y2hHZXRUb29sU2NoZW1hc1Jlc3BvbnNlEiYKBXRvb2xzGAEgAygLMhcudG9vbGdhdGUudjEuQWN0aXZlVG9vbBImCghyZWZ1c2FscxgCIAMoCzIULnRvb2xnYXRlLnYxLlJlZnVzYWwSGQoRYWN0aXZlX3NldF9oYW5kbGUYAyABKAkSNgoSaGFuZGxlX2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYXRhbG9nX3JldmlzaW9uGAUgASgEEiwKCHJlbmRlcmVkGAYgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyZWRUb29scyp0CgZEZXRhaWwSFgoSREVUQUlMX1VOU1BFQ0lGSUVEEAASEAoMREVUQUlMX05BTUVTEAESFQoRREVUQUlMX1NJR05BVFVSRVMQAhISCg5ERVRBSUxfU0NIRU1BUxADEhUKEURFVEFJTF9SRUZFUkVOQ0VTEAQqsAEKClRvb2xGb3JtYXQSGwoXVE9PTF9GT1JNQVRfVU5TUEVDSUZJRUQQABIbChdUT09MX0ZPUk1BVF9PUEVOQUlfQ0hBVBABEiAKHFRPT0xfRk9STUFUX09QRU5BSV9SRVNQT05TRVMQAhIZChVUT09MX0ZPUk1BVF9BTlRIUk9QSUMQAxIWChJUT09MX0ZPUk1BVF9HRU1JTkkQBBITCg9UT09MX0ZPUk1BVF9NQ1AQBSqAAQoNUHJvbXB0TGlzdGluZxIeChpQUk9NUFRfTElTVElOR19VTlNQRUNJRklFRBAAEhcKE1BST01QVF9MSVNUSU5HX05PTkUQARIYChRQUk9NUFRfTElTVElOR19OQU1FUxACEhwKGFBST01QVF9MSVNUSU5HX1NVTU1BUklFUxADKnYKDERlZmVycmFsTW9kZRIdChlERUZFUlJBTF9NT0RFX1VOU1BFQ0lGSUVEEAASGAoUREVGRVJSQUxfTU9ERV9BTFdBWVMQARIWChJERUZFUlJBTF9NT0RFX0FVVE8QAhIVChFERUZFUlJBTF9NT0RFX09GRhADKp4CCg5EZWZlcnJhbFJlYXNvbhIfChtERUZFUlJBTF9SRUFTT05fVU5TUEVDSUZJRUQQABIYChRERUZFUlJBTF9SRUFTT05fTU9ERRABEh8KG0RFRkVSUkFMX1JFQVNPTl9LSUxMX1NXSVRDSBACEiUKIURFRkVSUkFMX1JFQVNPTl9NT0RFTF9VTlNVUFBPUlRFRBADEiEKHURFRkVSUkFMX1JFQVNPTl9VTktOT1dOX1BST1hZEAQSIgoeREVGRVJSQUxfUkVBU09OX09WRVJfVEhSRVNIT0xEEAUSIwofREVGRVJSQUxfUkVBU09OX1VOREVSX1RIUkVTSE9MRBAGEh0KGURFRkVSUkFMX1JFQVNPTl9OT19XSU5ET1cQByqjAQoORGVmZXJyYWxTb3VyY2USHwobREVGRVJSQUxfU09VUkNFX1VOU1BFQ0lGSUVEEAASGwoXREVGRVJSQUxfU09VUkNFX0RFRkFVTFQQARIaChZERUZFUlJBTF9TT1VSQ0VfU0VSVkVSEAISGgoWREVGRVJSQUxfU09VUkNFX1RFTkFOVBADEhsKF0RFRkVSUkFMX1NPVVJDRV9SRVFVRVNUEAQqYgoHRml0S2luZBIYChRGSVRfS0lORF9VTlNQRUNJRklFRBAAEhIKDkZJVF9LSU5EX0NMRUFSEAESFgoSRklUX0tJTkRfQU1CSUdVT1VTEAISEQoNRklUX0tJTkRfTk9ORRADKpwBCg5EZWdyYWRlZFJlYXNvbhIfChtERUdSQURFRF9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxERUdSQURFRF9SRUFTT05fTEVYSUNBTF9PTkxZEAESIQodREVHUkFERURfUkVBU09OX1NUQUxFX0NBVEFMT0cQAhIkCiBERUdSQURFRF9SRUFTT05fSU5URU5UX1RSVU5DQVRFRBADKs8BCgdGb3VuZEJ5EhgKFEZPVU5EX0JZX1VOU1BFQ0lGSUVEEAASFAoQRk9VTkRfQllfT1ZFUkxBUBABEhEKDUZPVU5EX0JZX05BTUUQAhISCg5GT1VORF9CWV9XT1JEUxADEhAKDEZPVU5EX0JZX1BJThAEEhgKFEZPVU5EX0JZX0FMV0FZU19MT0FEEAUSEQoNRk9VTkRfQllfS0VQVBAGEhkKFUZPVU5EX0JZX05PVF9ERUZFUlJFRBAHEhMKD0ZPVU5EX0JZX01FTU9SWRAIKowBCgpTZWFyY2hGb3JtEhsKF1NFQVJDSF9GT1JNX1VOU1BFQ0lGSUVEEAASFgoSU0VBUkNIX0ZPUk1fU0VMRUNUEAESFgoSU0VBUkNIX0ZPUk1fUFJFRklYEAISGAoUU0VBUkNIX0ZPUk1fS0VZV09SRFMQAxIXChNTRUFSQ0hfRk9STV9OQVRVUkFMEAQyowMKDVJvdXRlclNlcnZpY2USPgoFUm91dGUSGS50b29sZ2F0ZS52MS5Sb3V0ZVJlcXVlc3QaGi50b29sZ2F0ZS52MS5Sb3V0ZVJlc3BvbnNlEjsKBEdhdGUSGC50b29sZ2F0ZS52MS5HYXRlUmVxdWVzdBoZLnRvb2xnYXRlLnYxLkdhdGVSZXNwb25zZRJQCgtTZWFyY2hUb29scxIfLnRvb2xnYXRlLnYxLlNlYXJjaFRvb2xzUmVxdWVzdBogLnRvb2xnYXRlLnYxLlNlYXJjaFRvb2xzUmVzcG9uc2USWQoOR2V0U3VtbWFyeVBvb2wSIi50b29sZ2F0ZS52MS5HZXRTdW1tYXJ5UG9vbFJlcXVlc3QaIy50b29sZ2F0ZS52MS5HZXRTdW1tYXJ5UG9vbFJlc3BvbnNlEmgKE0JhdGNoR2V0VG9vbFNjaGVtYXMSJy50b29sZ2F0ZS52MS5CYXRjaEdldFRvb2xTY2hlbWFzUmVxdWVzdBooLnRvb2xnYXRlLnYxLkJhdGNoR2V0VG9vbFNjaGVtYXNSZXNwb25zZUIvCg9kZXYudG9vbGdhdGUudjFQAVoadG9vbGdhdGUuZGV2L2dvL3Rvb2xnYXRldjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_toolgate_v1_error, file_toolgate_v1_state]);
+  fileDesc("Chh0b29sZ2F0ZS92MS9yb3V0ZXIucHJvdG8SC3Rvb2xnYXRlLnYxIjYKBkludGVudBIMCgR0ZXh0GAEgASgJEhMKBndlaWdodBgCIAEoAkgAiAEBQgkKB193ZWlnaHQi9AIKDFJvdXRlUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHaW50ZW50cxgCIAMoCzITLnRvb2xnYXRlLnYxLkludGVudBImCgVzdGF0ZRgDIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSGQoRYWN0aXZlX3NldF9oYW5kbGUYBCABKAkSIAoTa25vd25fcG9vbF9yZXZpc2lvbhgFIAEoBEgAiAEBEioKB29wdGlvbnMYBiABKAsyGS50b29sZ2F0ZS52MS5Sb3V0ZU9wdGlvbnMSFAoMbWluX3JldmlzaW9uGAcgASgEEg8KB3R1cm5faWQYCCABKAkSMgoOcHJvbXB0X2xpc3RpbmcYCSABKA4yGi50b29sZ2F0ZS52MS5Qcm9tcHRMaXN0aW5nEioKBnJlbmRlchgKIAEoCzIaLnRvb2xnYXRlLnYxLlJlbmRlck9wdGlvbnNCFgoUX2tub3duX3Bvb2xfcmV2aXNpb24i3AEKDVJlbmRlck9wdGlvbnMSJwoGZm9ybWF0GAEgASgOMhcudG9vbGdhdGUudjEuVG9vbEZvcm1hdBITCgtzZWFyY2hfdG9vbBgCIAEoCBI2CglhbnRocm9waWMYAyABKAsyIy50b29sZ2F0ZS52MS5BbnRocm9waWNSZW5kZXJPcHRpb25zEi0KCHN0cmF0ZWd5GAQgASgOMhsudG9vbGdhdGUudjEuUHJvbXB0U3RyYXRlZ3kSFgoOb3duX3Rvb2xzX2pzb24YBSABKAkSDgoGbGVkZ2VyGAYgASgJIkkKFkFudGhyb3BpY1JlbmRlck9wdGlvbnMSGAoQY2FjaGVfYnJlYWtwb2ludBgBIAEoCBIVCg1kZWZlcl9sb2FkaW5nGAIgASgIIvYBCg1SZW5kZXJlZFRvb2xzEhIKCnRvb2xzX2pzb24YASABKAkSJwoGbG9zc2VzGAIgAygLMhcudG9vbGdhdGUudjEuUmVuZGVyTG9zcxItCghzdHJhdGVneRgDIAEoDjIbLnRvb2xnYXRlLnYxLlByb21wdFN0cmF0ZWd5EisKBnJlYXNvbhgEIAEoDjIbLnRvb2xnYXRlLnYxLlN0cmF0ZWd5UmVhc29uEhYKDnJlYXNvbl9tZXNzYWdlGAUgASgJEhUKDW1lc3NhZ2VzX2pzb24YBiABKAkSDgoGbGVkZ2VyGAcgASgJEg0KBWJldGFzGAggAygJIlMKClJlbmRlckxvc3MSEgoKbW9kZWxfbmFtZRgBIAEoCRIPCgdwb2ludGVyGAIgASgJEg8KB2tleXdvcmQYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSKhBQoMUm91dGVPcHRpb25zEhIKBXRvcF9rGAEgASgNSACIAQESFgoJdGhyZXNob2xkGAIgASgCSAGIAQESIAoTc2NoZW1hX3Rva2VuX2J1ZGdldBgDIAEoDUgCiAEBEiMKBmRldGFpbBgEIAEoDjITLnRvb2xnYXRlLnYxLkRldGFpbBIUCgxwaW5uZWRfdG9vbHMYBSADKAkSFgoOZXhjbHVkZWRfdG9vbHMYBiADKAkSDwoHc2VydmVycxgHIAMoCRIbCg5jb250ZXh0X3dpbmRvdxgIIAEoDUgDiAEBEg0KBW1vZGVsGAkgASgJEg8KB2V4cGxhaW4YCiABKAgSFQoNc3lzdGVtX3Rva2VucxgLIAEoDRIrCghkZWZlcnJhbBgMIAEoDjIZLnRvb2xnYXRlLnYxLkRlZmVycmFsTW9kZRIdChBkZWZlcnJhbF9wZXJjZW50GA0gASgNSASIAQESFgoObW9kZWxfYmFzZV91cmwYDiABKAkSIAoTYWN0aXZlX3Rva2VuX2J1ZGdldBgPIAEoDUgFiAEBEhsKDmhpc3RvcnlfdG9rZW5zGBAgASgNSAaIAQESGQoRaWdub3JlX2NhY2hlX2Nvc3QYESABKAgSFgoOc2lnbmF0dXJlX3RhaWwYEiABKA0SHQoQYWN0aXZlX3NldF9saW1pdBgTIAEoDUgHiAEBQggKBl90b3Bfa0IMCgpfdGhyZXNob2xkQhYKFF9zY2hlbWFfdG9rZW5fYnVkZ2V0QhEKD19jb250ZXh0X3dpbmRvd0ITChFfZGVmZXJyYWxfcGVyY2VudEIWChRfYWN0aXZlX3Rva2VuX2J1ZGdldEIRCg9faGlzdG9yeV90b2tlbnNCEwoRX2FjdGl2ZV9zZXRfbGltaXQirQIKCERlZmVycmFsEicKBG1vZGUYASABKA4yGS50b29sZ2F0ZS52MS5EZWZlcnJhbE1vZGUSKwoGc291cmNlGAIgASgOMhsudG9vbGdhdGUudjEuRGVmZXJyYWxTb3VyY2USEAoIZGVmZXJyZWQYAyABKAgSKwoGcmVhc29uGAQgASgOMhsudG9vbGdhdGUudjEuRGVmZXJyYWxSZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFkZWZlcnJhYmxlX3Rva2VucxgGIAEoBBIdChB0aHJlc2hvbGRfdG9rZW5zGAcgASgESACIAQESFAoMb2ZmZXJfc2VhcmNoGAggASgIEhYKDmRlZmVycmVkX3Rvb2xzGAkgASgNQhMKEV90aHJlc2hvbGRfdG9rZW5zIvgECg1Sb3V0ZVJlc3BvbnNlEi0KDGFjdGl2ZV90b29scxgBIAMoCzIXLnRvb2xnYXRlLnYxLkFjdGl2ZVRvb2wSGQoRYWN0aXZlX3NldF9oYW5kbGUYAiABKAkSNgoSaGFuZGxlX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYXRhbG9nX3JldmlzaW9uGAQgASgEEjMKDHN1bW1hcnlfcG9vbBgFIAEoCzIdLnRvb2xnYXRlLnYxLlN1bW1hcnlQb29sRGVsdGESJgoIcmVmdXNhbHMYBiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEhcKD3BlbmRpbmdfc2VydmVycxgHIAMoCRIwCgphY2NvdW50aW5nGAggASgLMhwudG9vbGdhdGUudjEuVG9rZW5BY2NvdW50aW5nEi0KCGRlZ3JhZGVkGAkgAygOMhsudG9vbGdhdGUudjEuRGVncmFkZWRSZWFzb24SKQoHdGltaW5ncxgKIAMoCzIYLnRvb2xnYXRlLnYxLlN0YWdlVGltaW5nEicKCGRlZmVycmFsGAsgASgLMhUudG9vbGdhdGUudjEuRGVmZXJyYWwSLAoGY2hhbmdlGAwgASgLMhwudG9vbGdhdGUudjEuQWN0aXZlU2V0Q2hhbmdlEiUKB3JhbmtpbmcYDSABKAsyFC50b29sZ2F0ZS52MS5SYW5raW5nEh0KA2ZpdBgOIAEoCzIQLnRvb2xnYXRlLnYxLkZpdBIsCghyZW5kZXJlZBgPIAEoCzIaLnRvb2xnYXRlLnYxLlJlbmRlcmVkVG9vbHMiTgoDRml0EiIKBGtpbmQYASABKA4yFC50b29sZ2F0ZS52MS5GaXRLaW5kEhIKCmNvbnRlbmRlcnMYAiADKAkSDwoHbWVzc2FnZRgDIAEoCSJNCgdSYW5raW5nEhUKDWFic3RhaW5fYmVsb3cYASABKAISKwoKY2FuZGlkYXRlcxgCIAMoCzIXLnRvb2xnYXRlLnYxLlJhbmtlZFRvb2wiywEKClJhbmtlZFRvb2wSEgoKbW9kZWxfbmFtZRgBIAEoCRINCgVzY29yZRgCIAEoAhIPCgdvdmVybGFwGAMgASgCEg0KBXdvcmRzGAQgASgCEg0KBXdob2xlGAUgASgCEg4KBmNsYXVzZRgGIAEoAhImCghmb3VuZF9ieRgHIAEoDjIULnRvb2xnYXRlLnYxLkZvdW5kQnkSDgoGY2hvc2VuGAggASgIEg4KBm1lbW9yeRgJIAEoAhITCgtsYXN0X2NhbGxlZBgKIAEoAiKiAQoPQWN0aXZlU2V0Q2hhbmdlEg0KBWFkZGVkGAEgAygJEgwKBGtlcHQYAiADKAkSEQoJZXZpY3RhYmxlGAMgAygJEg8KB3JlbW92ZWQYBCADKAkSFgoOa2VwdF9mb3JfY2FjaGUYBSABKAgSGQoRY2FjaGVfbG9zc190b2tlbnMYBiABKAQSGwoTY2FjaGVfc2F2aW5nX3Rva2VucxgHIAEoBCLTAgoKQWN0aXZlVG9vbBIKCgJpZBgBIAEoCRIOCgZzZXJ2ZXIYAiABKAkSDAoEbmFtZRgDIAEoCRISCgptb2RlbF9uYW1lGAQgASgJEg8KB292ZXJsYXAYBSABKAISDQoFc2NvcmUYBiABKAISJgoIZm91bmRfYnkYByABKA4yFC50b29sZ2F0ZS52MS5Gb3VuZEJ5EhYKDm5ld2x5X3Byb21vdGVkGAggASgIEhMKC2Rlc2NyaXB0aW9uGAkgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAogASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgLIAEoCRIYChBhbm5vdGF0aW9uc19qc29uGAwgASgJEhEKCXNpZ25hdHVyZRgNIAEoCRIVCg1zY2hlbWFfdG9rZW5zGA4gASgNEhcKD3NpZ25hdHVyZV9sb3NzeRgPIAEoCCKVAQoHUmVmdXNhbBIOCgZzZXJ2ZXIYASABKAkSDAoEbmFtZRgCIAEoCRISCgptb2RlbF9uYW1lGAMgASgJEiYKBGNvZGUYBCABKA4yGC50b29sZ2F0ZS52MS5SZWZ1c2FsQ29kZRIPCgdtZXNzYWdlGAUgASgJEg4KBnVubG9jaxgGIAMoCRIPCgdvdmVybGFwGAcgASgCIsMBCg9Ub2tlbkFjY291bnRpbmcSEQoJdG9rZW5pemVyGAEgASgJEhsKE2Z1bGxfY2F0YWxvZ190b2tlbnMYAiABKAQSFQoNcGhhc2UxX3Rva2VucxgDIAEoBBIVCg1waGFzZTJfdG9rZW5zGAQgASgEEhQKDHNhdmVkX3Rva2VucxgFIAEoEhIQCgNyaG8YBiABKAFIAIgBARIVCghyaG9fZnVsbBgHIAEoAUgBiAEBQgYKBF9yaG9CCwoJX3Job19mdWxsIiwKC1N0YWdlVGltaW5nEg0KBXN0YWdlGAEgASgJEg4KBm1pY3JvcxgCIAEoBCKUAQoQU3VtbWFyeVBvb2xEZWx0YRIQCghyZXZpc2lvbhgBIAEoBBIMCgRmdWxsGAIgASgIEigKBWFkZGVkGAMgAygLMhkudG9vbGdhdGUudjEuU3VtbWFyeUVudHJ5Eg8KB3JlbW92ZWQYBCADKAkSEwoLcG9vbF90b2tlbnMYBSABKAQSEAoIcmVuZGVyZWQYBiABKAkiMwoMU3VtbWFyeUVudHJ5EhIKCm1vZGVsX25hbWUYASABKAkSDwoHc3VtbWFyeRgCIAEoCSKhAQoLR2F0ZVJlcXVlc3QSDgoGdGVuYW50GAEgASgJEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAIgASgJEikKBWNhbGxzGAMgAygLMhoudG9vbGdhdGUudjEuUmVxdWVzdGVkQ2FsbBImCgVzdGF0ZRgEIAEoCzIXLnRvb2xnYXRlLnYxLkFnZW50U3RhdGUSFAoMbWluX3JldmlzaW9uGAUgASgEIkYKDVJlcXVlc3RlZENhbGwSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEhYKDmFyZ3VtZW50c19qc29uGAMgASgJIlQKDEdhdGVSZXNwb25zZRIqCgh2ZXJkaWN0cxgBIAMoCzIYLnRvb2xnYXRlLnYxLkdhdGVWZXJkaWN0EhgKEGNhdGFsb2dfcmV2aXNpb24YAiABKAQi1gIKC0dhdGVWZXJkaWN0Eg8KB2NhbGxfaWQYASABKAkSDwoHYWxsb3dlZBgCIAEoCBIOCgZzZXJ2ZXIYAyABKAkSDAoEbmFtZRgEIAEoCRImCgRjb2RlGAUgASgOMhgudG9vbGdhdGUudjEuUmVmdXNhbENvZGUSDwoHbWVzc2FnZRgGIAEoCRIXCg9hdmFpbGFibGVfdG9vbHMYByADKAkSFAoMc2VhcmNoX3F1ZXJ5GAggASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAkgASgJEjIKCnZpb2xhdGlvbnMYCiADKAsyHi50b29sZ2F0ZS52MS5Bcmd1bWVudFZpb2xhdGlvbhIOCgZ1bmxvY2sYCyADKAkSFgoOYXJndW1lbnRzX2pzb24YDCABKAkSFAoMbmVhcmVzdF90b29sGA0gASgJEhIKCm1vZGVsX25hbWUYDiABKAkiNQoRQXJndW1lbnRWaW9sYXRpb24SDwoHcG9pbnRlchgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIocCChJTZWFyY2hUb29sc1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEg0KBXF1ZXJ5GAIgASgJEhgKC21heF9yZXN1bHRzGAMgASgNSACIAQESIwoGZGV0YWlsGAQgASgOMhMudG9vbGdhdGUudjEuRGV0YWlsEiYKBXN0YXRlGAUgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRIZChFhY3RpdmVfc2V0X2hhbmRsZRgGIAEoCRIUCgxtaW5fcmV2aXNpb24YByABKAQSKgoGcmVuZGVyGAggASgLMhoudG9vbGdhdGUudjEuUmVuZGVyT3B0aW9uc0IOCgxfbWF4X3Jlc3VsdHMiuAMKE1NlYXJjaFRvb2xzUmVzcG9uc2USJgoFdG9vbHMYASADKAsyFy50b29sZ2F0ZS52MS5BY3RpdmVUb29sEhkKEWFjdGl2ZV9zZXRfaGFuZGxlGAIgASgJEjYKEmhhbmRsZV9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQY2F0YWxvZ19yZXZpc2lvbhgEIAEoBBIXCg9wZW5kaW5nX3NlcnZlcnMYBSADKAkSJgoIcmVmdXNhbHMYBiADKAsyFC50b29sZ2F0ZS52MS5SZWZ1c2FsEiUKBGZvcm0YByABKA4yFy50b29sZ2F0ZS52MS5TZWFyY2hGb3JtEg8KB21lc3NhZ2UYCCABKAkSFgoOc2VhcmNoZWRfdG9vbHMYCSABKA0SHgoWbGFja2luZ19yZXF1aXJlZF90ZXJtcxgKIAEoDRItCghkZWdyYWRlZBgLIAMoDjIbLnRvb2xnYXRlLnYxLkRlZ3JhZGVkUmVhc29uEiwKCHJlbmRlcmVkGAwgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyZWRUb29scyKjAQoVR2V0U3VtbWFyeVBvb2xSZXF1ZXN0Eg4KBnRlbmFudBgBIAEoCRIbCg5zaW5jZV9yZXZpc2lvbhgCIAEoBEgAiAEBEiYKBXN0YXRlGAMgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRISCgpuYW1lc19vbmx5GAQgASgIEg4KBnJlbmRlchgFIAEoCEIRCg9fc2luY2VfcmV2aXNpb24iRQoWR2V0U3VtbWFyeVBvb2xSZXNwb25zZRIrCgRwb29sGAEgASgLMh0udG9vbGdhdGUudjEuU3VtbWFyeVBvb2xEZWx0YSLPAQoaQmF0Y2hHZXRUb29sU2NoZW1hc1JlcXVlc3QSDgoGdGVuYW50GAEgASgJEg0KBW5hbWVzGAIgAygJEiYKBXN0YXRlGAMgASgLMhcudG9vbGdhdGUudjEuQWdlbnRTdGF0ZRIZChFhY3RpdmVfc2V0X2hhbmRsZRgEIAEoCRIjCgZkZXRhaWwYBSABKA4yEy50b29sZ2F0ZS52MS5EZXRhaWwSKgoGcmVuZGVyGAYgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyT3B0aW9ucyKIAgobQmF0Y2hHZXRUb29sU2NoZW1hc1Jlc3BvbnNlEiYKBXRvb2xzGAEgAygLMhcudG9vbGdhdGUudjEuQWN0aXZlVG9vbBImCghyZWZ1c2FscxgCIAMoCzIULnRvb2xnYXRlLnYxLlJlZnVzYWwSGQoRYWN0aXZlX3NldF9oYW5kbGUYAyABKAkSNgoSaGFuZGxlX2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYXRhbG9nX3JldmlzaW9uGAUgASgEEiwKCHJlbmRlcmVkGAYgASgLMhoudG9vbGdhdGUudjEuUmVuZGVyZWRUb29scyp0CgZEZXRhaWwSFgoSREVUQUlMX1VOU1BFQ0lGSUVEEAASEAoMREVUQUlMX05BTUVTEAESFQoRREVUQUlMX1NJR05BVFVSRVMQAhISCg5ERVRBSUxfU0NIRU1BUxADEhUKEURFVEFJTF9SRUZFUkVOQ0VTEAQquAEKDlByb21wdFN0cmF0ZWd5Eh8KG1BST01QVF9TVFJBVEVHWV9VTlNQRUNJRklFRBAAEhgKFFBST01QVF9TVFJBVEVHWV9BVVRPEAESGAoUUFJPTVBUX1NUUkFURUdZX1BBU1MQAhIaChZQUk9NUFRfU1RSQVRFR1lfTkFUSVZFEAMSHAoYUFJPTVBUX1NUUkFURUdZX0VOVkVMT1BFEAQSFwoTUFJPTVBUX1NUUkFURUdZX0NVVBAFKokCCg5TdHJhdGVneVJlYXNvbhIfChtTVFJBVEVHWV9SRUFTT05fVU5TUEVDSUZJRUQQABIZChVTVFJBVEVHWV9SRUFTT05fQVNLRUQQARIkCiBTVFJBVEVHWV9SRUFTT05fTk9USElOR19ERUZFUlJFRBACEh8KG1NUUkFURUdZX1JFQVNPTl9IT1NUX0RFRkVSUxADEh0KGVNUUkFURUdZX1JFQVNPTl9OT1RfVEFLRU4QBBIcChhTVFJBVEVHWV9SRUFTT05fQ0hFQVBFU1QQBRIdChlTVFJBVEVHWV9SRUFTT05fTk9fU0VBUkNIEAYSGAoUU1RSQVRFR1lfUkVBU09OX0tFUFQQByqwAQoKVG9vbEZvcm1hdBIbChdUT09MX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhsKF1RPT0xfRk9STUFUX09QRU5BSV9DSEFUEAESIAocVE9PTF9GT1JNQVRfT1BFTkFJX1JFU1BPTlNFUxACEhkKFVRPT0xfRk9STUFUX0FOVEhST1BJQxADEhYKElRPT0xfRk9STUFUX0dFTUlOSRAEEhMKD1RPT0xfRk9STUFUX01DUBAFKoABCg1Qcm9tcHRMaXN0aW5nEh4KGlBST01QVF9MSVNUSU5HX1VOU1BFQ0lGSUVEEAASFwoTUFJPTVBUX0xJU1RJTkdfTk9ORRABEhgKFFBST01QVF9MSVNUSU5HX05BTUVTEAISHAoYUFJPTVBUX0xJU1RJTkdfU1VNTUFSSUVTEAMqdgoMRGVmZXJyYWxNb2RlEh0KGURFRkVSUkFMX01PREVfVU5TUEVDSUZJRUQQABIYChRERUZFUlJBTF9NT0RFX0FMV0FZUxABEhYKEkRFRkVSUkFMX01PREVfQVVUTxACEhUKEURFRkVSUkFMX01PREVfT0ZGEAMqngIKDkRlZmVycmFsUmVhc29uEh8KG0RFRkVSUkFMX1JFQVNPTl9VTlNQRUNJRklFRBAAEhgKFERFRkVSUkFMX1JFQVNPTl9NT0RFEAESHwobREVGRVJSQUxfUkVBU09OX0tJTExfU1dJVENIEAISJQohREVGRVJSQUxfUkVBU09OX01PREVMX1VOU1VQUE9SVEVEEAMSIQodREVGRVJSQUxfUkVBU09OX1VOS05PV05fUFJPWFkQBBIiCh5ERUZFUlJBTF9SRUFTT05fT1ZFUl9USFJFU0hPTEQQBRIjCh9ERUZFUlJBTF9SRUFTT05fVU5ERVJfVEhSRVNIT0xEEAYSHQoZREVGRVJSQUxfUkVBU09OX05PX1dJTkRPVxAHKqMBCg5EZWZlcnJhbFNvdXJjZRIfChtERUZFUlJBTF9TT1VSQ0VfVU5TUEVDSUZJRUQQABIbChdERUZFUlJBTF9TT1VSQ0VfREVGQVVMVBABEhoKFkRFRkVSUkFMX1NPVVJDRV9TRVJWRVIQAhIaChZERUZFUlJBTF9TT1VSQ0VfVEVOQU5UEAMSGwoXREVGRVJSQUxfU09VUkNFX1JFUVVFU1QQBCpiCgdGaXRLaW5kEhgKFEZJVF9LSU5EX1VOU1BFQ0lGSUVEEAASEgoORklUX0tJTkRfQ0xFQVIQARIWChJGSVRfS0lORF9BTUJJR1VPVVMQAhIRCg1GSVRfS0lORF9OT05FEAMqnAEKDkRlZ3JhZGVkUmVhc29uEh8KG0RFR1JBREVEX1JFQVNPTl9VTlNQRUNJRklFRBAAEiAKHERFR1JBREVEX1JFQVNPTl9MRVhJQ0FMX09OTFkQARIhCh1ERUdSQURFRF9SRUFTT05fU1RBTEVfQ0FUQUxPRxACEiQKIERFR1JBREVEX1JFQVNPTl9JTlRFTlRfVFJVTkNBVEVEEAMqzwEKB0ZvdW5kQnkSGAoURk9VTkRfQllfVU5TUEVDSUZJRUQQABIUChBGT1VORF9CWV9PVkVSTEFQEAESEQoNRk9VTkRfQllfTkFNRRACEhIKDkZPVU5EX0JZX1dPUkRTEAMSEAoMRk9VTkRfQllfUElOEAQSGAoURk9VTkRfQllfQUxXQVlTX0xPQUQQBRIRCg1GT1VORF9CWV9LRVBUEAYSGQoVRk9VTkRfQllfTk9UX0RFRkVSUkVEEAcSEwoPRk9VTkRfQllfTUVNT1JZEAgqjAEKClNlYXJjaEZvcm0SGwoXU0VBUkNIX0ZPUk1fVU5TUEVDSUZJRUQQABIWChJTRUFSQ0hfRk9STV9TRUxFQ1QQARIWChJTRUFSQ0hfRk9STV9QUkVGSVgQAhIYChRTRUFSQ0hfRk9STV9LRVlXT1JEUxADEhcKE1NFQVJDSF9GT1JNX05BVFVSQUwQBDKjAwoNUm91dGVyU2VydmljZRI+CgVSb3V0ZRIZLnRvb2xnYXRlLnYxLlJvdXRlUmVxdWVzdBoaLnRvb2xnYXRlLnYxLlJvdXRlUmVzcG9uc2USOwoER2F0ZRIYLnRvb2xnYXRlLnYxLkdhdGVSZXF1ZXN0GhkudG9vbGdhdGUudjEuR2F0ZVJlc3BvbnNlElAKC1NlYXJjaFRvb2xzEh8udG9vbGdhdGUudjEuU2VhcmNoVG9vbHNSZXF1ZXN0GiAudG9vbGdhdGUudjEuU2VhcmNoVG9vbHNSZXNwb25zZRJZCg5HZXRTdW1tYXJ5UG9vbBIiLnRvb2xnYXRlLnYxLkdldFN1bW1hcnlQb29sUmVxdWVzdBojLnRvb2xnYXRlLnYxLkdldFN1bW1hcnlQb29sUmVzcG9uc2USaAoTQmF0Y2hHZXRUb29sU2NoZW1hcxInLnRvb2xnYXRlLnYxLkJhdGNoR2V0VG9vbFNjaGVtYXNSZXF1ZXN0GigudG9vbGdhdGUudjEuQmF0Y2hHZXRUb29sU2NoZW1hc1Jlc3BvbnNlQi8KD2Rldi50b29sZ2F0ZS52MVABWhp0b29sZ2F0ZS5kZXYvZ28vdG9vbGdhdGV2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_toolgate_v1_error, file_toolgate_v1_state]);
 
 /**
  * One text that says what the agent wants this turn.
@@ -153,7 +153,8 @@ export type RenderOptions = Message<"toolgate.v1.RenderOptions"> & {
 
   /**
    * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-   * calls are for SearchTools; Gate does not know it.
+   * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+   * deferred; without it all are sent, whatever the mode of deferral is.
    *
    * @generated from field: bool search_tool = 2;
    */
@@ -165,6 +166,32 @@ export type RenderOptions = Message<"toolgate.v1.RenderOptions"> & {
    * @generated from field: toolgate.v1.AnthropicRenderOptions anthropic = 3;
    */
   anthropic?: AnthropicRenderOptions | undefined;
+
+  /**
+   * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+   * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+   * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+   * definitions alone.
+   *
+   * @generated from field: toolgate.v1.PromptStrategy strategy = 4;
+   */
+  strategy: PromptStrategy;
+
+  /**
+   * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+   * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+   *
+   * @generated from field: string own_tools_json = 5;
+   */
+  ownToolsJson: string;
+
+  /**
+   * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+   * are added anew and the provider's cache is lost once.
+   *
+   * @generated from field: string ledger = 6;
+   */
+  ledger: string;
 };
 
 /**
@@ -204,13 +231,14 @@ export const AnthropicRenderOptionsSchema: GenMessage<AnthropicRenderOptions> = 
   messageDesc(file_toolgate_v1_router, 3);
 
 /**
- * Tools in the format of a provider's API.
+ * Tools in the format of a provider's API, and with a strategy the messages to send beside them.
  *
  * @generated from message toolgate.v1.RenderedTools
  */
 export type RenderedTools = Message<"toolgate.v1.RenderedTools"> & {
   /**
-   * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+   * The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+   * their order.
    *
    * @generated from field: string tools_json = 1;
    */
@@ -222,6 +250,49 @@ export type RenderedTools = Message<"toolgate.v1.RenderedTools"> & {
    * @generated from field: repeated toolgate.v1.RenderLoss losses = 2;
    */
   losses: RenderLoss[];
+
+  /**
+   * The strategy that was used. Set when one was asked for.
+   *
+   * @generated from field: toolgate.v1.PromptStrategy strategy = 3;
+   */
+  strategy: PromptStrategy;
+
+  /**
+   * Why that one. Set with `strategy`.
+   *
+   * @generated from field: toolgate.v1.StrategyReason reason = 4;
+   */
+  reason: StrategyReason;
+
+  /**
+   * The same for a reader.
+   *
+   * @generated from field: string reason_message = 5;
+   */
+  reasonMessage: string;
+
+  /**
+   * The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+   * its own without the additions and sends them with the next Route. Set with `strategy`.
+   *
+   * @generated from field: string messages_json = 6;
+   */
+  messagesJson: string;
+
+  /**
+   * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+   *
+   * @generated from field: string ledger = 7;
+   */
+  ledger: string;
+
+  /**
+   * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+   *
+   * @generated from field: repeated string betas = 8;
+   */
+  betas: string[];
 };
 
 /**
@@ -1291,7 +1362,8 @@ export type RequestedCall = Message<"toolgate.v1.RequestedCall"> & {
 
   /**
    * The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-   * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+   * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+   * `toolgate_call_tool` is judged as the call of the tool that it names. Required.
    *
    * @generated from field: string tool = 2;
    */
@@ -1425,8 +1497,8 @@ export type GateVerdict = Message<"toolgate.v1.GateVerdict"> & {
   unlock: string[];
 
   /**
-   * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-   * else those are to be used.
+   * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+   * within a call of `toolgate_call_tool`; else those are to be used.
    *
    * @generated from field: string arguments_json = 12;
    */
@@ -1440,7 +1512,8 @@ export type GateVerdict = Message<"toolgate.v1.GateVerdict"> & {
   nearestTool: string;
 
   /**
-   * The model-facing name of the tool, however the call spelt it. Set when allowed.
+   * The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+   * allowed.
    *
    * @generated from field: string model_name = 14;
    */
@@ -1897,6 +1970,133 @@ export const DetailSchema: GenEnum<Detail> = /*@__PURE__*/
   enumDesc(file_toolgate_v1_router, 0);
 
 /**
+ * A way to put tools into requests to a model.
+ *
+ * @generated from enum toolgate.v1.PromptStrategy
+ */
+export enum PromptStrategy {
+  /**
+   * The default: definitions alone, no messages.
+   *
+   * @generated from enum value: PROMPT_STRATEGY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The one that costs least of those that the endpoint takes.
+   *
+   * @generated from enum value: PROMPT_STRATEGY_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
+   * itself.
+   *
+   * @generated from enum value: PROMPT_STRATEGY_PASS = 2;
+   */
+  PASS = 2,
+
+  /**
+   * The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic's Messages,
+   * `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
+   *
+   * @generated from enum value: PROMPT_STRATEGY_NATIVE = 3;
+   */
+  NATIVE = 3,
+
+  /**
+   * The tools of a turn are described in a text at the end of the conversation, and the model calls them through
+   * `toolgate_call_tool`, which Gate reads. `tools` stays the same, and so does the cached prefix.
+   *
+   * @generated from enum value: PROMPT_STRATEGY_ENVELOPE = 4;
+   */
+  ENVELOPE = 4,
+
+  /**
+   * The active set is sent in `tools`, with a search. A change of the set costs the cached prefix.
+   *
+   * @generated from enum value: PROMPT_STRATEGY_CUT = 5;
+   */
+  CUT = 5,
+}
+
+/**
+ * Describes the enum toolgate.v1.PromptStrategy.
+ */
+export const PromptStrategySchema: GenEnum<PromptStrategy> = /*@__PURE__*/
+  enumDesc(file_toolgate_v1_router, 1);
+
+/**
+ * Why a strategy was used.
+ *
+ * @generated from enum toolgate.v1.StrategyReason
+ */
+export enum StrategyReason {
+  /**
+   * Never sent with a strategy.
+   *
+   * @generated from enum value: STRATEGY_REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The request asked for it.
+   *
+   * @generated from enum value: STRATEGY_REASON_ASKED = 1;
+   */
+  ASKED = 1,
+
+  /**
+   * Nothing is deferred, so that all tools are sent.
+   *
+   * @generated from enum value: STRATEGY_REASON_NOTHING_DEFERRED = 2;
+   */
+  NOTHING_DEFERRED = 2,
+
+  /**
+   * The agent's own tools have a search of the host's or of the provider's, which defers tools by itself.
+   *
+   * @generated from enum value: STRATEGY_REASON_HOST_DEFERS = 3;
+   */
+  HOST_DEFERS = 3,
+
+  /**
+   * The one that was asked for does not exist for this API or model; the next best one is used.
+   *
+   * @generated from enum value: STRATEGY_REASON_NOT_TAKEN = 4;
+   */
+  NOT_TAKEN = 4,
+
+  /**
+   * It costs least, by the provider's prices of cached and other tokens.
+   *
+   * @generated from enum value: STRATEGY_REASON_CHEAPEST = 5;
+   */
+  CHEAPEST = 5,
+
+  /**
+   * Nobody answers searches (`search_tool` is false), so that all tools are sent.
+   *
+   * @generated from enum value: STRATEGY_REASON_NO_SEARCH = 6;
+   */
+  NO_SEARCH = 6,
+
+  /**
+   * Earlier turns used it. Another one would cost the cached prefix.
+   *
+   * @generated from enum value: STRATEGY_REASON_KEPT = 7;
+   */
+  KEPT = 7,
+}
+
+/**
+ * Describes the enum toolgate.v1.StrategyReason.
+ */
+export const StrategyReasonSchema: GenEnum<StrategyReason> = /*@__PURE__*/
+  enumDesc(file_toolgate_v1_router, 2);
+
+/**
  * An API, whose format tools are rendered in.
  *
  * @generated from enum toolgate.v1.ToolFormat
@@ -1949,7 +2149,7 @@ export enum ToolFormat {
  * Describes the enum toolgate.v1.ToolFormat.
  */
 export const ToolFormatSchema: GenEnum<ToolFormat> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 1);
+  enumDesc(file_toolgate_v1_router, 3);
 
 /**
  * What a prompt lists of a catalog's tools beside the active set.
@@ -1990,7 +2190,7 @@ export enum PromptListing {
  * Describes the enum toolgate.v1.PromptListing.
  */
 export const PromptListingSchema: GenEnum<PromptListing> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 2);
+  enumDesc(file_toolgate_v1_router, 4);
 
 /**
  * Whether tools are deferred: found when needed, instead of all sent.
@@ -2032,7 +2232,7 @@ export enum DeferralMode {
  * Describes the enum toolgate.v1.DeferralMode.
  */
 export const DeferralModeSchema: GenEnum<DeferralMode> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 3);
+  enumDesc(file_toolgate_v1_router, 5);
 
 /**
  * Why tools were deferred, or not. What is uncertain leads to sending more.
@@ -2101,7 +2301,7 @@ export enum DeferralReason {
  * Describes the enum toolgate.v1.DeferralReason.
  */
 export const DeferralReasonSchema: GenEnum<DeferralReason> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 4);
+  enumDesc(file_toolgate_v1_router, 6);
 
 /**
  * Who chose the mode.
@@ -2149,7 +2349,7 @@ export enum DeferralSource {
  * Describes the enum toolgate.v1.DeferralSource.
  */
 export const DeferralSourceSchema: GenEnum<DeferralSource> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 5);
+  enumDesc(file_toolgate_v1_router, 7);
 
 /**
  * How well the best tool of a turn fits.
@@ -2190,7 +2390,7 @@ export enum FitKind {
  * Describes the enum toolgate.v1.FitKind.
  */
 export const FitKindSchema: GenEnum<FitKind> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 6);
+  enumDesc(file_toolgate_v1_router, 8);
 
 /**
  * In what way an answer is worse than usual.
@@ -2232,7 +2432,7 @@ export enum DegradedReason {
  * Describes the enum toolgate.v1.DegradedReason.
  */
 export const DegradedReasonSchema: GenEnum<DegradedReason> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 7);
+  enumDesc(file_toolgate_v1_router, 9);
 
 /**
  * How a tool came into the active set.
@@ -2308,7 +2508,7 @@ export enum FoundBy {
  * Describes the enum toolgate.v1.FoundBy.
  */
 export const FoundBySchema: GenEnum<FoundBy> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 8);
+  enumDesc(file_toolgate_v1_router, 10);
 
 /**
  * How a query was read.
@@ -2356,7 +2556,7 @@ export enum SearchForm {
  * Describes the enum toolgate.v1.SearchForm.
  */
 export const SearchFormSchema: GenEnum<SearchForm> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_router, 9);
+  enumDesc(file_toolgate_v1_router, 11);
 
 /**
  * Decides which tools a model is shown, and which of its calls may run. Calls are stateless: what a

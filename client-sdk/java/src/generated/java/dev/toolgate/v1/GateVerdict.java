@@ -557,8 +557,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object argumentsJson_ = "";
   /**
    * <pre>
-   * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-   * else those are to be used.
+   * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+   * within a call of `toolgate_call_tool`; else those are to be used.
    * </pre>
    *
    * <code>string arguments_json = 12;</code>
@@ -579,8 +579,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-   * else those are to be used.
+   * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+   * within a call of `toolgate_call_tool`; else those are to be used.
    * </pre>
    *
    * <code>string arguments_json = 12;</code>
@@ -653,7 +653,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object modelName_ = "";
   /**
    * <pre>
-   * The model-facing name of the tool, however the call spelt it. Set when allowed.
+   * The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+   * allowed.
    * </pre>
    *
    * <code>string model_name = 14;</code>
@@ -674,7 +675,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The model-facing name of the tool, however the call spelt it. Set when allowed.
+   * The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+   * allowed.
    * </pre>
    *
    * <code>string model_name = 14;</code>
@@ -2657,8 +2659,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object argumentsJson_ = "";
     /**
      * <pre>
-     * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-     * else those are to be used.
+     * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+     * within a call of `toolgate_call_tool`; else those are to be used.
      * </pre>
      *
      * <code>string arguments_json = 12;</code>
@@ -2678,8 +2680,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-     * else those are to be used.
+     * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+     * within a call of `toolgate_call_tool`; else those are to be used.
      * </pre>
      *
      * <code>string arguments_json = 12;</code>
@@ -2700,8 +2702,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-     * else those are to be used.
+     * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+     * within a call of `toolgate_call_tool`; else those are to be used.
      * </pre>
      *
      * <code>string arguments_json = 12;</code>
@@ -2718,8 +2720,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-     * else those are to be used.
+     * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+     * within a call of `toolgate_call_tool`; else those are to be used.
      * </pre>
      *
      * <code>string arguments_json = 12;</code>
@@ -2733,8 +2735,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-     * else those are to be used.
+     * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+     * within a call of `toolgate_call_tool`; else those are to be used.
      * </pre>
      *
      * <code>string arguments_json = 12;</code>
@@ -2846,7 +2848,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object modelName_ = "";
     /**
      * <pre>
-     * The model-facing name of the tool, however the call spelt it. Set when allowed.
+     * The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+     * allowed.
      * </pre>
      *
      * <code>string model_name = 14;</code>
@@ -2866,7 +2869,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The model-facing name of the tool, however the call spelt it. Set when allowed.
+     * The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+     * allowed.
      * </pre>
      *
      * <code>string model_name = 14;</code>
@@ -2887,7 +2891,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The model-facing name of the tool, however the call spelt it. Set when allowed.
+     * The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+     * allowed.
      * </pre>
      *
      * <code>string model_name = 14;</code>
@@ -2904,7 +2909,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The model-facing name of the tool, however the call spelt it. Set when allowed.
+     * The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+     * allowed.
      * </pre>
      *
      * <code>string model_name = 14;</code>
@@ -2918,7 +2924,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The model-facing name of the tool, however the call spelt it. Set when allowed.
+     * The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+     * allowed.
      * </pre>
      *
      * <code>string model_name = 14;</code>

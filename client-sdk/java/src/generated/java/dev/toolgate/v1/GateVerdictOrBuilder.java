@@ -287,8 +287,8 @@ public interface GateVerdictOrBuilder extends
 
   /**
    * <pre>
-   * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-   * else those are to be used.
+   * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+   * within a call of `toolgate_call_tool`; else those are to be used.
    * </pre>
    *
    * <code>string arguments_json = 12;</code>
@@ -297,8 +297,8 @@ public interface GateVerdictOrBuilder extends
   java.lang.String getArgumentsJson();
   /**
    * <pre>
-   * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object;
-   * else those are to be used.
+   * The arguments to call with. Set when allowed and the request's came otherwise than as a JSON object, such as
+   * within a call of `toolgate_call_tool`; else those are to be used.
    * </pre>
    *
    * <code>string arguments_json = 12;</code>
@@ -329,7 +329,8 @@ public interface GateVerdictOrBuilder extends
 
   /**
    * <pre>
-   * The model-facing name of the tool, however the call spelt it. Set when allowed.
+   * The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+   * allowed.
    * </pre>
    *
    * <code>string model_name = 14;</code>
@@ -338,7 +339,8 @@ public interface GateVerdictOrBuilder extends
   java.lang.String getModelName();
   /**
    * <pre>
-   * The model-facing name of the tool, however the call spelt it. Set when allowed.
+   * The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
+   * allowed.
    * </pre>
    *
    * <code>string model_name = 14;</code>

@@ -33,6 +33,9 @@ private static final long serialVersionUID = 0L;
   }
   private RenderOptions() {
     format_ = 0;
+    strategy_ = 0;
+    ownToolsJson_ = "";
+    ledger_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -80,7 +83,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-   * calls are for SearchTools; Gate does not know it.
+   * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+   * deferred; without it all are sent, whatever the mode of deferral is.
    * </pre>
    *
    * <code>bool search_tool = 2;</code>
@@ -129,6 +133,136 @@ private static final long serialVersionUID = 0L;
     return anthropic_ == null ? dev.toolgate.v1.AnthropicRenderOptions.getDefaultInstance() : anthropic_;
   }
 
+  public static final int STRATEGY_FIELD_NUMBER = 4;
+  private int strategy_ = 0;
+  /**
+   * <pre>
+   * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+   * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+   * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+   * definitions alone.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+   * @return The enum numeric value on the wire for strategy.
+   */
+  @java.lang.Override public int getStrategyValue() {
+    return strategy_;
+  }
+  /**
+   * <pre>
+   * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+   * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+   * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+   * definitions alone.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+   * @return The strategy.
+   */
+  @java.lang.Override public dev.toolgate.v1.PromptStrategy getStrategy() {
+    dev.toolgate.v1.PromptStrategy result = dev.toolgate.v1.PromptStrategy.forNumber(strategy_);
+    return result == null ? dev.toolgate.v1.PromptStrategy.UNRECOGNIZED : result;
+  }
+
+  public static final int OWN_TOOLS_JSON_FIELD_NUMBER = 5;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object ownToolsJson_ = "";
+  /**
+   * <pre>
+   * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+   * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+   * </pre>
+   *
+   * <code>string own_tools_json = 5;</code>
+   * @return The ownToolsJson.
+   */
+  @java.lang.Override
+  public java.lang.String getOwnToolsJson() {
+    java.lang.Object ref = ownToolsJson_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      ownToolsJson_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+   * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+   * </pre>
+   *
+   * <code>string own_tools_json = 5;</code>
+   * @return The bytes for ownToolsJson.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getOwnToolsJsonBytes() {
+    java.lang.Object ref = ownToolsJson_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      ownToolsJson_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int LEDGER_FIELD_NUMBER = 6;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object ledger_ = "";
+  /**
+   * <pre>
+   * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+   * are added anew and the provider's cache is lost once.
+   * </pre>
+   *
+   * <code>string ledger = 6;</code>
+   * @return The ledger.
+   */
+  @java.lang.Override
+  public java.lang.String getLedger() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      ledger_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+   * are added anew and the provider's cache is lost once.
+   * </pre>
+   *
+   * <code>string ledger = 6;</code>
+   * @return The bytes for ledger.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getLedgerBytes() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      ledger_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -152,6 +286,15 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(3, getAnthropic());
     }
+    if (strategy_ != dev.toolgate.v1.PromptStrategy.PROMPT_STRATEGY_UNSPECIFIED.getNumber()) {
+      output.writeEnum(4, strategy_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ownToolsJson_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 5, ownToolsJson_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 6, ledger_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -172,6 +315,16 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(3, getAnthropic());
+    }
+    if (strategy_ != dev.toolgate.v1.PromptStrategy.PROMPT_STRATEGY_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(4, strategy_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ownToolsJson_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(5, ownToolsJson_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(6, ledger_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -196,6 +349,11 @@ private static final long serialVersionUID = 0L;
       if (!getAnthropic()
           .equals(other.getAnthropic())) return false;
     }
+    if (strategy_ != other.strategy_) return false;
+    if (!getOwnToolsJson()
+        .equals(other.getOwnToolsJson())) return false;
+    if (!getLedger()
+        .equals(other.getLedger())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -216,6 +374,12 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + ANTHROPIC_FIELD_NUMBER;
       hash = (53 * hash) + getAnthropic().hashCode();
     }
+    hash = (37 * hash) + STRATEGY_FIELD_NUMBER;
+    hash = (53 * hash) + strategy_;
+    hash = (37 * hash) + OWN_TOOLS_JSON_FIELD_NUMBER;
+    hash = (53 * hash) + getOwnToolsJson().hashCode();
+    hash = (37 * hash) + LEDGER_FIELD_NUMBER;
+    hash = (53 * hash) + getLedger().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -364,6 +528,9 @@ private static final long serialVersionUID = 0L;
         anthropicBuilder_.dispose();
         anthropicBuilder_ = null;
       }
+      strategy_ = 0;
+      ownToolsJson_ = "";
+      ledger_ = "";
       return this;
     }
 
@@ -410,6 +577,15 @@ private static final long serialVersionUID = 0L;
             : anthropicBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.strategy_ = strategy_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.ownToolsJson_ = ownToolsJson_;
+      }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.ledger_ = ledger_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -433,6 +609,19 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasAnthropic()) {
         mergeAnthropic(other.getAnthropic());
+      }
+      if (other.strategy_ != 0) {
+        setStrategyValue(other.getStrategyValue());
+      }
+      if (!other.getOwnToolsJson().isEmpty()) {
+        ownToolsJson_ = other.ownToolsJson_;
+        bitField0_ |= 0x00000010;
+        onChanged();
+      }
+      if (!other.getLedger().isEmpty()) {
+        ledger_ = other.ledger_;
+        bitField0_ |= 0x00000020;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -477,6 +666,21 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 32: {
+              strategy_ = input.readEnum();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
+            case 42: {
+              ownToolsJson_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 42
+            case 50: {
+              ledger_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -569,7 +773,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-     * calls are for SearchTools; Gate does not know it.
+     * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+     * deferred; without it all are sent, whatever the mode of deferral is.
      * </pre>
      *
      * <code>bool search_tool = 2;</code>
@@ -582,7 +787,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-     * calls are for SearchTools; Gate does not know it.
+     * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+     * deferred; without it all are sent, whatever the mode of deferral is.
      * </pre>
      *
      * <code>bool search_tool = 2;</code>
@@ -599,7 +805,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-     * calls are for SearchTools; Gate does not know it.
+     * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+     * deferred; without it all are sent, whatever the mode of deferral is.
      * </pre>
      *
      * <code>bool search_tool = 2;</code>
@@ -767,6 +974,286 @@ private static final long serialVersionUID = 0L;
         anthropic_ = null;
       }
       return anthropicBuilder_;
+    }
+
+    private int strategy_ = 0;
+    /**
+     * <pre>
+     * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+     * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+     * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+     * definitions alone.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+     * @return The enum numeric value on the wire for strategy.
+     */
+    @java.lang.Override public int getStrategyValue() {
+      return strategy_;
+    }
+    /**
+     * <pre>
+     * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+     * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+     * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+     * definitions alone.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+     * @param value The enum numeric value on the wire for strategy to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStrategyValue(int value) {
+      strategy_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+     * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+     * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+     * definitions alone.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+     * @return The strategy.
+     */
+    @java.lang.Override
+    public dev.toolgate.v1.PromptStrategy getStrategy() {
+      dev.toolgate.v1.PromptStrategy result = dev.toolgate.v1.PromptStrategy.forNumber(strategy_);
+      return result == null ? dev.toolgate.v1.PromptStrategy.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+     * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+     * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+     * definitions alone.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+     * @param value The strategy to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStrategy(dev.toolgate.v1.PromptStrategy value) {
+      if (value == null) { throw new NullPointerException(); }
+      bitField0_ |= 0x00000008;
+      strategy_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+     * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+     * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+     * definitions alone.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearStrategy() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      strategy_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object ownToolsJson_ = "";
+    /**
+     * <pre>
+     * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+     * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+     * </pre>
+     *
+     * <code>string own_tools_json = 5;</code>
+     * @return The ownToolsJson.
+     */
+    public java.lang.String getOwnToolsJson() {
+      java.lang.Object ref = ownToolsJson_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        ownToolsJson_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+     * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+     * </pre>
+     *
+     * <code>string own_tools_json = 5;</code>
+     * @return The bytes for ownToolsJson.
+     */
+    public com.google.protobuf.ByteString
+        getOwnToolsJsonBytes() {
+      java.lang.Object ref = ownToolsJson_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        ownToolsJson_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+     * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+     * </pre>
+     *
+     * <code>string own_tools_json = 5;</code>
+     * @param value The ownToolsJson to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOwnToolsJson(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      ownToolsJson_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+     * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+     * </pre>
+     *
+     * <code>string own_tools_json = 5;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOwnToolsJson() {
+      ownToolsJson_ = getDefaultInstance().getOwnToolsJson();
+      bitField0_ = (bitField0_ & ~0x00000010);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+     * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+     * </pre>
+     *
+     * <code>string own_tools_json = 5;</code>
+     * @param value The bytes for ownToolsJson to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOwnToolsJsonBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      ownToolsJson_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object ledger_ = "";
+    /**
+     * <pre>
+     * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+     * are added anew and the provider's cache is lost once.
+     * </pre>
+     *
+     * <code>string ledger = 6;</code>
+     * @return The ledger.
+     */
+    public java.lang.String getLedger() {
+      java.lang.Object ref = ledger_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        ledger_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+     * are added anew and the provider's cache is lost once.
+     * </pre>
+     *
+     * <code>string ledger = 6;</code>
+     * @return The bytes for ledger.
+     */
+    public com.google.protobuf.ByteString
+        getLedgerBytes() {
+      java.lang.Object ref = ledger_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        ledger_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+     * are added anew and the provider's cache is lost once.
+     * </pre>
+     *
+     * <code>string ledger = 6;</code>
+     * @param value The ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedger(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      ledger_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+     * are added anew and the provider's cache is lost once.
+     * </pre>
+     *
+     * <code>string ledger = 6;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLedger() {
+      ledger_ = getDefaultInstance().getLedger();
+      bitField0_ = (bitField0_ & ~0x00000020);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+     * are added anew and the provider's cache is lost once.
+     * </pre>
+     *
+     * <code>string ledger = 6;</code>
+     * @param value The bytes for ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedgerBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      ledger_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.RenderOptions)

@@ -32,7 +32,8 @@ public interface RenderOptionsOrBuilder extends
   /**
    * <pre>
    * True: the definition of `toolgate_search_tools` stands before the others, for agents that let the model search. Its
-   * calls are for SearchTools; Gate does not know it.
+   * calls are for SearchTools; Gate does not know it. Beside a `strategy`: the agent answers its calls, so that tools may be
+   * deferred; without it all are sent, whatever the mode of deferral is.
    * </pre>
    *
    * <code>bool search_tool = 2;</code>
@@ -66,4 +67,73 @@ public interface RenderOptionsOrBuilder extends
    * <code>.toolgate.v1.AnthropicRenderOptions anthropic = 3;</code>
    */
   dev.toolgate.v1.AnthropicRenderOptionsOrBuilder getAnthropicOrBuilder();
+
+  /**
+   * <pre>
+   * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+   * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+   * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+   * definitions alone.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+   * @return The enum numeric value on the wire for strategy.
+   */
+  int getStrategyValue();
+  /**
+   * <pre>
+   * Asks Route for the whole request: definitions and messages, so that the provider's cache holds. It needs
+   * `state.messages_json`. `anthropic`, a `signature_tail`, MCP's format and calls other than Route are refused beside it.
+   * Which one `PROMPT_STRATEGY_AUTO` takes depends on `options.model` and `options.model_base_url` too. Absent:
+   * definitions alone.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptStrategy strategy = 4;</code>
+   * @return The strategy.
+   */
+  dev.toolgate.v1.PromptStrategy getStrategy();
+
+  /**
+   * <pre>
+   * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+   * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+   * </pre>
+   *
+   * <code>string own_tools_json = 5;</code>
+   * @return The ownToolsJson.
+   */
+  java.lang.String getOwnToolsJson();
+  /**
+   * <pre>
+   * The agent's own tools, as a JSON list of definitions in the format. They stand before the others and are sent as they
+   * are. At most 1 MiB. Refused without `strategy`. Absent: none.
+   * </pre>
+   *
+   * <code>string own_tools_json = 5;</code>
+   * @return The bytes for ownToolsJson.
+   */
+  com.google.protobuf.ByteString
+      getOwnToolsJsonBytes();
+
+  /**
+   * <pre>
+   * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+   * are added anew and the provider's cache is lost once.
+   * </pre>
+   *
+   * <code>string ledger = 6;</code>
+   * @return The ledger.
+   */
+  java.lang.String getLedger();
+  /**
+   * <pre>
+   * The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
+   * are added anew and the provider's cache is lost once.
+   * </pre>
+   *
+   * <code>string ledger = 6;</code>
+   * @return The bytes for ledger.
+   */
+  com.google.protobuf.ByteString
+      getLedgerBytes();
 }

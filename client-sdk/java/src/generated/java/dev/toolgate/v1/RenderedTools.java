@@ -7,7 +7,7 @@ package dev.toolgate.v1;
 
 /**
  * <pre>
- * Tools in the format of a provider's API.
+ * Tools in the format of a provider's API, and with a strategy the messages to send beside them.
  * </pre>
  *
  * Protobuf type {@code toolgate.v1.RenderedTools}
@@ -34,6 +34,13 @@ private static final long serialVersionUID = 0L;
   private RenderedTools() {
     toolsJson_ = "";
     losses_ = java.util.Collections.emptyList();
+    strategy_ = 0;
+    reason_ = 0;
+    reasonMessage_ = "";
+    messagesJson_ = "";
+    ledger_ = "";
+    betas_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -54,7 +61,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object toolsJson_ = "";
   /**
    * <pre>
-   * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+   * The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+   * their order.
    * </pre>
    *
    * <code>string tools_json = 1;</code>
@@ -75,7 +83,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+   * The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+   * their order.
    * </pre>
    *
    * <code>string tools_json = 1;</code>
@@ -157,6 +166,254 @@ private static final long serialVersionUID = 0L;
     return losses_.get(index);
   }
 
+  public static final int STRATEGY_FIELD_NUMBER = 3;
+  private int strategy_ = 0;
+  /**
+   * <pre>
+   * The strategy that was used. Set when one was asked for.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptStrategy strategy = 3;</code>
+   * @return The enum numeric value on the wire for strategy.
+   */
+  @java.lang.Override public int getStrategyValue() {
+    return strategy_;
+  }
+  /**
+   * <pre>
+   * The strategy that was used. Set when one was asked for.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptStrategy strategy = 3;</code>
+   * @return The strategy.
+   */
+  @java.lang.Override public dev.toolgate.v1.PromptStrategy getStrategy() {
+    dev.toolgate.v1.PromptStrategy result = dev.toolgate.v1.PromptStrategy.forNumber(strategy_);
+    return result == null ? dev.toolgate.v1.PromptStrategy.UNRECOGNIZED : result;
+  }
+
+  public static final int REASON_FIELD_NUMBER = 4;
+  private int reason_ = 0;
+  /**
+   * <pre>
+   * Why that one. Set with `strategy`.
+   * </pre>
+   *
+   * <code>.toolgate.v1.StrategyReason reason = 4;</code>
+   * @return The enum numeric value on the wire for reason.
+   */
+  @java.lang.Override public int getReasonValue() {
+    return reason_;
+  }
+  /**
+   * <pre>
+   * Why that one. Set with `strategy`.
+   * </pre>
+   *
+   * <code>.toolgate.v1.StrategyReason reason = 4;</code>
+   * @return The reason.
+   */
+  @java.lang.Override public dev.toolgate.v1.StrategyReason getReason() {
+    dev.toolgate.v1.StrategyReason result = dev.toolgate.v1.StrategyReason.forNumber(reason_);
+    return result == null ? dev.toolgate.v1.StrategyReason.UNRECOGNIZED : result;
+  }
+
+  public static final int REASON_MESSAGE_FIELD_NUMBER = 5;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object reasonMessage_ = "";
+  /**
+   * <pre>
+   * The same for a reader.
+   * </pre>
+   *
+   * <code>string reason_message = 5;</code>
+   * @return The reasonMessage.
+   */
+  @java.lang.Override
+  public java.lang.String getReasonMessage() {
+    java.lang.Object ref = reasonMessage_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      reasonMessage_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The same for a reader.
+   * </pre>
+   *
+   * <code>string reason_message = 5;</code>
+   * @return The bytes for reasonMessage.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getReasonMessageBytes() {
+    java.lang.Object ref = reasonMessage_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      reasonMessage_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int MESSAGES_JSON_FIELD_NUMBER = 6;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object messagesJson_ = "";
+  /**
+   * <pre>
+   * The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+   * its own without the additions and sends them with the next Route. Set with `strategy`.
+   * </pre>
+   *
+   * <code>string messages_json = 6;</code>
+   * @return The messagesJson.
+   */
+  @java.lang.Override
+  public java.lang.String getMessagesJson() {
+    java.lang.Object ref = messagesJson_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      messagesJson_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+   * its own without the additions and sends them with the next Route. Set with `strategy`.
+   * </pre>
+   *
+   * <code>string messages_json = 6;</code>
+   * @return The bytes for messagesJson.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getMessagesJsonBytes() {
+    java.lang.Object ref = messagesJson_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      messagesJson_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int LEDGER_FIELD_NUMBER = 7;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object ledger_ = "";
+  /**
+   * <pre>
+   * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+   * </pre>
+   *
+   * <code>string ledger = 7;</code>
+   * @return The ledger.
+   */
+  @java.lang.Override
+  public java.lang.String getLedger() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      ledger_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+   * </pre>
+   *
+   * <code>string ledger = 7;</code>
+   * @return The bytes for ledger.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getLedgerBytes() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      ledger_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int BETAS_FIELD_NUMBER = 8;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.LazyStringArrayList betas_ =
+      com.google.protobuf.LazyStringArrayList.emptyList();
+  /**
+   * <pre>
+   * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+   * </pre>
+   *
+   * <code>repeated string betas = 8;</code>
+   * @return A list containing the betas.
+   */
+  public com.google.protobuf.ProtocolStringList
+      getBetasList() {
+    return betas_;
+  }
+  /**
+   * <pre>
+   * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+   * </pre>
+   *
+   * <code>repeated string betas = 8;</code>
+   * @return The count of betas.
+   */
+  public int getBetasCount() {
+    return betas_.size();
+  }
+  /**
+   * <pre>
+   * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+   * </pre>
+   *
+   * <code>repeated string betas = 8;</code>
+   * @param index The index of the element to return.
+   * @return The betas at the given index.
+   */
+  public java.lang.String getBetas(int index) {
+    return betas_.get(index);
+  }
+  /**
+   * <pre>
+   * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+   * </pre>
+   *
+   * <code>repeated string betas = 8;</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the betas at the given index.
+   */
+  public com.google.protobuf.ByteString
+      getBetasBytes(int index) {
+    return betas_.getByteString(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -177,6 +434,24 @@ private static final long serialVersionUID = 0L;
     for (int i = 0; i < losses_.size(); i++) {
       output.writeMessage(2, losses_.get(i));
     }
+    if (strategy_ != dev.toolgate.v1.PromptStrategy.PROMPT_STRATEGY_UNSPECIFIED.getNumber()) {
+      output.writeEnum(3, strategy_);
+    }
+    if (reason_ != dev.toolgate.v1.StrategyReason.STRATEGY_REASON_UNSPECIFIED.getNumber()) {
+      output.writeEnum(4, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reasonMessage_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 5, reasonMessage_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(messagesJson_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 6, messagesJson_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 7, ledger_);
+    }
+    for (int i = 0; i < betas_.size(); i++) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 8, betas_.getRaw(i));
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -192,6 +467,31 @@ private static final long serialVersionUID = 0L;
     for (int i = 0; i < losses_.size(); i++) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(2, losses_.get(i));
+    }
+    if (strategy_ != dev.toolgate.v1.PromptStrategy.PROMPT_STRATEGY_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(3, strategy_);
+    }
+    if (reason_ != dev.toolgate.v1.StrategyReason.STRATEGY_REASON_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(4, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reasonMessage_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(5, reasonMessage_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(messagesJson_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(6, messagesJson_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(7, ledger_);
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < betas_.size(); i++) {
+        dataSize += computeStringSizeNoTag(betas_.getRaw(i));
+      }
+      size += dataSize;
+      size += 1 * getBetasList().size();
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -212,6 +512,16 @@ private static final long serialVersionUID = 0L;
         .equals(other.getToolsJson())) return false;
     if (!getLossesList()
         .equals(other.getLossesList())) return false;
+    if (strategy_ != other.strategy_) return false;
+    if (reason_ != other.reason_) return false;
+    if (!getReasonMessage()
+        .equals(other.getReasonMessage())) return false;
+    if (!getMessagesJson()
+        .equals(other.getMessagesJson())) return false;
+    if (!getLedger()
+        .equals(other.getLedger())) return false;
+    if (!getBetasList()
+        .equals(other.getBetasList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -228,6 +538,20 @@ private static final long serialVersionUID = 0L;
     if (getLossesCount() > 0) {
       hash = (37 * hash) + LOSSES_FIELD_NUMBER;
       hash = (53 * hash) + getLossesList().hashCode();
+    }
+    hash = (37 * hash) + STRATEGY_FIELD_NUMBER;
+    hash = (53 * hash) + strategy_;
+    hash = (37 * hash) + REASON_FIELD_NUMBER;
+    hash = (53 * hash) + reason_;
+    hash = (37 * hash) + REASON_MESSAGE_FIELD_NUMBER;
+    hash = (53 * hash) + getReasonMessage().hashCode();
+    hash = (37 * hash) + MESSAGES_JSON_FIELD_NUMBER;
+    hash = (53 * hash) + getMessagesJson().hashCode();
+    hash = (37 * hash) + LEDGER_FIELD_NUMBER;
+    hash = (53 * hash) + getLedger().hashCode();
+    if (getBetasCount() > 0) {
+      hash = (37 * hash) + BETAS_FIELD_NUMBER;
+      hash = (53 * hash) + getBetasList().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -328,7 +652,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Tools in the format of a provider's API.
+   * Tools in the format of a provider's API, and with a strategy the messages to send beside them.
    * </pre>
    *
    * Protobuf type {@code toolgate.v1.RenderedTools}
@@ -372,6 +696,13 @@ private static final long serialVersionUID = 0L;
         lossesBuilder_.clear();
       }
       bitField0_ = (bitField0_ & ~0x00000002);
+      strategy_ = 0;
+      reason_ = 0;
+      reasonMessage_ = "";
+      messagesJson_ = "";
+      ledger_ = "";
+      betas_ =
+          com.google.protobuf.LazyStringArrayList.emptyList();
       return this;
     }
 
@@ -421,6 +752,25 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.toolsJson_ = toolsJson_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.strategy_ = strategy_;
+      }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.reason_ = reason_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.reasonMessage_ = reasonMessage_;
+      }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.messagesJson_ = messagesJson_;
+      }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.ledger_ = ledger_;
+      }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        betas_.makeImmutable();
+        result.betas_ = betas_;
+      }
     }
 
     @java.lang.Override
@@ -466,6 +816,37 @@ private static final long serialVersionUID = 0L;
           }
         }
       }
+      if (other.strategy_ != 0) {
+        setStrategyValue(other.getStrategyValue());
+      }
+      if (other.reason_ != 0) {
+        setReasonValue(other.getReasonValue());
+      }
+      if (!other.getReasonMessage().isEmpty()) {
+        reasonMessage_ = other.reasonMessage_;
+        bitField0_ |= 0x00000010;
+        onChanged();
+      }
+      if (!other.getMessagesJson().isEmpty()) {
+        messagesJson_ = other.messagesJson_;
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
+      if (!other.getLedger().isEmpty()) {
+        ledger_ = other.ledger_;
+        bitField0_ |= 0x00000040;
+        onChanged();
+      }
+      if (!other.betas_.isEmpty()) {
+        if (betas_.isEmpty()) {
+          betas_ = other.betas_;
+          bitField0_ |= 0x00000080;
+        } else {
+          ensureBetasIsMutable();
+          betas_.addAll(other.betas_);
+        }
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -510,6 +891,37 @@ private static final long serialVersionUID = 0L;
               }
               break;
             } // case 18
+            case 24: {
+              strategy_ = input.readEnum();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 24
+            case 32: {
+              reason_ = input.readEnum();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
+            case 42: {
+              reasonMessage_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 42
+            case 50: {
+              messagesJson_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
+            case 58: {
+              ledger_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 58
+            case 66: {
+              java.lang.String s = input.readStringRequireUtf8();
+              ensureBetasIsMutable();
+              betas_.add(s);
+              break;
+            } // case 66
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -530,7 +942,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object toolsJson_ = "";
     /**
      * <pre>
-     * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+     * The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+     * their order.
      * </pre>
      *
      * <code>string tools_json = 1;</code>
@@ -550,7 +963,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+     * The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+     * their order.
      * </pre>
      *
      * <code>string tools_json = 1;</code>
@@ -571,7 +985,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+     * The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+     * their order.
      * </pre>
      *
      * <code>string tools_json = 1;</code>
@@ -588,7 +1003,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+     * The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+     * their order.
      * </pre>
      *
      * <code>string tools_json = 1;</code>
@@ -602,7 +1018,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+     * The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+     * their order.
      * </pre>
      *
      * <code>string tools_json = 1;</code>
@@ -929,6 +1346,576 @@ private static final long serialVersionUID = 0L;
         losses_ = null;
       }
       return lossesBuilder_;
+    }
+
+    private int strategy_ = 0;
+    /**
+     * <pre>
+     * The strategy that was used. Set when one was asked for.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptStrategy strategy = 3;</code>
+     * @return The enum numeric value on the wire for strategy.
+     */
+    @java.lang.Override public int getStrategyValue() {
+      return strategy_;
+    }
+    /**
+     * <pre>
+     * The strategy that was used. Set when one was asked for.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptStrategy strategy = 3;</code>
+     * @param value The enum numeric value on the wire for strategy to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStrategyValue(int value) {
+      strategy_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The strategy that was used. Set when one was asked for.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptStrategy strategy = 3;</code>
+     * @return The strategy.
+     */
+    @java.lang.Override
+    public dev.toolgate.v1.PromptStrategy getStrategy() {
+      dev.toolgate.v1.PromptStrategy result = dev.toolgate.v1.PromptStrategy.forNumber(strategy_);
+      return result == null ? dev.toolgate.v1.PromptStrategy.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * The strategy that was used. Set when one was asked for.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptStrategy strategy = 3;</code>
+     * @param value The strategy to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStrategy(dev.toolgate.v1.PromptStrategy value) {
+      if (value == null) { throw new NullPointerException(); }
+      bitField0_ |= 0x00000004;
+      strategy_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The strategy that was used. Set when one was asked for.
+     * </pre>
+     *
+     * <code>.toolgate.v1.PromptStrategy strategy = 3;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearStrategy() {
+      bitField0_ = (bitField0_ & ~0x00000004);
+      strategy_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private int reason_ = 0;
+    /**
+     * <pre>
+     * Why that one. Set with `strategy`.
+     * </pre>
+     *
+     * <code>.toolgate.v1.StrategyReason reason = 4;</code>
+     * @return The enum numeric value on the wire for reason.
+     */
+    @java.lang.Override public int getReasonValue() {
+      return reason_;
+    }
+    /**
+     * <pre>
+     * Why that one. Set with `strategy`.
+     * </pre>
+     *
+     * <code>.toolgate.v1.StrategyReason reason = 4;</code>
+     * @param value The enum numeric value on the wire for reason to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReasonValue(int value) {
+      reason_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why that one. Set with `strategy`.
+     * </pre>
+     *
+     * <code>.toolgate.v1.StrategyReason reason = 4;</code>
+     * @return The reason.
+     */
+    @java.lang.Override
+    public dev.toolgate.v1.StrategyReason getReason() {
+      dev.toolgate.v1.StrategyReason result = dev.toolgate.v1.StrategyReason.forNumber(reason_);
+      return result == null ? dev.toolgate.v1.StrategyReason.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * Why that one. Set with `strategy`.
+     * </pre>
+     *
+     * <code>.toolgate.v1.StrategyReason reason = 4;</code>
+     * @param value The reason to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReason(dev.toolgate.v1.StrategyReason value) {
+      if (value == null) { throw new NullPointerException(); }
+      bitField0_ |= 0x00000008;
+      reason_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why that one. Set with `strategy`.
+     * </pre>
+     *
+     * <code>.toolgate.v1.StrategyReason reason = 4;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReason() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      reason_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object reasonMessage_ = "";
+    /**
+     * <pre>
+     * The same for a reader.
+     * </pre>
+     *
+     * <code>string reason_message = 5;</code>
+     * @return The reasonMessage.
+     */
+    public java.lang.String getReasonMessage() {
+      java.lang.Object ref = reasonMessage_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        reasonMessage_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The same for a reader.
+     * </pre>
+     *
+     * <code>string reason_message = 5;</code>
+     * @return The bytes for reasonMessage.
+     */
+    public com.google.protobuf.ByteString
+        getReasonMessageBytes() {
+      java.lang.Object ref = reasonMessage_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        reasonMessage_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The same for a reader.
+     * </pre>
+     *
+     * <code>string reason_message = 5;</code>
+     * @param value The reasonMessage to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReasonMessage(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      reasonMessage_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The same for a reader.
+     * </pre>
+     *
+     * <code>string reason_message = 5;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReasonMessage() {
+      reasonMessage_ = getDefaultInstance().getReasonMessage();
+      bitField0_ = (bitField0_ & ~0x00000010);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The same for a reader.
+     * </pre>
+     *
+     * <code>string reason_message = 5;</code>
+     * @param value The bytes for reasonMessage to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReasonMessageBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      reasonMessage_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object messagesJson_ = "";
+    /**
+     * <pre>
+     * The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+     * its own without the additions and sends them with the next Route. Set with `strategy`.
+     * </pre>
+     *
+     * <code>string messages_json = 6;</code>
+     * @return The messagesJson.
+     */
+    public java.lang.String getMessagesJson() {
+      java.lang.Object ref = messagesJson_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        messagesJson_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+     * its own without the additions and sends them with the next Route. Set with `strategy`.
+     * </pre>
+     *
+     * <code>string messages_json = 6;</code>
+     * @return The bytes for messagesJson.
+     */
+    public com.google.protobuf.ByteString
+        getMessagesJsonBytes() {
+      java.lang.Object ref = messagesJson_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        messagesJson_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+     * its own without the additions and sends them with the next Route. Set with `strategy`.
+     * </pre>
+     *
+     * <code>string messages_json = 6;</code>
+     * @param value The messagesJson to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMessagesJson(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      messagesJson_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+     * its own without the additions and sends them with the next Route. Set with `strategy`.
+     * </pre>
+     *
+     * <code>string messages_json = 6;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMessagesJson() {
+      messagesJson_ = getDefaultInstance().getMessagesJson();
+      bitField0_ = (bitField0_ & ~0x00000020);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+     * its own without the additions and sends them with the next Route. Set with `strategy`.
+     * </pre>
+     *
+     * <code>string messages_json = 6;</code>
+     * @param value The bytes for messagesJson to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMessagesJsonBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      messagesJson_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object ledger_ = "";
+    /**
+     * <pre>
+     * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+     * </pre>
+     *
+     * <code>string ledger = 7;</code>
+     * @return The ledger.
+     */
+    public java.lang.String getLedger() {
+      java.lang.Object ref = ledger_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        ledger_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+     * </pre>
+     *
+     * <code>string ledger = 7;</code>
+     * @return The bytes for ledger.
+     */
+    public com.google.protobuf.ByteString
+        getLedgerBytes() {
+      java.lang.Object ref = ledger_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        ledger_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+     * </pre>
+     *
+     * <code>string ledger = 7;</code>
+     * @param value The ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedger(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      ledger_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+     * </pre>
+     *
+     * <code>string ledger = 7;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLedger() {
+      ledger_ = getDefaultInstance().getLedger();
+      bitField0_ = (bitField0_ & ~0x00000040);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+     * </pre>
+     *
+     * <code>string ledger = 7;</code>
+     * @param value The bytes for ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedgerBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      ledger_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.LazyStringArrayList betas_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+    private void ensureBetasIsMutable() {
+      if (!betas_.isModifiable()) {
+        betas_ = new com.google.protobuf.LazyStringArrayList(betas_);
+      }
+      bitField0_ |= 0x00000080;
+    }
+    /**
+     * <pre>
+     * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+     * </pre>
+     *
+     * <code>repeated string betas = 8;</code>
+     * @return A list containing the betas.
+     */
+    public com.google.protobuf.ProtocolStringList
+        getBetasList() {
+      betas_.makeImmutable();
+      return betas_;
+    }
+    /**
+     * <pre>
+     * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+     * </pre>
+     *
+     * <code>repeated string betas = 8;</code>
+     * @return The count of betas.
+     */
+    public int getBetasCount() {
+      return betas_.size();
+    }
+    /**
+     * <pre>
+     * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+     * </pre>
+     *
+     * <code>repeated string betas = 8;</code>
+     * @param index The index of the element to return.
+     * @return The betas at the given index.
+     */
+    public java.lang.String getBetas(int index) {
+      return betas_.get(index);
+    }
+    /**
+     * <pre>
+     * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+     * </pre>
+     *
+     * <code>repeated string betas = 8;</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the betas at the given index.
+     */
+    public com.google.protobuf.ByteString
+        getBetasBytes(int index) {
+      return betas_.getByteString(index);
+    }
+    /**
+     * <pre>
+     * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+     * </pre>
+     *
+     * <code>repeated string betas = 8;</code>
+     * @param index The index to set the value at.
+     * @param value The betas to set.
+     * @return This builder for chaining.
+     */
+    public Builder setBetas(
+        int index, java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      ensureBetasIsMutable();
+      betas_.set(index, value);
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+     * </pre>
+     *
+     * <code>repeated string betas = 8;</code>
+     * @param value The betas to add.
+     * @return This builder for chaining.
+     */
+    public Builder addBetas(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      ensureBetasIsMutable();
+      betas_.add(value);
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+     * </pre>
+     *
+     * <code>repeated string betas = 8;</code>
+     * @param values The betas to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllBetas(
+        java.lang.Iterable<java.lang.String> values) {
+      ensureBetasIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, betas_);
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+     * </pre>
+     *
+     * <code>repeated string betas = 8;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearBetas() {
+      betas_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+      bitField0_ = (bitField0_ & ~0x00000080);;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+     * </pre>
+     *
+     * <code>repeated string betas = 8;</code>
+     * @param value The bytes of the betas to add.
+     * @return This builder for chaining.
+     */
+    public Builder addBetasBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      ensureBetasIsMutable();
+      betas_.add(value);
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.RenderedTools)

@@ -12,7 +12,8 @@ public interface RenderedToolsOrBuilder extends
 
   /**
    * <pre>
-   * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+   * The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+   * their order.
    * </pre>
    *
    * <code>string tools_json = 1;</code>
@@ -21,7 +22,8 @@ public interface RenderedToolsOrBuilder extends
   java.lang.String getToolsJson();
   /**
    * <pre>
-   * The definitions as a JSON list, in the order of the tools. Keys of objects keep their order.
+   * The definitions as a JSON list, in the order of the tools; with a strategy the agent's own first. Keys of objects keep
+   * their order.
    * </pre>
    *
    * <code>string tools_json = 1;</code>
@@ -73,4 +75,145 @@ public interface RenderedToolsOrBuilder extends
    */
   dev.toolgate.v1.RenderLossOrBuilder getLossesOrBuilder(
       int index);
+
+  /**
+   * <pre>
+   * The strategy that was used. Set when one was asked for.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptStrategy strategy = 3;</code>
+   * @return The enum numeric value on the wire for strategy.
+   */
+  int getStrategyValue();
+  /**
+   * <pre>
+   * The strategy that was used. Set when one was asked for.
+   * </pre>
+   *
+   * <code>.toolgate.v1.PromptStrategy strategy = 3;</code>
+   * @return The strategy.
+   */
+  dev.toolgate.v1.PromptStrategy getStrategy();
+
+  /**
+   * <pre>
+   * Why that one. Set with `strategy`.
+   * </pre>
+   *
+   * <code>.toolgate.v1.StrategyReason reason = 4;</code>
+   * @return The enum numeric value on the wire for reason.
+   */
+  int getReasonValue();
+  /**
+   * <pre>
+   * Why that one. Set with `strategy`.
+   * </pre>
+   *
+   * <code>.toolgate.v1.StrategyReason reason = 4;</code>
+   * @return The reason.
+   */
+  dev.toolgate.v1.StrategyReason getReason();
+
+  /**
+   * <pre>
+   * The same for a reader.
+   * </pre>
+   *
+   * <code>string reason_message = 5;</code>
+   * @return The reasonMessage.
+   */
+  java.lang.String getReasonMessage();
+  /**
+   * <pre>
+   * The same for a reader.
+   * </pre>
+   *
+   * <code>string reason_message = 5;</code>
+   * @return The bytes for reasonMessage.
+   */
+  com.google.protobuf.ByteString
+      getReasonMessageBytes();
+
+  /**
+   * <pre>
+   * The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+   * its own without the additions and sends them with the next Route. Set with `strategy`.
+   * </pre>
+   *
+   * <code>string messages_json = 6;</code>
+   * @return The messagesJson.
+   */
+  java.lang.String getMessagesJson();
+  /**
+   * <pre>
+   * The messages to send, as a JSON list: those of `state.messages_json`, with what was added in its place. The agent keeps
+   * its own without the additions and sends them with the next Route. Set with `strategy`.
+   * </pre>
+   *
+   * <code>string messages_json = 6;</code>
+   * @return The bytes for messagesJson.
+   */
+  com.google.protobuf.ByteString
+      getMessagesJsonBytes();
+
+  /**
+   * <pre>
+   * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+   * </pre>
+   *
+   * <code>string ledger = 7;</code>
+   * @return The ledger.
+   */
+  java.lang.String getLedger();
+  /**
+   * <pre>
+   * What was added, and where, for `render.ledger` of the next turn. Opaque. Set with `strategy`.
+   * </pre>
+   *
+   * <code>string ledger = 7;</code>
+   * @return The bytes for ledger.
+   */
+  com.google.protobuf.ByteString
+      getLedgerBytes();
+
+  /**
+   * <pre>
+   * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+   * </pre>
+   *
+   * <code>repeated string betas = 8;</code>
+   * @return A list containing the betas.
+   */
+  java.util.List<java.lang.String>
+      getBetasList();
+  /**
+   * <pre>
+   * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+   * </pre>
+   *
+   * <code>repeated string betas = 8;</code>
+   * @return The count of betas.
+   */
+  int getBetasCount();
+  /**
+   * <pre>
+   * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+   * </pre>
+   *
+   * <code>repeated string betas = 8;</code>
+   * @param index The index of the element to return.
+   * @return The betas at the given index.
+   */
+  java.lang.String getBetas(int index);
+  /**
+   * <pre>
+   * Names of betas that the request needs, for the header `anthropic-beta`. Empty: none.
+   * </pre>
+   *
+   * <code>repeated string betas = 8;</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the betas at the given index.
+   */
+  com.google.protobuf.ByteString
+      getBetasBytes(int index);
 }

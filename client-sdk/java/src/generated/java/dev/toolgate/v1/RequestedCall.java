@@ -103,7 +103,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-   * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+   * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+   * `toolgate_call_tool` is judged as the call of the tool that it names. Required.
    * </pre>
    *
    * <code>string tool = 2;</code>
@@ -125,7 +126,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-   * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+   * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+   * `toolgate_call_tool` is judged as the call of the tool that it names. Required.
    * </pre>
    *
    * <code>string tool = 2;</code>
@@ -637,7 +639,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-     * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+     * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+     * `toolgate_call_tool` is judged as the call of the tool that it names. Required.
      * </pre>
      *
      * <code>string tool = 2;</code>
@@ -658,7 +661,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-     * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+     * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+     * `toolgate_call_tool` is judged as the call of the tool that it names. Required.
      * </pre>
      *
      * <code>string tool = 2;</code>
@@ -680,7 +684,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-     * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+     * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+     * `toolgate_call_tool` is judged as the call of the tool that it names. Required.
      * </pre>
      *
      * <code>string tool = 2;</code>
@@ -698,7 +703,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-     * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+     * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+     * `toolgate_call_tool` is judged as the call of the tool that it names. Required.
      * </pre>
      *
      * <code>string tool = 2;</code>
@@ -713,7 +719,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-     * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+     * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+     * `toolgate_call_tool` is judged as the call of the tool that it names. Required.
      * </pre>
      *
      * <code>string tool = 2;</code>

@@ -33,7 +33,8 @@ public interface RequestedCallOrBuilder extends
   /**
    * <pre>
    * The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-   * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+   * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+   * `toolgate_call_tool` is judged as the call of the tool that it names. Required.
    * </pre>
    *
    * <code>string tool = 2;</code>
@@ -43,7 +44,8 @@ public interface RequestedCallOrBuilder extends
   /**
    * <pre>
    * The name as the model wrote it: white space and quotes around it, a provider's prefix such as
-   * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. Required.
+   * `functions.`, and a missing `mcp__` are looked past when no tool has the name as it stands. A call of
+   * `toolgate_call_tool` is judged as the call of the tool that it names. Required.
    * </pre>
    *
    * <code>string tool = 2;</code>

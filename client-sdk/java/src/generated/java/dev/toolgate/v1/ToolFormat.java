@@ -185,7 +185,7 @@ public enum ToolFormat
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(1);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(3);
   }
 
   private static final ToolFormat[] VALUES = values();

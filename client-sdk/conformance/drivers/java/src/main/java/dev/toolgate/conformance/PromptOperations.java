@@ -4,6 +4,7 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import dev.toolgate.ModelRequest;
 import dev.toolgate.ProviderTools;
 import dev.toolgate.SearchAnswer;
 import dev.toolgate.SearchResults;
@@ -18,6 +19,7 @@ import dev.toolgate.v1.RenderLoss;
 import dev.toolgate.v1.RenderedTools;
 import dev.toolgate.v1.RequestedCall;
 import dev.toolgate.v1.RouteRequest;
+import dev.toolgate.v1.RouteResponse;
 import dev.toolgate.v1.SearchToolsRequest;
 import dev.toolgate.v1.SearchToolsResponse;
 import java.util.ArrayList;
@@ -31,6 +33,9 @@ final class PromptOperations {
 
     static void addTo(Map<String, Operations.Operation> operations, Clients clients) {
         operations.put("rendered", (client, arguments) -> rendered(clients.of(client), arguments));
+        operations.put(
+                "model_request",
+                (client, arguments) -> modelRequest(clients.of(client), arguments));
         operations.put("layout", (client, arguments) -> layout(arguments));
         operations.put("announce", (client, arguments) -> announce(arguments));
         operations.put("search_tool", (client, arguments) -> searchTool());
@@ -53,15 +58,39 @@ final class PromptOperations {
     /** Routes, and gives the rendered tools of the answer. */
     private static JsonObject rendered(ToolgateClient client, JsonObject arguments)
             throws Exception {
-        JsonObject request = Wire.get(arguments, "request").getAsJsonObject();
-        RenderedTools rendered =
-                client.route(Wire.read(request, RouteRequest.newBuilder()).build()).getRendered();
+        RenderedTools rendered = route(client, arguments).getRendered();
         JsonArray losses = new JsonArray();
         rendered.getLossesList().forEach(loss -> losses.add(write(loss)));
         JsonObject answer = new JsonObject();
         answer.add("tools", ProviderTools.of(rendered));
         answer.add("losses", losses);
         return answer;
+    }
+
+    /** Routes, and gives what to send to the model. */
+    private static JsonObject modelRequest(ToolgateClient client, JsonObject arguments)
+            throws Exception {
+        RouteResponse turn = route(client, arguments);
+        ModelRequest request = ModelRequest.of(turn.getRendered());
+        JsonArray betas = new JsonArray();
+        request.betas().forEach(betas::add);
+        JsonObject answer = new JsonObject();
+        answer.add("tools", request.tools());
+        answer.add("messages", request.messages());
+        answer.add("betas", betas);
+        answer.addProperty("ledger", request.ledger());
+        String strategy = request.strategy().name().replace("PROMPT_STRATEGY_", "");
+        answer.addProperty("strategy", strategy);
+        answer.addProperty("reason", request.reason().name().replace("STRATEGY_REASON_", ""));
+        answer.addProperty("reason_message", request.reasonMessage());
+        answer.addProperty("handle", turn.getActiveSetHandle());
+        return answer;
+    }
+
+    private static RouteResponse route(ToolgateClient client, JsonObject arguments)
+            throws Exception {
+        JsonObject request = Wire.get(arguments, "request").getAsJsonObject();
+        return client.route(Wire.read(request, RouteRequest.newBuilder()).build());
     }
 
     private static JsonObject write(RenderLoss loss) {

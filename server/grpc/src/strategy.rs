@@ -1,0 +1,316 @@
+//! Whole requests to a provider's API: definitions and messages, put together by a strategy of [`toolgate_llm`].
+
+mod request;
+
+use std::sync::Arc;
+
+use prost::Message as _;
+use toolgate_core::error::Error;
+use toolgate_core::state::AgentState;
+use toolgate_core::tokens;
+use toolgate_llm::render::{Loss, RenderError, Tool};
+use toolgate_llm::strategy::{
+    Endpoint, Offer, Prepared, Reason, Strategy, Turn, may_defer, prepare,
+};
+use toolgate_proto::v1::{
+    PromptStrategy, RenderLoss, RenderedTools, RouteResponse, StrategyReason,
+};
+use toolgate_routing::gate::visibility::{Visibilities, Visibility};
+use toolgate_routing::router::answers::answer_size::LIMIT;
+use toolgate_routing::router::route::Answer;
+use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_routing::shard::tool;
+
+use super::tool_format::{FIELD, forget_definition, loss_of};
+
+pub(super) use request::PromptRequest;
+
+/// Bytes of messages above which a request is put together outside the async threads. Counting their tokens takes about
+/// a millisecond.
+const LARGE: usize = 64 << 10;
+
+impl PromptRequest {
+    /// Returns true if the request needs the whole catalog, whatever the tenant's mode of deferral is: the model could
+    /// neither see nor find the rest.
+    pub(super) fn needs_everything(&self) -> bool {
+        let has_search = self.has_search && may_defer(self.own_tools.values());
+        !has_search || self.strategy == Some(Strategy::Pass)
+    }
+
+    /// Adds the definitions and the messages to an answer of Route, in the place of the definitions of its tools. Returns
+    /// `None` if the model could neither see nor find some tools: then the whole catalog must be routed.
+    ///
+    /// # Errors
+    /// [`Error::AnswerTooLarge`] if the answer would have more than `message_max` bytes: neither messages nor tools are
+    /// ever cut.
+    pub(super) async fn complete(
+        self: Arc<Self>,
+        wire: RouteResponse,
+        answer: Answer,
+        state: AgentState,
+        message_max: usize,
+    ) -> Result<Option<RouteResponse>, Error> {
+        let is_large = self.messages.bytes() > LARGE;
+        let work = move || self.completed(wire, &answer, &state, message_max);
+        if is_large {
+            tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
+        } else {
+            work()
+        }
+    }
+
+    fn completed(
+        &self,
+        mut wire: RouteResponse,
+        answer: &Answer,
+        state: &AgentState,
+        message_max: usize,
+    ) -> Result<Option<RouteResponse>, Error> {
+        let prepared = self.prepare(Catalog::of(answer, state, &self.pinned))?;
+        if prepared.missing > 0 && !answer.deferral.sends_what_it_can() {
+            return Ok(None);
+        }
+        wire.active_tools.iter_mut().for_each(forget_definition);
+        let rendered = self.rendered(prepared);
+        let size = Size {
+            tools: rendered.tools_json.len(),
+            messages: rendered.messages_json.len(),
+            answer: wire.encoded_len() + rendered.encoded_len() + FIELD,
+        };
+        size.within(message_max)?;
+        wire.rendered = Some(rendered);
+        Ok(Some(wire))
+    }
+
+    /// Prepares the request. A tool whose schema can't be parsed, such as one with a number beyond an `f64`, is left out.
+    fn prepare(&self, mut catalog: Catalog<'_>) -> Result<Prepared, Error> {
+        loop {
+            let error = match prepare(&self.turn(&catalog.offer(self, &|name| catalog.find(name))))
+            {
+                Ok(mut prepared) => {
+                    prepared.losses.append(&mut catalog.unreadable);
+                    return Ok(prepared);
+                }
+                Err(error) => error,
+            };
+            if !catalog.leave_out(&error) {
+                return Err(Error::internal(error));
+            }
+        }
+    }
+
+    /// Returns the reason to tell. That nothing is deferred has a reason of its own where the request brought it about.
+    fn told(&self, reason: Reason) -> Reason {
+        match reason {
+            Reason::NothingDeferred if !self.has_search => Reason::NoSearch,
+            Reason::NothingDeferred if !may_defer(self.own_tools.values()) => Reason::HostDefers,
+            told => told,
+        }
+    }
+
+    fn turn<'a>(&'a self, offer: &Offer<'a>) -> Turn<'a> {
+        Turn {
+            api: self.api,
+            strategy: self.strategy,
+            endpoint: Endpoint { model: &self.model, base_url: &self.base_url, denied: None },
+            offer: *offer,
+            messages: self.messages.values(),
+            ledger: &self.ledger,
+            count: &tokens::count,
+        }
+    }
+
+    fn rendered(&self, prepared: Prepared) -> RenderedTools {
+        let strategy = strategy_of(prepared.strategy);
+        let reason = self.told(prepared.reason);
+        RenderedTools {
+            tools_json: self.own_tools.texts_of(&prepared.tools),
+            losses: prepared.losses.into_iter().map(loss_of).collect::<Vec<RenderLoss>>(),
+            strategy: strategy.into(),
+            reason: reason_of(reason).into(),
+            reason_message: reason_message(reason, prepared.strategy),
+            messages_json: self.messages.texts_of(&prepared.messages),
+            ledger: prepared.ledger.to_json().to_string(),
+            betas: prepared.betas.into_iter().map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// Tools of one turn, from the snapshot that Route answered from.
+struct Catalog<'a> {
+    snapshot: &'a Snapshot,
+    visibilities: Visibilities,
+    always_on: Vec<Tool<'a>>,
+    active: Vec<Tool<'a>>,
+    deferred: usize,
+    deferred_names: Vec<&'a str>,
+    /// Tools that are left out because their schemas can't be parsed.
+    unreadable: Vec<Loss>,
+}
+
+impl<'a> Catalog<'a> {
+    fn of(answer: &'a Answer, state: &AgentState, pinned: &[String]) -> Self {
+        let snapshot = &*answer.snapshot;
+        let visibilities = Visibilities::of(snapshot, state);
+        // Not by how a tool was found: from the second turn on, always-loaded and pinned tools are found as kept ones.
+        let asked =
+            pinned.iter().filter_map(|name| snapshot.names.requested(name, &snapshot.tools));
+        let by_catalog = snapshot.always_load.iter().chain(&snapshot.pinned).copied();
+        let mut constant: Vec<u32> = by_catalog.chain(asked).collect();
+        constant.sort_unstable();
+        constant.dedup();
+        let is_constant = |slot: u32| constant.binary_search(&slot).is_ok();
+        let slots = answer.active.iter().map(|active| active.chosen.slot);
+        let (mut always_on, active): (Vec<u32>, Vec<u32>) =
+            slots.partition(|slot| is_constant(*slot));
+        always_on.sort_unstable();
+        let all = (0u32..).take(snapshot.tools.len());
+        let shown = |slot: &u32| visibilities.tool(snapshot, *slot) != Visibility::Hidden;
+        let deferred_names = all.filter(|slot| !is_constant(*slot)).filter(shown);
+        let deferred_names = deferred_names.map(|slot| &*snapshot.tool(slot).model_name).collect();
+        let tools = |slots: Vec<u32>| {
+            slots.into_iter().map(|slot| tool_of(snapshot.tool(slot))).collect::<Vec<_>>()
+        };
+        Self {
+            always_on: tools(always_on),
+            active: tools(active),
+            deferred: answer.deferral.deferred_tools,
+            deferred_names,
+            unreadable: Vec::new(),
+            snapshot,
+            visibilities,
+        }
+    }
+
+    fn offer<'b>(
+        &'b self,
+        request: &'b PromptRequest,
+        find: &'b dyn Fn(&str) -> Option<Tool<'b>>,
+    ) -> Offer<'b> {
+        Offer {
+            own: request.own_tools.values(),
+            always_on: &self.always_on,
+            active: &self.active,
+            deferred: self.deferred,
+            search: request.has_search,
+            deferred_names: &self.deferred_names,
+            find,
+        }
+    }
+
+    /// Leaves out the tool that could not be rendered. Returns false if it is left out already.
+    fn leave_out(&mut self, error: &RenderError) -> bool {
+        let (RenderError::NoSchema { tool } | RenderError::NotJson { tool, .. }) = error;
+        if !self.is_readable(tool) {
+            return false;
+        }
+        self.always_on.retain(|other| other.name != tool);
+        self.active.retain(|other| other.name != tool);
+        self.unreadable.push(Loss {
+            tool: tool.clone(),
+            pointer: String::new(),
+            keyword: String::new(),
+            note: format!("{error}: the tool is left out"),
+        });
+        true
+    }
+
+    fn is_readable(&self, name: &str) -> bool {
+        !self.unreadable.iter().any(|loss| loss.tool == name)
+    }
+
+    /// Returns the current definition of a tool that this caller may see. A locked one is among them: the conversation has
+    /// it already, and Gate refuses its calls.
+    fn find(&self, name: &str) -> Option<Tool<'a>> {
+        let slot = self.snapshot.names.model_name(name)?;
+        let is_shown = self.visibilities.tool(self.snapshot, slot) != Visibility::Hidden;
+        (is_shown && self.is_readable(name)).then(|| tool_of(self.snapshot.tool(slot)))
+    }
+}
+
+/// Sizes of an answer and of its parts, in bytes.
+struct Size {
+    tools: usize,
+    messages: usize,
+    answer: usize,
+}
+
+impl Size {
+    fn within(&self, message_max: usize) -> Result<(), Error> {
+        if self.answer <= message_max {
+            return Ok(());
+        }
+        let Self { tools, messages, answer } = self;
+        let instead = format!(
+            "its messages have {messages} bytes and its tools {tools}, and neither are cut; shorten the conversation, \
+             defer tools, or have the limit raised"
+        );
+        Err(Error::AnswerTooLarge {
+            limit: LIMIT,
+            maximum: message_max as u64,
+            actual: *answer as u64,
+            instead: instead.into(),
+        })
+    }
+}
+
+fn tool_of(tool: &tool::Tool) -> Tool<'_> {
+    Tool {
+        name: &tool.model_name,
+        description: tool.definition.description(),
+        input_schema_json: tool.definition.sent_schema(),
+        output_schema_json: tool.definition.output_schema(),
+        annotations_json: tool.definition.annotations(),
+        signature: "",
+    }
+}
+
+fn strategy_of(strategy: Strategy) -> PromptStrategy {
+    match strategy {
+        Strategy::Pass => PromptStrategy::Pass,
+        Strategy::Native => PromptStrategy::Native,
+        Strategy::Envelope => PromptStrategy::Envelope,
+        Strategy::Cut => PromptStrategy::Cut,
+    }
+}
+
+fn reason_of(reason: Reason) -> StrategyReason {
+    match reason {
+        Reason::Asked => StrategyReason::Asked,
+        Reason::NothingDeferred => StrategyReason::NothingDeferred,
+        Reason::HostDefers => StrategyReason::HostDefers,
+        Reason::NoSearch => StrategyReason::NoSearch,
+        Reason::NotTaken => StrategyReason::NotTaken,
+        Reason::Kept => StrategyReason::Kept,
+        Reason::Cheapest => StrategyReason::Cheapest,
+    }
+}
+
+fn reason_message(reason: Reason, used: Strategy) -> String {
+    let used = used.name();
+    match reason {
+        Reason::Asked => format!("{used} was asked for"),
+        Reason::NothingDeferred => format!("{used}, because nothing is deferred"),
+        Reason::HostDefers => {
+            format!("{used}, because a search among the agent's own tools defers tools by itself")
+        }
+        Reason::NoSearch => {
+            format!(
+                "{used}, because nobody answers searches (render.search_tool): all tools are sent"
+            )
+        }
+        Reason::Kept => {
+            format!(
+                "{used}, because earlier turns used it: another one would cost the cached prefix"
+            )
+        }
+        Reason::NotTaken => {
+            format!("{used}, because this API or model does not take what was asked for")
+        }
+        Reason::Cheapest => {
+            format!(
+                "{used}, because it costs least by the provider's prices of cached and other tokens"
+            )
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Parsing of what a request says about strategies.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toolgate_config::LimitsConfig;
+use toolgate_core::error::Error;
+use toolgate_llm::strategy::{Api, Ledger, Strategy};
+use toolgate_proto::v1::{PromptStrategy, RenderOptions, RouteRequest, ToolFormat};
+
+use crate::fields::{Fields, within};
+
+/// Maximum bytes of the agent's own tools.
+const OWN_TOOLS_MAX: usize = 1 << 20;
+
+/// Maximum bytes of a ledger.
+const LEDGER_MAX: usize = 64 << 10;
+
+/// Request for definitions and messages by a strategy.
+pub(crate) struct PromptRequest {
+    /// API of the request.
+    pub(super) api: Api,
+    /// Strategy to use; `None` for the cheapest.
+    pub(super) strategy: Option<Strategy>,
+    /// True if the agent answers the model's searches.
+    pub(super) has_search: bool,
+    /// Model that the request is for.
+    pub(super) model: String,
+    /// Base URL of its API.
+    pub(super) base_url: String,
+    /// Tools that the request pins.
+    pub(super) pinned: Vec<String>,
+    /// The agent's own tools.
+    pub(super) own_tools: Listed,
+    /// The agent's messages.
+    pub(super) messages: Listed,
+    /// Ledger of the turn before.
+    pub(super) ledger: Ledger,
+}
+
+impl PromptRequest {
+    /// Returns what a request of Route asks for; `None` if it asks for definitions alone.
+    ///
+    /// # Errors
+    /// [`Error::InvalidFields`] for what a strategy lacks or does not go with, and [`Error::LimitExceeded`] for messages
+    /// beyond the limit.
+    pub(crate) fn from_request(
+        wire: &RouteRequest,
+        limits: &LimitsConfig,
+    ) -> Result<Option<Self>, Error> {
+        let Some(render) = &wire.render else { return Ok(None) };
+        let strategy = match PromptStrategy::try_from(render.strategy) {
+            Ok(PromptStrategy::Unspecified) => return refuse_parts(render).map(|()| None),
+            Ok(PromptStrategy::Auto) => None,
+            Ok(PromptStrategy::Pass) => Some(Strategy::Pass),
+            Ok(PromptStrategy::Native) => Some(Strategy::Native),
+            Ok(PromptStrategy::Envelope) => Some(Strategy::Envelope),
+            Ok(PromptStrategy::Cut) => Some(Strategy::Cut),
+            Err(_) => {
+                let problem = "must be a value of PromptStrategy";
+                return Err(Error::field("render.strategy", problem));
+            }
+        };
+        let mut fields = Fields::default();
+        let api = api(render, &mut fields);
+        refuse_others(wire, render, &mut fields);
+        let own_tools = own_tools(&render.own_tools_json, &mut fields);
+        let ledger = ledger(&render.ledger, &mut fields);
+        let messages = messages(wire, limits, &mut fields)?;
+        fields.finish()?;
+        let options = wire.options.as_ref();
+        let text = |text: Option<&String>| text.cloned().unwrap_or_default();
+        Ok(Some(Self {
+            api,
+            strategy,
+            has_search: render.search_tool,
+            model: text(options.map(|options| &options.model)),
+            base_url: text(options.map(|options| &options.model_base_url)),
+            pinned: options.map_or_else(Vec::new, |options| options.pinned_tools.clone()),
+            own_tools,
+            messages,
+            ledger,
+        }))
+    }
+
+    /// Refuses strategies where tools are looked up: they are for Route.
+    pub(crate) fn refuse(render: Option<&RenderOptions>) -> Result<(), Error> {
+        let Some(render) = render else { return Ok(()) };
+        if render.strategy != i32::from(PromptStrategy::Unspecified) {
+            let problem = "must be absent: only Route puts requests together";
+            return Err(Error::field("render.strategy", problem));
+        }
+        refuse_parts(render)
+    }
+}
+
+/// Refuses what is of no use without a strategy.
+fn refuse_parts(render: &RenderOptions) -> Result<(), Error> {
+    let mut fields = Fields::default();
+    let parts = [
+        (render.own_tools_json.is_empty(), "render.own_tools_json"),
+        (render.ledger.is_empty(), "render.ledger"),
+    ];
+    for (is_absent, field) in parts {
+        fields.require(is_absent, field, "must be absent without render.strategy");
+    }
+    fields.finish()
+}
+
+fn api(render: &RenderOptions, fields: &mut Fields) -> Api {
+    match ToolFormat::try_from(render.format).unwrap_or_default() {
+        ToolFormat::OpenaiChat => Api::OpenAiChat,
+        ToolFormat::OpenaiResponses => Api::OpenAiResponses,
+        ToolFormat::Gemini => Api::Gemini,
+        ToolFormat::Anthropic => Api::Anthropic,
+        // An unspecified format is refused where the format is read.
+        ToolFormat::Mcp | ToolFormat::Unspecified => {
+            let problem = "must be absent with TOOL_FORMAT_MCP: strategies are for models' APIs";
+            fields.require(false, "render.strategy", problem);
+            Api::Anthropic
+        }
+    }
+}
+
+/// Refuses options that a strategy does not go with.
+fn refuse_others(wire: &RouteRequest, render: &RenderOptions, fields: &mut Fields) {
+    let problem =
+        "must be absent beside render.strategy, which decides what is deferred and cached";
+    fields.require(render.anthropic.is_none(), "render.anthropic", problem);
+    let tail = wire.options.as_ref().map_or(0, |options| options.signature_tail);
+    let problem = "must be 0 beside render.strategy, which needs full definitions";
+    fields.require(tail == 0, "options.signature_tail", problem);
+}
+
+fn own_tools(json: &str, fields: &mut Fields) -> Listed {
+    let field = "render.own_tools_json";
+    fields.require(json.len() <= OWN_TOOLS_MAX, field, "must be at most 1 MiB");
+    if json.is_empty() || json.len() > OWN_TOOLS_MAX {
+        return Listed::default();
+    }
+    match Listed::read(json) {
+        Ok(tools) => {
+            let are_objects = tools.values.iter().all(Value::is_object);
+            fields.require(are_objects, field, "must hold definitions, which are objects");
+            tools
+        }
+        Err(error) => {
+            let problem = format!("must be a JSON list of definitions: {error}");
+            fields.require(false, field, &problem);
+            Listed::default()
+        }
+    }
+}
+
+fn ledger(json: &str, fields: &mut Fields) -> Ledger {
+    let field = "render.ledger";
+    fields.require(json.len() <= LEDGER_MAX, field, "must be at most 64 KiB");
+    if json.is_empty() || json.len() > LEDGER_MAX {
+        return Ledger::default();
+    }
+    match serde_json::from_str::<Value>(json) {
+        Ok(value) => Ledger::from_json(&value),
+        Err(_) => {
+            let problem = "must be the ledger of the answer before, as it came, or absent";
+            fields.require(false, field, problem);
+            Ledger::default()
+        }
+    }
+}
+
+fn messages(
+    wire: &RouteRequest,
+    limits: &LimitsConfig,
+    fields: &mut Fields,
+) -> Result<Listed, Error> {
+    let field = "state.messages_json";
+    let json = wire.state.as_ref().map_or("", |state| state.messages_json.as_str());
+    within("limits.max_messages_size", limits.max_messages_bytes, json.len())?;
+    if json.is_empty() {
+        fields.require(false, field, "is missing: render.strategy puts tools into the messages");
+        return Ok(Listed::default());
+    }
+    Ok(Listed::read(json).unwrap_or_else(|error| {
+        fields.require(false, field, &format!("must be a JSON list of messages: {error}"));
+        Listed::default()
+    }))
+}
+
+/// Elements of a JSON list, with their texts as they were sent.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    values: Vec<Value>,
+    texts: Vec<Box<RawValue>>,
+}
+
+impl Listed {
+    fn read(json: &str) -> Result<Self, serde_json::Error> {
+        let texts: Vec<Box<RawValue>> = serde_json::from_str(json)?;
+        let values = texts.iter().map(|text| serde_json::from_str(text.get()));
+        Ok(Self { values: values.collect::<Result<_, _>>()?, texts })
+    }
+
+    /// Returns the elements.
+    pub(super) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// Returns the size of all elements in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.texts.iter().map(|text| text.get().len()).sum()
+    }
+
+    /// Returns the list of `values` as JSON. Elements that were sent, and come in the same order, keep their bytes: numbers
+    /// and escapes that a parser would write in another way are part of the cached prefix.
+    pub(super) fn texts_of(&self, values: &[Value]) -> String {
+        let mut json = String::from("[");
+        let mut next = 0;
+        for (place, value) in values.iter().enumerate() {
+            if place > 0 {
+                json.push(',');
+            }
+            let sent = self.values.iter().skip(next).position(|sent| sent == value);
+            match sent.and_then(|ahead| self.texts.get(next + ahead)) {
+                Some(text) => {
+                    json.push_str(text.get());
+                    next += sent.map_or(0, |ahead| ahead + 1);
+                }
+                None => json.push_str(&value.to_string()),
+            }
+        }
+        json.push(']');
+        json
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolgate_proto::v1::{AgentState, AnthropicRenderOptions, RouteOptions};
+
+    use super::*;
+
+    fn asking(render: RenderOptions) -> RouteRequest {
+        let state = AgentState { messages_json: "[]".to_owned(), ..Default::default() };
+        RouteRequest { render: Some(render), state: Some(state), ..Default::default() }
+    }
+
+    fn auto() -> RenderOptions {
+        RenderOptions {
+            format: ToolFormat::OpenaiChat.into(),
+            strategy: PromptStrategy::Auto.into(),
+            ..Default::default()
+        }
+    }
+
+    fn read(wire: &RouteRequest) -> Result<Option<PromptRequest>, Error> {
+        PromptRequest::from_request(wire, &LimitsConfig::default())
+    }
+
+    fn refused_fields(wire: &RouteRequest) -> Vec<String> {
+        match read(wire) {
+            Err(Error::InvalidFields(violations)) => {
+                violations.into_iter().map(|violation| violation.field).collect()
+            }
+            Err(other) => panic!("{other}"),
+            Ok(_) => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_strategy_is_read_with_its_parts() {
+        assert!(read(&RouteRequest::default()).expect("no rendering").is_none());
+        let definitions = RenderOptions { strategy: 0, ..auto() };
+        assert!(read(&asking(definitions)).expect("definitions alone").is_none());
+        let render = RenderOptions {
+            own_tools_json: r#"[{"name":"own"}]"#.to_owned(),
+            strategy: PromptStrategy::Native.into(),
+            ..auto()
+        };
+        let mut wire = asking(render);
+        let options =
+            RouteOptions { model: "m".into(), model_base_url: "u".into(), ..Default::default() };
+        wire.options = Some(options);
+        let request = read(&wire).expect("valid").expect("a strategy");
+        assert_eq!((request.api, request.strategy), (Api::OpenAiChat, Some(Strategy::Native)));
+        assert_eq!((request.model.as_str(), request.base_url.as_str()), ("m", "u"));
+        assert_eq!(request.own_tools.values().len(), 1);
+        assert!(read(&asking(auto())).expect("valid").expect("a strategy").strategy.is_none());
+    }
+
+    #[test]
+    fn what_does_not_go_with_a_strategy_is_named() {
+        let mcp = RenderOptions { format: ToolFormat::Mcp.into(), ..auto() };
+        assert_eq!(refused_fields(&asking(mcp)), ["render.strategy"]);
+        let unknown = RenderOptions { strategy: 99, ..auto() };
+        assert_eq!(refused_fields(&asking(unknown)), ["render.strategy"]);
+        let anthropic = Some(AnthropicRenderOptions::default());
+        let mut others = asking(RenderOptions { anthropic, ..auto() });
+        others.options = Some(RouteOptions { signature_tail: 1, ..Default::default() });
+        let fields = ["render.anthropic", "options.signature_tail"];
+        assert_eq!(refused_fields(&others), fields);
+        let silent = RouteRequest { state: None, ..asking(auto()) };
+        assert_eq!(refused_fields(&silent), ["state.messages_json"]);
+    }
+
+    #[test]
+    fn parts_without_a_strategy_are_refused() {
+        let parts = RenderOptions {
+            strategy: 0,
+            own_tools_json: "[]".to_owned(),
+            ledger: "{}".to_owned(),
+            ..auto()
+        };
+        let fields = ["render.own_tools_json", "render.ledger"];
+        assert_eq!(refused_fields(&asking(parts.clone())), fields);
+        assert!(PromptRequest::refuse(Some(&parts)).is_err());
+        assert!(PromptRequest::refuse(Some(&auto())).is_err());
+        assert!(PromptRequest::refuse(None).is_ok());
+    }
+
+    #[test]
+    fn texts_that_are_no_lists_are_refused() {
+        for own in ["{", "{}", "[1]", &"x".repeat(OWN_TOOLS_MAX + 1)] {
+            let render = RenderOptions { own_tools_json: own.to_owned(), ..auto() };
+            assert_eq!(refused_fields(&asking(render)), ["render.own_tools_json"]);
+        }
+        for ledger in ["what?", &" ".repeat(LEDGER_MAX + 1)] {
+            let render = RenderOptions { ledger: ledger.to_owned(), ..auto() };
+            assert_eq!(refused_fields(&asking(render)), ["render.ledger"]);
+        }
+        let mut wire = asking(auto());
+        wire.state = Some(AgentState { messages_json: "{}".to_owned(), ..Default::default() });
+        assert_eq!(refused_fields(&wire), ["state.messages_json"]);
+        let limits = LimitsConfig { max_messages_bytes: 1, ..Default::default() };
+        let long = PromptRequest::from_request(&wire, &limits);
+        assert!(matches!(long, Err(Error::LimitExceeded { maximum: 1, actual: 2, .. })));
+    }
+
+    #[test]
+    fn what_was_sent_keeps_its_bytes() {
+        let sent =
+            Listed::read(r#"[ {"n": 1.50},{"text":"\u00fc"}, {"n": 1.50} ]"#).expect("a list");
+        let mut values = sent.values().to_vec();
+        assert_eq!(sent.texts_of(&values), r#"[{"n": 1.50},{"text":"\u00fc"},{"n": 1.50}]"#);
+        values.insert(1, serde_json::json!({ "added": true }));
+        values[2] = serde_json::json!({ "text": "ü, and more" });
+        let expected = r#"[{"n": 1.50},{"added":true},{"text":"ü, and more"},{"n": 1.50}]"#;
+        assert_eq!(sent.texts_of(&values), expected);
+        assert_eq!(sent.texts_of(&[]), "[]");
+    }
+}

@@ -1,0 +1,251 @@
+//! Requests that carry few tools and keep the provider's cache. [`prepare`] turns a conversation and this turn's active
+//! set into the `tools` and `messages` of one request, by one of four strategies. It is a pure function: what must be
+//! remembered between turns is the [`Ledger`], which the caller passes back.
+
+mod additions;
+mod anthropic;
+mod auto;
+mod digest;
+mod keep;
+mod ledger;
+mod messages;
+mod plan;
+mod responses;
+mod text;
+mod toolset;
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+pub use auto::{DENIED_MODELS, may_defer};
+pub use ledger::Ledger;
+
+use auto::Choice;
+use ledger::Way;
+
+use crate::render::{Loss, RenderError, Tool};
+
+/// API that a request is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// Anthropic's Messages.
+    Anthropic,
+    /// OpenAI's Chat Completions, which other providers and local servers copy.
+    OpenAiChat,
+    /// OpenAI's Responses.
+    OpenAiResponses,
+    /// Gemini's `generateContent`.
+    Gemini,
+}
+
+impl Api {
+    const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini];
+
+    /// Returns the name, such as `openai_chat`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAiChat => "openai_chat",
+            Self::OpenAiResponses => "openai_responses",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// Returns the API of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|api| api.name() == name)
+    }
+}
+
+/// Way to put tools into requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// All tools are sent in `tools`, none is deferred.
+    Pass,
+    /// The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic,
+    /// `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
+    Native,
+    /// The tools of a turn are described in a text at the end of the conversation, and the model calls them through
+    /// [`CALL_TOOL_NAME`](crate::envelope::CALL_TOOL_NAME). `tools` stays the same, and so does the cached prefix.
+    Envelope,
+    /// The active set is sent in `tools`. A change of the set costs the cached prefix.
+    Cut,
+}
+
+impl Strategy {
+    const ALL: [Self; 4] = [Self::Pass, Self::Native, Self::Envelope, Self::Cut];
+
+    /// Returns the name, such as `native`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Native => "native",
+            Self::Envelope => "envelope",
+            Self::Cut => "cut",
+        }
+    }
+
+    /// Returns the strategy of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|strategy| strategy.name() == name)
+    }
+}
+
+/// Model and provider that a request is sent to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Endpoint<'a> {
+    /// Name of the model; empty if unknown.
+    pub model: &'a str,
+    /// Base URL of the API; empty for the provider's own.
+    pub base_url: &'a str,
+    /// Patterns of models that don't take tools amid a conversation, with `*` for any characters. `None` for those of
+    /// [`DENIED_MODELS`].
+    pub denied: Option<&'a [&'a str]>,
+}
+
+/// Tools that a request may carry.
+#[derive(Clone, Copy)]
+pub struct Offer<'a> {
+    /// Definitions of the agent's own tools, in the API's format. They come first and are sent as they are.
+    pub own: &'a [Value],
+    /// Tools of the catalog that every request has, in a fixed order.
+    pub always_on: &'a [Tool<'a>],
+    /// Other tools of this turn's active set, in its order.
+    pub active: &'a [Tool<'a>],
+    /// Number of tools that are deferred. 0 means that the active set is the whole catalog.
+    pub deferred: usize,
+    /// True if the caller answers calls of [`SEARCH_TOOL`](crate::SEARCH_TOOL). Without a search nothing may be
+    /// deferred.
+    pub search: bool,
+    /// Names of all tools that can be deferred, for the description of the search tool. They must be the same from turn
+    /// to turn, whatever is active; what the request can't show of them is counted.
+    pub deferred_names: &'a [&'a str],
+    /// Finds the current definition, in full, of a tool that an earlier turn added.
+    pub find: &'a dyn Fn(&str) -> Option<Tool<'a>>,
+}
+
+/// One turn of a conversation, to make a request from.
+#[derive(Clone, Copy)]
+pub struct Turn<'a> {
+    /// API of the request.
+    pub api: Api,
+    /// Strategy to use; `None` for the cheapest one that the endpoint takes.
+    pub strategy: Option<Strategy>,
+    /// Model and provider.
+    pub endpoint: Endpoint<'a>,
+    /// Tools.
+    pub offer: Offer<'a>,
+    /// Conversation as the agent holds it, oldest message first, without what earlier turns added to it.
+    pub messages: &'a [Value],
+    /// Ledger of the turn before; [`Ledger::default`] for the first.
+    pub ledger: &'a Ledger,
+    /// Counts the tokens of a text.
+    pub count: &'a dyn Fn(&str) -> u32,
+}
+
+/// Reason for a strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The caller asked for it.
+    Asked,
+    /// Nothing is deferred, so that all tools are sent.
+    NothingDeferred,
+    /// The agent's own tools have a search of the host's or of the provider's, which defers tools by itself.
+    HostDefers,
+    /// Nobody answers searches, so that all tools must be sent.
+    NoSearch,
+    /// The strategy that was asked for does not exist for this API or model; the next best one is used.
+    NotTaken,
+    /// Earlier turns used the strategy. Another one would cost the cached prefix.
+    Kept,
+    /// The strategy costs least by the price model.
+    Cheapest,
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// Strategy that was used.
+    pub strategy: Strategy,
+    /// Reason for it.
+    pub reason: Reason,
+    /// Definitions for `tools`, in the API's format. For Gemini they are `functionDeclarations`.
+    pub tools: Vec<Value>,
+    /// Messages to send: those of the conversation with the additions in their places.
+    pub messages: Vec<Value>,
+    /// Names of betas that the request needs, for the header `anthropic-beta`.
+    pub betas: Vec<&'static str>,
+    /// Ledger for the next turn.
+    pub ledger: Ledger,
+    /// Number of deferred tools that the model can neither see nor find. If it is not 0, the caller loads the whole
+    /// catalog and prepares the request again.
+    pub missing: usize,
+    /// Parts of the tools of `tools`, and of those that this turn adds, that the API's format can't express.
+    pub losses: Vec<Loss>,
+}
+
+/// Makes the request of one turn.
+///
+/// # Errors
+/// [`RenderError`] if a tool came without its full schema.
+pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
+    let Choice { strategy, reason } = auto::choose(turn);
+    let way = Way { api: turn.api, strategy };
+    let constant = toolset::constant(turn, strategy)?;
+    let mut prepared = Prepared {
+        strategy,
+        reason,
+        tools: turn.offer.own.to_vec(),
+        messages: turn.messages.to_vec(),
+        betas: Vec::new(),
+        ledger: Ledger { way: Some(way), additions: Vec::new() },
+        missing: if turn.offer.search { 0 } else { turn.offer.deferred },
+        losses: constant.losses,
+    };
+    if strategy == Strategy::Pass {
+        prepared.missing = turn.offer.deferred;
+    }
+    prepared.tools.extend(constant.tools);
+    match messages::place(turn.api, turn.messages) {
+        Some(place) if matches!(strategy, Strategy::Native | Strategy::Envelope) => {
+            add_amid(turn, way, place, &mut prepared)?;
+        }
+        // Without a message there is nothing that a change of `tools` could cost.
+        _ => add_to_tools(turn, &mut prepared)?,
+    }
+    if way == (Way { api: Api::Anthropic, strategy: Strategy::Native }) {
+        prepared.betas = anthropic::BETAS.to_vec();
+    }
+    Ok(prepared)
+}
+
+/// Adds the active set amid the conversation.
+fn add_amid(
+    turn: &Turn<'_>,
+    way: Way,
+    place: usize,
+    prepared: &mut Prepared,
+) -> Result<(), RenderError> {
+    let constant = prepared.tools.iter().filter_map(toolset::name).collect();
+    let plan = plan::plan(turn, way, place, &constant)?;
+    prepared.ledger = plan.ledger(way);
+    prepared.messages =
+        additions::insert(way, std::mem::take(&mut prepared.messages), &plan.additions);
+    prepared.losses.extend(plan.losses);
+    Ok(())
+}
+
+/// Adds the active set to `tools`.
+fn add_to_tools(turn: &Turn<'_>, prepared: &mut Prepared) -> Result<(), RenderError> {
+    let known: HashSet<&str> = prepared.tools.iter().filter_map(toolset::name).collect();
+    let active = turn.offer.active.iter().filter(|tool| !known.contains(tool.name));
+    let rendered = toolset::render(turn.api, &active.copied().collect::<Vec<_>>())?;
+    prepared.tools.extend(rendered.tools);
+    prepared.losses.extend(rendered.losses);
+    Ok(())
+}

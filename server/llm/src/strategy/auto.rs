@@ -1,0 +1,188 @@
+//! Choice of a strategy: what the endpoint takes, and whether a search is worth its tokens.
+
+use serde_json::Value;
+
+use super::{Api, Endpoint, Reason, Strategy, Turn};
+
+/// Models that don't take tools amid a conversation, as patterns of whole names with `*` for any characters. All other
+/// models are assumed to take them.
+pub const DENIED_MODELS: [&str; 26] = [
+    // Anthropic: those before Opus 4.8, and the small ones.
+    "*claude-2*",
+    "*claude-3*",
+    "*claude-instant*",
+    "*haiku*",
+    "*sonnet-4*",
+    "*claude-sonnet-5",
+    "*claude-sonnet-5-2*",
+    "*opus-4",
+    "*opus-4-2*",
+    "*opus-4-0*",
+    "*opus-4-1*",
+    "*opus-4-5*",
+    "*opus-4-6*",
+    "*opus-4-7*",
+    // OpenAI: those before GPT-5.4.
+    "gpt-3*",
+    "gpt-4*",
+    "chatgpt-*",
+    "o1*",
+    "o3*",
+    "o4*",
+    "gpt-5",
+    "gpt-5-*",
+    "gpt-5.1*",
+    "gpt-5.2*",
+    "gpt-5.3*",
+    "codex-*",
+];
+
+/// Hosts of the providers' own APIs. Hosts below them, as for a region, are the provider's too.
+const OWN_HOSTS: [(Api, &str); 2] =
+    [(Api::Anthropic, "api.anthropic.com"), (Api::OpenAiResponses, "api.openai.com")];
+
+/// Returns true if tools may be deferred in requests with these tools of the agent's own. It can be asked before
+/// anything is known about the catalog, and errs towards yes; [`prepare`](super::prepare) decides.
+#[must_use]
+pub fn may_defer(own: &[Value]) -> bool {
+    !own.iter().any(is_deferring)
+}
+
+/// Strategy, and the reason for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub strategy: Strategy,
+    pub reason: Reason,
+}
+
+/// Chooses the strategy of a turn. Where something is in doubt, more tools are sent.
+pub(super) fn choose(turn: &Turn<'_>) -> Choice {
+    let because = |strategy, reason| Choice { strategy, reason };
+    let offer = &turn.offer;
+    if offer.deferred > 0 && !offer.search {
+        return because(Strategy::Pass, Reason::NoSearch);
+    }
+    match turn.strategy {
+        Some(Strategy::Native) if !has_additions(turn.api) || is_denied(&turn.endpoint) => {
+            return because(Strategy::Envelope, Reason::NotTaken);
+        }
+        Some(asked) => return because(asked, Reason::Asked),
+        None if offer.deferred == 0 => return because(Strategy::Pass, Reason::NothingDeferred),
+        None if !may_defer(offer.own) => return because(Strategy::Pass, Reason::HostDefers),
+        None => {}
+    }
+    let takes_native = takes_additions(turn.api, &turn.endpoint);
+    let earlier = turn.ledger.way.filter(|way| way.api == turn.api).map(|way| way.strategy);
+    match earlier {
+        Some(kept @ (Strategy::Envelope | Strategy::Cut)) => because(kept, Reason::Kept),
+        Some(Strategy::Native) if takes_native => because(Strategy::Native, Reason::Kept),
+        _ if takes_native => because(Strategy::Native, Reason::Cheapest),
+        _ => because(Strategy::Envelope, Reason::Cheapest),
+    }
+}
+
+/// Returns true if the API has tools amid a conversation.
+fn has_additions(api: Api) -> bool {
+    OWN_HOSTS.iter().any(|(known, _)| *known == api)
+}
+
+/// Returns true if a tool defers others by itself, or is deferred by the host.
+fn is_deferring(tool: &Value) -> bool {
+    let kind = tool["type"].as_str().unwrap_or_default();
+    tool["defer_loading"] == true || kind.starts_with("tool_search")
+}
+
+/// Returns true if the endpoint takes tools amid a conversation. Behind a base URL that is not the provider's own, it
+/// is assumed not to.
+fn takes_additions(api: Api, endpoint: &Endpoint<'_>) -> bool {
+    let own = |known: Api, host: &str| {
+        known == api && (endpoint.base_url.is_empty() || is_at(endpoint.base_url, host))
+    };
+    OWN_HOSTS.iter().any(|(known, host)| own(*known, host)) && !is_denied(endpoint)
+}
+
+/// Returns true if a model is on the deny list.
+fn is_denied(endpoint: &Endpoint<'_>) -> bool {
+    let model = endpoint.model.to_lowercase();
+    let denied = endpoint.denied.unwrap_or(&DENIED_MODELS);
+    denied.iter().any(|pattern| is_like(&model, &pattern.to_lowercase()))
+}
+
+/// Returns true if a URL's host is `host` or one below it.
+fn is_at(url: &str, host: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let named = authority.rsplit('@').next().unwrap_or_default();
+    let named = named.split(':').next().unwrap_or_default().to_ascii_lowercase();
+    named == host || named.strip_suffix(host).is_some_and(|above| above.ends_with('.'))
+}
+
+/// Returns true if a text is like a pattern in which `*` stands for any characters.
+fn is_like(text: &str, pattern: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return text == pattern };
+    let Some(mut left) = text.strip_prefix(start) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let end = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn takes(api: Api, model: &str, base_url: &str) -> bool {
+        takes_additions(api, &Endpoint { model, base_url, denied: None })
+    }
+
+    #[test]
+    fn models_are_denied_by_pattern_and_unknown_ones_are_not() {
+        for model in ["claude-opus-4-8", "claude-opus-5-5", "claude-sonnet-5-5", "claude-next", ""]
+        {
+            assert!(takes(Api::Anthropic, model, ""), "{model}");
+        }
+        for model in ["claude-haiku-4-5", "Claude-Sonnet-4-6", "claude-opus-4-1-20250805"] {
+            assert!(!takes(Api::Anthropic, model, ""), "{model}");
+        }
+        for model in ["gpt-5.4", "gpt-5.5-mini", "gpt-6.1", "o9"] {
+            assert!(takes(Api::OpenAiResponses, model, ""), "{model}");
+        }
+        for model in ["gpt-5", "gpt-5-mini", "gpt-5.2", "gpt-4o", "o3-mini"] {
+            assert!(!takes(Api::OpenAiResponses, model, ""), "{model}");
+        }
+        let denied =
+            Endpoint { model: "gpt-9-x", denied: Some(&["gpt-9*"]), ..Endpoint::default() };
+        assert!(!takes_additions(Api::OpenAiResponses, &denied));
+        assert!(!takes(Api::OpenAiChat, "gpt-6.1", ""));
+        assert!(!takes(Api::Gemini, "gemini-4", ""));
+    }
+
+    #[test]
+    fn only_the_providers_own_host_is_assumed_to_take_additions() {
+        for url in ["https://api.openai.com/v1", "https://eu.api.openai.com:443/v1"] {
+            assert!(takes(Api::OpenAiResponses, "gpt-6.1", url), "{url}");
+        }
+        for url in [
+            "https://api.openai.com.evil.example/v1",
+            "https://notapi.openai.com/v1",
+            "https://api.openai.com@evil.example/v1",
+            "http://127.0.0.1:4000",
+            "https://api.anthropic.com",
+        ] {
+            assert!(!takes(Api::OpenAiResponses, "gpt-6.1", url), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_hosts_own_search_or_deferral_is_seen() {
+        assert!(may_defer(&[json!({ "name": "read_file" })]));
+        assert!(!may_defer(&[json!({ "name": "a", "defer_loading": true })]));
+        assert!(!may_defer(&[json!({ "type": "tool_search_tool_bm25_20251119", "name": "s" })]));
+        assert!(!may_defer(&[json!({ "type": "tool_search" })]));
+    }
+}

@@ -1,0 +1,135 @@
+//! What the planner must know of an API's messages: who speaks, and which tools were called or loaded.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::Api;
+
+/// Speaker of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The user.
+    User,
+    /// A tool that answers.
+    Tool,
+    /// The model.
+    Model,
+    /// The agent's author: instructions.
+    Author,
+}
+
+/// Returns the speaker of a message. What is unknown counts as the model's, because nothing may stand behind it.
+pub(super) fn speaker(api: Api, message: &Value) -> Speaker {
+    let role = text(message, "role");
+    match api {
+        Api::Anthropic if role == "system" => Speaker::Author,
+        Api::Anthropic if role == "user" => answers_if(has_typed(message, "tool_result")),
+        Api::Gemini if matches!(role, "user" | "") => {
+            answers_if(parts(message).iter().any(|part| response(part).is_some()))
+        }
+        Api::Gemini if role == "function" => Speaker::Tool,
+        Api::OpenAiResponses if text(message, "type").ends_with("_output") => Speaker::Tool,
+        Api::OpenAiResponses if text(message, "type") == "additional_tools" => Speaker::Author,
+        Api::OpenAiChat | Api::OpenAiResponses => match role {
+            "user" => Speaker::User,
+            "tool" | "function" => Speaker::Tool,
+            "system" | "developer" => Speaker::Author,
+            _ => Speaker::Model,
+        },
+        Api::Anthropic | Api::Gemini => Speaker::Model,
+    }
+}
+
+/// Returns the number of messages before this turn's addition: those up to the last one of the user or of a tool.
+/// `None` if there is none.
+pub(super) fn place(api: Api, messages: &[Value]) -> Option<usize> {
+    let last = messages
+        .iter()
+        .rposition(|message| matches!(speaker(api, message), Speaker::User | Speaker::Tool))?;
+    // Instructions that follow directly belong to the same place: Anthropic takes no two system messages in a row.
+    let instructed = |message: &&Value| speaker(api, message) == Speaker::Author;
+    Some(last + 1 + messages[last + 1..].iter().take_while(instructed).count())
+}
+
+/// Returns true if an addition may stand after so many messages. Anthropic takes a system message only at the end or
+/// before one of the model.
+pub(super) fn may_follow(api: Api, messages: &[Value], after: usize) -> bool {
+    let next = messages.get(after);
+    api != Api::Anthropic || next.is_none_or(|next| speaker(api, next) == Speaker::Model)
+}
+
+/// Returns the number of turns: messages of the user.
+pub(super) fn turns(api: Api, messages: &[Value]) -> usize {
+    messages.iter().filter(|message| speaker(api, message) == Speaker::User).count()
+}
+
+/// Returns the names of the tools that the model called.
+pub(super) fn called(api: Api, messages: &[Value]) -> HashSet<&str> {
+    let mut names = HashSet::new();
+    for message in messages {
+        match api {
+            Api::Anthropic => {
+                let uses = items(message, "content");
+                names.extend(uses.iter().filter(|block| is(block, "tool_use")).filter_map(name));
+            }
+            Api::OpenAiChat => {
+                let calls = items(message, "tool_calls").iter();
+                names.extend(calls.filter_map(|call| name(call.get("function")?)));
+            }
+            Api::OpenAiResponses if is(message, "function_call") => names.extend(name(message)),
+            Api::OpenAiResponses => {}
+            Api::Gemini => {
+                let call = |part| name(function_call(part)?);
+                names.extend(parts(message).iter().filter_map(call));
+            }
+        }
+    }
+    names
+}
+
+/// Returns the definitions that answers of the provider's search, as the agent wrote them, hold: `tools` of items
+/// `tool_search_output` of the Responses API.
+pub(super) fn loaded(api: Api, messages: &[Value]) -> Vec<&Value> {
+    if api != Api::OpenAiResponses {
+        return Vec::new();
+    }
+    let holds = |item: &&Value| is(item, "tool_search_output") || is(item, "additional_tools");
+    messages.iter().filter(holds).flat_map(|item| items(item, "tools")).collect()
+}
+
+fn answers_if(answers: bool) -> Speaker {
+    if answers { Speaker::Tool } else { Speaker::User }
+}
+
+fn has_typed(message: &Value, kind: &str) -> bool {
+    items(message, "content").iter().any(|block| is(block, kind))
+}
+
+fn function_call(part: &Value) -> Option<&Value> {
+    part.get("functionCall").or_else(|| part.get("function_call"))
+}
+
+fn response(part: &Value) -> Option<&Value> {
+    part.get("functionResponse").or_else(|| part.get("function_response"))
+}
+
+fn parts(message: &Value) -> &[Value] {
+    items(message, "parts")
+}
+
+fn items<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is(value: &Value, kind: &str) -> bool {
+    text(value, "type") == kind
+}
+
+fn name(value: &Value) -> Option<&str> {
+    value.get("name").and_then(Value::as_str)
+}

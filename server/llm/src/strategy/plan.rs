@@ -1,0 +1,280 @@
+//! The planner: which tools are added at which place of the conversation. It knows nothing of how an addition is
+//! written.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::ledger::{Added, Addition};
+use super::messages::{self, Speaker};
+use super::toolset::{self, render_added};
+use super::{Ledger, Turn, Way, digest, keep};
+use crate::render::{Loss, RenderError, Tool};
+
+/// Additions of a request.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// The additions, in the order of the conversation.
+    pub additions: Vec<Placed>,
+    /// Parts of this turn's tools that the API's format can't express. Those of earlier turns were told then.
+    pub losses: Vec<Loss>,
+    /// Digest of each prefix of the conversation.
+    prefixes: Vec<u64>,
+}
+
+/// Tools to add at one place.
+#[derive(Debug)]
+pub(super) struct Placed {
+    /// Number of the agent's messages before the addition.
+    pub after: usize,
+    /// The tools.
+    pub tools: Vec<Defined>,
+}
+
+/// A tool to add.
+#[derive(Debug)]
+pub(super) struct Defined {
+    /// Name that the model sees.
+    pub name: String,
+    /// Its definition.
+    pub definition: Value,
+    /// Digest of the definition.
+    digest: u64,
+    /// True if it is added only because its earlier addition was lost.
+    anew: bool,
+}
+
+impl Plan {
+    /// Returns the ledger for the next turn.
+    pub(super) fn ledger(&self, way: Way) -> Ledger {
+        let added = |tool: &Defined| {
+            let name = tool.name.clone();
+            Added { name, definition: tool.digest, anew: tool.anew }
+        };
+        let addition = |placed: &Placed| Addition {
+            after: placed.after,
+            digest: self.prefixes[placed.after],
+            tools: placed.tools.iter().map(added).collect(),
+        };
+        Ledger { way: Some(way), additions: self.additions.iter().map(addition).collect() }
+    }
+}
+
+/// Plans the additions of a turn. `place` is the number of messages before this turn's addition; `constant` names the
+/// tools that the request has anyway.
+///
+/// # Errors
+/// [`RenderError`] if a tool came without its full schema.
+pub(super) fn plan(
+    turn: &Turn<'_>,
+    way: Way,
+    place: usize,
+    constant: &HashSet<&str>,
+) -> Result<Plan, RenderError> {
+    let prefixes = digest::of_prefixes(turn.messages);
+    let holding = holding(turn, way, &prefixes);
+    let (held, lost) = turn.ledger.additions.split_at(holding);
+    let mut planner = Planner {
+        turn,
+        way,
+        plan: Plan { prefixes, ..Plan::default() },
+        known: constant.iter().map(|name| (*name).to_owned()).collect(),
+        again: Vec::new(),
+    };
+    for addition in held {
+        planner.hold(addition)?;
+    }
+    planner.drop_stale(place);
+    planner.know_loaded();
+    planner.add(place, lost)?;
+    Ok(planner.plan)
+}
+
+/// Returns the names of the tools that are active or were called.
+fn used<'a>(turn: &Turn<'a>) -> HashSet<&'a str> {
+    let mut used = messages::called(turn.api, turn.messages);
+    used.extend(turn.offer.active.iter().map(|tool| tool.name));
+    used
+}
+
+/// Returns the number of entries of the ledger that hold: those before the first change of the conversation.
+fn holding(turn: &Turn<'_>, way: Way, prefixes: &[u64]) -> usize {
+    if turn.ledger.way != Some(way) {
+        return 0;
+    }
+    let mut before = 0;
+    let holds = |addition: &&Addition| {
+        let is_next = before < addition.after;
+        before = addition.after;
+        is_next
+            && prefixes.get(addition.after) == Some(&addition.digest)
+            && messages::may_follow(turn.api, turn.messages, addition.after)
+    };
+    turn.ledger.additions.iter().take_while(holds).count()
+}
+
+struct Planner<'t, 'a> {
+    turn: &'t Turn<'a>,
+    way: Way,
+    plan: Plan,
+    /// Names of the tools that the request has already.
+    known: HashSet<String>,
+    /// Names of tools whose earlier addition does not stand any more, though they are wanted.
+    again: Vec<String>,
+}
+
+impl Planner<'_, '_> {
+    /// Keeps an entry of the ledger. A tool that vanished drops out of it; one whose definition changed does too, and is
+    /// added again, because the definition that the model saw is not known any more.
+    fn hold(&mut self, addition: &Addition) -> Result<(), RenderError> {
+        let mut tools = Vec::new();
+        for added in &addition.tools {
+            if self.known.contains(&added.name) {
+                continue;
+            }
+            let mut held = None;
+            for tool in self.forms(&added.name) {
+                let defined = define(self.way, tool, added.anew)?;
+                held = held.or(defined.tool.filter(|tool| tool.digest == added.definition));
+            }
+            if let Some(tool) = held {
+                self.known.insert(added.name.clone());
+                tools.push(tool);
+            } else {
+                self.again.push(added.name.clone());
+            }
+        }
+        self.place(addition.after, tools);
+        Ok(())
+    }
+
+    /// Returns the forms in which a tool may have been added, if it stays. A tool that was shown in full may be active
+    /// with its signature alone now, but not the other way round.
+    fn forms(&self, name: &str) -> Vec<Tool<'_>> {
+        let found = (self.turn.offer.find)(name);
+        let brief = found.filter(|tool| !tool.signature.is_empty());
+        let brief = brief.map(|tool| Tool { input_schema_json: "", ..tool });
+        match self.active(name) {
+            Some(active) if active.input_schema_json.is_empty() => {
+                found.into_iter().chain([active]).collect()
+            }
+            Some(active) => vec![active],
+            None => found.into_iter().chain(brief).collect(),
+        }
+    }
+
+    fn active(&self, name: &str) -> Option<Tool<'_>> {
+        self.turn.offer.active.iter().find(|tool| tool.name == name).copied()
+    }
+
+    /// Drops tools that were added by earlier turns and are not used, where that is cheaper than to keep them. It happens
+    /// only at a new message of the user, so that within a turn nothing is lost, nor when a turn is prepared again.
+    fn drop_stale(&mut self, place: usize) {
+        let speaks = |last| messages::speaker(self.turn.api, last) == Speaker::User;
+        let is_again = self.plan.additions.last().is_some_and(|last| last.after == place);
+        if is_again || !self.turn.messages.last().is_some_and(speaks) {
+            return;
+        }
+        let used = used(self.turn);
+        let is_stale = |tool: &Defined| !used.contains(tool.name.as_str());
+        let Some(from) = keep::stale_from(self.turn, &self.plan.additions, &is_stale) else {
+            return;
+        };
+        let mut dropped = Vec::new();
+        for placed in self.plan.additions.iter_mut().skip(from) {
+            dropped.extend(placed.tools.extract_if(.., |tool| is_stale(tool)));
+        }
+        self.plan.additions.retain(|placed| !placed.tools.is_empty());
+        for tool in dropped {
+            self.known.remove(&tool.name);
+        }
+    }
+
+    /// Notes the tools whose current definition an answer of the provider's search holds.
+    fn know_loaded(&mut self) {
+        for loaded in messages::loaded(self.turn.api, self.turn.messages) {
+            let Some(name) = toolset::name(loaded) else { continue };
+            let Some(tool) = (self.turn.offer.find)(name) else { continue };
+            let Ok(rendered) = toolset::render(self.turn.api, &[tool]) else { continue };
+            let same =
+                |key: &str| rendered.tools.first().is_some_and(|t| t.get(key) == loaded.get(key));
+            if same("description") && same("parameters") {
+                self.known.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// Adds what the conversation has not: the active set, and what was added before and does not stand any more.
+    fn add(&mut self, place: usize, lost: &[Addition]) -> Result<(), RenderError> {
+        let mut tools = Vec::new();
+        for tool in self.turn.offer.active {
+            self.take(*tool, false, &mut tools)?;
+        }
+        let used = used(self.turn);
+        for name in std::mem::take(&mut self.again) {
+            self.take_found(&name, false, &mut tools)?;
+        }
+        for added in lost.iter().flat_map(|addition| &addition.tools) {
+            let is_used = used.contains(added.name.as_str());
+            if is_used || !added.anew {
+                self.take_found(&added.name, !is_used, &mut tools)?;
+            }
+        }
+        self.place(place, tools);
+        Ok(())
+    }
+
+    fn take_found(
+        &mut self,
+        name: &str,
+        anew: bool,
+        tools: &mut Vec<Defined>,
+    ) -> Result<(), RenderError> {
+        match (self.turn.offer.find)(name) {
+            Some(tool) => self.take(tool, anew, tools),
+            None => Ok(()),
+        }
+    }
+
+    fn take(
+        &mut self,
+        tool: Tool<'_>,
+        anew: bool,
+        tools: &mut Vec<Defined>,
+    ) -> Result<(), RenderError> {
+        if self.known.insert(tool.name.to_owned()) {
+            let definition = define(self.way, tool, anew)?;
+            tools.extend(definition.tool);
+            self.plan.losses.extend(definition.losses);
+        }
+        Ok(())
+    }
+
+    /// Puts tools at a place, beside those that are there already.
+    fn place(&mut self, after: usize, tools: Vec<Defined>) {
+        if tools.is_empty() {
+            return;
+        }
+        match self.plan.additions.last_mut().filter(|last| last.after == after) {
+            Some(last) => last.tools.extend(tools),
+            None => self.plan.additions.push(Placed { after, tools }),
+        }
+    }
+}
+
+/// A tool as an addition has it.
+struct Definition {
+    /// The tool; `None` if the API takes none of that name.
+    tool: Option<Defined>,
+    /// Parts that the API's format can't express.
+    losses: Vec<Loss>,
+}
+
+fn define(way: Way, tool: Tool<'_>, anew: bool) -> Result<Definition, RenderError> {
+    let rendered = render_added(way, tool)?;
+    let defined = |definition: Value| {
+        let name = tool.name.to_owned();
+        Defined { name, digest: digest::of(&definition), definition, anew }
+    };
+    Ok(Definition { tool: rendered.tools.into_iter().next().map(defined), losses: rendered.losses })
+}

@@ -1,0 +1,134 @@
+//! `tools` of a request, and the definitions that additions hold.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::{Api, Offer, Strategy, Turn, Way};
+use crate::SEARCH_TOOL;
+use crate::envelope::CALL_TOOL_NAME;
+use crate::render::{
+    AnthropicOptions, RenderError, Rendered, Tool, anthropic, gemini, mcp, openai_chat,
+    openai_responses,
+};
+
+/// Most tokens of names in the description of the search tool.
+const NAMES_BUDGET: u32 = 400;
+
+/// Definition of the envelope. `name` comes first, so that a stream can be told as a call of that tool early on.
+const CALL_TOOL: Tool<'static> = Tool {
+    name: CALL_TOOL_NAME,
+    description: "Calls a tool that is described in the conversation and not defined here.",
+    input_schema_json: concat!(
+        r#"{"type":"object","properties":{"name":{"type":"string","description":"Name of the tool."},"#,
+        r#""arguments":{"type":"object","description":"Arguments that match the tool's `input_schema`."}},"#,
+        r#""required":["name","arguments"]}"#,
+    ),
+    output_schema_json: "",
+    annotations_json: "",
+    signature: "",
+};
+
+/// Returns the tools that every request of the strategy has, whatever is active. They follow the agent's own, and stay
+/// the same as long as the catalog does.
+///
+/// # Errors
+/// [`RenderError`] if a tool came without its full schema.
+pub(super) fn constant(turn: &Turn<'_>, strategy: Strategy) -> Result<Rendered, RenderError> {
+    let own = own_names(&turn.offer);
+    let always_on = turn.offer.always_on.iter().filter(|tool| !own.contains(tool.name));
+    let mut tools: Vec<Tool<'_>> = always_on.copied().collect();
+    if strategy == Strategy::Pass {
+        return render(turn.api, &tools);
+    }
+    let description = described(&turn.offer, turn.count);
+    // The names are the same in each turn, unlike the number, which may be 0 when all are active.
+    let finds = turn.offer.deferred > 0 || !turn.offer.deferred_names.is_empty();
+    let is_new = !own.contains(SEARCH_TOOL.name) && turn.offer.search && finds;
+    let search = Tool { description: &description, ..SEARCH_TOOL };
+    tools.extend(is_new.then_some(search));
+    tools.extend((strategy == Strategy::Envelope).then_some(CALL_TOOL));
+    let mut rendered = render(turn.api, &tools)?;
+    if (turn.api, strategy) == (Api::OpenAiResponses, Strategy::Native) {
+        rendered
+            .tools
+            .iter_mut()
+            .filter(|tool| tool["name"] == SEARCH_TOOL.name)
+            .for_each(to_client_search);
+    }
+    Ok(rendered)
+}
+
+/// Renders definitions for `tools`.
+///
+/// # Errors
+/// [`RenderError`] if a tool came without its full schema.
+pub(super) fn render(api: Api, tools: &[Tool<'_>]) -> Result<Rendered, RenderError> {
+    match api {
+        Api::Anthropic => anthropic(tools, &AnthropicOptions::default()),
+        Api::OpenAiChat => openai_chat(tools),
+        Api::OpenAiResponses => openai_responses(tools),
+        Api::Gemini => gemini(tools),
+    }
+}
+
+/// Renders the definition of a tool for an addition. It is missing if the API takes no tool of that name.
+///
+/// # Errors
+/// [`RenderError`] if the tool came without its full schema.
+pub(super) fn render_added(way: Way, tool: Tool<'_>) -> Result<Rendered, RenderError> {
+    if way.strategy != Strategy::Envelope {
+        return render(way.api, &[tool]);
+    }
+    // What the model reads as text has none of the limits of the API's schemas.
+    let brief = Tool { output_schema_json: "", annotations_json: "", ..tool };
+    let mut rendered = mcp(&[brief])?;
+    for definition in &mut rendered.tools {
+        let schema = definition["inputSchema"].take();
+        let description = definition["description"].take();
+        *definition = json!({ "name": tool.name });
+        if !description.is_null() {
+            definition["description"] = description;
+        }
+        definition["input_schema"] = schema;
+    }
+    Ok(rendered)
+}
+
+/// Returns the names that the agent's own tools have.
+pub(super) fn own_names<'a>(offer: &Offer<'a>) -> HashSet<&'a str> {
+    offer.own.iter().filter_map(name).collect()
+}
+
+/// Returns the name in a definition, which Chat Completions nests.
+pub(super) fn name(definition: &Value) -> Option<&str> {
+    definition.get("function").unwrap_or(definition).get("name")?.as_str()
+}
+
+/// Turns a function into the Responses API's search that the client answers.
+fn to_client_search(function: &mut Value) {
+    *function = json!({
+        "type": "tool_search",
+        "execution": "client",
+        "description": function["description"].take(),
+        "parameters": function["parameters"].take(),
+    });
+}
+
+/// Returns the description of the search tool, with as many names of deferred tools as the budget has tokens for.
+fn described(offer: &Offer<'_>, count: &dyn Fn(&str) -> u32) -> String {
+    let mut left = NAMES_BUDGET;
+    let fits = |name: &&&str| {
+        let rest = left.checked_sub(count(&format!("{name}, ")));
+        rest.inspect(|rest| left = *rest).is_some()
+    };
+    let shown: Vec<&str> = offer.deferred_names.iter().take_while(fits).copied().collect();
+    let more = offer.deferred_names.len() - shown.len();
+    let names = shown.join(", ");
+    let listed = match (shown.is_empty(), more) {
+        (true, _) => return SEARCH_TOOL.description.to_owned(),
+        (false, 0) => names,
+        (false, more) => format!("{names}, and {more} more"),
+    };
+    format!("{} It finds: {listed}.", SEARCH_TOOL.description)
+}

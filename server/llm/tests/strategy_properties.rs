@@ -1,0 +1,447 @@
+//! What holds of strategies in any conversation: random ones, from fixed seeds.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use toolgate_llm::envelope::CALL_TOOL_NAME;
+use toolgate_llm::render::Tool;
+use toolgate_llm::strategy::{Api, Endpoint, Ledger, Offer, Prepared, Strategy, Turn, prepare};
+
+const APIS: [Api; 4] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses, Api::Gemini];
+const STRATEGIES: [Strategy; 4] =
+    [Strategy::Pass, Strategy::Native, Strategy::Envelope, Strategy::Cut];
+const TOOLS: usize = 12;
+const SEEDS: u64 = 24;
+const STEPS: usize = 25;
+
+/// Random numbers of a seed: xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).expect("31 bits") % bound
+    }
+
+    fn one_in(&mut self, of: usize) -> bool {
+        self.below(of) == 0
+    }
+}
+
+/// Tool of a catalog that changes.
+#[derive(Debug, Clone)]
+struct Entry {
+    name: String,
+    description: String,
+    is_there: bool,
+}
+
+impl Entry {
+    fn tool(&self) -> Tool<'_> {
+        Tool {
+            name: &self.name,
+            description: &self.description,
+            input_schema_json: r#"{"type":"object","properties":{"of":{"type":"string"}}}"#,
+            ..Tool::default()
+        }
+    }
+}
+
+/// What happened to a conversation since the turn before.
+#[derive(Debug, Default)]
+struct Step {
+    /// A tool changed or vanished, or messages did: additions may be lost.
+    breaks: bool,
+    /// The user spoke, so that unused tools may be dropped.
+    is_new: bool,
+}
+
+/// A conversation that goes on at random.
+struct Conversation {
+    api: Api,
+    random: Random,
+    catalog: Vec<Entry>,
+    active: Vec<usize>,
+    messages: Vec<Value>,
+    calls: usize,
+}
+
+impl Conversation {
+    fn new(api: Api, seed: u64) -> Self {
+        let entry = |index: usize| Entry {
+            name: format!("tool_{index}"),
+            description: "Does it. ".repeat(1 + index * 4),
+            is_there: true,
+        };
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        random.below(2);
+        let catalog = (0..TOOLS).map(entry).collect();
+        let mut new =
+            Self { api, random, catalog, active: Vec::new(), messages: Vec::new(), calls: 0 };
+        new.choose();
+        new.say("user");
+        new
+    }
+
+    fn say(&mut self, role: &str) {
+        let text = format!("{} ", self.messages.len()).repeat(1 + self.random.below(60));
+        self.messages.push(match (self.api, role) {
+            (Api::Gemini, "assistant") => json!({ "role": "model", "parts": [{ "text": text }] }),
+            (Api::Gemini, _) => json!({ "role": "user", "parts": [{ "text": text }] }),
+            _ => json!({ "role": role, "content": text }),
+        });
+    }
+
+    fn call(&mut self) {
+        self.calls += 1;
+        let id = format!("c{}", self.calls);
+        let place = self.random.below(self.active.len().max(1));
+        let Some(index) = self.active.get(place) else { return };
+        let name = self.catalog[*index].name.clone();
+        let messages = match self.api {
+            Api::Anthropic => [
+                json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": id, "name": name, "input": {} }] }),
+                json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": id, "content": "ok" }] }),
+            ],
+            Api::OpenAiChat => [
+                json!({ "role": "assistant", "tool_calls": [{ "type": "function", "id": id, "function": { "name": name, "arguments": "{}" } }] }),
+                json!({ "role": "tool", "tool_call_id": id, "content": "ok" }),
+            ],
+            Api::OpenAiResponses => [
+                json!({ "type": "function_call", "call_id": id, "name": name, "arguments": "{}" }),
+                json!({ "type": "function_call_output", "call_id": id, "output": "ok" }),
+            ],
+            Api::Gemini => [
+                json!({ "role": "model", "parts": [{ "functionCall": { "name": name, "args": {} } }] }),
+                json!({ "role": "user", "parts": [{ "functionResponse": { "name": name, "response": {} } }] }),
+            ],
+        };
+        self.messages.extend(messages);
+    }
+
+    fn choose(&mut self) {
+        let count = self.random.below(5);
+        self.active.clear();
+        for _ in 0..count {
+            let index = self.random.below(TOOLS);
+            if self.catalog[index].is_there && !self.active.contains(&index) {
+                self.active.push(index);
+            }
+        }
+    }
+
+    fn go_on(&mut self) -> Step {
+        let mut step = Step::default();
+        if self.random.one_in(3) {
+            self.call();
+        }
+        if !self.random.one_in(3) {
+            self.say("assistant");
+            self.say("user");
+        }
+        if self.random.one_in(6) {
+            let index = self.random.below(TOOLS);
+            self.catalog[index].description.push('!');
+            step.breaks = true;
+        }
+        if self.random.one_in(8) {
+            let index = self.random.below(TOOLS);
+            self.catalog[index].is_there ^= true;
+            step.breaks = true;
+        }
+        if self.random.one_in(10) {
+            self.messages.clear();
+            self.say("user");
+            step.breaks = true;
+        }
+        if self.random.one_in(2) {
+            self.choose();
+        }
+        let catalog = &self.catalog;
+        self.active.retain(|index| catalog[*index].is_there);
+        step.is_new = self.user_spoke_last();
+        step
+    }
+
+    fn user_spoke_last(&self) -> bool {
+        let last = self.messages.last().expect("a message");
+        let texts = [&last["content"], &last["parts"][0]["text"]];
+        last["role"] == "user" && texts.iter().any(|text| text.is_string())
+    }
+
+    fn prepare(&self, strategy: Strategy, ledger: &Ledger, own: &[Value]) -> Prepared {
+        let there = |entry: &&Entry| entry.is_there;
+        let find = |name: &str| {
+            self.catalog.iter().filter(there).find(|entry| entry.name == name).map(Entry::tool)
+        };
+        let active: Vec<Tool<'_>> = self.active.iter().map(|i| self.catalog[*i].tool()).collect();
+        let names: Vec<&str> = self.catalog.iter().map(|entry| entry.name.as_str()).collect();
+        prepare(&Turn {
+            api: self.api,
+            strategy: Some(strategy),
+            endpoint: Endpoint::default(),
+            offer: Offer {
+                own,
+                always_on: &[],
+                active: &active,
+                deferred: TOOLS,
+                search: true,
+                deferred_names: &names,
+                find: &find,
+            },
+            messages: &self.messages,
+            ledger,
+            count: &|text| u32::try_from(text.len() / 4).expect("a short text"),
+        })
+        .expect("tools have schemas")
+    }
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Returns the definitions in the additions of a request, in their order.
+fn added(messages: &[Value]) -> Vec<Value> {
+    let mut found = Vec::new();
+    for message in messages {
+        let additions =
+            list(message, "content").iter().filter(|block| block["type"] == "tool_addition");
+        found.extend(additions.map(|block| block["tool"]["definition"].clone()));
+        if message["type"] == "additional_tools" {
+            found.extend(list(message, "tools").iter().cloned());
+        }
+        let texts = [&message["content"], &message["output"]].into_iter();
+        let nested = list(message, "content").iter().chain(list(message, "parts"));
+        for text in texts.chain(nested.map(|block| &block["text"])).filter_map(Value::as_str) {
+            if let Some(at) = text.find("[Toolgate] More tools") {
+                let lines = text[at..].lines().skip(1);
+                found.extend(lines.map(|line| serde_json::from_str::<Value>(line).expect("JSON")));
+            }
+        }
+    }
+    found
+}
+
+/// Returns definitions by name, and fails if a name comes twice.
+fn by_name(definitions: &[Value]) -> BTreeMap<String, Value> {
+    let mut named = BTreeMap::new();
+    for definition in definitions {
+        let inner = definition.get("function").unwrap_or(definition);
+        let name = inner["name"].as_str().or(inner["type"].as_str()).expect("a name");
+        let earlier = named.insert(name.to_owned(), inner.clone());
+        assert_eq!(earlier, None, "{name} comes twice");
+    }
+    named
+}
+
+fn own_tool(api: Api) -> Value {
+    let function =
+        json!({ "parameters": { "b": 1, "a": 2 }, "name": "own", "x-more": [null, 1.50] });
+    match api {
+        Api::OpenAiChat => json!({ "function": function, "type": "function" }),
+        Api::Anthropic | Api::OpenAiResponses | Api::Gemini => function,
+    }
+}
+
+/// Checks one request, and against the one before.
+fn check(talk: &Conversation, prepared: &Prepared, before: Option<&Prepared>, step: &Step) {
+    let own = own_tool(talk.api);
+    assert_eq!(prepared.tools[0].to_string(), own.to_string(), "own tools are sent as they are");
+    let added = added(&prepared.messages);
+    let all = by_name(&[prepared.tools.clone(), added.clone()].concat());
+    for index in &talk.active {
+        let entry = &talk.catalog[*index];
+        let found = all.get(&entry.name).expect("an active tool is callable");
+        assert_eq!(found["description"], entry.description, "by its current definition");
+    }
+    let envelope = all.contains_key(CALL_TOOL_NAME);
+    assert_eq!(envelope, prepared.strategy == Strategy::Envelope);
+    for definition in &added {
+        let entry = talk.catalog.iter().find(|entry| definition["name"] == entry.name);
+        assert!(entry.expect("of the catalog").is_there, "{definition} has vanished");
+    }
+    let Some(before) = before else { return };
+    if !matches!(prepared.strategy, Strategy::Native | Strategy::Envelope) {
+        assert!(added.is_empty(), "nothing is added amid the messages");
+        return;
+    }
+    if step.breaks {
+        return;
+    }
+    assert_eq!(json!(prepared.tools).to_string(), json!(before.tools).to_string(), "tools stay");
+    let earlier = by_name(&self::added(&before.messages));
+    let dropped = earlier.keys().any(|name| !all.contains_key(name));
+    if dropped {
+        assert!(step.is_new, "tools are dropped only when the user speaks");
+        return;
+    }
+    let same_place = prepared.messages.len() == before.messages.len();
+    let compared = before.messages.len() - usize::from(same_place);
+    assert_eq!(
+        json!(prepared.messages[..compared]).to_string(),
+        json!(before.messages[..compared]).to_string(),
+        "what was sent is a prefix of what is sent"
+    );
+}
+
+#[test]
+fn any_conversation_keeps_its_prefix_and_can_call_what_is_active() {
+    let mut with_additions = 0;
+    for api in APIS {
+        for strategy in STRATEGIES {
+            for seed in 1..=SEEDS {
+                let mut talk = Conversation::new(api, seed);
+                let own = [own_tool(api)];
+                let mut before = talk.prepare(strategy, &Ledger::default(), &own);
+                check(&talk, &before, None, &Step::default());
+                for _ in 0..STEPS {
+                    let step = talk.go_on();
+                    let ledger = Ledger::from_json(&before.ledger.to_json());
+                    let prepared = talk.prepare(strategy, &ledger, &own);
+                    check(&talk, &prepared, Some(&before), &step);
+                    with_additions += usize::from(!added(&prepared.messages).is_empty());
+                    before = prepared;
+                }
+            }
+        }
+    }
+    assert!(with_additions > 3_000, "{with_additions} requests had additions");
+}
+
+#[test]
+fn preparing_a_turn_again_with_its_own_ledger_changes_nothing() {
+    for api in APIS {
+        for strategy in [Strategy::Native, Strategy::Envelope] {
+            let mut talk = Conversation::new(api, 7);
+            let mut ledger = Ledger::default();
+            for _ in 0..STEPS {
+                talk.go_on();
+                let first = talk.prepare(strategy, &ledger, &[]);
+                let again = talk.prepare(strategy, &first.ledger, &[]);
+                assert_eq!(again.messages, first.messages);
+                assert_eq!(again.ledger, first.ledger);
+                ledger = first.ledger;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_host_that_rewrites_its_history_all_the_time_gathers_no_tools() {
+    for api in APIS {
+        let mut talk = Conversation::new(api, 3);
+        let mut ledger = Ledger::default();
+        for turn in 0..TOOLS * 2 {
+            talk.active = vec![turn % TOOLS];
+            talk.messages = Vec::new();
+            talk.say("user");
+            talk.messages
+                .push(json!({ "role": "user", "content": turn, "parts": [{ "text": "x" }] }));
+            talk.messages.swap(0, 1);
+            let prepared = talk.prepare(Strategy::Envelope, &ledger, &[]);
+            let tools = added(&prepared.messages).len();
+            assert!(tools <= 3, "{tools} tools in turn {turn}");
+            ledger = prepared.ledger;
+        }
+    }
+}
+
+#[test]
+fn tools_that_are_not_used_are_bounded_whatever_the_price() {
+    let mut talk = Conversation::new(Api::Anthropic, 5);
+    let entry = |index: usize| Entry {
+        name: format!("tool_{index}"),
+        description: "Does it.".into(),
+        is_there: true,
+    };
+    talk.catalog = (0..200).map(entry).collect();
+    let mut ledger = Ledger::default();
+    let mut most = 0;
+    for turn in 0..200 {
+        talk.active = vec![turn];
+        talk.messages.push(json!({ "role": "assistant", "content": "long ".repeat(400) }));
+        talk.say("user");
+        let prepared = talk.prepare(Strategy::Native, &ledger, &[]);
+        most = most.max(added(&prepared.messages).len());
+        ledger = prepared.ledger;
+    }
+    assert!((10..=66).contains(&most), "{most} tools");
+}
+
+#[test]
+fn a_tool_shown_by_its_signature_stays_so_until_it_is_active_in_full() {
+    let full = Tool {
+        name: "git__log",
+        description: "Shows commits.",
+        input_schema_json: r#"{"type":"object","properties":{"count":{"type":"integer"}}}"#,
+        signature: "git__log(count?: integer) - Shows commits.",
+        ..Tool::default()
+    };
+    let brief = Tool { input_schema_json: "", description: "", ..full };
+    let mut messages = vec![json!({ "role": "user", "content": "a long question ".repeat(99) })];
+    let mut ledger = Ledger::default();
+    let mut shown = Vec::new();
+    for active in [vec![brief], vec![], vec![full], vec![brief]] {
+        let find = |name: &str| (name == full.name).then_some(full);
+        let prepared = prepare(&Turn {
+            api: Api::Anthropic,
+            strategy: Some(Strategy::Native),
+            endpoint: Endpoint::default(),
+            offer: Offer {
+                own: &[],
+                always_on: &[],
+                active: &active,
+                deferred: 1,
+                search: true,
+                deferred_names: &["git__log"],
+                find: &find,
+            },
+            messages: &messages,
+            ledger: &ledger,
+            count: &|text| u32::try_from(text.len() / 4).expect("a short text"),
+        })
+        .expect("tools have schemas or signatures");
+        let added = added(&prepared.messages);
+        assert_eq!(added.len(), 1);
+        shown.push(added[0]["description"].as_str().expect("a text").to_owned());
+        ledger = prepared.ledger;
+        messages.push(json!({ "role": "assistant", "content": "an answer ".repeat(99) }));
+        messages.push(json!({ "role": "user", "content": "more" }));
+    }
+    let in_full = full.description;
+    assert_eq!(shown, [full.signature, full.signature, in_full, in_full]);
+}
+
+#[test]
+fn messages_and_own_tools_of_any_shape_are_sent_on() {
+    let odd = [
+        json!(null),
+        json!(7),
+        json!("text"),
+        json!([]),
+        json!({}),
+        json!({ "role": 1, "content": 2, "parts": 3, "output": {}, "tool_calls": "x" }),
+        json!({ "role": "user" }),
+        json!({ "role": "user", "content": null, "parts": [null, 1] }),
+        json!({ "role": "tool", "content": { "a": 1 } }),
+        json!({ "type": "computer_call_output", "output": { "type": "computer_screenshot" } }),
+        json!({ "role": "system", "content": 1 }),
+    ];
+    for api in APIS {
+        for strategy in STRATEGIES {
+            for last in 0..odd.len() {
+                let mut talk = Conversation::new(api, 9);
+                talk.active = vec![0];
+                talk.messages = [&odd[..], &odd[last..=last]].concat();
+                let prepared = talk.prepare(strategy, &Ledger::default(), &odd);
+                assert_eq!(prepared.tools[..odd.len()], odd);
+                assert!(prepared.messages.len() >= talk.messages.len());
+                let again = talk.prepare(strategy, &prepared.ledger, &odd);
+                assert_eq!(again.messages, prepared.messages);
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+"""Whole requests that Route puts together over a conversation."""
+
+import json
+from typing import Any
+
+import grpc
+import pytest
+from catalogs import SHIPPED, body, tool
+from conftest import StartServer
+from toolgate_process import ToolgateProcess
+
+from toolgate import (
+    Call,
+    Client,
+    ModelRequest,
+    RenderOptions,
+    RouteResult,
+    ToolgateError,
+    ToolSettings,
+)
+from toolgate._gen.v1 import router_pb2, router_pb2_grpc, state_pb2
+
+MODEL = "claude-opus-5-5"
+Messages = list[dict[str, Any]]
+
+
+class Conversation:
+    """An agent that keeps its own messages, and hands back handle and ledger."""
+
+    def __init__(
+        self, client: Client, strategy: str, form: str = "anthropic", **route: Any
+    ) -> None:
+        self.client = client
+        self.form = form
+        self.strategy = strategy
+        self.route = {"top_k": 2, "deferral": "always", "model": MODEL, **route}
+        self.messages: Messages = []
+        self.handle = ""
+        self.ledger = ""
+
+    def turn(self, text: str) -> tuple[RouteResult, ModelRequest]:
+        self.messages.append({"role": "user", "content": text})
+        turn = self.client.route(
+            text,
+            state={"messages": self.messages},
+            handle=self.handle,
+            render=RenderOptions(
+                self.form, strategy=self.strategy, search_tool=True, ledger=self.ledger
+            ),
+            **self.route,
+        )
+        self.handle, self.ledger = turn.handle, turn.request.ledger
+        return turn, turn.request
+
+    def say(self, text: str) -> None:
+        self.messages.append({"role": "assistant", "content": text})
+
+
+@pytest.fixture
+def client(server: ToolgateProcess, tenant: str) -> Any:
+    with server.client(tenant, timeout=60) as client:
+        for name in ("git", "slack", "gitlab"):
+            client.register_server(name, SHIPPED / f"{name}.json")
+        yield client
+
+
+def names(tools: list[dict[str, Any]]) -> list[str]:
+    return [one["name"] for one in tools]
+
+
+def added(messages: Messages) -> list[list[str]]:
+    """The names of the tools that each `tool_addition` message adds."""
+    system = [message["content"] for message in messages if message["role"] == "system"]
+    return [[block["tool"]["definition"]["name"] for block in content] for content in system]
+
+
+SMALL = {
+    "limits.max_message_size": "64KiB",
+    "limits.max_schema_size": "32KiB",
+    "limits.max_state_size": "16KiB",
+}
+TEXTS = (
+    "show me the unstaged changes in this repository",
+    "tell the team in slack that the fix is out",
+    "open a gitlab issue about the broken map",
+)
+
+
+def test_tools_are_the_same_from_turn_to_turn_and_messages_only_grow(client: Client) -> None:
+    talk = Conversation(client, "native")
+    before: ModelRequest | None = None
+    for text in TEXTS:
+        turn, request = talk.turn(text)
+        assert request.strategy == "NATIVE"
+        assert names(request.tools) == ["toolgate_search_tools"]
+        known = {name for addition in added(request.messages) for name in addition}
+        assert {one.model_name for one in turn.tools if one.newly_promoted} <= known
+        if before is not None:
+            assert request.tools == before.tools
+            assert request.messages[0] == before.messages[0]
+        before = request
+        talk.say("It is done.")
+
+
+def test_always_loaded_tools_stay_in_tools_when_they_are_kept(client: Client) -> None:
+    tools = [tool("clock", "Tells the time."), tool("ring", "Rings a bell.")]
+    settings = [ToolSettings("clock", always_load=True)]
+    client.register_server("house", body(tools), tool_settings=settings)
+    talk = Conversation(client, "native")
+    for text in TEXTS:
+        turn, request = talk.turn(text)
+        assert names(request.tools) == ["mcp__house__clock", "toolgate_search_tools"]
+        assert all("mcp__house__clock" not in addition for addition in added(request.messages))
+        talk.say("It is done.")
+    assert any(one.found_by == "KEPT" for one in turn.tools if one.name == "clock")
+
+
+def test_a_tool_that_left_the_catalog_leaves_the_conversation(client: Client) -> None:
+    talk = Conversation(client, "native")
+    _, first = talk.turn(TEXTS[0])
+    (addition,) = added(first.messages)
+    assert any(name.startswith("mcp__git__") for name in addition)
+    client.unregister_server("git")
+    talk.say("It is done.")
+    _, second = talk.turn(TEXTS[1])
+    assert not [name for addition in added(second.messages) for name in addition if "git__" in name]
+
+
+def test_a_compacted_history_has_its_tools_added_anew(client: Client) -> None:
+    talk = Conversation(client, "native")
+    talk.turn(TEXTS[0])
+    talk.messages = [{"role": "user", "content": "A summary of what was said."}]
+    turn, request = talk.turn(TEXTS[1])
+    known = {name for addition in added(request.messages) for name in addition}
+    assert {one.model_name for one in turn.tools} <= known
+
+
+def test_what_was_sent_keeps_its_bytes(client: Client, channel: grpc.Channel, tenant: str) -> None:
+    messages = '[{"role":"user", "content":"\\u00fc", "n":1.50}, {"role":"user","content":"git"}]'
+    own = '[ {"name": "own",  "input_schema": {"type": "object", "maximum": 1.50}} ]'
+    request = router_pb2.RouteRequest(
+        tenant=tenant,
+        intents=[router_pb2.Intent(text=TEXTS[0])],
+        state=state_pb2.AgentState(messages_json=messages),
+        options=router_pb2.RouteOptions(deferral=router_pb2.DEFERRAL_MODE_ALWAYS, model=MODEL),
+        render=router_pb2.RenderOptions(
+            format=router_pb2.TOOL_FORMAT_ANTHROPIC,
+            strategy=router_pb2.PROMPT_STRATEGY_NATIVE,
+            search_tool=True,
+            own_tools_json=own,
+        ),
+    )
+    rendered = router_pb2_grpc.RouterServiceStub(channel).Route(request, timeout=60).rendered
+    assert rendered.messages_json.startswith(messages.replace("}, {", "},{").removesuffix("]"))
+    assert rendered.tools_json.startswith(own.removeprefix("[ ").removesuffix(" ]").join("[,"))
+
+
+def test_a_request_that_has_no_room_is_refused_with_its_sizes(start_server: StartServer) -> None:
+    server = start_server(SMALL)
+    with server.client("acme", timeout=60) as client:
+        client.register_server("git", SHIPPED / "git.json")
+        talk = Conversation(client, "envelope", form="openai_chat")
+        talk.messages = [{"role": "user", "content": "x" * 64_500}]
+        with pytest.raises(ToolgateError) as caught:
+            talk.turn(TEXTS[0])
+    assert caught.value.code == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert caught.value.metadata["limit"] == "limits.max_message_size"
+    assert "its messages have 6" in caught.value.message, caught.value.message
+
+
+def test_a_call_in_an_envelope_runs_as_the_tool_in_it(client: Client) -> None:
+    talk = Conversation(client, "envelope", form="openai_chat")
+    turn, request = talk.turn(TEXTS[0])
+    assert "mcp__git__git_diff_unstaged" in request.messages[-1]["content"]
+    inner = {"name": "mcp__git__git_diff_unstaged", "arguments": {"repo_path": "."}}
+    for arguments in (inner, json.dumps(inner)):
+        call = Call("toolgate_call_tool", arguments, "c1")
+        (verdict,) = client.gate(turn.handle, call)
+        assert verdict.allowed, verdict.message
+        assert (verdict.server, verdict.name, verdict.call_id) == ("git", "git_diff_unstaged", "c1")
+        assert verdict.model_name == "mcp__git__git_diff_unstaged"
+        assert json.loads(verdict.arguments_json) == {"repo_path": "."}
