@@ -177,6 +177,8 @@ pub struct RouterConfig {
     pub relative_cutoff: f32,
     /// True if the clauses of an intent are searched one by one too.
     pub clauses: bool,
+    /// True if a short message is also read with the user's message before it.
+    pub context: bool,
     /// Maximum number of chosen tools.
     pub top_k: usize,
     /// Maximum number of tokens that always-loaded tools cost together.
@@ -348,6 +350,7 @@ impl From<&Settings> for RouterConfig {
             threshold: settings.read(&keys::ROUTER_THRESHOLD) as f32,
             relative_cutoff: settings.read(&keys::ROUTER_RELATIVE_CUTOFF) as f32,
             clauses: settings.read(&keys::ROUTER_CLAUSES),
+            context: settings.read(&keys::ROUTER_CONTEXT),
             top_k: settings.read(&keys::ROUTER_TOP_K),
             always_load_tokens: settings.read(&keys::ROUTER_ALWAYS_LOAD_TOKENS),
             untrusted_max_per_server: settings.read(&keys::SAFETY_UNTRUSTED_MAX_PER_SERVER),

@@ -82,6 +82,7 @@ pub static KEYS: &[&KeySpec] = &[
     &ROUTER_THRESHOLD.spec,
     &ROUTER_RELATIVE_CUTOFF.spec,
     &ROUTER_CLAUSES.spec,
+    &ROUTER_CONTEXT.spec,
     &ROUTER_TOP_K.spec,
     &ROUTER_ALWAYS_LOAD_TOKENS.spec,
     &PACKS_ENABLED.spec,

@@ -4,12 +4,13 @@ use toolgate_proto::v1;
 
 use super::call_tool::ReadCall;
 use super::fields::{Fields, within};
-use super::state;
+use super::state::{self, Told};
 use toolgate_access::auth::Caller;
 use toolgate_config::{LimitsConfig, RouterConfig};
 use toolgate_core::deferral::{DeferralRequest, Mode, host_of};
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
+use toolgate_routing::router::context::{self, Before, Weights};
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::{Detail, Listing, Options, RouteQuery, Unset};
 use toolgate_routing::router::schemas::SchemasQuery;
@@ -54,8 +55,13 @@ pub(super) fn route(
     let turn_id_fits = wire.turn_id.len() <= TURN_ID_MAX;
     fields.require(turn_id_fits, "turn_id", "must be at most 128 bytes");
     let listing = listing(wire.prompt_listing, &mut fields);
-    let state = state::parse(wire.state, limits, caller)?;
+    let Told { state, said } = state::parse_told(wire.state, limits, caller)?;
     fields.finish()?;
+    let mut intents = intents;
+    if defaults.context {
+        let before = Before { asks: &said.asks, results: &said.results };
+        intents.extend(context::beside(&intents, before, Weights::default()));
+    }
     Ok(RouteQuery {
         intents,
         state,

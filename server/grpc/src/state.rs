@@ -12,7 +12,15 @@ use toolgate_access::auth::Caller;
 use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
-use toolgate_llm::history::{self, History, SeenCall, scan};
+use toolgate_llm::history::{self, Said, SeenCall, scan};
+
+/// Agent's state, and the last texts of its conversation.
+pub(super) struct Told {
+    /// State, on which decisions depend.
+    pub(super) state: AgentState,
+    /// Texts of `messages_json`; none without it.
+    pub(super) said: Said,
+}
 
 /// Parses an agent's state. An absent state stands for an agent without calls and scopes. The caller's credential
 /// decides on the principal and on the maximum scopes.
@@ -21,6 +29,16 @@ pub(super) fn parse(
     limits: &LimitsConfig,
     caller: &Caller,
 ) -> Result<AgentState, Error> {
+    parse_told(wire, limits, caller).map(|told| told.state)
+}
+
+/// Same as [`parse`], with the last texts of the conversation.
+pub(super) fn parse_told(
+    wire: Option<v1::AgentState>,
+    limits: &LimitsConfig,
+    caller: &Caller,
+) -> Result<Told, Error> {
+    let mut said = Said::default();
     let mut wire = wire.unwrap_or_default();
     let messages = std::mem::take(&mut wire.messages_json);
     within("limits.max_state_size", limits.max_state_bytes, wire.encoded_len())?;
@@ -33,12 +51,14 @@ pub(super) fn parse(
                 "must be empty, or calls and discovered_tools must: they are read from it";
             return Err(Error::field("state.messages_json", problem));
         }
-        let history = history(&messages)?;
+        let messages = list(&messages)?;
+        let history = scan(&messages, None);
+        said = history::said(&messages);
         calls = history.calls.into_iter().map(seen).collect();
         discovered = history.discovered;
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(AgentState {
+    let state = AgentState {
         scopes: caller.allowed(wire.scopes.into_iter().collect()),
         calls,
         milestones: wire.milestones.into_iter().collect(),
@@ -46,16 +66,16 @@ pub(super) fn parse(
         attributes: wire.attributes.map(map).unwrap_or_default(),
         principal: caller.principal().to_owned(),
         now_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
-    })
+    };
+    Ok(Told { state, said })
 }
 
-/// Reads the calls and the discovered tools from a conversation.
-fn history(messages_json: &str) -> Result<History, Error> {
-    let messages: Vec<Value> = serde_json::from_str(messages_json).map_err(|error| {
+/// Parses the messages of a conversation.
+fn list(messages_json: &str) -> Result<Vec<Value>, Error> {
+    serde_json::from_str(messages_json).map_err(|error| {
         let problem = format!("must be a JSON list of messages: {error}");
         Error::field("state.messages_json", problem)
-    })?;
-    Ok(scan(&messages, None))
+    })
 }
 
 fn seen(call: SeenCall) -> PriorCall {
@@ -110,7 +130,7 @@ mod tests {
             { "type": "function_call_output", "call_id": "2", "output": "{\"error\": \"no\"}" },
             { "type": "function_call", "call_id": "3", "name": "wait", "arguments": "{}" },
         ]);
-        let read = history(&messages.to_string()).expect("a list");
+        let read = scan(&list(&messages.to_string()).expect("a list"), None);
         assert_eq!(read.discovered, ["fetch"]);
         let calls: Vec<PriorCall> = read.calls.into_iter().map(seen).collect();
         let seen: Vec<_> = calls.iter().map(|call| (call.tool.as_str(), call.status)).collect();

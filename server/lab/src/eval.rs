@@ -7,6 +7,7 @@ pub mod baseline;
 pub mod bootstrap;
 pub mod catalog_file;
 pub mod comparison;
+pub mod contexts;
 pub mod conversation;
 pub mod embeddings;
 pub mod fits;
@@ -50,6 +51,7 @@ pub use report::Report;
 use abstention::Abstention;
 use bootstrap::Bootstrap;
 use comparison::Comparison;
+use contexts::ContextRow;
 use conversation::{Conversation, Scene};
 use embeddings::Embeddings;
 use latency::Latency;
@@ -154,6 +156,7 @@ struct QueryResults {
     clauses: Option<Samples>,
     ablations: Vec<(&'static str, Samples)>,
     visible: Vec<VisibleRow>,
+    contexts: Vec<ContextRow>,
     conversation: Option<Conversation>,
 }
 
@@ -186,7 +189,8 @@ impl Evaluation {
         let check = began.elapsed();
         let queries = self.all_queries();
         let summaries = summaries(&stock.catalog, plain.as_ref());
-        let texts = texts(queries.iter().map(|query| query.text.as_str()));
+        let mut texts = texts(queries.iter().map(|query| query.text.as_str()));
+        texts.extend(contexts::texts(&queries, self.router.clauses));
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
         let packs = attached(self.packs.as_deref(), &stock, encoders).await;
@@ -211,6 +215,7 @@ impl Evaluation {
             clauses: self.by_clauses(&embedded)?,
             ablations: self.ablations(&embedded)?,
             visible: self.visible(&embedded)?,
+            contexts: contexts::rows(&embedded, &self.bootstrap)?,
             conversation: self.play(&embedded)?,
         };
         let mut report = self.report(&embedded, &found);
@@ -251,6 +256,7 @@ impl Evaluation {
             kinds: groups(answers, queries, Field::Kind, bootstrap),
             languages: groups(answers, queries, Field::Language, bootstrap),
             visible: found.visible.clone(),
+            contexts: found.contexts.clone(),
             conversation: found.conversation.clone(),
             tokens: TokenTax::of(&stock.catalog),
             latency: Latency::of(answers, embeddings.of_summaries, embeddings.of_queries),

@@ -1,5 +1,5 @@
 //! Message histories of conversations. [`scan`] reads the tools that were discovered and called, for the agent's state.
-//! [`strip`] removes what can't be sent to the provider. [`compacted`] puts a snapshot before the messages that remain
+//! [`said`] reads the last texts of the user and of tools. [`strip`] removes what can't be sent to the provider. [`compacted`] puts a snapshot before the messages that remain
 //! after a compaction.
 //!
 //! Histories are JSON values: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses APIs, and
@@ -8,10 +8,12 @@
 
 mod events;
 mod reading;
+mod said;
 mod scanner;
 mod snapshot;
 mod strip;
 
+pub use said::{Said, said};
 use serde_json::Value;
 pub use strip::{Reason, Removed, Stripped, strip};
 

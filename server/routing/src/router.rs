@@ -4,6 +4,7 @@
 pub mod allow;
 pub mod answers;
 mod aside;
+pub mod context;
 pub mod intent;
 mod outage;
 pub mod query;

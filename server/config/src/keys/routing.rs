@@ -239,6 +239,13 @@ pub const ROUTER_CLAUSES: Key<bool> = Key::new(
     "Whether the clauses of an intent that asks for several things are looked for one by one \
      too, which costs an embedding each.",
 );
+pub const ROUTER_CONTEXT: Key<bool> = Key::new(
+    "router.context",
+    FLAG,
+    "true",
+    "Whether a short message is also read with the user's message before it, where the state has \
+     the messages (docs/conversations.md), which costs an embedding.",
+);
 pub const ROUTER_TOP_K: Key<usize> = Key::new(
     "router.top_k",
     count(1, 100),

@@ -1,11 +1,15 @@
 //! Labelled queries, one JSON object per line: `{"query": "...", "relevant": ["server/tool", ...]}`. A query with an
 //! empty `relevant` needs no tool, and measures abstention. A query without `relevant` is ranked but not measured.
+//!
+//! Lines with the same `conversation` are the turns of one conversation, in their order and together. Such a line may
+//! also hold `calls` (`[{"tool": "server/tool", "arguments": {...}, "result": "..."}]`), what the agent called in the
+//! turn, and `answer`, what it said then.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::input_error::{InputError, read_text};
 
@@ -24,6 +28,25 @@ pub struct LabelledQuery {
     pub kind: Option<String>,
     /// Language of the query, for reports by language.
     pub language: Option<String>,
+    /// Name of the conversation that the query is a turn of.
+    pub conversation: Option<String>,
+    /// Calls that the agent made in this turn, in their order.
+    pub calls: Vec<TurnCall>,
+    /// What the agent said at the end of this turn; empty if it is not known.
+    pub answer: String,
+}
+
+/// Call that an agent made in a turn.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct TurnCall {
+    /// Called tool, as `server/tool`.
+    pub tool: String,
+    /// Arguments of the call, a JSON object.
+    #[serde(default)]
+    pub arguments: Map<String, Value>,
+    /// What the tool returned: a text, or JSON text.
+    #[serde(default)]
+    pub result: String,
 }
 
 impl LabelledQuery {
@@ -46,6 +69,12 @@ struct Line {
     kind: Value,
     #[serde(default)]
     language: Value,
+    #[serde(default)]
+    conversation: Option<String>,
+    #[serde(default)]
+    calls: Vec<TurnCall>,
+    #[serde(default)]
+    answer: String,
 }
 
 /// Reads a file of queries. Blank lines are skipped.
@@ -111,10 +140,11 @@ fn parse_line(path: &Path, number: usize, line: &str) -> Result<LabelledQuery, I
     }
     let needs_no_tool = parsed.relevant.as_ref().is_some_and(BTreeSet::is_empty);
     let relevant = parsed.relevant.unwrap_or_default();
-    let is_bare = |id: &&String| !id.contains('/');
-    let bare = relevant.iter().find(is_bare).map(|id| ("relevant", id));
-    if let Some((field, id)) = bare.or(parsed.called.iter().find(is_bare).map(|id| ("called", id)))
-    {
+    let relevant_ids = relevant.iter().map(|id| ("relevant", id));
+    let called_ids = parsed.called.iter().map(|id| ("called", id));
+    let calls_ids = parsed.calls.iter().map(|call| ("calls", &call.tool));
+    let mut ids = relevant_ids.chain(called_ids).chain(calls_ids);
+    if let Some((field, id)) = ids.find(|(_, id)| !id.contains('/')) {
         return Err(wrong(format!("\"{field}\" names {id:?}: write server/tool")));
     }
     let text_of = |value: Value| value.as_str().map(str::to_owned);
@@ -125,6 +155,9 @@ fn parse_line(path: &Path, number: usize, line: &str) -> Result<LabelledQuery, I
         called: parsed.called,
         kind: text_of(parsed.kind),
         language: text_of(parsed.language),
+        conversation: parsed.conversation,
+        calls: parsed.calls,
+        answer: parsed.answer,
     })
 }
 
@@ -165,6 +198,17 @@ mod tests {
     }
 
     #[test]
+    fn turns_hold_what_the_agent_did() {
+        let text = r#"{"query": "a", "relevant": ["s/t"], "conversation": "c", "answer": "Done.",
+            "calls": [{"tool": "s/t", "arguments": {"n": 1}, "result": "one"}, {"tool": "s/u"}]}"#;
+        let turn = &read_of(&text.replace('\n', " "), read).expect("a turn")[0];
+        assert_eq!(turn.conversation.as_deref(), Some("c"));
+        assert_eq!((turn.answer.as_str(), turn.calls.len()), ("Done.", 2));
+        assert_eq!((turn.calls[0].result.as_str(), turn.calls[1].result.as_str()), ("one", ""));
+        assert_eq!(turn.calls[0].arguments["n"], 1);
+    }
+
+    #[test]
     fn a_file_of_queries_that_need_no_tool_names_none() {
         let queries =
             read_of("{\"query\": \"a\"}\n{\"query\": \"b\", \"relevant\": []}", read_no_tool);
@@ -189,6 +233,10 @@ mod tests {
             (
                 "{\"query\": \"a\", \"called\": [\"s/t\", \"u\"]}",
                 ":3: \"called\" names \"u\": write server/tool",
+            ),
+            (
+                "{\"query\": \"a\", \"calls\": [{\"tool\": \"t\"}]}",
+                ":3: \"calls\" names \"t\": write server/tool",
             ),
             ("[\"a\"]", ":3: expected {\"query\": \"...\", \"relevant\": [\"server/tool\", ...]}"),
         ] {

@@ -20,6 +20,7 @@ use toolgate_routing::router::ranking::fit::Fit;
 use toolgate_routing::router::ranking::level::Level;
 use toolgate_routing::router::ranking::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
 use toolgate_routing::router::ranking::recall::Recall;
+use toolgate_routing::router::ranking::recent;
 use toolgate_routing::router::selection::choose::{Choice, Chosen};
 use toolgate_routing::shard::Hit;
 use toolgate_routing::shard::snapshot::Snapshot;
@@ -121,6 +122,27 @@ impl Ranking<'_> {
     ) -> Result<Answer, Error> {
         let route = self.route(query);
         let vectors = self.vectors(query, &route);
+        self.decide(snapshot, &route, &vectors, background)
+    }
+
+    /// Answers a turn with these intents and calls.
+    pub(super) fn answer_route(
+        &self,
+        snapshot: &Snapshot,
+        route: &RouteQuery,
+        background: &[Vec<f32>],
+    ) -> Result<Answer, Error> {
+        let vectors = self.vectors("", route);
+        self.decide(snapshot, route, &vectors, background)
+    }
+
+    fn decide(
+        &self,
+        snapshot: &Snapshot,
+        route: &RouteQuery,
+        vectors: &[Vec<f32>],
+        background: &[Vec<f32>],
+    ) -> Result<Answer, Error> {
         let blend = self.blend();
         let recall = self.memory.map(|(recall, _)| recall);
 
@@ -129,15 +151,17 @@ impl Ranking<'_> {
         let allowed = Allowed::new(snapshot, visibilities, &route.options, &[])?;
         let level =
             Level::of(snapshot, &route.intents, &route.options, background, allowed.slots.as_ref());
-        let ranks = Embedded::new(&route.intents, &vectors);
+        let ranks = Embedded::new(&route.intents, vectors);
         let embedded = Embedded { blend, recall, level, ..ranks };
-        let candidates = match self.way {
-            Way::OverlapAlone => by_overlap(snapshot, &vectors)?,
+        let mut candidates = match self.way {
+            Way::OverlapAlone => by_overlap(snapshot, vectors)?,
             _ => embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?,
         };
+        recent::note(snapshot, &route.state, &mut candidates);
+        recent::lean(snapshot, &route.state, &mut candidates);
         let cut = Cut::of(snapshot, &embedded, &route.options, level, &candidates);
         let fit = Fit::of(&candidates, |one| cut.passes(one));
-        let choice = Choice::new(snapshot, &allowed, &embedded, &route, level);
+        let choice = Choice::new(snapshot, &allowed, &embedded, route, level);
         let active = choice.make(None, &candidates, true).active;
         let time = began.elapsed();
 

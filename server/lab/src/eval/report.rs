@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::abstention::Abstention;
 use super::bootstrap::Bootstrap;
 use super::comparison::Comparison;
+use super::contexts::ContextRow;
 use super::conversation::Conversation;
 use super::fits::FitRow;
 use super::latency::Latency;
@@ -52,6 +53,8 @@ pub struct Report {
     pub languages: Vec<Group>,
     /// Tools that are visible for fixed token budgets; empty unless requested.
     pub visible: Vec<VisibleRow>,
+    /// Turns of conversations by what they are routed by; empty without conversations.
+    pub contexts: Vec<ContextRow>,
     /// Queries played as one conversation; `None` unless requested.
     pub conversation: Option<Conversation>,
     /// Token cost of the catalog.

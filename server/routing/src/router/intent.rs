@@ -12,6 +12,8 @@ pub struct Intent {
     pub weight: f32,
     /// Clauses that each ask for one thing; empty if the intent asks for one thing.
     clauses: Vec<String>,
+    /// True if the text holds what was said before the message.
+    is_context: bool,
 }
 
 impl Intent {
@@ -19,13 +21,25 @@ impl Intent {
     #[must_use]
     pub fn new(text: String, weight: f32) -> Self {
         let clauses = clauses::of(&text).into_iter().map(str::to_owned).collect();
-        Self { text, weight, clauses }
+        Self { text, weight, clauses, is_context: false }
     }
 
     /// Creates an intent of this weight that is not divided into clauses.
     #[must_use]
     pub fn undivided(text: String, weight: f32) -> Self {
-        Self { text, weight, clauses: Vec::new() }
+        Self { text, weight, clauses: Vec::new(), is_context: false }
+    }
+
+    /// Creates an intent of what was said before the message, which is not divided into clauses.
+    #[must_use]
+    pub fn context(text: String, weight: f32) -> Self {
+        Self { is_context: true, ..Self::undivided(text, weight) }
+    }
+
+    /// Returns true if the text holds what was said before the message. Such a text is not logged.
+    #[must_use]
+    pub fn is_context(&self) -> bool {
+        self.is_context
     }
 
     /// Returns the clauses in their order; empty if the intent asks for one thing.

@@ -238,7 +238,8 @@ impl Router {
         answer.degraded.extend(degraded);
         answer.timings = stages.timings;
         self.usage.count(holder.tenant, &account::counted(&answer));
-        let texts = query.intents.iter().map(|intent| intent.text.as_str());
+        let own = query.intents.iter().filter(|intent| !intent.is_context());
+        let texts = own.map(|intent| intent.text.as_str());
         event::intents(holder.tenant, &query.turn_id, texts);
         event::route(holder.tenant, &query, &answer, &decision);
         Ok(answer)

@@ -91,6 +91,7 @@ pub(super) fn example() -> Report {
         kinds: vec![Group { name: "single".to_owned(), labelled, no_tool: None }],
         languages: Vec::new(),
         visible: Vec::new(),
+        contexts: Vec::new(),
         conversation: None,
         tokens: TokenTax { schemas: 240_000, largest_schema: 900, pool: 36_000 },
         latency: latency(),

@@ -6,6 +6,7 @@ use toolgate_lab::eval::Report;
 use toolgate_lab::eval::abstention::Point;
 use toolgate_lab::eval::bootstrap::Estimate;
 use toolgate_lab::eval::comparison::{Comparison, Row};
+use toolgate_lab::eval::contexts::ContextRow;
 use toolgate_lab::eval::conversation::{ANSWER_TOKENS, Conversation, Layout, Played};
 use toolgate_lab::eval::fits::FitRow;
 use toolgate_lab::eval::measured::{Group, Measured};
@@ -38,8 +39,10 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
     let comparisons = report.comparisons.iter().map(comparison);
     let groups = [groups("KIND", &report.kinds), groups("LANGUAGE", &report.languages)];
     let conversation = report.conversation.as_ref().map(conversation);
+    let contexts = (!report.contexts.is_empty()).then(|| contexts(&report.contexts));
     let parts = parts.into_iter().flatten().chain(comparisons);
-    parts.chain(groups.into_iter().flatten()).chain(conversation).collect()
+    let groups = groups.into_iter().flatten();
+    parts.chain(groups).chain(contexts).chain(conversation).collect()
 }
 
 /// Formats the value of a measure.
@@ -311,6 +314,53 @@ fn group_row(group: &Group) -> Vec<String> {
     cells.extend(GROUP.map(|measure| cell(&group.labelled, measure)));
     cells.extend([count(&group.no_tool), cell(&group.no_tool, Measure::FalseAccept)]);
     cells
+}
+
+/// Measures that are shown for a kind of turn.
+const TURN: [Measure; 4] =
+    [Measure::Recall(1), Measure::Recall(5), Measure::Recall(10), Measure::SetRecall];
+
+/// Returns the measures of conversations' turns by what they are routed by, kind by kind.
+fn contexts(rows: &[ContextRow]) -> Section {
+    let row = |form: &'static str, kind: &Group| {
+        let measured = kind.labelled.as_ref().or(kind.no_tool.as_ref());
+        let cell = |measure: Measure| {
+            let estimate = measured.and_then(|measured| measured.get(measure));
+            estimate.map_or_else(|| "-".to_owned(), |estimate| with_bounds(measure, estimate))
+        };
+        let turns = measured.map_or(0, |measured| measured.queries as u64);
+        let mut cells = vec![form.to_owned(), kind.name.clone(), grouped(turns)];
+        cells.extend(TURN.map(cell));
+        cells.push(cell(Measure::FalseAccept));
+        cells
+    };
+    let of_form = |form: &ContextRow| -> Vec<Vec<String>> {
+        form.kinds.iter().map(|kind| row(form.form, kind)).collect()
+    };
+    Section {
+        title: "Turns of conversations".to_owned(),
+        words: "The turns by what they are routed by beside the message, with 95% intervals."
+            .to_owned(),
+        columns: vec![
+            Column::Left("ROUTED BY"),
+            Column::Left("KIND"),
+            Column::Right("TURNS"),
+            Column::Right("RECALL@1"),
+            Column::Right("@5"),
+            Column::Right("@10"),
+            Column::Right("SET RECALL"),
+            Column::Right("FALSE ACCEPTS"),
+        ],
+        rows: rows.iter().flat_map(of_form).collect(),
+    }
+}
+
+fn with_bounds(measure: Measure, estimate: Estimate) -> String {
+    let value = shown(measure, estimate.value);
+    estimate.interval.map_or(value.clone(), |bounds| {
+        let low = shown(measure, bounds.low);
+        format!("{value} ({low}-{})", shown(measure, bounds.high))
+    })
 }
 
 /// Returns the measures by a field of the queries, or `None` if no query has the field.

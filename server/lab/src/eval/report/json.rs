@@ -6,6 +6,7 @@ use super::Report;
 use crate::eval::abstention::{Abstention, Point};
 use crate::eval::bootstrap::{CONFIDENCE, Estimate, Interval};
 use crate::eval::comparison::{Comparison, Row};
+use crate::eval::contexts::ContextRow;
 use crate::eval::conversation::{Conversation, Layout, Played};
 use crate::eval::fits::FitRow;
 use crate::eval::latency::Latency;
@@ -39,6 +40,10 @@ fn visible(row: &VisibleRow) -> Value {
     })
 }
 
+fn context(row: &ContextRow) -> Value {
+    json!({"form": row.form, "kinds": row.kinds.iter().map(group).collect::<Vec<_>>()})
+}
+
 impl Report {
     /// Returns the report as JSON.
     #[must_use]
@@ -55,6 +60,7 @@ impl Report {
             "kinds": self.kinds.iter().map(group).collect::<Vec<_>>(),
             "languages": self.languages.iter().map(group).collect::<Vec<_>>(),
             "visible": self.visible.iter().map(visible).collect::<Vec<_>>(),
+            "contexts": self.contexts.iter().map(context).collect::<Vec<_>>(),
             "conversation": self.conversation.as_ref().map(conversation),
             "counts": self.counts_json(),
             "token_tax": self.token_tax_json(),

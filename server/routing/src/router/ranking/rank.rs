@@ -230,7 +230,11 @@ impl<'a> Embedded<'a> {
         };
         for EmbeddedIntent { intent, vectors } in self.each() {
             let ranked = self.blend.rank(&among, intent, vectors)?;
-            for RankedTool { slot, score, parts, leads } in ranked.into_iter().take(k) {
+            for RankedTool { slot, score, mut parts, leads } in ranked.into_iter().take(k) {
+                if intent.is_context() {
+                    // What was said before is less evidence that this message needs a tool.
+                    parts.nearest *= intent.weight / heaviest;
+                }
                 let overlap = cosine(index, vectors, slot);
                 let score = score * intent.weight / heaviest;
                 let found_by = self.found_by(&parts);

@@ -20,11 +20,7 @@ const LAST_CALLED: f32 = 0.1;
 /// Raises the scores of tools of the MCP server that was called last, and sorts again. Does nothing if there was no
 /// call, or if its name is unknown or means tools of several servers. An untrusted tool is raised to the best score of
 /// the others at most: [`crate::router::ranking::blend`] has ensured that it does not rank above a tool that fits.
-pub(in crate::router) fn lean(
-    snapshot: &Snapshot,
-    state: &AgentState,
-    candidates: &mut [Candidate],
-) {
+pub fn lean(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Candidate]) {
     let Some(call) = state.calls.last() else { return };
     let servers: HashSet<&ServerName> =
         called(snapshot, &call.tool).iter().map(|slot| &snapshot.tool(*slot).id.server).collect();
@@ -50,11 +46,7 @@ pub(in crate::router) fn lean(
 }
 
 /// Sets [`Candidate::recent`] from the calls of the state. Does nothing if there was no call.
-pub(in crate::router) fn note(
-    snapshot: &Snapshot,
-    state: &AgentState,
-    candidates: &mut [Candidate],
-) {
+pub fn note(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Candidate]) {
     let names = state.calls.iter().map(|call| call.tool.as_str());
     note_calls(snapshot, names.flat_map(|name| called(snapshot, name)), candidates);
 }

@@ -95,6 +95,19 @@ fn a_lighter_intent_is_context() {
 }
 
 #[test]
+fn what_was_said_before_is_less_evidence_that_a_tool_fits() {
+    let snapshot = catalog(&[0.9, 0.5, 0.1, 0.0]);
+    let nearest = |beside: Intent| {
+        let intents = [intent("zzz", 1.0), beside];
+        let ranked = rank(&snapshot, &intents, &[QUERY.to_vec(), ACROSS.to_vec()], 4);
+        of_slot(&ranked, 3).parts.nearest
+    };
+    let whole = nearest(intent("yyy", 0.5));
+    let context = nearest(Intent::context("yyy".to_owned(), 0.5));
+    assert!((context - whole / 2.0).abs() < 1e-5, "{context} {whole}");
+}
+
+#[test]
 fn a_tool_keeps_the_best_that_any_intent_says_of_it() {
     let snapshot = catalog(&[0.9, 0.5, 0.1, 0.0]);
     let intents = [intent("zzz", 1.0), intent("yyy", 1.0)];
