@@ -76,7 +76,7 @@ test: ## Everything CI checks, step by step, with the time of each
 	@RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/ci/clippy.sh tests/ci/run_steps.sh tools $(STEPS)
 
 .PHONY: lint
-lint: check-fmt check-shell check-proto check-python check-dependencies check-behaviours check-oldest-rust check-step-times check-clippy check-cuda check-docs ## The checks that only read
+lint: check-fmt check-shell check-proto check-python check-dependencies check-behaviours check-conversations check-oldest-rust check-step-times check-clippy check-cuda check-docs ## The checks that only read
 
 .PHONY: check-fmt
 check-fmt: tools ## Layout of Rust, Python and proto files
@@ -150,6 +150,10 @@ check-dependencies: ## Licences, bans and sources of all crates, against deny.to
 .PHONY: check-behaviours
 check-behaviours: ## Every test that docs/behaviours.md names is there
 	$(PYTHON) tests/ci/check_behaviours.py
+
+.PHONY: check-conversations
+check-conversations: ## Conversations in tests/data/conversations keep to their format and to the tools' schemas
+	$(PYTHON) tests/ci/check_conversations.py
 
 .PHONY: check-oldest-rust
 check-oldest-rust: ## The oldest Rust that the manifests promise (rust-version) compiles the workspace

@@ -196,7 +196,7 @@ def main() -> int:
         for number, line in enumerate(path.open(encoding="utf-8"), start=1):
             place = f"{path.relative_to(ROOT)}:{number}"
             try:
-                fields = json.loads(line)
+                fields = json.loads(line.strip())
             except json.JSONDecodeError as error:
                 mistakes.append(f"{place}: is not JSON ({error}); one object a line is right")
                 continue
