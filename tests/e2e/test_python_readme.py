@@ -1,7 +1,11 @@
 """The examples of the Python client's README run as they stand there."""
 
+import ast
+import asyncio
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +147,28 @@ def test_langchain(client: Client) -> None:
 
     model = ScriptedModel(script=[calls((FIND, {"text": "milk"})), says("One note.")])
     scope: dict[str, Any] = {"client": client, "tools": [find_notes], "model": model}
-    exec(compile(example("create_agent(model"), str(README), "exec"), scope)
+    block = example('client.list_tools("notes"))  # mcp__notes__...\ntoolgate = ToolgateMiddleware')
+    exec(compile(block, str(README), "exec"), scope)
     result = scope["agent"].invoke({"messages": [HumanMessage("search through my notes")]})
     assert result["messages"][-2].content == "one note about milk"
     assert model.shown_tools[0] == [FIND]
+
+
+def test_langchain_over_an_mcp_server(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = "mcp__time__get_current_time"
+    model = ScriptedModel(script=[calls((now, {"timezone": "Asia/Tokyo"})), says("It is late.")])
+    scope: dict[str, Any] = {"client": client, "model": model}
+    # The README's `python` is the one that has the MCP server.
+    here = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", os.pathsep.join([here, os.environ["PATH"]]))
+    block = example("ToolgateMiddleware.from_mcp(client, mcp)")
+    code = compile(block, str(README), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    async def run() -> Any:
+        await eval(code, scope)
+        asked = HumanMessage("what time is it in Tokyo right now?")
+        return await scope["agent"].ainvoke({"messages": [asked]})
+
+    result = asyncio.run(run())
+    assert "Asia/Tokyo" in result["messages"][-2].text
+    assert now in model.shown_tools[0]

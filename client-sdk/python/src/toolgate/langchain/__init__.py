@@ -1,10 +1,12 @@
 """Middleware for LangChain 1.x agents; needs `toolgate[langchain]`.
 
 from langchain.agents import create_agent
-from toolgate.langchain import ToolgateMiddleware, model_facing
+from langchain_mcp_adapters.client import MultiServerMCPClient
+from toolgate.langchain import ToolgateMiddleware
 
-tools = model_facing(mcp_tools, client.list_tools("github"))
-agent = create_agent(model, middleware=[ToolgateMiddleware(client, tools)])
+mcp = MultiServerMCPClient({"git": {"transport": "stdio", "command": "uvx", "args": [...]}})
+toolgate = await ToolgateMiddleware.from_mcp(client, mcp)
+agent = create_agent(model, middleware=[toolgate])
 """
 
 try:

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NotRequired, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Self, Unpack
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -15,7 +15,9 @@ from langchain.agents.middleware.types import (
 )
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
+from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
 from toolgate._agents import (
     NOT_GATED,
@@ -35,17 +37,22 @@ from toolgate._agents import (
     verdicts_of,
     with_history,
 )
-from toolgate._requests import RouteArguments
+from toolgate._listed import is_lost, registration
+from toolgate._requests import RegisterArguments, RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import ErrorReason
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call
 from toolgate.langchain import _messages
+from toolgate.langchain._mcp import McpTools
 from toolgate.langchain._tools import refuse_unprepared, search_tool
 from toolgate.offering import SearchAnswer
-from toolgate.routing import Intent
+from toolgate.routing import Intent, RouteResult
 from toolgate.state import AgentState as ToolgateAgentState
+
+if TYPE_CHECKING:
+    from langchain_mcp_adapters.client import MultiServerMCPClient
 
 _LOG = logging.getLogger("toolgate.langchain")
 Ask = Callable[[Any], Any]
@@ -121,12 +128,89 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         if not callable(grants):
             checked_grants(grants)
         self._managed = {tool.name: tool for tool in tools}
+        # An agent keeps the tools that it was made with: one that a refresh took away is no tool of
+        # the agent's own.
+        self._taken_over = set(self._managed)
         self._search = search_tool() if search else None
         self.tools = [*tools] if self._search is None else [*tools, self._search]
         self._client = client
         self._grants = grants
         self._count_tokens = count_tokens
         self._route = route_of(route, search=search)
+        self._mcp: McpTools | None = None
+
+    @classmethod
+    async def from_mcp(
+        cls,
+        client: Client | AsyncClient,
+        mcp: "MultiServerMCPClient",
+        *,
+        servers: Iterable[str] | None = None,
+        register: Mapping[str, RegisterArguments] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Lists the tools of MCP servers, registers them as listed, and takes them over.
+
+            mcp = MultiServerMCPClient({"git": {"transport": "stdio", "command": "uvx", ...}})
+            toolgate = await ToolgateMiddleware.from_mcp(client, mcp)
+            agent = create_agent(model, middleware=[toolgate])
+
+        A server that can't be reached is left out with a warning. Tools that are rejected or wait
+        for approval are left out with one each. If the service loses its catalog, the servers are
+        registered again. `refresh` follows changes of the servers.
+
+        Args:
+            client: The client of Toolgate; see the constructor.
+            mcp: The MCP servers' connections. Their names are the servers' names in the catalog.
+            servers: The names of those to take. Default: all.
+            register: Arguments of `register_server` by the server's name, such as
+                `{"git": {"required_scopes": ["repo"]}}`.
+            **options: Arguments of the constructor. Turns are routed among these servers alone.
+
+        Raises:
+            ValueError: a name that `mcp` has no connection for.
+            ToolgateError: a registration failed.
+        """
+        loader = McpTools(client, mcp, servers, register or {})
+        options.setdefault("servers", loader.names)
+        middleware = cls(client, await loader.load(), **options)
+        middleware._mcp = loader
+        return middleware
+
+    async def refresh(self) -> None:
+        """Lists the MCP servers of `from_mcp` again: their tools are registered and shown anew.
+
+        Call it when a server says that its tools changed (`notifications/tools/list_changed`), or
+        from time to time. Agents that have this middleware see the change with their next turn.
+
+        Raises:
+            TypeError: the middleware was not made by `from_mcp`.
+            ToolgateError: a registration failed.
+        """
+        if self._mcp is None:
+            raise TypeError("only a middleware of ToolgateMiddleware.from_mcp can be refreshed")
+        self._managed = {tool.name: tool for tool in await self._mcp.load()}
+        self._taken_over |= self._managed.keys()
+
+    def wrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
+    ) -> ToolMessage | Command[Any]:
+        """Runs tools that came after the agent was made; see `AgentMiddleware.wrap_tool_call`."""
+        return handler(self._with_tool(request))
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """Runs tools that came after the agent was made; see `AgentMiddleware.awrap_tool_call`."""
+        return await handler(self._with_tool(request))
+
+    def _with_tool(self, request: ToolCallRequest) -> ToolCallRequest:
+        tool = self._managed.get(request.tool_call["name"])
+        return request if tool is None else request.override(tool=tool)
 
     def before_model(self, state: ToolgateState, runtime: "Runtime[Any]") -> dict[str, Any] | None:
         """Routes; see `AgentMiddleware.before_model`."""
@@ -175,12 +259,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         count = self._count_tokens
         route = with_history(self._route, None if count is None else count(state["messages"]))
         try:
-            try:
-                turn = yield _ask_route(intents, agent, handle, route)
-            except ToolgateError as error:
-                if not handle or error.reason != ErrorReason.HANDLE_INVALID:
-                    raise
-                turn = yield _ask_route(intents, agent, "", route)
+            turn = yield from self._routed(intents, agent, handle, route)
         except ToolgateError as error:
             raise_unless_fault(error, _LOG)
             return update
@@ -189,6 +268,38 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         active = [SEARCH] if offers else []
         active += [tool.model_name for tool in turn]
         return {**update, "toolgate_handle": turn.handle, "toolgate_active": active}
+
+    def _routed(
+        self, intents: list[Intent], agent: ToolgateAgentState, handle: str, route: RouteArguments
+    ) -> Generator[Ask, Any, RouteResult]:
+        """Routes; registers the MCP servers again if the service has lost them."""
+        try:
+            turn: RouteResult = yield _ask_route(intents, agent, handle, route)
+        except ToolgateError as error:
+            if handle and error.reason == ErrorReason.HANDLE_INVALID:
+                return (yield from self._routed(intents, agent, "", route))
+            if not is_lost(error) or self._mcp is None:
+                raise
+        else:
+            if not self._has_lost(turn):
+                return turn
+        _LOG.warning("toolgate: the service has lost the catalog: MCP servers are registered again")
+        yield from self._register_again()
+        again: RouteResult = yield _ask_route(intents, agent, handle, route)
+        return again
+
+    def _has_lost(self, turn: RouteResult) -> bool:
+        """Whether the catalog is older than what was registered: it began anew."""
+        servers = () if self._mcp is None else self._mcp.servers.values()
+        return any(turn.catalog_revision < server.revision for server in servers)
+
+    def _register_again(self) -> Generator[Ask, Any, None]:
+        loader = self._mcp
+        if loader is None:
+            return
+        for name, server in loader.servers.items():
+            done = yield registration(server)
+            loader.servers[name] = replace(server, revision=done.catalog_revision)
 
     def _after(self, state: ToolgateState, runtime: "Runtime[Any]") -> Steps:
         message, opened = _messages.open_calls(state["messages"])
@@ -279,7 +390,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         """Returns the tools to show; before the first turn, all but the search."""
         active = request.state.get("toolgate_active")
         if not isinstance(active, list):
-            return [tool for tool in request.tools if tool is not self._search]
+            return [*own, *self._managed.values()]
         search = [self._search] if self._search is not None and self._search.name in active else []
         shown = [self._managed[name] for name in active if name in self._managed]
         return [*own, *search, *shown]
@@ -303,7 +414,9 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         return replace(response, result=result)
 
     def _manages(self, tool: BaseTool | dict[str, Any]) -> bool:
-        return isinstance(tool, BaseTool) and (tool is self._search or tool.name in self._managed)
+        return isinstance(tool, BaseTool) and (
+            tool is self._search or tool.name in self._taken_over
+        )
 
     def _run(self, steps: Steps) -> dict[str, Any] | None:
         client = self._client
