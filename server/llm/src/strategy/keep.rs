@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::plan::{Defined, Placed};
-use super::{Api, Turn, messages};
+use super::{Turn, messages};
+use crate::price::{Dropped, Rates};
 
 /// Least number of turns that a conversation is expected to go on for. A conversation of unknown length is expected to
 /// last as long again as it has lasted (the best guess without knowledge of its kind); in its first turns that would be
@@ -24,7 +25,8 @@ pub(super) fn stale_from(
     if !additions.iter().flat_map(|placed| &placed.tools).any(is_stale) {
         return None;
     }
-    let costs = Costs::of(turn);
+    let rates = Rates::of(turn.api, &turn.endpoint);
+    let requests = expected(turn);
     let mut best = None;
     let mut best_gain = 0.0;
     let mut stale_tools = 0;
@@ -45,7 +47,7 @@ pub(super) fn stale_from(
                 behind += size;
             }
         }
-        let gain = costs.gain(stale, behind);
+        let gain = rates.saved_by_dropping(&Dropped { tokens: stale, behind, requests });
         if stale_tools > before && gain > best_gain {
             best = Some(index);
             best_gain = gain;
@@ -54,36 +56,11 @@ pub(super) fn stale_from(
     if stale_tools > MOST_STALE { Some(0) } else { best }
 }
 
-/// Prices of a conversation, in uncached input tokens.
-struct Costs {
-    /// Price of a token that is written to the cache.
-    write: f64,
-    /// Price of a token that is read from the cache.
-    read: f64,
-    /// Turns that are still expected.
-    turns: f64,
-}
-
-impl Costs {
-    fn of(turn: &Turn<'_>) -> Self {
-        let turns = messages::turns(turn.api, turn.messages).max(LEAST_TURNS);
-        Self { turns: f64::from(u32::try_from(turns).unwrap_or(u32::MAX)), ..rates(turn.api) }
-    }
-
-    /// Returns what is saved by dropping `stale` tokens that have `behind` tokens behind them.
-    fn gain(&self, stale: u32, behind: u32) -> f64 {
-        f64::from(stale) * self.read * self.turns - f64::from(behind) * (self.write - self.read)
-    }
-}
-
-/// Returns the prices of an API's own provider, for no turn.
-fn rates(api: Api) -> Costs {
-    let write = match api {
-        // For 5 minutes.
-        Api::Anthropic => 1.25,
-        Api::OpenAiChat | Api::OpenAiResponses | Api::Gemini => 1.0,
-    };
-    Costs { write, read: 0.1, turns: 0.0 }
+/// Returns the number of requests that a conversation is still expected to have. Calls make more of them than turns; how
+/// many is not known before the model answers.
+fn expected(turn: &Turn<'_>) -> f64 {
+    let turns = messages::turns(turn.api, turn.messages).max(LEAST_TURNS);
+    f64::from(u32::try_from(turns).unwrap_or(u32::MAX))
 }
 
 fn tokens(turn: &Turn<'_>, messages: &[Value]) -> u32 {

@@ -1,0 +1,212 @@
+//! Prices of prompts by the rules of providers' caches, and the decisions that follow from them. A price is a number of
+//! tokens of input that is neither read from a cache nor written to one, so that it holds for any model of a provider.
+//! Output is not counted: it is the same whatever the request looks like.
+//!
+//! The rules are those of Anthropic's "Prompt caching" and "Pricing", OpenAI's "Prompt caching" and "Pricing", and
+//! Google's "Context caching" of the Gemini API, as of November 2026. A cache serves the longest prefix that a request
+//! has in common with an earlier one, in the order tools, system prompt, messages. Requests are assumed to follow each
+//! other before the cache expires, and Anthropic's to mark their last block (automatic caching).
+
+use crate::strategy::{Api, Endpoint};
+
+/// Rules by which an API prices the tokens of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rates {
+    /// Price of a token that is written to the cache.
+    pub write: f64,
+    /// Price of a token that is read from the cache.
+    pub read: f64,
+    /// Least number of tokens of a prefix that is cached. A shorter prompt costs 1 a token.
+    pub least: u32,
+    /// Number of tokens by which longer prefixes are told apart.
+    pub step: u32,
+}
+
+impl Rates {
+    /// Anthropic's Messages, with a cache of 5 minutes. Some models cache from 512, 2,048 or 4,096 tokens on.
+    pub const ANTHROPIC: Self = Self { write: 1.25, read: 0.1, least: 1_024, step: 1 };
+    /// Anthropic's Messages, with a cache of one hour.
+    pub const ANTHROPIC_HOUR: Self = Self { write: 2.0, ..Self::ANTHROPIC };
+    /// OpenAI's models up to GPT-5.5, for which writing costs nothing extra.
+    pub const OPENAI: Self = Self { write: 1.0, read: 0.1, least: 1_024, step: 128 };
+    /// OpenAI's models from GPT-5.6 on.
+    pub const OPENAI_LATER: Self = Self { write: 1.25, ..Self::OPENAI };
+    /// Gemini from version 3 on, with implicit caching.
+    pub const GEMINI: Self = Self { write: 1.0, read: 0.1, least: 4_096, step: 1 };
+    /// Gemini 2.5, with implicit caching.
+    pub const GEMINI_2_5: Self = Self { least: 2_048, ..Self::GEMINI };
+    /// Server of unknown prices, such as a local one: what it reads from its cache is a tenth of the work.
+    pub const UNKNOWN: Self = Self { write: 1.0, read: 0.1, least: 1, step: 1 };
+
+    /// Returns the rates of an endpoint. A model that is not known has the rates of its API, and a base URL says nothing:
+    /// behind it may be a proxy of the provider's.
+    #[must_use]
+    pub fn of(api: Api, endpoint: &Endpoint<'_>) -> Self {
+        let model = endpoint.model.to_lowercase();
+        match api {
+            Api::Anthropic => Self::ANTHROPIC,
+            Api::OpenAiResponses => openai(&model),
+            // Other providers and local servers have this API too.
+            Api::OpenAiChat if model.is_empty() || version(&model, "gpt-").is_some() => {
+                openai(&model)
+            }
+            Api::OpenAiChat => Self::UNKNOWN,
+            Api::Gemini if version(&model, "gemini-").is_some_and(|version| version < (3, 0)) => {
+                Self::GEMINI_2_5
+            }
+            Api::Gemini => Self::GEMINI,
+        }
+    }
+
+    /// Returns how many tokens of a prefix the cache serves, if `shared` tokens are the same as in an earlier request.
+    #[must_use]
+    pub fn cached(&self, shared: u32) -> u32 {
+        match shared.checked_sub(self.least) {
+            Some(beyond) => shared - beyond % self.step.max(1),
+            None => 0,
+        }
+    }
+
+    /// Returns the price of a prompt of `tokens` tokens that shares its first `shared` ones with an earlier request.
+    #[must_use]
+    pub fn price_of(&self, tokens: u32, shared: u32) -> f64 {
+        if tokens < self.least {
+            return f64::from(tokens);
+        }
+        let cached = self.cached(shared.min(tokens));
+        f64::from(cached) * self.read + f64::from(tokens - cached) * self.write
+    }
+
+    /// Returns what is saved by dropping definitions amid a conversation. It is negative if keeping them is cheaper.
+    #[must_use]
+    pub fn saved_by_dropping(&self, dropped: &Dropped) -> f64 {
+        let kept = f64::from(dropped.tokens) * self.read * dropped.requests;
+        kept - f64::from(dropped.behind) * self.extra()
+    }
+
+    /// Returns what is saved by changing `tools` for each new set instead of appending new definitions to the
+    /// conversation. It is negative if appending is cheaper.
+    #[must_use]
+    pub fn saved_by_cutting(&self, cut: &Cut) -> f64 {
+        let once = f64::from(cut.overhead) * self.extra();
+        let carried = f64::from(cut.overhead) * self.read * cut.requests;
+        once + carried - f64::from(cut.behind) * self.extra() * cut.changes
+    }
+
+    /// Returns what a token costs more if it is written instead of read.
+    fn extra(&self) -> f64 {
+        self.write - self.read
+    }
+}
+
+/// Definitions that could be dropped from a conversation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dropped {
+    /// Tokens of the definitions.
+    pub tokens: u32,
+    /// Tokens behind the first of them that stay. They are written to the cache again.
+    pub behind: u32,
+    /// Number of requests that the conversation is still expected to have, this one included.
+    pub requests: f64,
+}
+
+/// Set of tools that could stand in `tools`, where each change costs the cached prefix, or be appended to the
+/// conversation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cut {
+    /// Tokens that only appending needs, in each request, such as the definition of the envelope.
+    pub overhead: u32,
+    /// Tokens of the tools that stay and of the conversation, which a change has written to the cache again.
+    pub behind: u32,
+    /// Number of changes of the set that are still expected.
+    pub changes: f64,
+    /// Number of requests that the conversation is still expected to have, this one included.
+    pub requests: f64,
+}
+
+fn openai(model: &str) -> Rates {
+    let is_later = version(model, "gpt-").is_some_and(|version| version >= (5, 6));
+    if is_later { Rates::OPENAI_LATER } else { Rates::OPENAI }
+}
+
+/// Returns the version that follows `prefix` in a model's name, as major and minor number.
+fn version(model: &str, prefix: &str) -> Option<(u32, u32)> {
+    let (_, rest) = model.split_once(prefix)?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let mut numbers = rest[..end].split('.').map(str::parse);
+    let major = numbers.next()?.ok()?;
+    Some((major, numbers.next().and_then(Result::ok).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(api: Api, model: &str) -> Rates {
+        Rates::of(api, &Endpoint { model, ..Endpoint::default() })
+    }
+
+    #[track_caller]
+    fn check(price: f64, expected: f64) {
+        assert!((price - expected).abs() < 1e-9, "{price} instead of {expected}");
+    }
+
+    #[test]
+    fn rates_go_by_api_and_model() {
+        assert_eq!(rates(Api::Anthropic, "claude-opus-4-8"), Rates::ANTHROPIC);
+        for model in ["", "gpt-5.5", "gpt-4o", "gpt-5-mini", "o3"] {
+            assert_eq!(rates(Api::OpenAiResponses, model), Rates::OPENAI, "{model}");
+        }
+        for model in ["gpt-5.6-terra", "GPT-6", "gpt-6.1", "gpt-10", "openai/gpt-5.12"] {
+            assert_eq!(rates(Api::OpenAiResponses, model), Rates::OPENAI_LATER, "{model}");
+            assert_eq!(rates(Api::OpenAiChat, model), Rates::OPENAI_LATER, "{model}");
+        }
+        assert_eq!(rates(Api::OpenAiChat, ""), Rates::OPENAI);
+        assert_eq!(rates(Api::OpenAiChat, "qwen3-coder"), Rates::UNKNOWN);
+        assert_eq!(rates(Api::Gemini, "models/gemini-2.5-pro"), Rates::GEMINI_2_5);
+        for model in ["", "gemini-3-pro", "gemini-3.5-flash", "gemini-next"] {
+            assert_eq!(rates(Api::Gemini, model), Rates::GEMINI, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_cache_serves_prefixes_from_a_length_on_and_in_steps() {
+        let openai = Rates::OPENAI;
+        for (shared, cached) in [(0, 0), (1_023, 0), (1_024, 1_024), (1_151, 1_024), (1_152, 1_152)]
+        {
+            assert_eq!(openai.cached(shared), cached, "{shared}");
+        }
+        assert_eq!(Rates::ANTHROPIC.cached(1_151), 1_151);
+        assert_eq!(Rates::GEMINI.cached(4_095), 0);
+    }
+
+    #[test]
+    fn what_is_not_served_is_written_unless_the_prompt_is_short() {
+        let anthropic = Rates::ANTHROPIC;
+        check(anthropic.price_of(1_000, 900), 1_000.0);
+        check(anthropic.price_of(2_000, 0), 2_500.0);
+        check(anthropic.price_of(2_000, 1_000), 2_500.0);
+        check(anthropic.price_of(2_000, 1_500), 150.0 + 625.0);
+        check(Rates::ANTHROPIC_HOUR.price_of(2_000, 1_500), 150.0 + 1_000.0);
+        check(Rates::OPENAI.price_of(2_000, 1_200), 115.2 + 848.0);
+        check(Rates::UNKNOWN.price_of(100, 200), 10.0);
+        check(Rates::UNKNOWN.price_of(0, 0), 0.0);
+    }
+
+    #[test]
+    fn dropping_pays_if_what_is_carried_on_outweighs_what_is_written_again() {
+        let dropped = Dropped { tokens: 1_000, behind: 500, requests: 10.0 };
+        check(Rates::OPENAI.saved_by_dropping(&dropped), 1_000.0 - 450.0);
+        check(Rates::ANTHROPIC.saved_by_dropping(&dropped), 1_000.0 - 575.0);
+        let long = Dropped { behind: 50_000, ..dropped };
+        assert!(Rates::OPENAI.saved_by_dropping(&long) < 0.0);
+    }
+
+    #[test]
+    fn cutting_pays_only_if_the_set_hardly_changes() {
+        let steady = Cut { overhead: 150, behind: 4_000, changes: 0.0, requests: 10.0 };
+        check(Rates::OPENAI.saved_by_cutting(&steady), 135.0 + 150.0);
+        let changing = Cut { changes: 1.0, ..steady };
+        check(Rates::OPENAI.saved_by_cutting(&changing), 285.0 - 3_600.0);
+    }
+}
