@@ -178,7 +178,8 @@ pub struct Prepared {
     /// Definitions for `tools`, in the API's format. For Gemini they are `functionDeclarations`.
     pub tools: Vec<Value>,
     /// Messages to send: those of the conversation with the additions in their places. With [`Strategy::Envelope`], calls
-    /// of tools that are not in `tools` are written as calls of the envelope.
+    /// of tools that are not in `tools` are written as calls of the envelope. With [`Strategy::Native`] of Anthropic,
+    /// messages that only load tools have a text that says so.
     pub messages: Vec<Value>,
     /// Names of betas that the request needs, for the header `anthropic-beta`.
     pub betas: Vec<&'static str>,
@@ -239,6 +240,8 @@ fn add_amid(
     if way.strategy == Strategy::Envelope {
         let sent_names = prepared.tools.iter().flat_map(toolset::names).collect();
         envelope::wrap_history(way.api, &mut prepared.messages, &sent_names);
+    } else if way.api == Api::Anthropic {
+        anthropic::tell_loaded(&mut prepared.messages);
     }
     prepared.messages =
         additions::insert(way, std::mem::take(&mut prepared.messages), &plan.additions);
