@@ -175,4 +175,20 @@ mod tests {
         assert_eq!(history.calls[0].status, CallStatus::Failed);
         assert_eq!(history.turns, 1);
     }
+
+    #[test]
+    fn tools_that_a_system_message_adds_are_discovered() {
+        let definition =
+            json!({ "type": "tool_definition", "definition": { "name": "mcp__a__b" } });
+        let reference = json!({ "type": "tool_reference", "name": "mcp__a__c" });
+        let change = |role: &str, kind: &str, tool: &Value| json!({ "role": role, "content": [{ "type": kind, "tool": tool }] });
+        let messages = [
+            change("system", "tool_addition", &definition),
+            change("system", "tool_addition", &reference),
+            change("system", "tool_removal", &json!({ "type": "tool_reference", "name": "x" })),
+            change("user", "tool_addition", &json!({ "type": "tool_reference", "name": "y" })),
+            change("system", "tool_addition", &json!(7)),
+        ];
+        assert_eq!(scan(&messages, None).discovered, ["mcp__a__b", "mcp__a__c"]);
+    }
 }

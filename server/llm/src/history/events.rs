@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::reading::{blocks, field, first, items, name, says_error, text};
+use super::reading::{blocks, changed_tool, field, first, items, name, says_error, text};
 use crate::envelope;
 
 /// One event in an entry.
@@ -89,6 +89,9 @@ fn message<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
     events.push(Event::Spoke { model: matches!(role, "assistant" | "model") });
     for part in blocks(content) {
         block(events, part);
+        if role == "system" {
+            added_tool(events, part);
+        }
     }
     for part in items(field(entry, "parts")) {
         gemini_part(events, part);
@@ -117,6 +120,13 @@ fn block<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
             }
         }
         _ => {}
+    }
+}
+
+fn added_tool<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
+    let added = changed_tool(block).filter(|_| text(field(block, "type")) == "tool_addition");
+    if let Some(added) = added {
+        found(events, added.name);
     }
 }
 
