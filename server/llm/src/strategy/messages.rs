@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::Api;
+use crate::envelope;
 
 /// Speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,28 +65,40 @@ pub(super) fn turns(api: Api, messages: &[Value]) -> usize {
     messages.iter().filter(|message| speaker(api, message) == Speaker::User).count()
 }
 
-/// Returns the names of the tools that the model called.
-pub(super) fn called(api: Api, messages: &[Value]) -> HashSet<&str> {
+/// Returns the names of the tools that the model called, by themselves or in an envelope.
+pub(super) fn called(api: Api, messages: &[Value]) -> HashSet<String> {
     let mut names = HashSet::new();
     for message in messages {
         match api {
             Api::Anthropic => {
-                let uses = items(message, "content");
-                names.extend(uses.iter().filter(|block| is(block, "tool_use")).filter_map(name));
+                let uses = items(message, "content").iter().filter(|block| is(block, "tool_use"));
+                names.extend(uses.filter_map(|block| called_tool(block, "input")));
             }
             Api::OpenAiChat => {
                 let calls = items(message, "tool_calls").iter();
-                names.extend(calls.filter_map(|call| name(call.get("function")?)));
+                let call = |call: &Value| called_tool(call.get("function")?, "arguments");
+                names.extend(calls.filter_map(call));
             }
-            Api::OpenAiResponses if is(message, "function_call") => names.extend(name(message)),
+            Api::OpenAiResponses if is(message, "function_call") => {
+                names.extend(called_tool(message, "arguments"));
+            }
             Api::OpenAiResponses => {}
             Api::Gemini => {
-                let call = |part| name(function_call(part)?);
+                let call = |part| called_tool(function_call(part)?, "args");
                 names.extend(parts(message).iter().filter_map(call));
             }
         }
     }
     names
+}
+
+/// Returns the name of the tool that a call means.
+fn called_tool(call: &Value, arguments: &str) -> Option<String> {
+    let name = name(call)?;
+    match call.get(arguments).map(envelope::open) {
+        Some(Ok(named)) if envelope::is_envelope(name) => Some(named.name),
+        _ => Some(name.to_owned()),
+    }
 }
 
 /// Returns the definitions that answers of the provider's search, as the agent wrote them, hold: `tools` of items
@@ -132,4 +145,43 @@ fn is(value: &Value, kind: &str) -> bool {
 
 fn name(value: &Value) -> Option<&str> {
     value.get("name").and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::envelope::CALL_TOOL_NAME;
+
+    #[test]
+    fn a_call_in_an_envelope_is_a_call_of_the_tool_that_it_names() {
+        let inner = json!({ "name": "b", "arguments": {} });
+        let written = inner.to_string();
+        for (api, message) in [
+            (
+                Api::Anthropic,
+                json!({ "content": [
+                    { "type": "tool_use", "name": "a", "input": {} },
+                    { "type": "tool_use", "name": CALL_TOOL_NAME, "input": inner }] }),
+            ),
+            (
+                Api::OpenAiChat,
+                json!({ "tool_calls": [
+                    { "function": { "name": "a", "arguments": "{}" } },
+                    { "function": { "name": CALL_TOOL_NAME, "arguments": written } }] }),
+            ),
+            (
+                Api::Gemini,
+                json!({ "parts": [
+                    { "functionCall": { "name": "a" } },
+                    { "functionCall": { "name": CALL_TOOL_NAME, "args": inner } }] }),
+            ),
+        ] {
+            let expected: HashSet<String> = ["a".to_owned(), "b".to_owned()].into();
+            assert_eq!(called(api, &[message]), expected, "{api:?}");
+        }
+        let item = json!({ "type": "function_call", "name": CALL_TOOL_NAME, "arguments": written });
+        assert_eq!(called(Api::OpenAiResponses, &[item]), ["b".to_owned()].into());
+    }
 }

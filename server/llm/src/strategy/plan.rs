@@ -91,9 +91,9 @@ pub(super) fn plan(
 }
 
 /// Returns the names of the tools that are active or were called.
-fn used<'a>(turn: &Turn<'a>) -> HashSet<&'a str> {
+fn used(turn: &Turn<'_>) -> HashSet<String> {
     let mut used = messages::called(turn.api, turn.messages);
-    used.extend(turn.offer.active.iter().map(|tool| tool.name));
+    used.extend(turn.offer.active.iter().map(|tool| tool.name.to_owned()));
     used
 }
 
