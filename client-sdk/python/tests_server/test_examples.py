@@ -81,15 +81,20 @@ def test_the_integrations(name: str, target: str, tenant: str) -> None:
     assert said[-1] == "Lunch is in your calendar."
 
 
-def test_every_example_is_run() -> None:
-    names = {path.name for path in EXAMPLES.glob("*.py")}
-    tested = {"agent.py", "langchain_agent.py", "openai_agents_agent.py", "pydantic_ai_agent.py"}
-    assert names == tested
-
-
 def test_an_agent_over_an_mcp_server(target: str, tenant: str) -> None:
     said = run("langchain_mcp_agent.py", target, tenant)
     now = "mcp__time__get_current_time"
     assert said[:2] == [f"the model sees {SEARCH}, {now}"] * 2
     assert '"timezone": "Asia/Tokyo"' in "\n".join(said)
     assert said[-1] == "ai: It is late in Tokyo."
+
+
+def test_every_example_is_run() -> None:
+    names = {path.name for path in EXAMPLES.glob("*.py")}
+    assert names == {
+        "agent.py",
+        "langchain_agent.py",
+        "langchain_mcp_agent.py",
+        "openai_agents_agent.py",
+        "pydantic_ai_agent.py",
+    }

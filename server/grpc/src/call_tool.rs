@@ -1,7 +1,7 @@
 //! Calls of `toolgate_call_tool`, which are judged as calls of the tools that they name.
 
-use serde_json::{Map, Value};
-use toolgate_llm::envelope::CALL_TOOL_NAME;
+use serde_json::Value;
+use toolgate_llm::envelope::{self, CALL_TOOL_NAME};
 use toolgate_proto::v1::{GateVerdict, RequestedCall};
 use toolgate_routing::gate::calls::Call;
 
@@ -16,7 +16,7 @@ pub(super) struct ReadCall {
 impl ReadCall {
     /// Reads a call.
     pub(super) fn of(wire: &RequestedCall) -> Self {
-        if !is_envelope(&wire.tool) {
+        if !envelope::is_envelope(&wire.tool) {
             let call = Call {
                 tool: wire.tool.clone(),
                 arguments: wire.arguments_json.clone(),
@@ -24,8 +24,13 @@ impl ReadCall {
             };
             return Self { call, enveloped: None };
         }
-        match inner(&wire.arguments_json) {
-            Ok(call) => Self { enveloped: Some(call.arguments.clone()), call },
+        match envelope::open(&Value::from(wire.arguments_json.as_str())) {
+            Ok(named) => {
+                let enveloped = Some(named.arguments_json.clone());
+                let call =
+                    Call { tool: named.name, arguments: named.arguments_json, mistake: None };
+                Self { call, enveloped }
+            }
             Err(problem) => {
                 let mistake = format!(
                     "{CALL_TOOL_NAME} takes {{\"name\": the tool's name, \"arguments\": an object that matches the \
@@ -47,40 +52,6 @@ impl ReadCall {
         }
         verdict
     }
-}
-
-/// Returns true if a name as a model wrote it means the envelope.
-fn is_envelope(name: &str) -> bool {
-    let name = name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`'));
-    // Providers put a prefix before names, such as `functions.`, and models repeat it.
-    name.rsplit(['.', ':', '/']).next() == Some(CALL_TOOL_NAME)
-}
-
-/// Returns the call in an envelope's arguments.
-fn inner(arguments: &str) -> Result<Call, String> {
-    let fields = fields(arguments)?;
-    let name = fields.get("name").and_then(Value::as_str).filter(|name| !name.trim().is_empty());
-    let tool = name.ok_or("`name` is missing")?.to_owned();
-    let arguments = match fields.get("arguments") {
-        None => String::new(),
-        Some(Value::String(written)) => written.clone(),
-        Some(value) => value.to_string(),
-    };
-    Ok(Call { tool, arguments, mistake: None })
-}
-
-/// Reads an object, or one that is written as a JSON string.
-fn fields(text: &str) -> Result<Map<String, Value>, String> {
-    let mut text = text.to_owned();
-    for _ in 0..2 {
-        match serde_json::from_str(&text) {
-            Ok(Value::Object(fields)) => return Ok(fields),
-            Ok(Value::String(inner)) => text = inner,
-            Ok(_) => break,
-            Err(error) => return Err(format!("the call is not JSON: {error}")),
-        }
-    }
-    Err("the call is no JSON object".to_owned())
 }
 
 #[cfg(test)]

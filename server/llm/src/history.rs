@@ -97,3 +97,98 @@ pub fn compacted(
 ) -> Vec<Value> {
     std::iter::once(scan(messages, snapshot).snapshot()).chain(kept).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::SEARCH_TOOL_NAME;
+    use crate::envelope::CALL_TOOL_NAME;
+
+    fn called(messages: &[Value]) -> Vec<(String, CallStatus)> {
+        scan(messages, None).calls.into_iter().map(|call| (call.tool, call.status)).collect()
+    }
+
+    #[test]
+    fn a_call_in_an_envelope_is_a_call_of_the_tool_that_it_names() {
+        let inner = json!({ "name": "mcp__a__b", "arguments": { "x": 1 } });
+        let written = inner.to_string();
+        let conversations = [
+            vec![
+                json!({ "role": "assistant", "content": [
+                    { "type": "tool_use", "id": "1", "name": CALL_TOOL_NAME, "input": inner }] }),
+                json!({ "role": "user", "content": [
+                    { "type": "tool_result", "tool_use_id": "1", "content": "done" }] }),
+            ],
+            vec![
+                json!({ "role": "assistant", "tool_calls": [
+                    { "id": "1", "function": { "name": CALL_TOOL_NAME, "arguments": written } }] }),
+                json!({ "role": "tool", "tool_call_id": "1", "content": "done" }),
+            ],
+            vec![
+                json!({ "type": "function_call", "call_id": "1", "name": CALL_TOOL_NAME,
+                        "arguments": written }),
+                json!({ "type": "function_call_output", "call_id": "1", "output": "done" }),
+            ],
+            vec![
+                json!({ "role": "model", "parts": [
+                    { "functionCall": { "name": CALL_TOOL_NAME, "args": inner } }] }),
+                json!({ "role": "user", "parts": [
+                    { "functionResponse": { "name": CALL_TOOL_NAME, "response": { "result": "done" } } }] }),
+            ],
+        ];
+        for messages in conversations {
+            let expected = [("mcp__a__b".to_owned(), CallStatus::Succeeded)];
+            assert_eq!(called(&messages), expected, "{messages:?}");
+            assert_eq!(scan(&messages, None).discovered, ["mcp__a__b"]);
+        }
+    }
+
+    #[test]
+    fn a_garbled_envelope_stays_a_call_of_its_own_name() {
+        let garbled = json!({ "role": "assistant", "content": [
+            { "type": "tool_use", "id": "1", "name": CALL_TOOL_NAME, "input": { "name": 7 } }] });
+        let expected = [(CALL_TOOL_NAME.to_owned(), CallStatus::Unspecified)];
+        assert_eq!(called(&[garbled]), expected);
+        let other = json!({ "role": "assistant", "content": [
+            { "type": "tool_use", "id": "1", "name": "mcp__a__b", "input": { "name": "x" } }] });
+        assert_eq!(called(&[other]), [("mcp__a__b".to_owned(), CallStatus::Unspecified)]);
+    }
+
+    #[test]
+    fn failed_calls_and_searches_of_gemini_are_read() {
+        let found = json!({ "tools": [{ "name": "mcp__a__c" }] }).to_string();
+        let messages = [
+            json!({ "role": "user", "parts": [{ "text": "go" }] }),
+            json!({ "role": "model", "parts": [
+                { "functionCall": { "id": "1", "name": "mcp__a__b", "args": {} } },
+                { "functionCall": { "id": "2", "name": SEARCH_TOOL_NAME, "args": { "query": "c" } } }] }),
+            json!({ "role": "user", "parts": [
+                { "functionResponse": { "id": "2", "name": SEARCH_TOOL_NAME,
+                                        "response": { "result": found } } },
+                { "functionResponse": { "id": "1", "name": "mcp__a__b",
+                                        "response": { "error": "no such thing" } } }] }),
+        ];
+        let history = scan(&messages, None);
+        assert_eq!(history.discovered, ["mcp__a__c"]);
+        assert_eq!(history.calls[0].status, CallStatus::Failed);
+        assert_eq!(history.turns, 1);
+    }
+
+    #[test]
+    fn tools_that_a_system_message_adds_are_discovered() {
+        let definition =
+            json!({ "type": "tool_definition", "definition": { "name": "mcp__a__b" } });
+        let reference = json!({ "type": "tool_reference", "name": "mcp__a__c" });
+        let change = |role: &str, kind: &str, tool: &Value| json!({ "role": role, "content": [{ "type": kind, "tool": tool }] });
+        let messages = [
+            change("system", "tool_addition", &definition),
+            change("system", "tool_addition", &reference),
+            change("system", "tool_removal", &json!({ "type": "tool_reference", "name": "x" })),
+            change("user", "tool_addition", &json!({ "type": "tool_reference", "name": "y" })),
+            change("system", "tool_addition", &json!(7)),
+        ];
+        assert_eq!(scan(&messages, None).discovered, ["mcp__a__b", "mcp__a__c"]);
+    }
+}

@@ -24,6 +24,7 @@ pub use ledger::Ledger;
 use auto::Choice;
 use ledger::Way;
 
+use crate::envelope;
 use crate::render::{Loss, RenderError, Tool};
 
 /// API that a request is made for.
@@ -176,7 +177,9 @@ pub struct Prepared {
     pub reason: Reason,
     /// Definitions for `tools`, in the API's format. For Gemini they are `functionDeclarations`.
     pub tools: Vec<Value>,
-    /// Messages to send: those of the conversation with the additions in their places.
+    /// Messages to send: those of the conversation with the additions in their places. With [`Strategy::Envelope`], calls
+    /// of tools that are not in `tools` are written as calls of the envelope. With [`Strategy::Native`] of Anthropic,
+    /// messages that only load tools have a text that says so.
     pub messages: Vec<Value>,
     /// Names of betas that the request needs, for the header `anthropic-beta`.
     pub betas: Vec<&'static str>,
@@ -234,6 +237,12 @@ fn add_amid(
     let constant = prepared.tools.iter().filter_map(toolset::name).collect();
     let plan = plan::plan(turn, way, place, &constant)?;
     prepared.ledger = plan.ledger(way);
+    if way.strategy == Strategy::Envelope {
+        let sent_names = prepared.tools.iter().flat_map(toolset::names).collect();
+        envelope::wrap_history(way.api, &mut prepared.messages, &sent_names);
+    } else if way.api == Api::Anthropic {
+        anthropic::tell_loaded(&mut prepared.messages);
+    }
     prepared.messages =
         additions::insert(way, std::mem::take(&mut prepared.messages), &plan.additions);
     prepared.losses.extend(plan.losses);

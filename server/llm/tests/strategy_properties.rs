@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolgate_llm::envelope::CALL_TOOL_NAME;
+use toolgate_llm::envelope::{CALL_TOOL_NAME, open, wrap_history};
 use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::{Api, Endpoint, Ledger, Offer, Prepared, Strategy, Turn, prepare};
 
@@ -444,4 +444,79 @@ fn messages_and_own_tools_of_any_shape_are_sent_on() {
             }
         }
     }
+}
+
+/// Takes the calls of a message out of their envelopes. `name` and `arguments` of a call are where the API has them.
+fn unwrap_calls(message: &mut Value) {
+    let is_chat = message.get("tool_calls").is_some();
+    let paths = [
+        "/content/0",
+        "/content/1",
+        "/tool_calls/0/function",
+        "/tool_calls/1/function",
+        "",
+        "/parts/0/functionCall",
+        "/parts/1/functionCall",
+    ];
+    for path in paths {
+        let Some(call) = message.pointer_mut(path).filter(|call| call["name"] == CALL_TOOL_NAME)
+        else {
+            continue;
+        };
+        let keys = ["input", "args", "arguments"];
+        let key = keys.into_iter().find(|key| call.get(key).is_some()).expect("arguments");
+        let named = open(&call[key]).expect("a call in the envelope");
+        let is_text = is_chat || call["type"] == "function_call";
+        call["name"] = named.name.into();
+        call[key] = if is_text {
+            named.arguments_json.into()
+        } else {
+            serde_json::from_str(&named.arguments_json).expect("JSON")
+        };
+    }
+}
+
+/// Returns a message with two calls.
+fn with_calls(api: Api, random: &mut Random) -> Value {
+    const NAMES: [&str; 5] = ["own", "mcp__a__b", "\"quoted\"", "with space", "\u{e9}\\n"];
+    let values =
+        [json!({}), json!({ "b": [1, { "a": null }], "a": "\"\n" }), json!({ "name": "x" })];
+    let name = NAMES[random.below(NAMES.len())];
+    let arguments = &values[random.below(values.len())];
+    let broken = ["{\"a\": ", "[1]", "\"{}\"", "no JSON"];
+    let text = match random.below(3) {
+        0 => json!(broken[random.below(broken.len())]),
+        _ => json!(arguments.to_string()),
+    };
+    match api {
+        Api::Anthropic => json!({ "role": "assistant", "content": [
+            { "type": "tool_use", "id": "1", "name": name, "input": arguments, "x": 1.5 },
+            { "input": arguments, "name": "mcp__c__d", "id": "2", "type": "tool_use" }] }),
+        Api::OpenAiChat => json!({ "x": null, "role": "assistant", "tool_calls": [
+            { "id": "1", "function": { "arguments": text, "name": name }, "index": 0 },
+            { "id": "2", "function": { "name": "mcp__c__d", "arguments": text } }] }),
+        Api::OpenAiResponses => json!({ "arguments": text, "call_id": "1", "name": name,
+            "type": "function_call", "status": "completed" }),
+        Api::Gemini => json!({ "role": "model", "parts": [
+            { "functionCall": { "args": arguments, "name": name }, "thoughtSignature": "s" },
+            { "functionCall": { "id": "2", "name": "mcp__c__d", "args": arguments } }] }),
+    }
+}
+
+#[test]
+fn a_history_out_of_its_envelopes_is_what_it_was_byte_for_byte() {
+    let mut wrapped = 0;
+    for api in APIS {
+        let mut random = Random(17);
+        for _ in 0..200 {
+            let before = with_calls(api, &mut random);
+            let mut messages = [before.clone()];
+            wrap_history(api, &mut messages, &["own", CALL_TOOL_NAME].into());
+            let [mut message] = messages;
+            wrapped += usize::from(message != before);
+            unwrap_calls(&mut message);
+            assert_eq!(message.to_string(), before.to_string());
+        }
+    }
+    assert!(wrapped > 700, "{wrapped} messages had envelopes");
 }

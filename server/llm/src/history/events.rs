@@ -1,9 +1,12 @@
 //! Events in one entry of a history, for every supported API: the speaker, the tools found, the calls made, and their
 //! outcomes.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
-use super::reading::{blocks, field, first, items, name, says_error, text};
+use super::reading::{blocks, changed_tool, field, first, items, name, says_error, text};
+use crate::envelope;
 
 /// One event in an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,8 +15,9 @@ pub(super) enum Event<'a> {
     Spoke { model: bool },
     /// A tool's definition was loaded.
     Found { tool: &'a str },
-    /// The model called a tool. The key pairs the call with its answer. Without a key, the next answer belongs to it.
-    Called { key: Option<String>, tool: &'a str },
+    /// The model called a tool, by itself or in an envelope. The key pairs the call with its answer. Without a key, the
+    /// next answer belongs to it.
+    Called { key: Option<String>, tool: Cow<'a, str> },
     /// A call ended. The content is its answer.
     Answered { key: Option<String>, failed: bool, content: &'a Value },
 }
@@ -39,7 +43,8 @@ fn responses_item<'a>(events: &mut Vec<Event<'a>>, kind: &str, item: &'a Value) 
     match kind {
         "function_call" | "custom_tool_call" => {
             events.push(Event::Spoke { model: true });
-            called(events, field(item, "call_id"), field(item, "name"));
+            let key = key(field(item, "call_id"));
+            called(events, key, field(item, "name"), field(item, "arguments"));
         }
         "function_call_output" | "custom_tool_call_output" => {
             events.push(Event::Spoke { model: false });
@@ -58,7 +63,7 @@ fn responses_item<'a>(events: &mut Vec<Event<'a>>, kind: &str, item: &'a Value) 
 
 fn hosted_mcp_call<'a>(events: &mut Vec<Event<'a>>, item: &'a Value) {
     events.push(Event::Spoke { model: true });
-    called(events, field(item, "id"), field(item, "name"));
+    called(events, key(field(item, "id")), field(item, "name"), field(item, "arguments"));
     let failed = !field(item, "error").is_null() || text(field(item, "status")) == "failed";
     let content = field(item, "output");
     if failed || !content.is_null() {
@@ -84,10 +89,17 @@ fn message<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
     events.push(Event::Spoke { model: matches!(role, "assistant" | "model") });
     for part in blocks(content) {
         block(events, part);
+        if role == "system" {
+            added_tool(events, part);
+        }
+    }
+    for part in items(field(entry, "parts")) {
+        gemini_part(events, part);
     }
     for call in items(field(entry, "tool_calls")) {
         if let Some(function) = first(call, ["function", "custom"]) {
-            called(events, field(call, "id"), field(function, "name"));
+            let arguments = field(function, "arguments");
+            called(events, key(field(call, "id")), field(function, "name"), arguments);
         }
     }
     if role == "tool" {
@@ -98,7 +110,9 @@ fn message<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
 
 fn block<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
     match text(field(block, "type")) {
-        "tool_use" | "mcp_tool_use" => called(events, field(block, "id"), field(block, "name")),
+        "tool_use" | "mcp_tool_use" => {
+            called(events, key(field(block, "id")), field(block, "name"), field(block, "input"));
+        }
         "tool_result" | "mcp_tool_result" => tool_result(events, block),
         "tool_search_tool_result" => {
             for reference in items(field(field(block, "content"), "tool_references")) {
@@ -106,6 +120,26 @@ fn block<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
             }
         }
         _ => {}
+    }
+}
+
+fn added_tool<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
+    let added = changed_tool(block).filter(|_| text(field(block, "type")) == "tool_addition");
+    if let Some(added) = added {
+        found(events, added.name);
+    }
+}
+
+fn gemini_part<'a>(events: &mut Vec<Event<'a>>, part: &'a Value) {
+    if let Some(call) = part.get("functionCall") {
+        called(events, key(field(call, "id")), field(call, "name"), field(call, "args"));
+    }
+    if let Some(answer) = part.get("functionResponse") {
+        let response = field(answer, "response");
+        let failed = !field(response, "error").is_null();
+        // Gemini's own libraries wrap a text as `result` or `output`.
+        let content = first(response, ["result", "output"]).unwrap_or(&Value::Null);
+        events.push(Event::Answered { key: key(field(answer, "id")), failed, content });
     }
 }
 
@@ -130,10 +164,8 @@ fn json_rpc<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
     };
     if text(field(entry, "method")) == "tools/call" {
         events.push(Event::Spoke { model: true });
-        let tool = name(field(field(entry, "params"), "name"));
-        if !tool.is_empty() {
-            events.push(Event::Called { key: id, tool });
-        }
+        let params = field(entry, "params");
+        called(events, id, field(params, "name"), field(params, "arguments"));
     } else if !field(entry, "error").is_null() {
         events.push(Event::Spoke { model: false });
         events.push(Event::Answered { key: id, failed: true, content: &Value::Null });
@@ -149,10 +181,22 @@ fn mcp_result<'a>(events: &mut Vec<Event<'a>>, key: Option<String>, result: &'a 
     events.push(Event::Answered { key, failed, content: field(result, "content") });
 }
 
-fn called<'a>(events: &mut Vec<Event<'a>>, id: &Value, tool: &'a Value) {
+fn called<'a>(
+    events: &mut Vec<Event<'a>>,
+    key: Option<String>,
+    tool: &'a Value,
+    arguments: &'a Value,
+) {
     let tool = name(tool);
+    if tool.is_empty() {
+        return;
+    }
+    let tool = match envelope::open(arguments) {
+        Ok(named) if envelope::is_envelope(tool) => Cow::Owned(name(&named.name.into()).to_owned()),
+        _ => Cow::Borrowed(tool),
+    };
     if !tool.is_empty() {
-        events.push(Event::Called { key: key(id), tool });
+        events.push(Event::Called { key, tool });
     }
 }
 

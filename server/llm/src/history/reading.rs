@@ -42,6 +42,29 @@ pub(super) fn name(value: &Value) -> &str {
     if found.chars().nth(MAX_NAME).is_some() { "" } else { found }
 }
 
+/// Tool that a block of a system message adds or removes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChangedTool<'a> {
+    /// Name of the tool; not always a text.
+    pub name: &'a Value,
+    /// True if the block has only the name, not the tool's definition.
+    pub is_reference: bool,
+}
+
+/// Returns the tool of a block `tool_addition` or `tool_removal`, or `None` for another block.
+pub(super) fn changed_tool(block: &Value) -> Option<ChangedTool<'_>> {
+    let is_change = matches!(text(field(block, "type")), "tool_addition" | "tool_removal");
+    let tool = Some(field(block, "tool")).filter(|_| is_change)?;
+    let definition = field(tool, "definition");
+    let is_reference = definition.is_null();
+    let name = if is_reference {
+        first(tool, ["name", "tool_name"]).unwrap_or(&Value::Null)
+    } else {
+        field(definition, "name")
+    };
+    Some(ChangedTool { name, is_reference })
+}
+
 /// Returns true if a result reports an error, for APIs that have no flag for it. It does if it is a JSON object with a
 /// non-empty `error` or a true `isError`. In doubt the call counts as failed, which unlocks no tool.
 pub(super) fn says_error(content: &Value) -> bool {

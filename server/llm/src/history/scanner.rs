@@ -65,7 +65,7 @@ impl Scanner {
                 self.model_speaks = model;
             }
             Event::Found { tool } => self.find(tool),
-            Event::Called { key, tool } => self.call(key, tool),
+            Event::Called { key, tool } => self.call(key, &tool),
             Event::Answered { key, failed, content } => self.answer(key, failed, content),
         }
     }

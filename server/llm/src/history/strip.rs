@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::reading::{field, items, name, text};
+use super::reading::{changed_tool, field, items, name, text};
 use super::snapshot::is_snapshot;
 
 const NOTHING_LEFT: &str = "The tools that were found here are no longer available.";
@@ -44,8 +44,9 @@ pub struct Stripped {
 /// Removes references to tools that the next request can't resolve from a history.
 ///
 /// Tool calls and their results stay in pairs. A result or message that would be left empty gets a text that its tools
-/// are gone. This covers Anthropic's `tool_reference` blocks and server-side tool searches, and OpenAI's
-/// `tool_search_call`, `tool_search_output` and `additional_tools` items. Snapshots are removed.
+/// are gone. This covers Anthropic's `tool_reference` blocks, server-side tool searches, and tools that a system message
+/// adds or removes, and OpenAI's `tool_search_call`, `tool_search_output` and `additional_tools` items. Snapshots are
+/// removed, and so are system messages that would be left empty.
 ///
 /// `available` names all tools that the request will define, including deferred ones. `references` is true if the
 /// model, and any proxy before it, accepts references and searches.
@@ -92,8 +93,29 @@ impl Stripper<'_> {
                     before < self.removed.len() && items(field(&left, "tools")).is_empty();
                 (!emptied).then_some(left)
             }
+            _ if text(field(entry, "role")) == "system" => self.with_changes(entry),
             _ => Some(self.with_content(entry)),
         }
+    }
+
+    /// Returns the rest of a system message, or `None` if it held only changes of tools and none is left.
+    fn with_changes(&mut self, entry: &Value) -> Option<Value> {
+        let before = self.removed.len();
+        let kept = self.keep(items(field(entry, "content")), Self::change);
+        let emptied = before < self.removed.len() && kept.is_empty();
+        (!emptied).then(|| self.changed_since(before, entry, "content", kept))
+    }
+
+    fn change(&mut self, block: &Value) -> Option<Value> {
+        let kind = text(field(block, "type"));
+        let Some(changed) = changed_tool(block) else { return self.block(block) };
+        if !self.references {
+            return self.unsupported(kind, name(changed.name));
+        }
+        // A removal stays, because the addition that it undoes may hold the tool's definition.
+        let stays =
+            kind != "tool_addition" || !changed.is_reference || self.has(kind, changed.name);
+        stays.then(|| block.clone())
     }
 
     /// Removes reasoning items whose following item was removed, because OpenAI refuses them.
@@ -251,4 +273,81 @@ fn nothing_left() -> Value {
 /// Returns true if an item of the Responses API can follow a reasoning item.
 fn is_led_to(entry: &Value) -> bool {
     text(field(entry, "type")).ends_with("_call") || text(field(entry, "role")) == "assistant"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(kind: &str, tool: &str) -> Value {
+        json!({ "type": kind, "tool": { "type": "tool_reference", "name": tool } })
+    }
+
+    fn definition(tool: &str) -> Value {
+        let definition = json!({ "name": tool, "input_schema": { "type": "object" } });
+        json!({ "type": "tool_addition", "tool": { "type": "tool_definition", "definition": definition } })
+    }
+
+    fn system(content: &[&Value]) -> Value {
+        json!({ "role": "system", "content": content })
+    }
+
+    fn noted(stripped: &Stripped) -> Vec<String> {
+        let note = |removed: &Removed| {
+            format!("{} {} {} {:?}", removed.message, removed.kind, removed.name, removed.reason)
+        };
+        stripped.removed.iter().map(note).collect()
+    }
+
+    #[test]
+    fn without_references_no_change_of_tools_is_left() {
+        let said = json!({ "type": "text", "text": "Be brief." });
+        let changes =
+            [definition("a"), reference("tool_addition", "b"), reference("tool_removal", "b")];
+        let user = json!({ "role": "user", "content": "Go." });
+        let history = [
+            user.clone(),
+            system(&[&changes[0], &said, &changes[1]]),
+            user.clone(),
+            system(&[&changes[2]]),
+        ];
+        let stripped = strip(&history, ["a", "b"], false);
+        assert_eq!(stripped.messages, [user.clone(), system(&[&said]), user]);
+        let expected = [
+            "1 tool_addition a Unsupported",
+            "1 tool_addition b Unsupported",
+            "3 tool_removal b Unsupported",
+        ];
+        assert_eq!(noted(&stripped), expected);
+    }
+
+    #[test]
+    fn with_references_only_those_to_tools_that_are_gone_go() {
+        let kept = [
+            definition("gone"),
+            reference("tool_addition", "here"),
+            reference("tool_removal", "gone"),
+        ];
+        let gone = reference("tool_addition", "gone");
+        let history = [system(&[&kept[0], &gone, &kept[1]]), system(&[&kept[2]]), system(&[&gone])];
+        let stripped = strip(&history, ["here"], true);
+        assert_eq!(stripped.messages, [system(&[&kept[0], &kept[1]]), system(&[&kept[2]])]);
+        let expected = ["0 tool_addition gone Vanished", "2 tool_addition gone Vanished"];
+        assert_eq!(noted(&stripped), expected);
+    }
+
+    #[test]
+    fn other_messages_are_as_they_came() {
+        let addition = definition("a");
+        for message in [
+            json!({ "role": "user", "content": [addition] }),
+            json!({ "role": "system", "content": [] }),
+            json!({ "role": "system", "content": "Be brief." }),
+            json!({ "role": "system", "content": [7, { "type": "tool_additions" }] }),
+        ] {
+            let stripped = strip(std::slice::from_ref(&message), ["a"], false);
+            assert_eq!(stripped.messages, [message]);
+            assert_eq!(stripped.removed, []);
+        }
+    }
 }

@@ -30,3 +30,60 @@ pub(super) fn add(sent: &mut Vec<Value>, tools: &[Defined]) {
         None => sent.push(json!({ "role": "system", "content": blocks.collect::<Vec<_>>() })),
     }
 }
+
+/// Adds a text to messages that only load tools, because models take such a message for the end of their turn.
+pub(super) fn tell_loaded(messages: &mut [Value]) {
+    for message in messages.iter_mut().filter(|message| only_loads(message)) {
+        if let Some(content) = message["content"].as_array_mut() {
+            content.push(json!({ "type": "text", "text": "Tool loaded." }));
+        }
+    }
+}
+
+/// Returns true for a message of the user with results of tools that hold references and nothing else.
+fn only_loads(message: &Value) -> bool {
+    let is_reference = |item: &Value| item["type"] == "tool_reference";
+    let loads = |block: &Value| block["type"] == "tool_result" && holds_only(block, is_reference);
+    message["role"] == "user" && holds_only(message, loads)
+}
+
+/// Returns true if all of a content's items are such, and there is one.
+fn holds_only(holder: &Value, is_such: impl Fn(&Value) -> bool) -> bool {
+    let items = holder["content"].as_array();
+    items.is_some_and(|items| !items.is_empty() && items.iter().all(is_such))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(content: &Value) -> Value {
+        json!({ "type": "tool_result", "tool_use_id": "c1", "content": content })
+    }
+
+    #[test]
+    fn only_messages_that_load_tools_and_do_nothing_else_get_a_text() {
+        let reference = json!({ "type": "tool_reference", "tool_name": "git__log" });
+        let said = json!({ "type": "text", "text": "Found." });
+        let loading = result(&json!([reference, reference]));
+        let mut messages = [json!({ "role": "user", "content": [loading, loading] })];
+        tell_loaded(&mut messages);
+        let told = json!({ "type": "text", "text": "Tool loaded." });
+        assert_eq!(messages, [json!({ "role": "user", "content": [loading, loading, told] })]);
+        let others = [
+            json!({ "role": "user", "content": [loading, said] }),
+            json!({ "role": "user", "content": [loading, result(&json!("ok"))] }),
+            json!({ "role": "user", "content": [result(&json!([reference, said]))] }),
+            json!({ "role": "user", "content": [result(&json!([]))] }),
+            json!({ "role": "user", "content": [] }),
+            json!({ "role": "user", "content": "Go." }),
+            json!({ "role": "assistant", "content": [loading] }),
+            json!(null),
+        ];
+        for other in others.iter().chain(&messages) {
+            let mut sent = [other.clone()];
+            tell_loaded(&mut sent);
+            assert_eq!(&sent[0], other);
+        }
+    }
+}

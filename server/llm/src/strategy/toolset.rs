@@ -105,6 +105,13 @@ pub(super) fn name(definition: &Value) -> Option<&str> {
     definition.get("function").unwrap_or(definition).get("name")?.as_str()
 }
 
+/// Returns the names in a definition: its own, and those of the tools in a namespace.
+pub(super) fn names(definition: &Value) -> Vec<&str> {
+    let inner = definition.get("tools").and_then(Value::as_array);
+    let inner = inner.into_iter().flatten().filter_map(name);
+    name(definition).into_iter().chain(inner).collect()
+}
+
 /// Turns a function into the Responses API's search that the client answers.
 fn to_client_search(function: &mut Value) {
     *function = json!({
