@@ -31,6 +31,7 @@ mod serve;
 mod servers;
 mod store;
 mod summarize;
+mod svg;
 mod table;
 mod text;
 mod tokens;

@@ -296,7 +296,7 @@ impl Evaluation {
 }
 
 /// Returns the options that Route uses if a request sets none.
-fn options(router: &RouterConfig) -> Options {
+pub(crate) fn options(router: &RouterConfig) -> Options {
     Options {
         top_k: router.top_k,
         threshold: router.threshold,
@@ -306,7 +306,10 @@ fn options(router: &RouterConfig) -> Options {
 }
 
 /// Returns every summary to embed. Duplicates stay, and the embedder embeds each text once.
-fn summaries<'a>(catalog: &'a StoredCatalog, plain: Option<&'a StoredCatalog>) -> Vec<&'a str> {
+pub(crate) fn summaries<'a>(
+    catalog: &'a StoredCatalog,
+    plain: Option<&'a StoredCatalog>,
+) -> Vec<&'a str> {
     let tools = catalog.tools.iter().chain(plain.into_iter().flat_map(|catalog| &catalog.tools));
     tools.map(|tool| tool.record.summary.as_str()).collect()
 }

@@ -1,6 +1,7 @@
 //! Offline tools: evaluation, calibration, packs and the linter. No code that serves requests depends on this crate.
 
 pub mod calibrate;
+pub mod conversations;
 pub mod eval;
 pub mod language_model;
 pub mod lint;

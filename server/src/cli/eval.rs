@@ -8,7 +8,6 @@ mod outputs;
 mod plots;
 mod report;
 mod sections;
-mod svg;
 
 use std::path::PathBuf;
 

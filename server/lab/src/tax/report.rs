@@ -56,7 +56,7 @@ pub struct Report {
 
 impl Table {
     /// Creates a table without rows.
-    pub(super) fn new(
+    pub(crate) fn new(
         id: &'static str,
         title: impl Into<String>,
         columns: &[&'static str],
@@ -73,17 +73,23 @@ impl Table {
     }
 
     /// Returns the table with a paragraph before it.
-    pub(super) fn saying(self, says: impl Into<String>) -> Self {
+    pub(crate) fn saying(self, says: impl Into<String>) -> Self {
         Self { says: says.into(), ..self }
     }
 
-    pub(super) fn push(&mut self, name: impl Into<String>, cells: impl IntoIterator<Item = Cell>) {
+    pub(crate) fn push(&mut self, name: impl Into<String>, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(std::iter::once(Cell::Text(name.into())).chain(cells).collect());
     }
 
     /// Adds the reason why a row differs from the paper.
     pub(super) fn because(&mut self, row: &str, reason: impl Into<String>) {
         self.why.push((row.to_owned(), reason.into()));
+    }
+
+    /// Returns the table as Markdown, with its heading and its paragraph.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        markdown::of_table(self)
     }
 
     /// Returns the heading. It labels a projection as such.

@@ -1,6 +1,6 @@
 //! Plots of an evaluation: recall by rank, and the queries that each threshold accepts and rejects wrongly.
 
-use super::svg::{Chart, Line};
+use crate::cli::svg::{Chart, Line};
 use toolgate_lab::eval::Report;
 use toolgate_lab::eval::abstention::{Abstention, Point};
 use toolgate_lab::eval::bootstrap::Estimate;

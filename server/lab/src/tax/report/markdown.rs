@@ -22,13 +22,14 @@ pub(super) fn render(report: &Report) -> String {
     );
     let _ = write!(text, "\n{}\n", wrapped(&intro, ""));
     for one in &report.tables {
-        table(&mut text, one);
+        let _ = write!(text, "\n{}", of_table(one));
     }
     text
 }
 
-fn table(text: &mut String, table: &Table) {
-    let _ = write!(text, "\n## {}\n", table.heading());
+/// Returns one table, with its heading and its paragraph.
+pub(super) fn of_table(table: &Table) -> String {
+    let mut text = format!("## {}\n", table.heading());
     if !table.says.is_empty() {
         let _ = write!(text, "\n{}\n", wrapped(&table.says, ""));
     }
@@ -46,6 +47,7 @@ fn table(text: &mut String, table: &Table) {
             let _ = writeln!(text, "{}", wrapped(&item, "  "));
         }
     }
+    text
 }
 
 /// Wraps the text at [`WIDTH`] characters, and starts all lines but the first with `indent`.

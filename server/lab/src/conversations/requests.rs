@@ -1,0 +1,186 @@
+//! Requests of a conversation: what each method makes of a turn's set and of the agent's messages.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use toolgate_core::error::Error;
+use toolgate_llm::render::{
+    AnthropicOptions, Rendered, Tool, anthropic, gemini, openai_chat, openai_responses,
+};
+use toolgate_llm::strategy::{Api, Ledger, Offer, Prepared, Strategy, Turn, prepare};
+
+use super::pieces::{Counter, Piece};
+use super::scene::Scene;
+use super::{Method, Provider};
+
+/// System prompt of the agent. It stands behind the tools.
+const SYSTEM: &str = "You are a helpful assistant. You work for one person, with the tools that you have. Say what you \
+                      did in a sentence or two, and ask before you delete anything.";
+
+/// Request as pieces.
+pub(super) struct Sent {
+    /// Pieces in their order.
+    pub pieces: Vec<Piece>,
+    /// Slots of the tools that it defines.
+    pub shown: HashSet<u32>,
+}
+
+/// Maker of the requests of one conversation.
+pub(super) struct Requests<'a> {
+    scene: &'a Scene<'a>,
+    counter: &'a Counter,
+    provider: Provider,
+    method: Method,
+    names: Vec<&'a str>,
+    system: Piece,
+    /// All definitions, where the method sends them. The catalog stays the same.
+    all: Vec<Piece>,
+    ledger: Ledger,
+    /// Strategy of the last request; `None` before the first, and for methods that are no strategy.
+    pub strategy: Option<Strategy>,
+}
+
+impl<'a> Requests<'a> {
+    pub(super) fn new(
+        scene: &'a Scene<'a>,
+        counter: &'a Counter,
+        provider: Provider,
+        method: Method,
+    ) -> Result<Self, Error> {
+        let mut requests = Self {
+            names: scene.all().into_iter().map(|slot| scene.name(slot)).collect(),
+            system: counter.piece_of_text(SYSTEM),
+            all: Vec::new(),
+            ledger: Ledger::default(),
+            strategy: None,
+            scene,
+            counter,
+            provider,
+            method,
+        };
+        if requests.sends_everything() {
+            let prepared = requests.prepare(Some(Strategy::Pass), &scene.all(), &[])?;
+            requests.all = prepared.tools.iter().map(|tool| counter.piece(tool)).collect();
+        }
+        Ok(requests)
+    }
+
+    /// Returns true if the method sends all definitions.
+    pub(super) fn sends_everything(&self) -> bool {
+        matches!(self.method, Method::Naive | Method::Strategy(Some(Strategy::Pass)))
+    }
+
+    /// Makes the request with the set `set`. `at` is the place of the turn's message.
+    ///
+    /// # Errors
+    /// A definition that can't be rendered.
+    pub(super) fn send(
+        &mut self,
+        set: &[u32],
+        messages: &[Value],
+        at: usize,
+    ) -> Result<Sent, Error> {
+        if self.sends_everything() {
+            let shown = self.scene.all().into_iter().collect();
+            return Ok(Sent { pieces: self.laid_out(&self.all, messages), shown });
+        }
+        match self.method {
+            Method::Paper => self.paper(set, messages, at),
+            Method::Strategy(strategy) => self.by_strategy(strategy, set, messages),
+            Method::Naive | Method::Anew => self.by_strategy(Some(Strategy::Cut), set, messages),
+        }
+    }
+
+    /// Returns the tokens of the agent's messages, without the initial history.
+    pub(super) fn tokens(&self, messages: &[Value]) -> u32 {
+        let tokens = messages.iter().map(|message| self.counter.piece(message).tokens);
+        self.system.tokens + tokens.sum::<u32>()
+    }
+
+    fn paper(&self, set: &[u32], messages: &[Value], at: usize) -> Result<Sent, Error> {
+        let tools = &self.scene.snapshot.tools;
+        // Lines of the summary pool never change, so that one piece stands for all of them.
+        let tokens = tools.iter().map(|tool| tool.summary_tokens).sum();
+        let pool = Piece { tokens, ..self.counter.piece_of_text("summaries") };
+        let defined: Vec<Tool<'_>> = set.iter().map(|slot| self.scene.tool(*slot)).collect();
+        let defined = render(self.provider.api, &defined)?.tools;
+        let piece = |value: &Value| self.counter.piece(value);
+        let (before, now) = messages.split_at(at);
+        let mut pieces = vec![pool, self.system];
+        pieces.extend(before.iter().chain(&defined).chain(now).map(piece));
+        Ok(Sent { pieces, shown: set.iter().copied().collect() })
+    }
+
+    fn by_strategy(
+        &mut self,
+        strategy: Option<Strategy>,
+        set: &[u32],
+        messages: &[Value],
+    ) -> Result<Sent, Error> {
+        let prepared = self.prepare(strategy, set, messages)?;
+        self.strategy = Some(prepared.strategy);
+        let tools: Vec<Piece> =
+            prepared.tools.iter().map(|tool| self.counter.piece(tool)).collect();
+        let pieces = self.laid_out(&tools, &prepared.messages);
+        let shown = self.shown(&prepared);
+        self.ledger = prepared.ledger;
+        Ok(Sent { pieces, shown })
+    }
+
+    fn prepare(
+        &self,
+        strategy: Option<Strategy>,
+        set: &[u32],
+        messages: &[Value],
+    ) -> Result<Prepared, Error> {
+        let scene = self.scene;
+        let active: Vec<Tool<'_>> = set.iter().map(|slot| scene.tool(*slot)).collect();
+        let find = |name: &str| scene.snapshot.names.model_name(name).map(|slot| scene.tool(slot));
+        let turn = Turn {
+            api: self.provider.api,
+            strategy,
+            endpoint: self.provider.endpoint(),
+            offer: Offer {
+                own: &[],
+                always_on: &[],
+                active: &active,
+                deferred: scene.snapshot.tools.len() - active.len(),
+                search: true,
+                deferred_names: &self.names,
+                find: &find,
+            },
+            messages,
+            ledger: &self.ledger,
+            count: &|text| self.counter.count(text),
+        };
+        prepare(&turn).map_err(Error::internal)
+    }
+
+    /// Returns the slots of the tools that a request defines, in `tools` or amid the conversation.
+    fn shown(&self, prepared: &Prepared) -> HashSet<u32> {
+        let slot = |name: &str| self.scene.snapshot.names.model_name(name);
+        let name = |tool: &Value| {
+            let definition = tool.get("function").unwrap_or(tool);
+            definition["name"].as_str().and_then(slot)
+        };
+        let ledger = prepared.ledger.to_json();
+        let additions = ledger["additions"].as_array().into_iter().flatten();
+        let added = additions.filter_map(|addition| addition["tools"].as_array()).flatten();
+        prepared.tools.iter().chain(added).filter_map(name).collect()
+    }
+
+    fn laid_out(&self, tools: &[Piece], messages: &[Value]) -> Vec<Piece> {
+        let messages = messages.iter().map(|message| self.counter.piece(message));
+        tools.iter().copied().chain([self.system]).chain(messages).collect()
+    }
+}
+
+fn render(api: Api, tools: &[Tool<'_>]) -> Result<Rendered, Error> {
+    let rendered = match api {
+        Api::Anthropic => anthropic(tools, &AnthropicOptions::default()),
+        Api::OpenAiChat => openai_chat(tools),
+        Api::OpenAiResponses => openai_responses(tools),
+        Api::Gemini => gemini(tools),
+    };
+    rendered.map_err(Error::internal)
+}

@@ -1,0 +1,168 @@
+//! Catalog that conversations are played over, and Route's choice from it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use toolgate_config::RouterConfig;
+use toolgate_core::error::Error;
+use toolgate_core::state::{AgentState, PriorCall};
+use toolgate_llm::render::Tool;
+use toolgate_routing::gate::handle::ActiveSet;
+use toolgate_routing::gate::visibility::Visibilities;
+use toolgate_routing::packs::Attached;
+use toolgate_routing::router::allow::Allowed;
+use toolgate_routing::router::intent;
+use toolgate_routing::router::query::{Options, RouteQuery};
+use toolgate_routing::router::ranking::level::Level;
+use toolgate_routing::router::ranking::rank::{Candidate, Embedded};
+use toolgate_routing::router::ranking::recent;
+use toolgate_routing::router::selection::choose::{Choice, Chosen};
+use toolgate_routing::shard::snapshot::{Known, Snapshot};
+
+use super::turns::Turn;
+use crate::eval::embeddings::Embeddings;
+use crate::eval::stock::Stock;
+use crate::eval::{self, LabelledQuery, Sides};
+
+/// Number of candidates that a set is chosen from, the same as Route ranks, whatever its `top_k`.
+const CANDIDATES: usize = 100;
+
+/// Catalog with all that Route needs.
+pub(super) struct Scene<'a> {
+    /// Indexed catalog.
+    pub snapshot: Snapshot,
+    embeddings: &'a Embeddings,
+    background: Vec<Vec<f32>>,
+    options: Options,
+    slots: HashMap<String, u32>,
+}
+
+/// Turn with its ranking, which is the same whatever the method is.
+pub(super) struct Ranked<'a> {
+    /// The turn.
+    pub turn: &'a Turn<'a>,
+    query: RouteQuery,
+    vectors: Vec<Vec<f32>>,
+    candidates: Vec<Candidate>,
+    level: Level,
+}
+
+/// What a choice goes by, beside the message.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Past<'a> {
+    /// Set of the turn before; `None` for a set that is chosen anew.
+    pub previous: Option<&'a ActiveSet>,
+    /// Names of tools that were called or found.
+    pub discovered: &'a [String],
+    /// Tokens that a change of the set would have written again; `None` if the cache is not counted.
+    pub history_tokens: Option<u32>,
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn new(
+        stock: &Stock,
+        embeddings: &'a Embeddings,
+        packs: &Attached,
+        encoders: Sides<'_>,
+        router: &RouterConfig,
+    ) -> Result<Self, Error> {
+        let known = Known { embeddings: embeddings.vectors(), packs };
+        let dimensions = encoders.passages.dimensions();
+        let snapshot = Snapshot::build_with(stock.catalog.clone(), known, dimensions)?;
+        let id = |slot: u32| {
+            let id = &snapshot.tool(slot).id;
+            format!("{}/{}", stock.names.in_file(&id.server), id.name.as_str())
+        };
+        let slots = (0..).take(snapshot.tools.len()).map(|slot| (id(slot), slot)).collect();
+        let background = embeddings.background();
+        Ok(Self { snapshot, embeddings, background, options: eval::options(router), slots })
+    }
+
+    /// Returns the slot of a tool, named as `server/tool`.
+    pub(super) fn slot(&self, id: &str) -> Option<u32> {
+        self.slots.get(id).copied()
+    }
+
+    /// Returns the name that the model sees.
+    pub(super) fn name(&self, slot: u32) -> &str {
+        &self.snapshot.tool(slot).model_name
+    }
+
+    /// Returns a tool to render.
+    pub(super) fn tool(&self, slot: u32) -> Tool<'_> {
+        let tool = self.snapshot.tool(slot);
+        Tool {
+            name: &tool.model_name,
+            description: tool.definition.description(),
+            input_schema_json: tool.definition.sent_schema(),
+            output_schema_json: tool.definition.output_schema(),
+            annotations_json: tool.definition.annotations(),
+            signature: "",
+        }
+    }
+
+    /// Returns the slots of all tools.
+    pub(super) fn all(&self) -> Vec<u32> {
+        (0..).take(self.snapshot.tools.len()).collect()
+    }
+
+    /// Returns a warning for each label that names no tool.
+    pub(super) fn unknown<'q>(
+        &self,
+        queries: impl Iterator<Item = &'q LabelledQuery>,
+    ) -> Vec<String> {
+        let labels: BTreeSet<&String> = queries.flat_map(|query| &query.relevant).collect();
+        let unknown = labels.into_iter().filter(|label| self.slot(label).is_none());
+        unknown.map(|label| format!("{label}: no such tool; it counts as missed")).collect()
+    }
+
+    /// Ranks the tools for a turn.
+    ///
+    /// # Errors
+    /// An internal error of the index.
+    pub(super) fn rank<'t>(&self, turn: &'t Turn<'t>) -> Result<Ranked<'t>, Error> {
+        let call = |call: &PriorCall| {
+            let tool = self.slot(&call.tool).map_or(&*call.tool, |slot| self.name(slot));
+            PriorCall { tool: tool.to_owned(), ..call.clone() }
+        };
+        let state =
+            AgentState { calls: turn.before.iter().map(call).collect(), ..AgentState::default() };
+        let options = self.options.clone();
+        let query = RouteQuery { state, options, ..RouteQuery::of(turn.intents.clone()) };
+        let texts = intent::texts(&query.intents);
+        let vectors = texts.iter().filter_map(|text| self.embeddings.vector(text));
+        let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
+        let allowed = self.allowed(&query)?;
+        let level = Level::of(
+            &self.snapshot,
+            &query.intents,
+            &query.options,
+            &self.background,
+            allowed.slots.as_ref(),
+        );
+        let embedded = Embedded { level, ..Embedded::new(&query.intents, &vectors) };
+        let mut candidates = embedded.rank(&self.snapshot, CANDIDATES, allowed.slots.as_ref())?;
+        recent::note(&self.snapshot, &query.state, &mut candidates);
+        recent::lean(&self.snapshot, &query.state, &mut candidates);
+        Ok(Ranked { turn, query, vectors, candidates, level })
+    }
+
+    /// Chooses the set of a turn.
+    ///
+    /// # Errors
+    /// An internal error of the index.
+    pub(super) fn choose(&self, ranked: &Ranked<'_>, past: Past<'_>) -> Result<Vec<Chosen>, Error> {
+        let mut query = ranked.query.clone();
+        query.options.history_tokens = past.history_tokens;
+        query.state.discovered = past.discovered.to_vec();
+        let allowed = self.allowed(&query)?;
+        let level = ranked.level;
+        let embedded = Embedded { level, ..Embedded::new(&query.intents, &ranked.vectors) };
+        let choice = Choice::new(&self.snapshot, &allowed, &embedded, &query, level);
+        Ok(choice.make(past.previous, &ranked.candidates, true).active)
+    }
+
+    fn allowed(&self, query: &RouteQuery) -> Result<Allowed, Error> {
+        let visibilities = Visibilities::of(&self.snapshot, &query.state);
+        Allowed::new(&self.snapshot, visibilities, &query.options, &[])
+    }
+}
