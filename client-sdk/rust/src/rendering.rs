@@ -29,7 +29,7 @@ pub fn rendered_tools(rendered: Option<&RenderedTools>) -> Result<Vec<Value>, Re
     Ok(serde_json::from_str(&rendered.tools_json)?)
 }
 
-/// What to send to the model in one turn.
+/// Request to the model in one turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
     /// Definitions, for `tools`; the agent's own first. For Gemini they are `functionDeclarations`.
@@ -38,7 +38,7 @@ pub struct ModelRequest {
     pub messages: Vec<Value>,
     /// Names of betas that the request needs, for the header `anthropic-beta`; empty for none.
     pub betas: Vec<String>,
-    /// What was added, and where: `render.ledger` of the next turn. Opaque.
+    /// Record of what was added, and where: `render.ledger` of the next turn. Opaque.
     pub ledger: String,
     /// Strategy that was used.
     pub strategy: PromptStrategy,

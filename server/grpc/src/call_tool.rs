@@ -59,7 +59,8 @@ mod tests {
     use super::*;
 
     fn read(tool: &str, arguments: &str) -> ReadCall {
-        let (tool, arguments_json) = (tool.to_owned(), arguments.to_owned());
+        let tool = tool.to_owned();
+        let arguments_json = arguments.to_owned();
         ReadCall::of(&RequestedCall { tool, arguments_json, ..Default::default() })
     }
 

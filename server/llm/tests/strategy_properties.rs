@@ -49,7 +49,7 @@ impl Entry {
     }
 }
 
-/// What happened to a conversation since the turn before.
+/// Change of a conversation since the turn before.
 #[derive(Debug, Default)]
 struct Step {
     /// A tool changed or vanished, or messages did: additions may be lost.

@@ -46,7 +46,7 @@ pub(super) struct Ranked<'a> {
     level: Level,
 }
 
-/// What a choice goes by, beside the message.
+/// State of the conversation that a choice goes by, beside the message.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Past<'a> {
     /// Set of the turn before; `None` for a set that is chosen anew.

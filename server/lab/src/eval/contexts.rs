@@ -13,7 +13,7 @@ use super::measured::{Field, Group, groups};
 use super::query_file::LabelledQuery;
 use super::ranking::{Ranking, Way};
 
-/// What a turn is routed by, beside its message.
+/// Context that a turn is routed by, beside its message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Form {
     /// Name in reports.

@@ -32,7 +32,7 @@ pub struct LabelledQuery {
     pub conversation: Option<String>,
     /// Calls that the agent made in this turn, in their order.
     pub calls: Vec<TurnCall>,
-    /// What the agent said at the end of this turn; empty if it is not known.
+    /// Agent's words at the end of this turn; empty if they are not known.
     pub answer: String,
 }
 
@@ -44,7 +44,7 @@ pub struct TurnCall {
     /// Arguments of the call, a JSON object.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// What the tool returned: a text, or JSON text.
+    /// Result of the tool: a text, or JSON text.
     #[serde(default)]
     pub result: String,
 }

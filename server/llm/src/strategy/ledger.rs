@@ -10,7 +10,7 @@ const VERSION: u64 = 1;
 /// conversation was changed before an addition, tools are added anew and the provider's cache is lost once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// What the additions were rendered for; `None` before the first turn.
+    /// Way that the additions were rendered for; `None` before the first turn.
     pub(super) way: Option<Way>,
     /// Additions, in the order of the conversation.
     pub(super) additions: Vec<Addition>,
