@@ -152,6 +152,57 @@ func (PromptStrategy) EnumDescriptor() ([]byte, []int) {
 	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{1}
 }
 
+// Which tools are chosen.
+type SelectionRule int32
+
+const (
+	// The server's own: overlap and words, the packs' words, what was called before, and the cost of the cache.
+	SelectionRule_SELECTION_RULE_UNSPECIFIED SelectionRule = 0
+	// The rule of the paper "Tool Attention": the `top_k` tools of the highest overlap among those whose overlap reaches the
+	// threshold, each by itself, and whose preconditions hold. Nothing else ranks them, and no tool is kept from the turn
+	// before. Absent `threshold`: 0.28.
+	SelectionRule_SELECTION_RULE_TOOL_ATTENTION SelectionRule = 1
+)
+
+// Enum value maps for SelectionRule.
+var (
+	SelectionRule_name = map[int32]string{
+		0: "SELECTION_RULE_UNSPECIFIED",
+		1: "SELECTION_RULE_TOOL_ATTENTION",
+	}
+	SelectionRule_value = map[string]int32{
+		"SELECTION_RULE_UNSPECIFIED":    0,
+		"SELECTION_RULE_TOOL_ATTENTION": 1,
+	}
+)
+
+func (x SelectionRule) Enum() *SelectionRule {
+	p := new(SelectionRule)
+	*p = x
+	return p
+}
+
+func (x SelectionRule) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SelectionRule) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgate_v1_router_proto_enumTypes[2].Descriptor()
+}
+
+func (SelectionRule) Type() protoreflect.EnumType {
+	return &file_toolgate_v1_router_proto_enumTypes[2]
+}
+
+func (x SelectionRule) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SelectionRule.Descriptor instead.
+func (SelectionRule) EnumDescriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{2}
+}
+
 // Why a strategy was used.
 type StrategyReason int32
 
@@ -209,11 +260,11 @@ func (x StrategyReason) String() string {
 }
 
 func (StrategyReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[2].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[3].Descriptor()
 }
 
 func (StrategyReason) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[2]
+	return &file_toolgate_v1_router_proto_enumTypes[3]
 }
 
 func (x StrategyReason) Number() protoreflect.EnumNumber {
@@ -222,7 +273,7 @@ func (x StrategyReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StrategyReason.Descriptor instead.
 func (StrategyReason) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{2}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
 }
 
 // An API, whose format tools are rendered in.
@@ -274,11 +325,11 @@ func (x ToolFormat) String() string {
 }
 
 func (ToolFormat) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[3].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[4].Descriptor()
 }
 
 func (ToolFormat) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[3]
+	return &file_toolgate_v1_router_proto_enumTypes[4]
 }
 
 func (x ToolFormat) Number() protoreflect.EnumNumber {
@@ -287,7 +338,7 @@ func (x ToolFormat) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ToolFormat.Descriptor instead.
 func (ToolFormat) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{3}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
 }
 
 // What a prompt lists of a catalog's tools beside the active set.
@@ -331,11 +382,11 @@ func (x PromptListing) String() string {
 }
 
 func (PromptListing) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[4].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[5].Descriptor()
 }
 
 func (PromptListing) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[4]
+	return &file_toolgate_v1_router_proto_enumTypes[5]
 }
 
 func (x PromptListing) Number() protoreflect.EnumNumber {
@@ -344,7 +395,7 @@ func (x PromptListing) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PromptListing.Descriptor instead.
 func (PromptListing) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{4}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
 }
 
 // Whether tools are deferred: found when needed, instead of all sent.
@@ -389,11 +440,11 @@ func (x DeferralMode) String() string {
 }
 
 func (DeferralMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[5].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[6].Descriptor()
 }
 
 func (DeferralMode) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[5]
+	return &file_toolgate_v1_router_proto_enumTypes[6]
 }
 
 func (x DeferralMode) Number() protoreflect.EnumNumber {
@@ -402,7 +453,7 @@ func (x DeferralMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralMode.Descriptor instead.
 func (DeferralMode) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{5}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
 }
 
 // Why tools were deferred, or not. What is uncertain leads to sending more.
@@ -462,11 +513,11 @@ func (x DeferralReason) String() string {
 }
 
 func (DeferralReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[6].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[7].Descriptor()
 }
 
 func (DeferralReason) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[6]
+	return &file_toolgate_v1_router_proto_enumTypes[7]
 }
 
 func (x DeferralReason) Number() protoreflect.EnumNumber {
@@ -475,7 +526,7 @@ func (x DeferralReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralReason.Descriptor instead.
 func (DeferralReason) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{6}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
 }
 
 // Who chose the mode.
@@ -523,11 +574,11 @@ func (x DeferralSource) String() string {
 }
 
 func (DeferralSource) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[7].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[8].Descriptor()
 }
 
 func (DeferralSource) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[7]
+	return &file_toolgate_v1_router_proto_enumTypes[8]
 }
 
 func (x DeferralSource) Number() protoreflect.EnumNumber {
@@ -536,7 +587,7 @@ func (x DeferralSource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeferralSource.Descriptor instead.
 func (DeferralSource) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{7}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
 }
 
 // How well the best tool of a turn fits.
@@ -580,11 +631,11 @@ func (x FitKind) String() string {
 }
 
 func (FitKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[8].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[9].Descriptor()
 }
 
 func (FitKind) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[8]
+	return &file_toolgate_v1_router_proto_enumTypes[9]
 }
 
 func (x FitKind) Number() protoreflect.EnumNumber {
@@ -593,7 +644,7 @@ func (x FitKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FitKind.Descriptor instead.
 func (FitKind) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{8}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{9}
 }
 
 // In what way an answer is worse than usual.
@@ -638,11 +689,11 @@ func (x DegradedReason) String() string {
 }
 
 func (DegradedReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[9].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[10].Descriptor()
 }
 
 func (DegradedReason) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[9]
+	return &file_toolgate_v1_router_proto_enumTypes[10]
 }
 
 func (x DegradedReason) Number() protoreflect.EnumNumber {
@@ -651,7 +702,7 @@ func (x DegradedReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DegradedReason.Descriptor instead.
 func (DegradedReason) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{9}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{10}
 }
 
 // How a tool came into the active set.
@@ -715,11 +766,11 @@ func (x FoundBy) String() string {
 }
 
 func (FoundBy) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[10].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[11].Descriptor()
 }
 
 func (FoundBy) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[10]
+	return &file_toolgate_v1_router_proto_enumTypes[11]
 }
 
 func (x FoundBy) Number() protoreflect.EnumNumber {
@@ -728,7 +779,60 @@ func (x FoundBy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FoundBy.Descriptor instead.
 func (FoundBy) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{10}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{11}
+}
+
+// What is wrong with the use of the context window.
+type ContextWarning int32
+
+const (
+	// Never sent.
+	ContextWarning_CONTEXT_WARNING_UNSPECIFIED ContextWarning = 0
+	// `conversation_rho` is below 0.3: tools and system prompt are most of the request.
+	ContextWarning_CONTEXT_WARNING_LOW_UTILISATION ContextWarning = 1
+	// Conversation, tools and system prompt fill 70% of the context window or more.
+	ContextWarning_CONTEXT_WARNING_WINDOW_NEARLY_FULL ContextWarning = 2
+)
+
+// Enum value maps for ContextWarning.
+var (
+	ContextWarning_name = map[int32]string{
+		0: "CONTEXT_WARNING_UNSPECIFIED",
+		1: "CONTEXT_WARNING_LOW_UTILISATION",
+		2: "CONTEXT_WARNING_WINDOW_NEARLY_FULL",
+	}
+	ContextWarning_value = map[string]int32{
+		"CONTEXT_WARNING_UNSPECIFIED":        0,
+		"CONTEXT_WARNING_LOW_UTILISATION":    1,
+		"CONTEXT_WARNING_WINDOW_NEARLY_FULL": 2,
+	}
+)
+
+func (x ContextWarning) Enum() *ContextWarning {
+	p := new(ContextWarning)
+	*p = x
+	return p
+}
+
+func (x ContextWarning) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ContextWarning) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgate_v1_router_proto_enumTypes[12].Descriptor()
+}
+
+func (ContextWarning) Type() protoreflect.EnumType {
+	return &file_toolgate_v1_router_proto_enumTypes[12]
+}
+
+func (x ContextWarning) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ContextWarning.Descriptor instead.
+func (ContextWarning) EnumDescriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{12}
 }
 
 // How a query was read.
@@ -776,11 +880,11 @@ func (x SearchForm) String() string {
 }
 
 func (SearchForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[11].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[13].Descriptor()
 }
 
 func (SearchForm) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[11]
+	return &file_toolgate_v1_router_proto_enumTypes[13]
 }
 
 func (x SearchForm) Number() protoreflect.EnumNumber {
@@ -789,7 +893,7 @@ func (x SearchForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SearchForm.Descriptor instead.
 func (SearchForm) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{11}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{13}
 }
 
 // One text that says what the agent wants this turn.
@@ -1381,8 +1485,10 @@ type RouteOptions struct {
 	// last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
 	// deferred. Absent: `top_k`, and with what the model searched for twice `top_k`, at least 10.
 	ActiveSetLimit *uint32 `protobuf:"varint,19,opt,name=active_set_limit,json=activeSetLimit,proto3,oneof" json:"active_set_limit,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The rule that chooses tools. Absent: the server's own.
+	SelectionRule SelectionRule `protobuf:"varint,20,opt,name=selection_rule,json=selectionRule,proto3,enum=toolgate.v1.SelectionRule" json:"selection_rule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RouteOptions) Reset() {
@@ -1548,6 +1654,13 @@ func (x *RouteOptions) GetActiveSetLimit() uint32 {
 	return 0
 }
 
+func (x *RouteOptions) GetSelectionRule() SelectionRule {
+	if x != nil {
+		return x.SelectionRule
+	}
+	return SelectionRule_SELECTION_RULE_UNSPECIFIED
+}
+
 // What was decided about deferral, and why.
 type Deferral struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1703,7 +1816,14 @@ type RouteResponse struct {
 	// How well the best tool fits.
 	Fit *Fit `protobuf:"bytes,14,opt,name=fit,proto3" json:"fit,omitempty"`
 	// The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
-	Rendered      *RenderedTools `protobuf:"bytes,15,opt,name=rendered,proto3" json:"rendered,omitempty"`
+	Rendered *RenderedTools `protobuf:"bytes,15,opt,name=rendered,proto3" json:"rendered,omitempty"`
+	// What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+	// for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+	// as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+	ConversationSnapshot string `protobuf:"bytes,16,opt,name=conversation_snapshot,json=conversationSnapshot,proto3" json:"conversation_snapshot,omitempty"`
+	// The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+	// the order of their best tools.
+	Servers       []string `protobuf:"bytes,17,rep,name=servers,proto3" json:"servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1839,6 +1959,20 @@ func (x *RouteResponse) GetFit() *Fit {
 func (x *RouteResponse) GetRendered() *RenderedTools {
 	if x != nil {
 		return x.Rendered
+	}
+	return nil
+}
+
+func (x *RouteResponse) GetConversationSnapshot() string {
+	if x != nil {
+		return x.ConversationSnapshot
+	}
+	return ""
+}
+
+func (x *RouteResponse) GetServers() []string {
+	if x != nil {
+		return x.Servers
 	}
 	return nil
 }
@@ -2493,7 +2627,14 @@ type TokenAccounting struct {
 	// phases 1 and 2 and the system prompt leave to the task, at least 0. Absent without a window.
 	Rho *float64 `protobuf:"fixed64,6,opt,name=rho,proto3,oneof" json:"rho,omitempty"`
 	// The same with all definitions sent. Absent without a window.
-	RhoFull       *float64 `protobuf:"fixed64,7,opt,name=rho_full,json=rhoFull,proto3,oneof" json:"rho_full,omitempty"`
+	RhoFull *float64 `protobuf:"fixed64,7,opt,name=rho_full,json=rhoFull,proto3,oneof" json:"rho_full,omitempty"`
+	// Messages of the conversation (`state.messages_json`). 0 without them.
+	ConversationTokens uint64 `protobuf:"varint,8,opt,name=conversation_tokens,json=conversationTokens,proto3" json:"conversation_tokens,omitempty"`
+	// Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
+	// system)`. Absent without a conversation.
+	ConversationRho *float64 `protobuf:"fixed64,9,opt,name=conversation_rho,json=conversationRho,proto3,oneof" json:"conversation_rho,omitempty"`
+	// What the agent should look at. Empty: nothing.
+	Warnings      []ContextWarning `protobuf:"varint,10,rep,packed,name=warnings,proto3,enum=toolgate.v1.ContextWarning" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2575,6 +2716,27 @@ func (x *TokenAccounting) GetRhoFull() float64 {
 		return *x.RhoFull
 	}
 	return 0
+}
+
+func (x *TokenAccounting) GetConversationTokens() uint64 {
+	if x != nil {
+		return x.ConversationTokens
+	}
+	return 0
+}
+
+func (x *TokenAccounting) GetConversationRho() float64 {
+	if x != nil && x.ConversationRho != nil {
+		return *x.ConversationRho
+	}
+	return 0
+}
+
+func (x *TokenAccounting) GetWarnings() []ContextWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 // Time spent in one stage.
@@ -3357,7 +3519,9 @@ type SearchToolsResponse struct {
 	// In what way the answer is worse than usual. Empty: in none.
 	Degraded []DegradedReason `protobuf:"varint,11,rep,packed,name=degraded,proto3,enum=toolgate.v1.DegradedReason" json:"degraded,omitempty"`
 	// The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
-	Rendered      *RenderedTools `protobuf:"bytes,12,opt,name=rendered,proto3" json:"rendered,omitempty"`
+	Rendered *RenderedTools `protobuf:"bytes,12,opt,name=rendered,proto3" json:"rendered,omitempty"`
+	// Tools of the catalog that are deferred for this caller: those that are found only by searching.
+	DeferredTools uint32 `protobuf:"varint,13,opt,name=deferred_tools,json=deferredTools,proto3" json:"deferred_tools,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3474,6 +3638,13 @@ func (x *SearchToolsResponse) GetRendered() *RenderedTools {
 		return x.Rendered
 	}
 	return nil
+}
+
+func (x *SearchToolsResponse) GetDeferredTools() uint32 {
+	if x != nil {
+		return x.DeferredTools
+	}
+	return 0
 }
 
 // Asks for the summary pool.
@@ -3835,7 +4006,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"model_name\x18\x01 \x01(\tR\tmodelName\x12\x18\n" +
 	"\apointer\x18\x02 \x01(\tR\apointer\x12\x18\n" +
 	"\akeyword\x18\x03 \x01(\tR\akeyword\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\"\x9a\a\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\xdd\a\n" +
 	"\fRouteOptions\x12\x18\n" +
 	"\x05top_k\x18\x01 \x01(\rH\x00R\x04topK\x88\x01\x01\x12!\n" +
 	"\tthreshold\x18\x02 \x01(\x02H\x01R\tthreshold\x88\x01\x01\x123\n" +
@@ -3856,7 +4027,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x0ehistory_tokens\x18\x10 \x01(\rH\x06R\rhistoryTokens\x88\x01\x01\x12*\n" +
 	"\x11ignore_cache_cost\x18\x11 \x01(\bR\x0fignoreCacheCost\x12%\n" +
 	"\x0esignature_tail\x18\x12 \x01(\rR\rsignatureTail\x12-\n" +
-	"\x10active_set_limit\x18\x13 \x01(\rH\aR\x0eactiveSetLimit\x88\x01\x01B\b\n" +
+	"\x10active_set_limit\x18\x13 \x01(\rH\aR\x0eactiveSetLimit\x88\x01\x01\x12A\n" +
+	"\x0eselection_rule\x18\x14 \x01(\x0e2\x1a.toolgate.v1.SelectionRuleR\rselectionRuleB\b\n" +
 	"\x06_top_kB\f\n" +
 	"\n" +
 	"_thresholdB\x16\n" +
@@ -3876,7 +4048,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x10threshold_tokens\x18\a \x01(\x04H\x00R\x0fthresholdTokens\x88\x01\x01\x12!\n" +
 	"\foffer_search\x18\b \x01(\bR\vofferSearch\x12%\n" +
 	"\x0edeferred_tools\x18\t \x01(\rR\rdeferredToolsB\x13\n" +
-	"\x11_threshold_tokens\"\xa9\x06\n" +
+	"\x11_threshold_tokens\"\xf8\x06\n" +
 	"\rRouteResponse\x12:\n" +
 	"\factive_tools\x18\x01 \x03(\v2\x17.toolgate.v1.ActiveToolR\vactiveTools\x12*\n" +
 	"\x11active_set_handle\x18\x02 \x01(\tR\x0factiveSetHandle\x12H\n" +
@@ -3895,7 +4067,9 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x06change\x18\f \x01(\v2\x1c.toolgate.v1.ActiveSetChangeR\x06change\x12.\n" +
 	"\aranking\x18\r \x01(\v2\x14.toolgate.v1.RankingR\aranking\x12\"\n" +
 	"\x03fit\x18\x0e \x01(\v2\x10.toolgate.v1.FitR\x03fit\x126\n" +
-	"\brendered\x18\x0f \x01(\v2\x1a.toolgate.v1.RenderedToolsR\brendered\"i\n" +
+	"\brendered\x18\x0f \x01(\v2\x1a.toolgate.v1.RenderedToolsR\brendered\x123\n" +
+	"\x15conversation_snapshot\x18\x10 \x01(\tR\x14conversationSnapshot\x12\x18\n" +
+	"\aservers\x18\x11 \x03(\tR\aservers\"i\n" +
 	"\x03Fit\x12(\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x14.toolgate.v1.FitKindR\x04kind\x12\x1e\n" +
 	"\n" +
@@ -3957,7 +4131,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x04code\x18\x04 \x01(\x0e2\x18.toolgate.v1.RefusalCodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x05 \x01(\tR\amessage\x12\x16\n" +
 	"\x06unlock\x18\x06 \x03(\tR\x06unlock\x12\x18\n" +
-	"\aoverlap\x18\a \x01(\x02R\aoverlap\"\x98\x02\n" +
+	"\aoverlap\x18\a \x01(\x02R\aoverlap\"\xc7\x03\n" +
 	"\x0fTokenAccounting\x12\x1c\n" +
 	"\ttokenizer\x18\x01 \x01(\tR\ttokenizer\x12.\n" +
 	"\x13full_catalog_tokens\x18\x02 \x01(\x04R\x11fullCatalogTokens\x12#\n" +
@@ -3965,9 +4139,14 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\rphase2_tokens\x18\x04 \x01(\x04R\fphase2Tokens\x12!\n" +
 	"\fsaved_tokens\x18\x05 \x01(\x12R\vsavedTokens\x12\x15\n" +
 	"\x03rho\x18\x06 \x01(\x01H\x00R\x03rho\x88\x01\x01\x12\x1e\n" +
-	"\brho_full\x18\a \x01(\x01H\x01R\arhoFull\x88\x01\x01B\x06\n" +
+	"\brho_full\x18\a \x01(\x01H\x01R\arhoFull\x88\x01\x01\x12/\n" +
+	"\x13conversation_tokens\x18\b \x01(\x04R\x12conversationTokens\x12.\n" +
+	"\x10conversation_rho\x18\t \x01(\x01H\x02R\x0fconversationRho\x88\x01\x01\x127\n" +
+	"\bwarnings\x18\n" +
+	" \x03(\x0e2\x1b.toolgate.v1.ContextWarningR\bwarningsB\x06\n" +
 	"\x04_rhoB\v\n" +
-	"\t_rho_full\";\n" +
+	"\t_rho_fullB\x13\n" +
+	"\x11_conversation_rho\";\n" +
 	"\vStageTiming\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x16\n" +
 	"\x06micros\x18\x02 \x01(\x04R\x06micros\"\xca\x01\n" +
@@ -4028,7 +4207,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x11active_set_handle\x18\x06 \x01(\tR\x0factiveSetHandle\x12!\n" +
 	"\fmin_revision\x18\a \x01(\x04R\vminRevision\x122\n" +
 	"\x06render\x18\b \x01(\v2\x1a.toolgate.v1.RenderOptionsR\x06renderB\x0e\n" +
-	"\f_max_results\"\xd5\x04\n" +
+	"\f_max_results\"\xfc\x04\n" +
 	"\x13SearchToolsResponse\x12-\n" +
 	"\x05tools\x18\x01 \x03(\v2\x17.toolgate.v1.ActiveToolR\x05tools\x12*\n" +
 	"\x11active_set_handle\x18\x02 \x01(\tR\x0factiveSetHandle\x12H\n" +
@@ -4042,7 +4221,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x16lacking_required_terms\x18\n" +
 	" \x01(\rR\x14lackingRequiredTerms\x127\n" +
 	"\bdegraded\x18\v \x03(\x0e2\x1b.toolgate.v1.DegradedReasonR\bdegraded\x126\n" +
-	"\brendered\x18\f \x01(\v2\x1a.toolgate.v1.RenderedToolsR\brendered\"\xd4\x01\n" +
+	"\brendered\x18\f \x01(\v2\x1a.toolgate.v1.RenderedToolsR\brendered\x12%\n" +
+	"\x0edeferred_tools\x18\r \x01(\rR\rdeferredTools\"\xd4\x01\n" +
 	"\x15GetSummaryPoolRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12*\n" +
 	"\x0esince_revision\x18\x02 \x01(\x04H\x00R\rsinceRevision\x88\x01\x01\x12-\n" +
@@ -4079,7 +4259,10 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x14PROMPT_STRATEGY_PASS\x10\x02\x12\x1a\n" +
 	"\x16PROMPT_STRATEGY_NATIVE\x10\x03\x12\x1c\n" +
 	"\x18PROMPT_STRATEGY_ENVELOPE\x10\x04\x12\x17\n" +
-	"\x13PROMPT_STRATEGY_CUT\x10\x05*\x89\x02\n" +
+	"\x13PROMPT_STRATEGY_CUT\x10\x05*R\n" +
+	"\rSelectionRule\x12\x1e\n" +
+	"\x1aSELECTION_RULE_UNSPECIFIED\x10\x00\x12!\n" +
+	"\x1dSELECTION_RULE_TOOL_ATTENTION\x10\x01*\x89\x02\n" +
 	"\x0eStrategyReason\x12\x1f\n" +
 	"\x1bSTRATEGY_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15STRATEGY_REASON_ASKED\x10\x01\x12$\n" +
@@ -4141,7 +4324,11 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x14FOUND_BY_ALWAYS_LOAD\x10\x05\x12\x11\n" +
 	"\rFOUND_BY_KEPT\x10\x06\x12\x19\n" +
 	"\x15FOUND_BY_NOT_DEFERRED\x10\a\x12\x13\n" +
-	"\x0fFOUND_BY_MEMORY\x10\b*\x8c\x01\n" +
+	"\x0fFOUND_BY_MEMORY\x10\b*~\n" +
+	"\x0eContextWarning\x12\x1f\n" +
+	"\x1bCONTEXT_WARNING_UNSPECIFIED\x10\x00\x12#\n" +
+	"\x1fCONTEXT_WARNING_LOW_UTILISATION\x10\x01\x12&\n" +
+	"\"CONTEXT_WARNING_WINDOW_NEARLY_FULL\x10\x02*\x8c\x01\n" +
 	"\n" +
 	"SearchForm\x12\x1b\n" +
 	"\x17SEARCH_FORM_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -4169,128 +4356,132 @@ func file_toolgate_v1_router_proto_rawDescGZIP() []byte {
 	return file_toolgate_v1_router_proto_rawDescData
 }
 
-var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
+var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 14)
 var file_toolgate_v1_router_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_toolgate_v1_router_proto_goTypes = []any{
 	(Detail)(0),                         // 0: toolgate.v1.Detail
 	(PromptStrategy)(0),                 // 1: toolgate.v1.PromptStrategy
-	(StrategyReason)(0),                 // 2: toolgate.v1.StrategyReason
-	(ToolFormat)(0),                     // 3: toolgate.v1.ToolFormat
-	(PromptListing)(0),                  // 4: toolgate.v1.PromptListing
-	(DeferralMode)(0),                   // 5: toolgate.v1.DeferralMode
-	(DeferralReason)(0),                 // 6: toolgate.v1.DeferralReason
-	(DeferralSource)(0),                 // 7: toolgate.v1.DeferralSource
-	(FitKind)(0),                        // 8: toolgate.v1.FitKind
-	(DegradedReason)(0),                 // 9: toolgate.v1.DegradedReason
-	(FoundBy)(0),                        // 10: toolgate.v1.FoundBy
-	(SearchForm)(0),                     // 11: toolgate.v1.SearchForm
-	(*Intent)(nil),                      // 12: toolgate.v1.Intent
-	(*RouteRequest)(nil),                // 13: toolgate.v1.RouteRequest
-	(*RenderOptions)(nil),               // 14: toolgate.v1.RenderOptions
-	(*AnthropicRenderOptions)(nil),      // 15: toolgate.v1.AnthropicRenderOptions
-	(*RenderedTools)(nil),               // 16: toolgate.v1.RenderedTools
-	(*RenderLoss)(nil),                  // 17: toolgate.v1.RenderLoss
-	(*RouteOptions)(nil),                // 18: toolgate.v1.RouteOptions
-	(*Deferral)(nil),                    // 19: toolgate.v1.Deferral
-	(*RouteResponse)(nil),               // 20: toolgate.v1.RouteResponse
-	(*Fit)(nil),                         // 21: toolgate.v1.Fit
-	(*Ranking)(nil),                     // 22: toolgate.v1.Ranking
-	(*RankedTool)(nil),                  // 23: toolgate.v1.RankedTool
-	(*ActiveSetChange)(nil),             // 24: toolgate.v1.ActiveSetChange
-	(*ActiveTool)(nil),                  // 25: toolgate.v1.ActiveTool
-	(*Refusal)(nil),                     // 26: toolgate.v1.Refusal
-	(*TokenAccounting)(nil),             // 27: toolgate.v1.TokenAccounting
-	(*StageTiming)(nil),                 // 28: toolgate.v1.StageTiming
-	(*SummaryPoolDelta)(nil),            // 29: toolgate.v1.SummaryPoolDelta
-	(*SummaryEntry)(nil),                // 30: toolgate.v1.SummaryEntry
-	(*GateRequest)(nil),                 // 31: toolgate.v1.GateRequest
-	(*RequestedCall)(nil),               // 32: toolgate.v1.RequestedCall
-	(*GateResponse)(nil),                // 33: toolgate.v1.GateResponse
-	(*GateVerdict)(nil),                 // 34: toolgate.v1.GateVerdict
-	(*ArgumentViolation)(nil),           // 35: toolgate.v1.ArgumentViolation
-	(*SearchToolsRequest)(nil),          // 36: toolgate.v1.SearchToolsRequest
-	(*SearchToolsResponse)(nil),         // 37: toolgate.v1.SearchToolsResponse
-	(*GetSummaryPoolRequest)(nil),       // 38: toolgate.v1.GetSummaryPoolRequest
-	(*GetSummaryPoolResponse)(nil),      // 39: toolgate.v1.GetSummaryPoolResponse
-	(*BatchGetToolSchemasRequest)(nil),  // 40: toolgate.v1.BatchGetToolSchemasRequest
-	(*BatchGetToolSchemasResponse)(nil), // 41: toolgate.v1.BatchGetToolSchemasResponse
-	(*AgentState)(nil),                  // 42: toolgate.v1.AgentState
-	(*timestamppb.Timestamp)(nil),       // 43: google.protobuf.Timestamp
-	(RefusalCode)(0),                    // 44: toolgate.v1.RefusalCode
+	(SelectionRule)(0),                  // 2: toolgate.v1.SelectionRule
+	(StrategyReason)(0),                 // 3: toolgate.v1.StrategyReason
+	(ToolFormat)(0),                     // 4: toolgate.v1.ToolFormat
+	(PromptListing)(0),                  // 5: toolgate.v1.PromptListing
+	(DeferralMode)(0),                   // 6: toolgate.v1.DeferralMode
+	(DeferralReason)(0),                 // 7: toolgate.v1.DeferralReason
+	(DeferralSource)(0),                 // 8: toolgate.v1.DeferralSource
+	(FitKind)(0),                        // 9: toolgate.v1.FitKind
+	(DegradedReason)(0),                 // 10: toolgate.v1.DegradedReason
+	(FoundBy)(0),                        // 11: toolgate.v1.FoundBy
+	(ContextWarning)(0),                 // 12: toolgate.v1.ContextWarning
+	(SearchForm)(0),                     // 13: toolgate.v1.SearchForm
+	(*Intent)(nil),                      // 14: toolgate.v1.Intent
+	(*RouteRequest)(nil),                // 15: toolgate.v1.RouteRequest
+	(*RenderOptions)(nil),               // 16: toolgate.v1.RenderOptions
+	(*AnthropicRenderOptions)(nil),      // 17: toolgate.v1.AnthropicRenderOptions
+	(*RenderedTools)(nil),               // 18: toolgate.v1.RenderedTools
+	(*RenderLoss)(nil),                  // 19: toolgate.v1.RenderLoss
+	(*RouteOptions)(nil),                // 20: toolgate.v1.RouteOptions
+	(*Deferral)(nil),                    // 21: toolgate.v1.Deferral
+	(*RouteResponse)(nil),               // 22: toolgate.v1.RouteResponse
+	(*Fit)(nil),                         // 23: toolgate.v1.Fit
+	(*Ranking)(nil),                     // 24: toolgate.v1.Ranking
+	(*RankedTool)(nil),                  // 25: toolgate.v1.RankedTool
+	(*ActiveSetChange)(nil),             // 26: toolgate.v1.ActiveSetChange
+	(*ActiveTool)(nil),                  // 27: toolgate.v1.ActiveTool
+	(*Refusal)(nil),                     // 28: toolgate.v1.Refusal
+	(*TokenAccounting)(nil),             // 29: toolgate.v1.TokenAccounting
+	(*StageTiming)(nil),                 // 30: toolgate.v1.StageTiming
+	(*SummaryPoolDelta)(nil),            // 31: toolgate.v1.SummaryPoolDelta
+	(*SummaryEntry)(nil),                // 32: toolgate.v1.SummaryEntry
+	(*GateRequest)(nil),                 // 33: toolgate.v1.GateRequest
+	(*RequestedCall)(nil),               // 34: toolgate.v1.RequestedCall
+	(*GateResponse)(nil),                // 35: toolgate.v1.GateResponse
+	(*GateVerdict)(nil),                 // 36: toolgate.v1.GateVerdict
+	(*ArgumentViolation)(nil),           // 37: toolgate.v1.ArgumentViolation
+	(*SearchToolsRequest)(nil),          // 38: toolgate.v1.SearchToolsRequest
+	(*SearchToolsResponse)(nil),         // 39: toolgate.v1.SearchToolsResponse
+	(*GetSummaryPoolRequest)(nil),       // 40: toolgate.v1.GetSummaryPoolRequest
+	(*GetSummaryPoolResponse)(nil),      // 41: toolgate.v1.GetSummaryPoolResponse
+	(*BatchGetToolSchemasRequest)(nil),  // 42: toolgate.v1.BatchGetToolSchemasRequest
+	(*BatchGetToolSchemasResponse)(nil), // 43: toolgate.v1.BatchGetToolSchemasResponse
+	(*AgentState)(nil),                  // 44: toolgate.v1.AgentState
+	(*timestamppb.Timestamp)(nil),       // 45: google.protobuf.Timestamp
+	(RefusalCode)(0),                    // 46: toolgate.v1.RefusalCode
 }
 var file_toolgate_v1_router_proto_depIdxs = []int32{
-	12, // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
-	42, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
-	18, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
-	4,  // 3: toolgate.v1.RouteRequest.prompt_listing:type_name -> toolgate.v1.PromptListing
-	14, // 4: toolgate.v1.RouteRequest.render:type_name -> toolgate.v1.RenderOptions
-	3,  // 5: toolgate.v1.RenderOptions.format:type_name -> toolgate.v1.ToolFormat
-	15, // 6: toolgate.v1.RenderOptions.anthropic:type_name -> toolgate.v1.AnthropicRenderOptions
+	14, // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
+	44, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
+	20, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
+	5,  // 3: toolgate.v1.RouteRequest.prompt_listing:type_name -> toolgate.v1.PromptListing
+	16, // 4: toolgate.v1.RouteRequest.render:type_name -> toolgate.v1.RenderOptions
+	4,  // 5: toolgate.v1.RenderOptions.format:type_name -> toolgate.v1.ToolFormat
+	17, // 6: toolgate.v1.RenderOptions.anthropic:type_name -> toolgate.v1.AnthropicRenderOptions
 	1,  // 7: toolgate.v1.RenderOptions.strategy:type_name -> toolgate.v1.PromptStrategy
-	17, // 8: toolgate.v1.RenderedTools.losses:type_name -> toolgate.v1.RenderLoss
+	19, // 8: toolgate.v1.RenderedTools.losses:type_name -> toolgate.v1.RenderLoss
 	1,  // 9: toolgate.v1.RenderedTools.strategy:type_name -> toolgate.v1.PromptStrategy
-	2,  // 10: toolgate.v1.RenderedTools.reason:type_name -> toolgate.v1.StrategyReason
+	3,  // 10: toolgate.v1.RenderedTools.reason:type_name -> toolgate.v1.StrategyReason
 	0,  // 11: toolgate.v1.RouteOptions.detail:type_name -> toolgate.v1.Detail
-	5,  // 12: toolgate.v1.RouteOptions.deferral:type_name -> toolgate.v1.DeferralMode
-	5,  // 13: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
-	7,  // 14: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
-	6,  // 15: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
-	25, // 16: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
-	43, // 17: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	29, // 18: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
-	26, // 19: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
-	27, // 20: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
-	9,  // 21: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	28, // 22: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
-	19, // 23: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
-	24, // 24: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
-	22, // 25: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
-	21, // 26: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
-	16, // 27: toolgate.v1.RouteResponse.rendered:type_name -> toolgate.v1.RenderedTools
-	8,  // 28: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
-	23, // 29: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
-	10, // 30: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
-	10, // 31: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
-	44, // 32: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
-	30, // 33: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
-	32, // 34: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
-	42, // 35: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
-	34, // 36: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
-	44, // 37: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
-	35, // 38: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
-	0,  // 39: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
-	42, // 40: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
-	14, // 41: toolgate.v1.SearchToolsRequest.render:type_name -> toolgate.v1.RenderOptions
-	25, // 42: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
-	43, // 43: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	26, // 44: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
-	11, // 45: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
-	9,  // 46: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	16, // 47: toolgate.v1.SearchToolsResponse.rendered:type_name -> toolgate.v1.RenderedTools
-	42, // 48: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
-	29, // 49: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
-	42, // 50: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
-	0,  // 51: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
-	14, // 52: toolgate.v1.BatchGetToolSchemasRequest.render:type_name -> toolgate.v1.RenderOptions
-	25, // 53: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
-	26, // 54: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
-	43, // 55: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	16, // 56: toolgate.v1.BatchGetToolSchemasResponse.rendered:type_name -> toolgate.v1.RenderedTools
-	13, // 57: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
-	31, // 58: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
-	36, // 59: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
-	38, // 60: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
-	40, // 61: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
-	20, // 62: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
-	33, // 63: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
-	37, // 64: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
-	39, // 65: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
-	41, // 66: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
-	62, // [62:67] is the sub-list for method output_type
-	57, // [57:62] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	6,  // 12: toolgate.v1.RouteOptions.deferral:type_name -> toolgate.v1.DeferralMode
+	2,  // 13: toolgate.v1.RouteOptions.selection_rule:type_name -> toolgate.v1.SelectionRule
+	6,  // 14: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
+	8,  // 15: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
+	7,  // 16: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
+	27, // 17: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
+	45, // 18: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	31, // 19: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
+	28, // 20: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
+	29, // 21: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
+	10, // 22: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	30, // 23: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
+	21, // 24: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
+	26, // 25: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
+	24, // 26: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
+	23, // 27: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
+	18, // 28: toolgate.v1.RouteResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	9,  // 29: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
+	25, // 30: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
+	11, // 31: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
+	11, // 32: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
+	46, // 33: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
+	12, // 34: toolgate.v1.TokenAccounting.warnings:type_name -> toolgate.v1.ContextWarning
+	32, // 35: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
+	34, // 36: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
+	44, // 37: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
+	36, // 38: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
+	46, // 39: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
+	37, // 40: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
+	0,  // 41: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
+	44, // 42: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
+	16, // 43: toolgate.v1.SearchToolsRequest.render:type_name -> toolgate.v1.RenderOptions
+	27, // 44: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
+	45, // 45: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	28, // 46: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
+	13, // 47: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
+	10, // 48: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	18, // 49: toolgate.v1.SearchToolsResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	44, // 50: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
+	31, // 51: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
+	44, // 52: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
+	0,  // 53: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
+	16, // 54: toolgate.v1.BatchGetToolSchemasRequest.render:type_name -> toolgate.v1.RenderOptions
+	27, // 55: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
+	28, // 56: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
+	45, // 57: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	18, // 58: toolgate.v1.BatchGetToolSchemasResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	15, // 59: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
+	33, // 60: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
+	38, // 61: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
+	40, // 62: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
+	42, // 63: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
+	22, // 64: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
+	35, // 65: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
+	39, // 66: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
+	41, // 67: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
+	43, // 68: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
+	64, // [64:69] is the sub-list for method output_type
+	59, // [59:64] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_toolgate_v1_router_proto_init() }
@@ -4312,7 +4503,7 @@ func file_toolgate_v1_router_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgate_v1_router_proto_rawDesc), len(file_toolgate_v1_router_proto_rawDesc)),
-			NumEnums:      12,
+			NumEnums:      14,
 			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -249,8 +249,10 @@ type GetUsageResponse struct {
 	LookupCalls uint64 `protobuf:"varint,15,opt,name=lookup_calls,json=lookupCalls,proto3" json:"lookup_calls,omitempty"`
 	// cl100k_base tokens of the tools that those calls sent: what was spent on demand.
 	OnDemandTokens uint64 `protobuf:"varint,16,opt,name=on_demand_tokens,json=onDemandTokens,proto3" json:"on_demand_tokens,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+	RefusalOutcomes *RefusalOutcomes `protobuf:"bytes,17,opt,name=refusal_outcomes,json=refusalOutcomes,proto3" json:"refusal_outcomes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *GetUsageResponse) Reset() {
@@ -395,6 +397,77 @@ func (x *GetUsageResponse) GetOnDemandTokens() uint64 {
 	return 0
 }
 
+func (x *GetUsageResponse) GetRefusalOutcomes() *RefusalOutcomes {
+	if x != nil {
+		return x.RefusalOutcomes
+	}
+	return nil
+}
+
+// What became of refused calls. Each is counted when the user's next message is routed.
+type RefusalOutcomes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Another call of the same turn succeeded after them.
+	MendedCalls uint64 `protobuf:"varint,1,opt,name=mended_calls,json=mendedCalls,proto3" json:"mended_calls,omitempty"`
+	// The model asked the user.
+	AskedCalls uint64 `protobuf:"varint,2,opt,name=asked_calls,json=askedCalls,proto3" json:"asked_calls,omitempty"`
+	// Neither.
+	GivenUpCalls  uint64 `protobuf:"varint,3,opt,name=given_up_calls,json=givenUpCalls,proto3" json:"given_up_calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefusalOutcomes) Reset() {
+	*x = RefusalOutcomes{}
+	mi := &file_toolgate_v1_usage_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefusalOutcomes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefusalOutcomes) ProtoMessage() {}
+
+func (x *RefusalOutcomes) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgate_v1_usage_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefusalOutcomes.ProtoReflect.Descriptor instead.
+func (*RefusalOutcomes) Descriptor() ([]byte, []int) {
+	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RefusalOutcomes) GetMendedCalls() uint64 {
+	if x != nil {
+		return x.MendedCalls
+	}
+	return 0
+}
+
+func (x *RefusalOutcomes) GetAskedCalls() uint64 {
+	if x != nil {
+		return x.AskedCalls
+	}
+	return 0
+}
+
+func (x *RefusalOutcomes) GetGivenUpCalls() uint64 {
+	if x != nil {
+		return x.GivenUpCalls
+	}
+	return 0
+}
+
 // How often Gate refused a call for one reason.
 type RefusalCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -408,7 +481,7 @@ type RefusalCount struct {
 
 func (x *RefusalCount) Reset() {
 	*x = RefusalCount{}
-	mi := &file_toolgate_v1_usage_proto_msgTypes[2]
+	mi := &file_toolgate_v1_usage_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -420,7 +493,7 @@ func (x *RefusalCount) String() string {
 func (*RefusalCount) ProtoMessage() {}
 
 func (x *RefusalCount) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_usage_proto_msgTypes[2]
+	mi := &file_toolgate_v1_usage_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -433,7 +506,7 @@ func (x *RefusalCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusalCount.ProtoReflect.Descriptor instead.
 func (*RefusalCount) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{2}
+	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RefusalCount) GetCode() RefusalCode {
@@ -483,7 +556,7 @@ type UsageBucket struct {
 
 func (x *UsageBucket) Reset() {
 	*x = UsageBucket{}
-	mi := &file_toolgate_v1_usage_proto_msgTypes[3]
+	mi := &file_toolgate_v1_usage_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -495,7 +568,7 @@ func (x *UsageBucket) String() string {
 func (*UsageBucket) ProtoMessage() {}
 
 func (x *UsageBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_usage_proto_msgTypes[3]
+	mi := &file_toolgate_v1_usage_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -508,7 +581,7 @@ func (x *UsageBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageBucket.ProtoReflect.Descriptor instead.
 func (*UsageBucket) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{3}
+	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UsageBucket) GetStartTime() *timestamppb.Timestamp {
@@ -605,7 +678,7 @@ const file_toolgate_v1_usage_proto_rawDesc = "" +
 	"\n" +
 	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12?\n" +
-	"\vgranularity\x18\x04 \x01(\x0e2\x1d.toolgate.v1.UsageGranularityR\vgranularity\"\xdf\x05\n" +
+	"\vgranularity\x18\x04 \x01(\x0e2\x1d.toolgate.v1.UsageGranularityR\vgranularity\"\xa8\x06\n" +
 	"\x10GetUsageResponse\x12\x1f\n" +
 	"\vroute_calls\x18\x01 \x01(\x04R\n" +
 	"routeCalls\x12#\n" +
@@ -625,7 +698,13 @@ const file_toolgate_v1_usage_proto_rawDesc = "" +
 	"start_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12!\n" +
 	"\flookup_calls\x18\x0f \x01(\x04R\vlookupCalls\x12(\n" +
-	"\x10on_demand_tokens\x18\x10 \x01(\x04R\x0eonDemandTokens\"R\n" +
+	"\x10on_demand_tokens\x18\x10 \x01(\x04R\x0eonDemandTokens\x12G\n" +
+	"\x10refusal_outcomes\x18\x11 \x01(\v2\x1c.toolgate.v1.RefusalOutcomesR\x0frefusalOutcomes\"{\n" +
+	"\x0fRefusalOutcomes\x12!\n" +
+	"\fmended_calls\x18\x01 \x01(\x04R\vmendedCalls\x12\x1f\n" +
+	"\vasked_calls\x18\x02 \x01(\x04R\n" +
+	"askedCalls\x12$\n" +
+	"\x0egiven_up_calls\x18\x03 \x01(\x04R\fgivenUpCalls\"R\n" +
 	"\fRefusalCount\x12,\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x18.toolgate.v1.RefusalCodeR\x04code\x12\x14\n" +
 	"\x05calls\x18\x02 \x01(\x04R\x05calls\"\xfe\x03\n" +
@@ -672,35 +751,37 @@ func file_toolgate_v1_usage_proto_rawDescGZIP() []byte {
 }
 
 var file_toolgate_v1_usage_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_toolgate_v1_usage_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_toolgate_v1_usage_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_toolgate_v1_usage_proto_goTypes = []any{
 	(UsageGranularity)(0),         // 0: toolgate.v1.UsageGranularity
 	(DeferralVerdict)(0),          // 1: toolgate.v1.DeferralVerdict
 	(*GetUsageRequest)(nil),       // 2: toolgate.v1.GetUsageRequest
 	(*GetUsageResponse)(nil),      // 3: toolgate.v1.GetUsageResponse
-	(*RefusalCount)(nil),          // 4: toolgate.v1.RefusalCount
-	(*UsageBucket)(nil),           // 5: toolgate.v1.UsageBucket
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
-	(RefusalCode)(0),              // 7: toolgate.v1.RefusalCode
+	(*RefusalOutcomes)(nil),       // 4: toolgate.v1.RefusalOutcomes
+	(*RefusalCount)(nil),          // 5: toolgate.v1.RefusalCount
+	(*UsageBucket)(nil),           // 6: toolgate.v1.UsageBucket
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(RefusalCode)(0),              // 8: toolgate.v1.RefusalCode
 }
 var file_toolgate_v1_usage_proto_depIdxs = []int32{
-	6,  // 0: toolgate.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	6,  // 1: toolgate.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	7,  // 0: toolgate.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	7,  // 1: toolgate.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 2: toolgate.v1.GetUsageRequest.granularity:type_name -> toolgate.v1.UsageGranularity
-	4,  // 3: toolgate.v1.GetUsageResponse.refusals:type_name -> toolgate.v1.RefusalCount
+	5,  // 3: toolgate.v1.GetUsageResponse.refusals:type_name -> toolgate.v1.RefusalCount
 	1,  // 4: toolgate.v1.GetUsageResponse.deferral:type_name -> toolgate.v1.DeferralVerdict
-	5,  // 5: toolgate.v1.GetUsageResponse.buckets:type_name -> toolgate.v1.UsageBucket
-	6,  // 6: toolgate.v1.GetUsageResponse.start_time:type_name -> google.protobuf.Timestamp
-	6,  // 7: toolgate.v1.GetUsageResponse.end_time:type_name -> google.protobuf.Timestamp
-	7,  // 8: toolgate.v1.RefusalCount.code:type_name -> toolgate.v1.RefusalCode
-	6,  // 9: toolgate.v1.UsageBucket.start_time:type_name -> google.protobuf.Timestamp
-	2,  // 10: toolgate.v1.UsageService.GetUsage:input_type -> toolgate.v1.GetUsageRequest
-	3,  // 11: toolgate.v1.UsageService.GetUsage:output_type -> toolgate.v1.GetUsageResponse
-	11, // [11:12] is the sub-list for method output_type
-	10, // [10:11] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	6,  // 5: toolgate.v1.GetUsageResponse.buckets:type_name -> toolgate.v1.UsageBucket
+	7,  // 6: toolgate.v1.GetUsageResponse.start_time:type_name -> google.protobuf.Timestamp
+	7,  // 7: toolgate.v1.GetUsageResponse.end_time:type_name -> google.protobuf.Timestamp
+	4,  // 8: toolgate.v1.GetUsageResponse.refusal_outcomes:type_name -> toolgate.v1.RefusalOutcomes
+	8,  // 9: toolgate.v1.RefusalCount.code:type_name -> toolgate.v1.RefusalCode
+	7,  // 10: toolgate.v1.UsageBucket.start_time:type_name -> google.protobuf.Timestamp
+	2,  // 11: toolgate.v1.UsageService.GetUsage:input_type -> toolgate.v1.GetUsageRequest
+	3,  // 12: toolgate.v1.UsageService.GetUsage:output_type -> toolgate.v1.GetUsageResponse
+	12, // [12:13] is the sub-list for method output_type
+	11, // [11:12] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_toolgate_v1_usage_proto_init() }
@@ -715,7 +796,7 @@ func file_toolgate_v1_usage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgate_v1_usage_proto_rawDesc), len(file_toolgate_v1_usage_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -3321,6 +3321,9 @@ pub struct RouteOptions {
     /// deferred. Absent: `top_k`, and with what the model searched for twice `top_k`, at least 10.
     #[prost(uint32, optional, tag = "19")]
     pub active_set_limit: ::core::option::Option<u32>,
+    /// The rule that chooses tools. Absent: the server's own.
+    #[prost(enumeration = "SelectionRule", tag = "20")]
+    pub selection_rule: i32,
 }
 /// What was decided about deferral, and why.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3406,6 +3409,15 @@ pub struct RouteResponse {
     /// The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
     #[prost(message, optional, tag = "15")]
     pub rendered: ::core::option::Option<RenderedTools>,
+    /// What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+    /// for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+    /// as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+    #[prost(string, tag = "16")]
+    pub conversation_snapshot: ::prost::alloc::string::String,
+    /// The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+    /// the order of their best tools.
+    #[prost(string, repeated, tag = "17")]
+    pub servers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// How well the best tool fits, told so that an agent can ask what was meant instead of guessing.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3603,6 +3615,15 @@ pub struct TokenAccounting {
     /// The same with all definitions sent. Absent without a window.
     #[prost(double, optional, tag = "7")]
     pub rho_full: ::core::option::Option<f64>,
+    /// Messages of the conversation (`state.messages_json`). 0 without them.
+    #[prost(uint64, tag = "8")]
+    pub conversation_tokens: u64,
+    /// Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +  system)`. Absent without a conversation.
+    #[prost(double, optional, tag = "9")]
+    pub conversation_rho: ::core::option::Option<f64>,
+    /// What the agent should look at. Empty: nothing.
+    #[prost(enumeration = "ContextWarning", repeated, tag = "10")]
+    pub warnings: ::prost::alloc::vec::Vec<i32>,
 }
 /// Time spent in one stage.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3834,6 +3855,9 @@ pub struct SearchToolsResponse {
     /// The tools found in the format that `render` asked for; the definitions in `tools` are then empty.
     #[prost(message, optional, tag = "12")]
     pub rendered: ::core::option::Option<RenderedTools>,
+    /// Tools of the catalog that are deferred for this caller: those that are found only by searching.
+    #[prost(uint32, tag = "13")]
+    pub deferred_tools: u32,
 }
 /// Asks for the summary pool.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3991,6 +4015,37 @@ impl PromptStrategy {
             "PROMPT_STRATEGY_NATIVE" => Some(Self::Native),
             "PROMPT_STRATEGY_ENVELOPE" => Some(Self::Envelope),
             "PROMPT_STRATEGY_CUT" => Some(Self::Cut),
+            _ => None,
+        }
+    }
+}
+/// Which tools are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SelectionRule {
+    /// The server's own: overlap and words, the packs' words, what was called before, and the cost of the cache.
+    Unspecified = 0,
+    /// The rule of the paper "Tool Attention": the `top_k` tools of the highest overlap among those whose overlap reaches the
+    /// threshold, each by itself, and whose preconditions hold. Nothing else ranks them, and no tool is kept from the turn
+    /// before. Absent `threshold`: 0.28.
+    ToolAttention = 1,
+}
+impl SelectionRule {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SELECTION_RULE_UNSPECIFIED",
+            Self::ToolAttention => "SELECTION_RULE_TOOL_ATTENTION",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SELECTION_RULE_UNSPECIFIED" => Some(Self::Unspecified),
+            "SELECTION_RULE_TOOL_ATTENTION" => Some(Self::ToolAttention),
             _ => None,
         }
     }
@@ -4390,6 +4445,39 @@ impl FoundBy {
             "FOUND_BY_KEPT" => Some(Self::Kept),
             "FOUND_BY_NOT_DEFERRED" => Some(Self::NotDeferred),
             "FOUND_BY_MEMORY" => Some(Self::Memory),
+            _ => None,
+        }
+    }
+}
+/// What is wrong with the use of the context window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ContextWarning {
+    /// Never sent.
+    Unspecified = 0,
+    /// `conversation_rho` is below 0.3: tools and system prompt are most of the request.
+    LowUtilisation = 1,
+    /// Conversation, tools and system prompt fill 70% of the context window or more.
+    WindowNearlyFull = 2,
+}
+impl ContextWarning {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CONTEXT_WARNING_UNSPECIFIED",
+            Self::LowUtilisation => "CONTEXT_WARNING_LOW_UTILISATION",
+            Self::WindowNearlyFull => "CONTEXT_WARNING_WINDOW_NEARLY_FULL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CONTEXT_WARNING_UNSPECIFIED" => Some(Self::Unspecified),
+            "CONTEXT_WARNING_LOW_UTILISATION" => Some(Self::LowUtilisation),
+            "CONTEXT_WARNING_WINDOW_NEARLY_FULL" => Some(Self::WindowNearlyFull),
             _ => None,
         }
     }
@@ -5114,6 +5202,22 @@ pub struct GetUsageResponse {
     /// cl100k_base tokens of the tools that those calls sent: what was spent on demand.
     #[prost(uint64, tag = "16")]
     pub on_demand_tokens: u64,
+    /// What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+    #[prost(message, optional, tag = "17")]
+    pub refusal_outcomes: ::core::option::Option<RefusalOutcomes>,
+}
+/// What became of refused calls. Each is counted when the user's next message is routed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RefusalOutcomes {
+    /// Another call of the same turn succeeded after them.
+    #[prost(uint64, tag = "1")]
+    pub mended_calls: u64,
+    /// The model asked the user.
+    #[prost(uint64, tag = "2")]
+    pub asked_calls: u64,
+    /// Neither.
+    #[prost(uint64, tag = "3")]
+    pub given_up_calls: u64,
 }
 /// How often Gate refused a call for one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

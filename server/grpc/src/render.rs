@@ -21,8 +21,12 @@ use toolgate_routing::router::search::{Form, SearchAnswer};
 use toolgate_routing::router::selection::deferring::Deferral;
 use toolgate_routing::shard::snapshot::Snapshot;
 
-/// Renders the answer of Route.
-pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
+/// Renders the answer of Route. The snapshot of the conversation is empty without one.
+pub(super) fn route(
+    tenant: &TenantId,
+    answer: &Answer,
+    conversation_snapshot: String,
+) -> v1::RouteResponse {
     let snapshot = &*answer.snapshot;
     let tool = |active: &Active| active_tool(tenant, snapshot, active, answer.detail);
     v1::RouteResponse {
@@ -41,7 +45,23 @@ pub(super) fn route(tenant: &TenantId, answer: &Answer) -> v1::RouteResponse {
         ranking: answer.ranking.as_ref().map(|of| ranking(answer, of)),
         fit: Some(fit(snapshot, &answer.fit)),
         rendered: None,
+        conversation_snapshot,
+        servers: servers(answer),
     }
+}
+
+/// Returns the MCP servers of the active tools, in the order of their best tools.
+fn servers(answer: &Answer) -> Vec<String> {
+    let mut tools: Vec<&Active> = answer.active.iter().collect();
+    tools.sort_by(|a, b| b.chosen.score.total_cmp(&a.chosen.score));
+    let mut servers: Vec<String> = Vec::new();
+    for tool in tools {
+        let server = answer.snapshot.tool(tool.chosen.slot).id.server.as_str();
+        if !servers.iter().any(|known| known == server) {
+            servers.push(server.to_owned());
+        }
+    }
+    servers
 }
 
 /// Renders the quality of the best match.
@@ -122,6 +142,7 @@ pub(super) fn search(tenant: &TenantId, answer: &SearchAnswer) -> v1::SearchTool
         lacking_required_terms: answer.lacking_required,
         degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
         rendered: None,
+        deferred_tools: 0,
     }
 }
 
@@ -275,6 +296,7 @@ fn accounting(account: &Account) -> v1::TokenAccounting {
         saved_tokens: account.saved(),
         rho: account.rho,
         rho_full: account.rho_full,
+        ..Default::default()
     }
 }
 

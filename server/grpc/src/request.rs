@@ -40,13 +40,21 @@ const CLAUSES_MAX: usize = 16;
 const URL_MAX: usize = 2 << 10;
 const ACTIVE_SET_MAX: u32 = 1_024;
 
+/// Route request.
+pub(super) struct RouteInput {
+    /// Query of the router.
+    pub(super) query: RouteQuery,
+    /// Snapshot of the conversation for the answer; empty without a conversation.
+    pub(super) conversation_snapshot: String,
+}
+
 /// Parses a Route request.
 pub(super) fn route(
     wire: v1::RouteRequest,
     limits: &LimitsConfig,
     defaults: &RouterConfig,
     caller: &Caller,
-) -> Result<RouteQuery, Error> {
+) -> Result<RouteInput, Error> {
     let mut fields = Fields::default();
     let read = if defaults.clauses { Intent::new } else { Intent::undivided };
     let intents = intents(wire.intents, limits, read, &mut fields)?;
@@ -55,14 +63,14 @@ pub(super) fn route(
     let turn_id_fits = wire.turn_id.len() <= TURN_ID_MAX;
     fields.require(turn_id_fits, "turn_id", "must be at most 128 bytes");
     let listing = listing(wire.prompt_listing, &mut fields);
-    let Told { state, said } = state::parse_told(wire.state, limits, caller)?;
+    let Told { state, said, snapshot } = state::parse_told(wire.state, limits, caller)?;
     fields.finish()?;
     let mut intents = intents;
     if defaults.context {
         let before = Before { asks: &said.asks, results: &said.results };
         intents.extend(context::beside(&intents, before, Weights::default()));
     }
-    Ok(RouteQuery {
+    let query = RouteQuery {
         intents,
         state,
         previous: wire.active_set_handle,
@@ -71,7 +79,8 @@ pub(super) fn route(
         min_revision: wire.min_revision,
         turn_id: wire.turn_id,
         listing,
-    })
+    };
+    Ok(RouteInput { query, conversation_snapshot: snapshot })
 }
 
 /// Parses what the prompt lists of the catalog; `None` if the request does not say.

@@ -12,6 +12,7 @@ use toolgate_proto::v1::{
 };
 
 use super::edge::Edge;
+use super::request::RouteInput;
 use super::strategy::PromptRequest;
 use super::tool_format::{Format, rendered};
 use super::{bounded, render, request, state};
@@ -55,19 +56,21 @@ impl Routing {
     async fn prompt(
         &self,
         holder: Holder<'_>,
-        mut query: RouteQuery,
+        input: RouteInput,
         prompt: PromptRequest,
         deadline: Instant,
         message_max: usize,
     ) -> Result<RouteResponse, Error> {
         let prompt = Arc::new(prompt);
+        let RouteInput { mut query, conversation_snapshot } = input;
         let mut is_whole = prompt.needs_everything();
         loop {
             if is_whole {
                 query.options.deferral.mode = Some(Mode::Off);
             }
             let answer = self.routed(holder, query.clone(), deadline).await?;
-            let wire = bounded::route(render::route(holder.tenant, &answer), message_max);
+            let wire = render::route(holder.tenant, &answer, conversation_snapshot.clone());
+            let wire = bounded::route(wire, message_max);
             let state = query.state.clone();
             let completed = Arc::clone(&prompt).complete(wire, answer, state, message_max);
             match completed.await? {
@@ -90,14 +93,15 @@ impl RouterService for Routing {
             let detail = message.options.as_ref().map_or(0, |options| options.detail);
             let format = Format::from_request(message.render.as_ref(), detail)?;
             let prompt = PromptRequest::from_request(&message, &limits)?;
-            let query = request::route(message, &limits, &self.defaults, &caller)?;
+            let input = request::route(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let message_max = limits.max_message_bytes;
             if let Some(prompt) = prompt {
-                return self.prompt(holder, query, prompt, deadline, message_max).await;
+                return self.prompt(holder, input, prompt, deadline, message_max).await;
             }
-            let answer = self.routed(holder, query, deadline).await?;
-            let wire = bounded::route(render::route(&tenant, &answer), message_max);
+            let answer = self.routed(holder, input.query, deadline).await?;
+            let wire = render::route(&tenant, &answer, input.conversation_snapshot);
+            let wire = bounded::route(wire, message_max);
             Ok(rendered(wire, format, message_max))
         })
         .await

@@ -12,14 +12,16 @@ use toolgate_access::auth::Caller;
 use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
-use toolgate_llm::history::{self, Said, SeenCall, scan};
+use toolgate_llm::history::{self, History, Said, SeenCall, scan};
 
-/// Agent's state, and the last texts of its conversation.
+/// Agent's state, and its conversation.
 pub(super) struct Told {
     /// State, on which decisions depend.
     pub(super) state: AgentState,
-    /// Texts of `messages_json`; none without it.
+    /// Last texts of `messages_json`; none without it.
     pub(super) said: Said,
+    /// Snapshot of `messages_json` as JSON; empty without it.
+    pub(super) snapshot: String,
 }
 
 /// Parses an agent's state. An absent state stands for an agent without calls and scopes. The caller's credential
@@ -32,13 +34,14 @@ pub(super) fn parse(
     parse_told(wire, limits, caller).map(|told| told.state)
 }
 
-/// Same as [`parse`], with the last texts of the conversation.
+/// Same as [`parse`], with the conversation.
 pub(super) fn parse_told(
     wire: Option<v1::AgentState>,
     limits: &LimitsConfig,
     caller: &Caller,
 ) -> Result<Told, Error> {
     let mut said = Said::default();
+    let mut snapshot = String::new();
     let mut wire = wire.unwrap_or_default();
     let messages = std::mem::take(&mut wire.messages_json);
     within("limits.max_state_size", limits.max_state_bytes, wire.encoded_len())?;
@@ -54,6 +57,7 @@ pub(super) fn parse_told(
         let messages = list(&messages)?;
         let history = scan(&messages, None);
         said = history::said(&messages);
+        snapshot = snapshot_of(&history);
         calls = history.calls.into_iter().map(seen).collect();
         discovered = history.discovered;
     }
@@ -67,7 +71,14 @@ pub(super) fn parse_told(
         principal: caller.principal().to_owned(),
         now_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
     };
-    Ok(Told { state, said })
+    Ok(Told { state, said, snapshot })
+}
+
+/// Returns a snapshot that may be followed by messages that it covers. Its turns end with the last call: the turns after it
+/// are in these messages too, and would be counted twice.
+fn snapshot_of(history: &History) -> String {
+    let turns = history.calls.last().map_or(0, |call| call.turn.saturating_add(1));
+    History { turns, ..history.clone() }.snapshot().to_string()
 }
 
 /// Parses the messages of a conversation.

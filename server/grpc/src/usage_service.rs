@@ -119,6 +119,7 @@ fn render(usage: &Usage, begins: Option<Hour>, ends: Hour) -> GetUsageResponse {
         buckets: usage.buckets.iter().map(bucket).collect(),
         start_time: begins.and_then(time),
         end_time: time(ends),
+        refusal_outcomes: None,
     }
 }
 

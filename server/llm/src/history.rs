@@ -15,6 +15,7 @@ mod strip;
 
 pub use said::{Said, said};
 use serde_json::Value;
+pub use snapshot::is_snapshot;
 pub use strip::{Reason, Removed, Stripped, strip};
 
 /// Outcome of a call.

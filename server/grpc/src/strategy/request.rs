@@ -4,6 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
+use toolgate_llm::history::is_snapshot;
 use toolgate_llm::strategy::{Api, Ledger, Strategy};
 use toolgate_proto::v1::{PromptStrategy, RenderOptions, RouteRequest, ToolFormat};
 
@@ -179,10 +180,11 @@ fn messages(
         fields.require(false, field, "is missing: render.strategy puts tools into the messages");
         return Ok(Listed::default());
     }
-    Ok(Listed::read(json).unwrap_or_else(|error| {
+    let read = Listed::read(json).unwrap_or_else(|error| {
         fields.require(false, field, &format!("must be a JSON list of messages: {error}"));
         Listed::default()
-    }))
+    });
+    Ok(read.without_snapshots())
 }
 
 /// Elements of a JSON list, with their texts as they were sent.
@@ -197,6 +199,13 @@ impl Listed {
         let texts: Vec<Box<RawValue>> = serde_json::from_str(json)?;
         let values = texts.iter().map(|text| serde_json::from_str(text.get()));
         Ok(Self { values: values.collect::<Result<_, _>>()?, texts })
+    }
+
+    /// Removes snapshots of the conversation, which no provider takes.
+    fn without_snapshots(self) -> Self {
+        let elements = self.values.into_iter().zip(self.texts);
+        let (values, texts) = elements.filter(|(value, _)| !is_snapshot(value)).unzip();
+        Self { values, texts }
     }
 
     /// Returns the elements.

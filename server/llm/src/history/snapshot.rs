@@ -30,7 +30,8 @@ pub(super) fn write(history: &History) -> Value {
 }
 
 /// Returns true if an entry of a history is a snapshot of any version.
-pub(super) fn is_snapshot(entry: &Value) -> bool {
+#[must_use]
+pub fn is_snapshot(entry: &Value) -> bool {
     text(field(entry, "type")) == KIND
 }
 

@@ -106,6 +106,32 @@ PROMPT_STRATEGY_CUT: PromptStrategy.ValueType  # 5
 """The active set is sent in `tools`, with a search. A change of the set costs the cached prefix."""
 Global___PromptStrategy: _TypeAlias = PromptStrategy  # noqa: Y015
 
+class _SelectionRule:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SelectionRuleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SelectionRule.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SELECTION_RULE_UNSPECIFIED: _SelectionRule.ValueType  # 0
+    """The server's own: overlap and words, the packs' words, what was called before, and the cost of the cache."""
+    SELECTION_RULE_TOOL_ATTENTION: _SelectionRule.ValueType  # 1
+    """The rule of the paper "Tool Attention": the `top_k` tools of the highest overlap among those whose overlap reaches the
+    threshold, each by itself, and whose preconditions hold. Nothing else ranks them, and no tool is kept from the turn
+    before. Absent `threshold`: 0.28.
+    """
+
+class SelectionRule(_SelectionRule, metaclass=_SelectionRuleEnumTypeWrapper):
+    """Which tools are chosen."""
+
+SELECTION_RULE_UNSPECIFIED: SelectionRule.ValueType  # 0
+"""The server's own: overlap and words, the packs' words, what was called before, and the cost of the cache."""
+SELECTION_RULE_TOOL_ATTENTION: SelectionRule.ValueType  # 1
+"""The rule of the paper "Tool Attention": the `top_k` tools of the highest overlap among those whose overlap reaches the
+threshold, each by itself, and whose preconditions hold. Nothing else ranks them, and no tool is kept from the turn
+before. Absent `threshold`: 0.28.
+"""
+Global___SelectionRule: _TypeAlias = SelectionRule  # noqa: Y015
+
 class _StrategyReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -429,6 +455,30 @@ FOUND_BY_NOT_DEFERRED: FoundBy.ValueType  # 7
 FOUND_BY_MEMORY: FoundBy.ValueType  # 8
 """It was called for intents like this one."""
 Global___FoundBy: _TypeAlias = FoundBy  # noqa: Y015
+
+class _ContextWarning:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ContextWarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ContextWarning.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CONTEXT_WARNING_UNSPECIFIED: _ContextWarning.ValueType  # 0
+    """Never sent."""
+    CONTEXT_WARNING_LOW_UTILISATION: _ContextWarning.ValueType  # 1
+    """`conversation_rho` is below 0.3: tools and system prompt are most of the request."""
+    CONTEXT_WARNING_WINDOW_NEARLY_FULL: _ContextWarning.ValueType  # 2
+    """Conversation, tools and system prompt fill 70% of the context window or more."""
+
+class ContextWarning(_ContextWarning, metaclass=_ContextWarningEnumTypeWrapper):
+    """What is wrong with the use of the context window."""
+
+CONTEXT_WARNING_UNSPECIFIED: ContextWarning.ValueType  # 0
+"""Never sent."""
+CONTEXT_WARNING_LOW_UTILISATION: ContextWarning.ValueType  # 1
+"""`conversation_rho` is below 0.3: tools and system prompt are most of the request."""
+CONTEXT_WARNING_WINDOW_NEARLY_FULL: ContextWarning.ValueType  # 2
+"""Conversation, tools and system prompt fill 70% of the context window or more."""
+Global___ContextWarning: _TypeAlias = ContextWarning  # noqa: Y015
 
 class _SearchForm:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -774,6 +824,7 @@ class RouteOptions(_message.Message):
     IGNORE_CACHE_COST_FIELD_NUMBER: _builtins.int
     SIGNATURE_TAIL_FIELD_NUMBER: _builtins.int
     ACTIVE_SET_LIMIT_FIELD_NUMBER: _builtins.int
+    SELECTION_RULE_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
     """The most tools to choose, 1 to 100; pinned ones, kept ones (up to `active_set_limit`) and a tail come on top.
     Absent: 10, or 3 before a `signature_tail`.
@@ -833,6 +884,8 @@ class RouteOptions(_message.Message):
     last. Never fewer than `top_k` with pinned and always-loaded tools and a tail. It does not hold where nothing is
     deferred. Absent: `top_k`, and with what the model searched for twice `top_k`, at least 10.
     """
+    selection_rule: Global___SelectionRule.ValueType
+    """The rule that chooses tools. Absent: the server's own."""
     @_builtins.property
     def pinned_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tools to have in the active set whatever their overlap, by model-facing or `server/name`; their
@@ -871,10 +924,11 @@ class RouteOptions(_message.Message):
         ignore_cache_cost: _builtins.bool = ...,
         signature_tail: _builtins.int = ...,
         active_set_limit: _builtins.int | None = ...,
+        selection_rule: Global___SelectionRule.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_active_set_limit", b"_active_set_limit", "_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_set_limit", b"active_set_limit", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral_percent", b"deferral_percent", "history_tokens", b"history_tokens", "schema_token_budget", b"schema_token_budget", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active_set_limit", b"_active_set_limit", "_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_set_limit", b"active_set_limit", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral", b"deferral", "deferral_percent", b"deferral_percent", "detail", b"detail", "excluded_tools", b"excluded_tools", "explain", b"explain", "history_tokens", b"history_tokens", "ignore_cache_cost", b"ignore_cache_cost", "model", b"model", "model_base_url", b"model_base_url", "pinned_tools", b"pinned_tools", "schema_token_budget", b"schema_token_budget", "servers", b"servers", "signature_tail", b"signature_tail", "system_tokens", b"system_tokens", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active_set_limit", b"_active_set_limit", "_active_token_budget", b"_active_token_budget", "_context_window", b"_context_window", "_deferral_percent", b"_deferral_percent", "_history_tokens", b"_history_tokens", "_schema_token_budget", b"_schema_token_budget", "_threshold", b"_threshold", "_top_k", b"_top_k", "active_set_limit", b"active_set_limit", "active_token_budget", b"active_token_budget", "context_window", b"context_window", "deferral", b"deferral", "deferral_percent", b"deferral_percent", "detail", b"detail", "excluded_tools", b"excluded_tools", "explain", b"explain", "history_tokens", b"history_tokens", "ignore_cache_cost", b"ignore_cache_cost", "model", b"model", "model_base_url", b"model_base_url", "pinned_tools", b"pinned_tools", "schema_token_budget", b"schema_token_budget", "selection_rule", b"selection_rule", "servers", b"servers", "signature_tail", b"signature_tail", "system_tokens", b"system_tokens", "threshold", b"threshold", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__active_set_limit: _TypeAlias = _typing.Literal["active_set_limit"]  # noqa: Y015
     _WhichOneofArgType__active_set_limit: _TypeAlias = _typing.Literal["_active_set_limit", b"_active_set_limit"]  # noqa: Y015
@@ -992,10 +1046,17 @@ class RouteResponse(_message.Message):
     RANKING_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     RENDERED_FIELD_NUMBER: _builtins.int
+    CONVERSATION_SNAPSHOT_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
     """Names this active set to Gate and to the next Route. Opaque, signed."""
     catalog_revision: _builtins.int
     """The catalog revision that this answer is based on."""
+    conversation_snapshot: _builtins.str
+    """What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+    for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+    as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+    """
     @_builtins.property
     def active_tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActiveTool]:
         """Kept tools first, in the places they had; then new ones, always-loaded and pinned first, then by
@@ -1054,6 +1115,12 @@ class RouteResponse(_message.Message):
     def rendered(self) -> Global___RenderedTools:
         """The active set in the format that `render` asked for; the definitions in `active_tools` are then empty."""
 
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+        the order of their best tools.
+        """
+
     def __init__(
         self,
         *,
@@ -1072,10 +1139,12 @@ class RouteResponse(_message.Message):
         ranking: Global___Ranking | None = ...,
         fit: Global___Fit | None = ...,
         rendered: Global___RenderedTools | None = ...,
+        conversation_snapshot: _builtins.str = ...,
+        servers: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "change", b"change", "deferral", b"deferral", "fit", b"fit", "handle_expire_time", b"handle_expire_time", "ranking", b"ranking", "rendered", b"rendered", "summary_pool", b"summary_pool"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "change", b"change", "deferral", b"deferral", "degraded", b"degraded", "fit", b"fit", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "ranking", b"ranking", "refusals", b"refusals", "rendered", b"rendered", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accounting", b"accounting", "active_set_handle", b"active_set_handle", "active_tools", b"active_tools", "catalog_revision", b"catalog_revision", "change", b"change", "conversation_snapshot", b"conversation_snapshot", "deferral", b"deferral", "degraded", b"degraded", "fit", b"fit", "handle_expire_time", b"handle_expire_time", "pending_servers", b"pending_servers", "ranking", b"ranking", "refusals", b"refusals", "rendered", b"rendered", "servers", b"servers", "summary_pool", b"summary_pool", "timings", b"timings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1417,6 +1486,9 @@ class TokenAccounting(_message.Message):
     SAVED_TOKENS_FIELD_NUMBER: _builtins.int
     RHO_FIELD_NUMBER: _builtins.int
     RHO_FULL_FIELD_NUMBER: _builtins.int
+    CONVERSATION_TOKENS_FIELD_NUMBER: _builtins.int
+    CONVERSATION_RHO_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
     tokenizer: _builtins.str
     """The tokenizer, "cl100k_base"."""
     full_catalog_tokens: _builtins.int
@@ -1435,6 +1507,16 @@ class TokenAccounting(_message.Message):
     """
     rho_full: _builtins.float
     """The same with all definitions sent. Absent without a window."""
+    conversation_tokens: _builtins.int
+    """Messages of the conversation (`state.messages_json`). 0 without them."""
+    conversation_rho: _builtins.float
+    """Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
+    system)`. Absent without a conversation.
+    """
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[Global___ContextWarning.ValueType]:
+        """What the agent should look at. Empty: nothing."""
+
     def __init__(
         self,
         *,
@@ -1445,15 +1527,22 @@ class TokenAccounting(_message.Message):
         saved_tokens: _builtins.int = ...,
         rho: _builtins.float | None = ...,
         rho_full: _builtins.float | None = ...,
+        conversation_tokens: _builtins.int = ...,
+        conversation_rho: _builtins.float | None = ...,
+        warnings: _abc.Iterable[Global___ContextWarning.ValueType] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_rho", b"_rho", "_rho_full", b"_rho_full", "rho", b"rho", "rho_full", b"rho_full"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_conversation_rho", b"_conversation_rho", "_rho", b"_rho", "_rho_full", b"_rho_full", "conversation_rho", b"conversation_rho", "rho", b"rho", "rho_full", b"rho_full"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rho", b"_rho", "_rho_full", b"_rho_full", "full_catalog_tokens", b"full_catalog_tokens", "phase1_tokens", b"phase1_tokens", "phase2_tokens", b"phase2_tokens", "rho", b"rho", "rho_full", b"rho_full", "saved_tokens", b"saved_tokens", "tokenizer", b"tokenizer"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_conversation_rho", b"_conversation_rho", "_rho", b"_rho", "_rho_full", b"_rho_full", "conversation_rho", b"conversation_rho", "conversation_tokens", b"conversation_tokens", "full_catalog_tokens", b"full_catalog_tokens", "phase1_tokens", b"phase1_tokens", "phase2_tokens", b"phase2_tokens", "rho", b"rho", "rho_full", b"rho_full", "saved_tokens", b"saved_tokens", "tokenizer", b"tokenizer", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__conversation_rho: _TypeAlias = _typing.Literal["conversation_rho"]  # noqa: Y015
+    _WhichOneofArgType__conversation_rho: _TypeAlias = _typing.Literal["_conversation_rho", b"_conversation_rho"]  # noqa: Y015
     _WhichOneofReturnType__rho: _TypeAlias = _typing.Literal["rho"]  # noqa: Y015
     _WhichOneofArgType__rho: _TypeAlias = _typing.Literal["_rho", b"_rho"]  # noqa: Y015
     _WhichOneofReturnType__rho_full: _TypeAlias = _typing.Literal["rho_full"]  # noqa: Y015
     _WhichOneofArgType__rho_full: _TypeAlias = _typing.Literal["_rho_full", b"_rho_full"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__conversation_rho) -> _WhichOneofReturnType__conversation_rho | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rho) -> _WhichOneofReturnType__rho | None: ...
     @_typing.overload
@@ -1865,6 +1954,7 @@ class SearchToolsResponse(_message.Message):
     LACKING_REQUIRED_TERMS_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
     RENDERED_FIELD_NUMBER: _builtins.int
+    DEFERRED_TOOLS_FIELD_NUMBER: _builtins.int
     active_set_handle: _builtins.str
     """Names the active set with these tools added. With DETAIL_NAMES nothing is added: a name alone is
     not enough to call a tool.
@@ -1881,6 +1971,8 @@ class SearchToolsResponse(_message.Message):
     """Tools that were searched: those that the state and the request allow."""
     lacking_required_terms: _builtins.int
     """Tools that match a term but not every `+` term. Set when nothing was found."""
+    deferred_tools: _builtins.int
+    """Tools of the catalog that are deferred for this caller: those that are found only by searching."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActiveTool]:
         """Best first; for `select:` in the order asked, for a prefix in the catalog's order. `score` is the
@@ -1924,10 +2016,11 @@ class SearchToolsResponse(_message.Message):
         lacking_required_terms: _builtins.int = ...,
         degraded: _abc.Iterable[Global___DegradedReason.ValueType] | None = ...,
         rendered: Global___RenderedTools | None = ...,
+        deferred_tools: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["handle_expire_time", b"handle_expire_time", "rendered", b"rendered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "catalog_revision", b"catalog_revision", "degraded", b"degraded", "form", b"form", "handle_expire_time", b"handle_expire_time", "lacking_required_terms", b"lacking_required_terms", "message", b"message", "pending_servers", b"pending_servers", "refusals", b"refusals", "rendered", b"rendered", "searched_tools", b"searched_tools", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "catalog_revision", b"catalog_revision", "deferred_tools", b"deferred_tools", "degraded", b"degraded", "form", b"form", "handle_expire_time", b"handle_expire_time", "lacking_required_terms", b"lacking_required_terms", "message", b"message", "pending_servers", b"pending_servers", "refusals", b"refusals", "rendered", b"rendered", "searched_tools", b"searched_tools", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

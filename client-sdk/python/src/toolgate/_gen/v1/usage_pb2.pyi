@@ -149,6 +149,7 @@ class GetUsageResponse(_message.Message):
     END_TIME_FIELD_NUMBER: _builtins.int
     LOOKUP_CALLS_FIELD_NUMBER: _builtins.int
     ON_DEMAND_TOKENS_FIELD_NUMBER: _builtins.int
+    REFUSAL_OUTCOMES_FIELD_NUMBER: _builtins.int
     route_calls: _builtins.int
     """Route calls answered."""
     allowed_calls: _builtins.int
@@ -191,6 +192,10 @@ class GetUsageResponse(_message.Message):
     def end_time(self) -> _timestamp_pb2.Timestamp:
         """The full hour that counting ended before."""
 
+    @_builtins.property
+    def refusal_outcomes(self) -> Global___RefusalOutcomes:
+        """What became of refused calls, in conversations that Route was told of (`state.messages_json`)."""
+
     def __init__(
         self,
         *,
@@ -210,14 +215,45 @@ class GetUsageResponse(_message.Message):
         end_time: _timestamp_pb2.Timestamp | None = ...,
         lookup_calls: _builtins.int = ...,
         on_demand_tokens: _builtins.int = ...,
+        refusal_outcomes: Global___RefusalOutcomes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "refusal_outcomes", b"refusal_outcomes", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "buckets", b"buckets", "deferral", b"deferral", "end_time", b"end_time", "full_catalog_tokens", b"full_catalog_tokens", "lookup_calls", b"lookup_calls", "on_demand_tokens", b"on_demand_tokens", "phase1_tokens", b"phase1_tokens", "phase2_new_tokens", b"phase2_new_tokens", "phase2_tokens", b"phase2_tokens", "refusals", b"refusals", "refused_calls", b"refused_calls", "route_calls", b"route_calls", "saved_gross_tokens", b"saved_gross_tokens", "saved_net_tokens", b"saved_net_tokens", "start_time", b"start_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "buckets", b"buckets", "deferral", b"deferral", "end_time", b"end_time", "full_catalog_tokens", b"full_catalog_tokens", "lookup_calls", b"lookup_calls", "on_demand_tokens", b"on_demand_tokens", "phase1_tokens", b"phase1_tokens", "phase2_new_tokens", b"phase2_new_tokens", "phase2_tokens", b"phase2_tokens", "refusal_outcomes", b"refusal_outcomes", "refusals", b"refusals", "refused_calls", b"refused_calls", "route_calls", b"route_calls", "saved_gross_tokens", b"saved_gross_tokens", "saved_net_tokens", b"saved_net_tokens", "start_time", b"start_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
+
+@_typing.final
+class RefusalOutcomes(_message.Message):
+    """What became of refused calls. Each is counted when the user's next message is routed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MENDED_CALLS_FIELD_NUMBER: _builtins.int
+    ASKED_CALLS_FIELD_NUMBER: _builtins.int
+    GIVEN_UP_CALLS_FIELD_NUMBER: _builtins.int
+    mended_calls: _builtins.int
+    """Another call of the same turn succeeded after them."""
+    asked_calls: _builtins.int
+    """The model asked the user."""
+    given_up_calls: _builtins.int
+    """Neither."""
+    def __init__(
+        self,
+        *,
+        mended_calls: _builtins.int = ...,
+        asked_calls: _builtins.int = ...,
+        given_up_calls: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_calls", b"asked_calls", "given_up_calls", b"given_up_calls", "mended_calls", b"mended_calls"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefusalOutcomes: _TypeAlias = RefusalOutcomes  # noqa: Y015
 
 @_typing.final
 class RefusalCount(_message.Message):

@@ -153,7 +153,7 @@ public enum DeferralMode
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(5);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(6);
   }
 
   private static final DeferralMode[] VALUES = values();

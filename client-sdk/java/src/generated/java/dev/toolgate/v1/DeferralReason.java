@@ -219,7 +219,7 @@ public enum DeferralReason
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(6);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(7);
   }
 
   private static final DeferralReason[] VALUES = values();

@@ -168,7 +168,7 @@ public enum DeferralSource
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(7);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(8);
   }
 
   private static final DeferralSource[] VALUES = values();

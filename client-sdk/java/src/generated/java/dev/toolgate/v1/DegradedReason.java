@@ -153,7 +153,7 @@ public enum DegradedReason
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(9);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(10);
   }
 
   private static final DegradedReason[] VALUES = values();

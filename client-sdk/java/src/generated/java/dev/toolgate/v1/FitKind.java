@@ -151,7 +151,7 @@ public enum FitKind
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(8);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(9);
   }
 
   private static final FitKind[] VALUES = values();

@@ -236,7 +236,7 @@ public enum FoundBy
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(10);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(11);
   }
 
   private static final FoundBy[] VALUES = values();

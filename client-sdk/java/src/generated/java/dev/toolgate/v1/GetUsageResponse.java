@@ -441,6 +441,44 @@ private static final long serialVersionUID = 0L;
     return onDemandTokens_;
   }
 
+  public static final int REFUSAL_OUTCOMES_FIELD_NUMBER = 17;
+  private dev.toolgate.v1.RefusalOutcomes refusalOutcomes_;
+  /**
+   * <pre>
+   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * </pre>
+   *
+   * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+   * @return Whether the refusalOutcomes field is set.
+   */
+  @java.lang.Override
+  public boolean hasRefusalOutcomes() {
+    return ((bitField0_ & 0x00000004) != 0);
+  }
+  /**
+   * <pre>
+   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * </pre>
+   *
+   * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+   * @return The refusalOutcomes.
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RefusalOutcomes getRefusalOutcomes() {
+    return refusalOutcomes_ == null ? dev.toolgate.v1.RefusalOutcomes.getDefaultInstance() : refusalOutcomes_;
+  }
+  /**
+   * <pre>
+   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * </pre>
+   *
+   * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.RefusalOutcomesOrBuilder getRefusalOutcomesOrBuilder() {
+    return refusalOutcomes_ == null ? dev.toolgate.v1.RefusalOutcomes.getDefaultInstance() : refusalOutcomes_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -502,6 +540,9 @@ private static final long serialVersionUID = 0L;
     }
     if (onDemandTokens_ != 0L) {
       output.writeUInt64(16, onDemandTokens_);
+    }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      output.writeMessage(17, getRefusalOutcomes());
     }
     getUnknownFields().writeTo(output);
   }
@@ -576,6 +617,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(16, onDemandTokens_);
     }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(17, getRefusalOutcomes());
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -628,6 +673,11 @@ private static final long serialVersionUID = 0L;
         != other.getLookupCalls()) return false;
     if (getOnDemandTokens()
         != other.getOnDemandTokens()) return false;
+    if (hasRefusalOutcomes() != other.hasRefusalOutcomes()) return false;
+    if (hasRefusalOutcomes()) {
+      if (!getRefusalOutcomes()
+          .equals(other.getRefusalOutcomes())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -690,6 +740,10 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + ON_DEMAND_TOKENS_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getOnDemandTokens());
+    if (hasRefusalOutcomes()) {
+      hash = (37 * hash) + REFUSAL_OUTCOMES_FIELD_NUMBER;
+      hash = (53 * hash) + getRefusalOutcomes().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -828,6 +882,7 @@ private static final long serialVersionUID = 0L;
         internalGetBucketsFieldBuilder();
         internalGetStartTimeFieldBuilder();
         internalGetEndTimeFieldBuilder();
+        internalGetRefusalOutcomesFieldBuilder();
       }
     }
     @java.lang.Override
@@ -870,6 +925,11 @@ private static final long serialVersionUID = 0L;
       }
       lookupCalls_ = 0L;
       onDemandTokens_ = 0L;
+      refusalOutcomes_ = null;
+      if (refusalOutcomesBuilder_ != null) {
+        refusalOutcomesBuilder_.dispose();
+        refusalOutcomesBuilder_ = null;
+      }
       return this;
     }
 
@@ -973,6 +1033,12 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00008000) != 0)) {
         result.onDemandTokens_ = onDemandTokens_;
+      }
+      if (((from_bitField0_ & 0x00010000) != 0)) {
+        result.refusalOutcomes_ = refusalOutcomesBuilder_ == null
+            ? refusalOutcomes_
+            : refusalOutcomesBuilder_.build();
+        to_bitField0_ |= 0x00000004;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1082,6 +1148,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getOnDemandTokens() != 0L) {
         setOnDemandTokens(other.getOnDemandTokens());
+      }
+      if (other.hasRefusalOutcomes()) {
+        mergeRefusalOutcomes(other.getRefusalOutcomes());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1209,6 +1278,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00008000;
               break;
             } // case 128
+            case 138: {
+              input.readMessage(
+                  internalGetRefusalOutcomesFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00010000;
+              break;
+            } // case 138
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2720,6 +2796,163 @@ private static final long serialVersionUID = 0L;
       onDemandTokens_ = 0L;
       onChanged();
       return this;
+    }
+
+    private dev.toolgate.v1.RefusalOutcomes refusalOutcomes_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RefusalOutcomes, dev.toolgate.v1.RefusalOutcomes.Builder, dev.toolgate.v1.RefusalOutcomesOrBuilder> refusalOutcomesBuilder_;
+    /**
+     * <pre>
+     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * </pre>
+     *
+     * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+     * @return Whether the refusalOutcomes field is set.
+     */
+    public boolean hasRefusalOutcomes() {
+      return ((bitField0_ & 0x00010000) != 0);
+    }
+    /**
+     * <pre>
+     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * </pre>
+     *
+     * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+     * @return The refusalOutcomes.
+     */
+    public dev.toolgate.v1.RefusalOutcomes getRefusalOutcomes() {
+      if (refusalOutcomesBuilder_ == null) {
+        return refusalOutcomes_ == null ? dev.toolgate.v1.RefusalOutcomes.getDefaultInstance() : refusalOutcomes_;
+      } else {
+        return refusalOutcomesBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * </pre>
+     *
+     * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+     */
+    public Builder setRefusalOutcomes(dev.toolgate.v1.RefusalOutcomes value) {
+      if (refusalOutcomesBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        refusalOutcomes_ = value;
+      } else {
+        refusalOutcomesBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * </pre>
+     *
+     * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+     */
+    public Builder setRefusalOutcomes(
+        dev.toolgate.v1.RefusalOutcomes.Builder builderForValue) {
+      if (refusalOutcomesBuilder_ == null) {
+        refusalOutcomes_ = builderForValue.build();
+      } else {
+        refusalOutcomesBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * </pre>
+     *
+     * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+     */
+    public Builder mergeRefusalOutcomes(dev.toolgate.v1.RefusalOutcomes value) {
+      if (refusalOutcomesBuilder_ == null) {
+        if (((bitField0_ & 0x00010000) != 0) &&
+          refusalOutcomes_ != null &&
+          refusalOutcomes_ != dev.toolgate.v1.RefusalOutcomes.getDefaultInstance()) {
+          getRefusalOutcomesBuilder().mergeFrom(value);
+        } else {
+          refusalOutcomes_ = value;
+        }
+      } else {
+        refusalOutcomesBuilder_.mergeFrom(value);
+      }
+      if (refusalOutcomes_ != null) {
+        bitField0_ |= 0x00010000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * </pre>
+     *
+     * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+     */
+    public Builder clearRefusalOutcomes() {
+      bitField0_ = (bitField0_ & ~0x00010000);
+      refusalOutcomes_ = null;
+      if (refusalOutcomesBuilder_ != null) {
+        refusalOutcomesBuilder_.dispose();
+        refusalOutcomesBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * </pre>
+     *
+     * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+     */
+    public dev.toolgate.v1.RefusalOutcomes.Builder getRefusalOutcomesBuilder() {
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return internalGetRefusalOutcomesFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * </pre>
+     *
+     * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+     */
+    public dev.toolgate.v1.RefusalOutcomesOrBuilder getRefusalOutcomesOrBuilder() {
+      if (refusalOutcomesBuilder_ != null) {
+        return refusalOutcomesBuilder_.getMessageOrBuilder();
+      } else {
+        return refusalOutcomes_ == null ?
+            dev.toolgate.v1.RefusalOutcomes.getDefaultInstance() : refusalOutcomes_;
+      }
+    }
+    /**
+     * <pre>
+     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * </pre>
+     *
+     * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.RefusalOutcomes, dev.toolgate.v1.RefusalOutcomes.Builder, dev.toolgate.v1.RefusalOutcomesOrBuilder> 
+        internalGetRefusalOutcomesFieldBuilder() {
+      if (refusalOutcomesBuilder_ == null) {
+        refusalOutcomesBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.toolgate.v1.RefusalOutcomes, dev.toolgate.v1.RefusalOutcomes.Builder, dev.toolgate.v1.RefusalOutcomesOrBuilder>(
+                getRefusalOutcomes(),
+                getParentForChildren(),
+                isClean());
+        refusalOutcomes_ = null;
+      }
+      return refusalOutcomesBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.GetUsageResponse)

@@ -281,4 +281,31 @@ public interface GetUsageResponseOrBuilder extends
    * @return The onDemandTokens.
    */
   long getOnDemandTokens();
+
+  /**
+   * <pre>
+   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * </pre>
+   *
+   * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+   * @return Whether the refusalOutcomes field is set.
+   */
+  boolean hasRefusalOutcomes();
+  /**
+   * <pre>
+   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * </pre>
+   *
+   * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+   * @return The refusalOutcomes.
+   */
+  dev.toolgate.v1.RefusalOutcomes getRefusalOutcomes();
+  /**
+   * <pre>
+   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * </pre>
+   *
+   * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
+   */
+  dev.toolgate.v1.RefusalOutcomesOrBuilder getRefusalOutcomesOrBuilder();
 }

@@ -151,7 +151,7 @@ public enum PromptListing
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(4);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(5);
   }
 
   private static final PromptListing[] VALUES = values();

@@ -42,6 +42,7 @@ private static final long serialVersionUID = 0L;
     model_ = "";
     deferral_ = 0;
     modelBaseUrl_ = "";
+    selectionRule_ = 0;
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -678,6 +679,32 @@ private static final long serialVersionUID = 0L;
     return activeSetLimit_;
   }
 
+  public static final int SELECTION_RULE_FIELD_NUMBER = 20;
+  private int selectionRule_ = 0;
+  /**
+   * <pre>
+   * The rule that chooses tools. Absent: the server's own.
+   * </pre>
+   *
+   * <code>.toolgate.v1.SelectionRule selection_rule = 20;</code>
+   * @return The enum numeric value on the wire for selectionRule.
+   */
+  @java.lang.Override public int getSelectionRuleValue() {
+    return selectionRule_;
+  }
+  /**
+   * <pre>
+   * The rule that chooses tools. Absent: the server's own.
+   * </pre>
+   *
+   * <code>.toolgate.v1.SelectionRule selection_rule = 20;</code>
+   * @return The selectionRule.
+   */
+  @java.lang.Override public dev.toolgate.v1.SelectionRule getSelectionRule() {
+    dev.toolgate.v1.SelectionRule result = dev.toolgate.v1.SelectionRule.forNumber(selectionRule_);
+    return result == null ? dev.toolgate.v1.SelectionRule.UNRECOGNIZED : result;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -748,6 +775,9 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000080) != 0)) {
       output.writeUInt32(19, activeSetLimit_);
+    }
+    if (selectionRule_ != dev.toolgate.v1.SelectionRule.SELECTION_RULE_UNSPECIFIED.getNumber()) {
+      output.writeEnum(20, selectionRule_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -844,6 +874,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(19, activeSetLimit_);
     }
+    if (selectionRule_ != dev.toolgate.v1.SelectionRule.SELECTION_RULE_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(20, selectionRule_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -920,6 +954,7 @@ private static final long serialVersionUID = 0L;
       if (getActiveSetLimit()
           != other.getActiveSetLimit()) return false;
     }
+    if (selectionRule_ != other.selectionRule_) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -994,6 +1029,8 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + ACTIVE_SET_LIMIT_FIELD_NUMBER;
       hash = (53 * hash) + getActiveSetLimit();
     }
+    hash = (37 * hash) + SELECTION_RULE_FIELD_NUMBER;
+    hash = (53 * hash) + selectionRule_;
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1151,6 +1188,7 @@ private static final long serialVersionUID = 0L;
       ignoreCacheCost_ = false;
       signatureTail_ = 0;
       activeSetLimit_ = 0;
+      selectionRule_ = 0;
       return this;
     }
 
@@ -1253,6 +1291,9 @@ private static final long serialVersionUID = 0L;
         result.activeSetLimit_ = activeSetLimit_;
         to_bitField0_ |= 0x00000080;
       }
+      if (((from_bitField0_ & 0x00080000) != 0)) {
+        result.selectionRule_ = selectionRule_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1349,6 +1390,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasActiveSetLimit()) {
         setActiveSetLimit(other.getActiveSetLimit());
+      }
+      if (other.selectionRule_ != 0) {
+        setSelectionRuleValue(other.getSelectionRuleValue());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1474,6 +1518,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00040000;
               break;
             } // case 152
+            case 160: {
+              selectionRule_ = input.readEnum();
+              bitField0_ |= 0x00080000;
+              break;
+            } // case 160
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2963,6 +3012,77 @@ private static final long serialVersionUID = 0L;
     public Builder clearActiveSetLimit() {
       bitField0_ = (bitField0_ & ~0x00040000);
       activeSetLimit_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private int selectionRule_ = 0;
+    /**
+     * <pre>
+     * The rule that chooses tools. Absent: the server's own.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SelectionRule selection_rule = 20;</code>
+     * @return The enum numeric value on the wire for selectionRule.
+     */
+    @java.lang.Override public int getSelectionRuleValue() {
+      return selectionRule_;
+    }
+    /**
+     * <pre>
+     * The rule that chooses tools. Absent: the server's own.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SelectionRule selection_rule = 20;</code>
+     * @param value The enum numeric value on the wire for selectionRule to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSelectionRuleValue(int value) {
+      selectionRule_ = value;
+      bitField0_ |= 0x00080000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The rule that chooses tools. Absent: the server's own.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SelectionRule selection_rule = 20;</code>
+     * @return The selectionRule.
+     */
+    @java.lang.Override
+    public dev.toolgate.v1.SelectionRule getSelectionRule() {
+      dev.toolgate.v1.SelectionRule result = dev.toolgate.v1.SelectionRule.forNumber(selectionRule_);
+      return result == null ? dev.toolgate.v1.SelectionRule.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * The rule that chooses tools. Absent: the server's own.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SelectionRule selection_rule = 20;</code>
+     * @param value The selectionRule to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSelectionRule(dev.toolgate.v1.SelectionRule value) {
+      if (value == null) { throw new NullPointerException(); }
+      bitField0_ |= 0x00080000;
+      selectionRule_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The rule that chooses tools. Absent: the server's own.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SelectionRule selection_rule = 20;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSelectionRule() {
+      bitField0_ = (bitField0_ & ~0x00080000);
+      selectionRule_ = 0;
       onChanged();
       return this;
     }

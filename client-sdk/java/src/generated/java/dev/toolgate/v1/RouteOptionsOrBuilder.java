@@ -441,4 +441,23 @@ public interface RouteOptionsOrBuilder extends
    * @return The activeSetLimit.
    */
   int getActiveSetLimit();
+
+  /**
+   * <pre>
+   * The rule that chooses tools. Absent: the server's own.
+   * </pre>
+   *
+   * <code>.toolgate.v1.SelectionRule selection_rule = 20;</code>
+   * @return The enum numeric value on the wire for selectionRule.
+   */
+  int getSelectionRuleValue();
+  /**
+   * <pre>
+   * The rule that chooses tools. Absent: the server's own.
+   * </pre>
+   *
+   * <code>.toolgate.v1.SelectionRule selection_rule = 20;</code>
+   * @return The selectionRule.
+   */
+  dev.toolgate.v1.SelectionRule getSelectionRule();
 }

@@ -39,6 +39,9 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.LazyStringArrayList.emptyList();
     degraded_ = emptyIntList();
     timings_ = java.util.Collections.emptyList();
+    conversationSnapshot_ = "";
+    servers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -749,6 +752,114 @@ private static final long serialVersionUID = 0L;
     return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
   }
 
+  public static final int CONVERSATION_SNAPSHOT_FIELD_NUMBER = 16;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object conversationSnapshot_ = "";
+  /**
+   * <pre>
+   * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+   * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+   * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+   * </pre>
+   *
+   * <code>string conversation_snapshot = 16;</code>
+   * @return The conversationSnapshot.
+   */
+  @java.lang.Override
+  public java.lang.String getConversationSnapshot() {
+    java.lang.Object ref = conversationSnapshot_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      conversationSnapshot_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+   * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+   * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+   * </pre>
+   *
+   * <code>string conversation_snapshot = 16;</code>
+   * @return The bytes for conversationSnapshot.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getConversationSnapshotBytes() {
+    java.lang.Object ref = conversationSnapshot_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      conversationSnapshot_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int SERVERS_FIELD_NUMBER = 17;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.LazyStringArrayList servers_ =
+      com.google.protobuf.LazyStringArrayList.emptyList();
+  /**
+   * <pre>
+   * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+   * the order of their best tools.
+   * </pre>
+   *
+   * <code>repeated string servers = 17;</code>
+   * @return A list containing the servers.
+   */
+  public com.google.protobuf.ProtocolStringList
+      getServersList() {
+    return servers_;
+  }
+  /**
+   * <pre>
+   * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+   * the order of their best tools.
+   * </pre>
+   *
+   * <code>repeated string servers = 17;</code>
+   * @return The count of servers.
+   */
+  public int getServersCount() {
+    return servers_.size();
+  }
+  /**
+   * <pre>
+   * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+   * the order of their best tools.
+   * </pre>
+   *
+   * <code>repeated string servers = 17;</code>
+   * @param index The index of the element to return.
+   * @return The servers at the given index.
+   */
+  public java.lang.String getServers(int index) {
+    return servers_.get(index);
+  }
+  /**
+   * <pre>
+   * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+   * the order of their best tools.
+   * </pre>
+   *
+   * <code>repeated string servers = 17;</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the servers at the given index.
+   */
+  public com.google.protobuf.ByteString
+      getServersBytes(int index) {
+    return servers_.getByteString(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -812,6 +923,12 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000080) != 0)) {
       output.writeMessage(15, getRendered());
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(conversationSnapshot_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 16, conversationSnapshot_);
+    }
+    for (int i = 0; i < servers_.size(); i++) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 17, servers_.getRaw(i));
     }
     getUnknownFields().writeTo(output);
   }
@@ -893,6 +1010,17 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(15, getRendered());
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(conversationSnapshot_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(16, conversationSnapshot_);
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < servers_.size(); i++) {
+        dataSize += computeStringSizeNoTag(servers_.getRaw(i));
+      }
+      size += dataSize;
+      size += 2 * getServersList().size();
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -961,6 +1089,10 @@ private static final long serialVersionUID = 0L;
       if (!getRendered()
           .equals(other.getRendered())) return false;
     }
+    if (!getConversationSnapshot()
+        .equals(other.getConversationSnapshot())) return false;
+    if (!getServersList()
+        .equals(other.getServersList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1028,6 +1160,12 @@ private static final long serialVersionUID = 0L;
     if (hasRendered()) {
       hash = (37 * hash) + RENDERED_FIELD_NUMBER;
       hash = (53 * hash) + getRendered().hashCode();
+    }
+    hash = (37 * hash) + CONVERSATION_SNAPSHOT_FIELD_NUMBER;
+    hash = (53 * hash) + getConversationSnapshot().hashCode();
+    if (getServersCount() > 0) {
+      hash = (37 * hash) + SERVERS_FIELD_NUMBER;
+      hash = (53 * hash) + getServersList().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -1246,6 +1384,9 @@ private static final long serialVersionUID = 0L;
         renderedBuilder_.dispose();
         renderedBuilder_ = null;
       }
+      conversationSnapshot_ = "";
+      servers_ =
+          com.google.protobuf.LazyStringArrayList.emptyList();
       return this;
     }
 
@@ -1372,6 +1513,13 @@ private static final long serialVersionUID = 0L;
             ? rendered_
             : renderedBuilder_.build();
         to_bitField0_ |= 0x00000080;
+      }
+      if (((from_bitField0_ & 0x00008000) != 0)) {
+        result.conversationSnapshot_ = conversationSnapshot_;
+      }
+      if (((from_bitField0_ & 0x00010000) != 0)) {
+        servers_.makeImmutable();
+        result.servers_ = servers_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1518,6 +1666,21 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasRendered()) {
         mergeRendered(other.getRendered());
+      }
+      if (!other.getConversationSnapshot().isEmpty()) {
+        conversationSnapshot_ = other.conversationSnapshot_;
+        bitField0_ |= 0x00008000;
+        onChanged();
+      }
+      if (!other.servers_.isEmpty()) {
+        if (servers_.isEmpty()) {
+          servers_ = other.servers_;
+          bitField0_ |= 0x00010000;
+        } else {
+          ensureServersIsMutable();
+          servers_.addAll(other.servers_);
+        }
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1672,6 +1835,17 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00004000;
               break;
             } // case 122
+            case 130: {
+              conversationSnapshot_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00008000;
+              break;
+            } // case 130
+            case 138: {
+              java.lang.String s = input.readStringRequireUtf8();
+              ensureServersIsMutable();
+              servers_.add(s);
+              break;
+            } // case 138
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -4391,6 +4565,264 @@ private static final long serialVersionUID = 0L;
         rendered_ = null;
       }
       return renderedBuilder_;
+    }
+
+    private java.lang.Object conversationSnapshot_ = "";
+    /**
+     * <pre>
+     * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+     * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+     * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+     * </pre>
+     *
+     * <code>string conversation_snapshot = 16;</code>
+     * @return The conversationSnapshot.
+     */
+    public java.lang.String getConversationSnapshot() {
+      java.lang.Object ref = conversationSnapshot_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        conversationSnapshot_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+     * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+     * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+     * </pre>
+     *
+     * <code>string conversation_snapshot = 16;</code>
+     * @return The bytes for conversationSnapshot.
+     */
+    public com.google.protobuf.ByteString
+        getConversationSnapshotBytes() {
+      java.lang.Object ref = conversationSnapshot_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        conversationSnapshot_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+     * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+     * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+     * </pre>
+     *
+     * <code>string conversation_snapshot = 16;</code>
+     * @param value The conversationSnapshot to set.
+     * @return This builder for chaining.
+     */
+    public Builder setConversationSnapshot(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      conversationSnapshot_ = value;
+      bitField0_ |= 0x00008000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+     * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+     * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+     * </pre>
+     *
+     * <code>string conversation_snapshot = 16;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearConversationSnapshot() {
+      conversationSnapshot_ = getDefaultInstance().getConversationSnapshot();
+      bitField0_ = (bitField0_ & ~0x00008000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+     * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+     * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+     * </pre>
+     *
+     * <code>string conversation_snapshot = 16;</code>
+     * @param value The bytes for conversationSnapshot to set.
+     * @return This builder for chaining.
+     */
+    public Builder setConversationSnapshotBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      conversationSnapshot_ = value;
+      bitField0_ |= 0x00008000;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.LazyStringArrayList servers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+    private void ensureServersIsMutable() {
+      if (!servers_.isModifiable()) {
+        servers_ = new com.google.protobuf.LazyStringArrayList(servers_);
+      }
+      bitField0_ |= 0x00010000;
+    }
+    /**
+     * <pre>
+     * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+     * the order of their best tools.
+     * </pre>
+     *
+     * <code>repeated string servers = 17;</code>
+     * @return A list containing the servers.
+     */
+    public com.google.protobuf.ProtocolStringList
+        getServersList() {
+      servers_.makeImmutable();
+      return servers_;
+    }
+    /**
+     * <pre>
+     * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+     * the order of their best tools.
+     * </pre>
+     *
+     * <code>repeated string servers = 17;</code>
+     * @return The count of servers.
+     */
+    public int getServersCount() {
+      return servers_.size();
+    }
+    /**
+     * <pre>
+     * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+     * the order of their best tools.
+     * </pre>
+     *
+     * <code>repeated string servers = 17;</code>
+     * @param index The index of the element to return.
+     * @return The servers at the given index.
+     */
+    public java.lang.String getServers(int index) {
+      return servers_.get(index);
+    }
+    /**
+     * <pre>
+     * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+     * the order of their best tools.
+     * </pre>
+     *
+     * <code>repeated string servers = 17;</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the servers at the given index.
+     */
+    public com.google.protobuf.ByteString
+        getServersBytes(int index) {
+      return servers_.getByteString(index);
+    }
+    /**
+     * <pre>
+     * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+     * the order of their best tools.
+     * </pre>
+     *
+     * <code>repeated string servers = 17;</code>
+     * @param index The index to set the value at.
+     * @param value The servers to set.
+     * @return This builder for chaining.
+     */
+    public Builder setServers(
+        int index, java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      ensureServersIsMutable();
+      servers_.set(index, value);
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+     * the order of their best tools.
+     * </pre>
+     *
+     * <code>repeated string servers = 17;</code>
+     * @param value The servers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addServers(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      ensureServersIsMutable();
+      servers_.add(value);
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+     * the order of their best tools.
+     * </pre>
+     *
+     * <code>repeated string servers = 17;</code>
+     * @param values The servers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllServers(
+        java.lang.Iterable<java.lang.String> values) {
+      ensureServersIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, servers_);
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+     * the order of their best tools.
+     * </pre>
+     *
+     * <code>repeated string servers = 17;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearServers() {
+      servers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+      bitField0_ = (bitField0_ & ~0x00010000);;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+     * the order of their best tools.
+     * </pre>
+     *
+     * <code>repeated string servers = 17;</code>
+     * @param value The bytes of the servers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addServersBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      ensureServersIsMutable();
+      servers_.add(value);
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.RouteResponse)

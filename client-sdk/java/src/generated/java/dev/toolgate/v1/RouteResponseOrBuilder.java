@@ -490,4 +490,73 @@ public interface RouteResponseOrBuilder extends
    * <code>.toolgate.v1.RenderedTools rendered = 15;</code>
    */
   dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder();
+
+  /**
+   * <pre>
+   * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+   * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+   * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+   * </pre>
+   *
+   * <code>string conversation_snapshot = 16;</code>
+   * @return The conversationSnapshot.
+   */
+  java.lang.String getConversationSnapshot();
+  /**
+   * <pre>
+   * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+   * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
+   * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
+   * </pre>
+   *
+   * <code>string conversation_snapshot = 16;</code>
+   * @return The bytes for conversationSnapshot.
+   */
+  com.google.protobuf.ByteString
+      getConversationSnapshotBytes();
+
+  /**
+   * <pre>
+   * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+   * the order of their best tools.
+   * </pre>
+   *
+   * <code>repeated string servers = 17;</code>
+   * @return A list containing the servers.
+   */
+  java.util.List<java.lang.String>
+      getServersList();
+  /**
+   * <pre>
+   * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+   * the order of their best tools.
+   * </pre>
+   *
+   * <code>repeated string servers = 17;</code>
+   * @return The count of servers.
+   */
+  int getServersCount();
+  /**
+   * <pre>
+   * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+   * the order of their best tools.
+   * </pre>
+   *
+   * <code>repeated string servers = 17;</code>
+   * @param index The index of the element to return.
+   * @return The servers at the given index.
+   */
+  java.lang.String getServers(int index);
+  /**
+   * <pre>
+   * The MCP servers that this turn needs, for a sandbox in which the model's code runs: those of the active tools, in
+   * the order of their best tools.
+   * </pre>
+   *
+   * <code>repeated string servers = 17;</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the servers at the given index.
+   */
+  com.google.protobuf.ByteString
+      getServersBytes(int index);
 }

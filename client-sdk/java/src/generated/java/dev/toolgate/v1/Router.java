@@ -214,7 +214,7 @@ public final class Router {
       "\030\005 \001(\t\022\025\n\rmessages_json\030\006 \001(\t\022\016\n\006ledger\030" +
       "\007 \001(\t\022\r\n\005betas\030\010 \003(\t\"S\n\nRenderLoss\022\022\n\nmo" +
       "del_name\030\001 \001(\t\022\017\n\007pointer\030\002 \001(\t\022\017\n\007keywo" +
-      "rd\030\003 \001(\t\022\017\n\007message\030\004 \001(\t\"\241\005\n\014RouteOptio" +
+      "rd\030\003 \001(\t\022\017\n\007message\030\004 \001(\t\"\325\005\n\014RouteOptio" +
       "ns\022\022\n\005top_k\030\001 \001(\rH\000\210\001\001\022\026\n\tthreshold\030\002 \001(" +
       "\002H\001\210\001\001\022 \n\023schema_token_budget\030\003 \001(\rH\002\210\001\001" +
       "\022#\n\006detail\030\004 \001(\0162\023.toolgate.v1.Detail\022\024\n" +
@@ -227,189 +227,200 @@ public final class Router {
       " \001(\t\022 \n\023active_token_budget\030\017 \001(\rH\005\210\001\001\022\033" +
       "\n\016history_tokens\030\020 \001(\rH\006\210\001\001\022\031\n\021ignore_ca" +
       "che_cost\030\021 \001(\010\022\026\n\016signature_tail\030\022 \001(\r\022\035" +
-      "\n\020active_set_limit\030\023 \001(\rH\007\210\001\001B\010\n\006_top_kB" +
-      "\014\n\n_thresholdB\026\n\024_schema_token_budgetB\021\n" +
-      "\017_context_windowB\023\n\021_deferral_percentB\026\n" +
-      "\024_active_token_budgetB\021\n\017_history_tokens" +
-      "B\023\n\021_active_set_limit\"\255\002\n\010Deferral\022\'\n\004mo" +
-      "de\030\001 \001(\0162\031.toolgate.v1.DeferralMode\022+\n\006s" +
-      "ource\030\002 \001(\0162\033.toolgate.v1.DeferralSource" +
-      "\022\020\n\010deferred\030\003 \001(\010\022+\n\006reason\030\004 \001(\0162\033.too" +
-      "lgate.v1.DeferralReason\022\017\n\007message\030\005 \001(\t" +
-      "\022\031\n\021deferrable_tokens\030\006 \001(\004\022\035\n\020threshold" +
-      "_tokens\030\007 \001(\004H\000\210\001\001\022\024\n\014offer_search\030\010 \001(\010" +
-      "\022\026\n\016deferred_tools\030\t \001(\rB\023\n\021_threshold_t" +
-      "okens\"\370\004\n\rRouteResponse\022-\n\014active_tools\030" +
-      "\001 \003(\0132\027.toolgate.v1.ActiveTool\022\031\n\021active" +
-      "_set_handle\030\002 \001(\t\0226\n\022handle_expire_time\030" +
-      "\003 \001(\0132\032.google.protobuf.Timestamp\022\030\n\020cat" +
-      "alog_revision\030\004 \001(\004\0223\n\014summary_pool\030\005 \001(" +
-      "\0132\035.toolgate.v1.SummaryPoolDelta\022&\n\010refu" +
-      "sals\030\006 \003(\0132\024.toolgate.v1.Refusal\022\027\n\017pend" +
-      "ing_servers\030\007 \003(\t\0220\n\naccounting\030\010 \001(\0132\034." +
-      "toolgate.v1.TokenAccounting\022-\n\010degraded\030" +
-      "\t \003(\0162\033.toolgate.v1.DegradedReason\022)\n\007ti" +
-      "mings\030\n \003(\0132\030.toolgate.v1.StageTiming\022\'\n" +
-      "\010deferral\030\013 \001(\0132\025.toolgate.v1.Deferral\022," +
-      "\n\006change\030\014 \001(\0132\034.toolgate.v1.ActiveSetCh" +
-      "ange\022%\n\007ranking\030\r \001(\0132\024.toolgate.v1.Rank" +
-      "ing\022\035\n\003fit\030\016 \001(\0132\020.toolgate.v1.Fit\022,\n\010re" +
-      "ndered\030\017 \001(\0132\032.toolgate.v1.RenderedTools" +
-      "\"N\n\003Fit\022\"\n\004kind\030\001 \001(\0162\024.toolgate.v1.FitK" +
-      "ind\022\022\n\ncontenders\030\002 \003(\t\022\017\n\007message\030\003 \001(\t" +
-      "\"M\n\007Ranking\022\025\n\rabstain_below\030\001 \001(\002\022+\n\nca" +
-      "ndidates\030\002 \003(\0132\027.toolgate.v1.RankedTool\"" +
-      "\313\001\n\nRankedTool\022\022\n\nmodel_name\030\001 \001(\t\022\r\n\005sc" +
-      "ore\030\002 \001(\002\022\017\n\007overlap\030\003 \001(\002\022\r\n\005words\030\004 \001(" +
-      "\002\022\r\n\005whole\030\005 \001(\002\022\016\n\006clause\030\006 \001(\002\022&\n\010foun" +
-      "d_by\030\007 \001(\0162\024.toolgate.v1.FoundBy\022\016\n\006chos" +
-      "en\030\010 \001(\010\022\016\n\006memory\030\t \001(\002\022\023\n\013last_called\030" +
-      "\n \001(\002\"\242\001\n\017ActiveSetChange\022\r\n\005added\030\001 \003(\t" +
-      "\022\014\n\004kept\030\002 \003(\t\022\021\n\tevictable\030\003 \003(\t\022\017\n\007rem" +
-      "oved\030\004 \003(\t\022\026\n\016kept_for_cache\030\005 \001(\010\022\031\n\021ca" +
-      "che_loss_tokens\030\006 \001(\004\022\033\n\023cache_saving_to" +
-      "kens\030\007 \001(\004\"\323\002\n\nActiveTool\022\n\n\002id\030\001 \001(\t\022\016\n" +
-      "\006server\030\002 \001(\t\022\014\n\004name\030\003 \001(\t\022\022\n\nmodel_nam" +
-      "e\030\004 \001(\t\022\017\n\007overlap\030\005 \001(\002\022\r\n\005score\030\006 \001(\002\022" +
-      "&\n\010found_by\030\007 \001(\0162\024.toolgate.v1.FoundBy\022" +
-      "\026\n\016newly_promoted\030\010 \001(\010\022\023\n\013description\030\t" +
-      " \001(\t\022\031\n\021input_schema_json\030\n \001(\t\022\032\n\022outpu" +
-      "t_schema_json\030\013 \001(\t\022\030\n\020annotations_json\030" +
-      "\014 \001(\t\022\021\n\tsignature\030\r \001(\t\022\025\n\rschema_token" +
-      "s\030\016 \001(\r\022\027\n\017signature_lossy\030\017 \001(\010\"\225\001\n\007Ref" +
-      "usal\022\016\n\006server\030\001 \001(\t\022\014\n\004name\030\002 \001(\t\022\022\n\nmo" +
-      "del_name\030\003 \001(\t\022&\n\004code\030\004 \001(\0162\030.toolgate." +
-      "v1.RefusalCode\022\017\n\007message\030\005 \001(\t\022\016\n\006unloc" +
-      "k\030\006 \003(\t\022\017\n\007overlap\030\007 \001(\002\"\303\001\n\017TokenAccoun" +
-      "ting\022\021\n\ttokenizer\030\001 \001(\t\022\033\n\023full_catalog_" +
-      "tokens\030\002 \001(\004\022\025\n\rphase1_tokens\030\003 \001(\004\022\025\n\rp" +
-      "hase2_tokens\030\004 \001(\004\022\024\n\014saved_tokens\030\005 \001(\022" +
-      "\022\020\n\003rho\030\006 \001(\001H\000\210\001\001\022\025\n\010rho_full\030\007 \001(\001H\001\210\001" +
-      "\001B\006\n\004_rhoB\013\n\t_rho_full\",\n\013StageTiming\022\r\n" +
-      "\005stage\030\001 \001(\t\022\016\n\006micros\030\002 \001(\004\"\224\001\n\020Summary" +
-      "PoolDelta\022\020\n\010revision\030\001 \001(\004\022\014\n\004full\030\002 \001(" +
-      "\010\022(\n\005added\030\003 \003(\0132\031.toolgate.v1.SummaryEn" +
-      "try\022\017\n\007removed\030\004 \003(\t\022\023\n\013pool_tokens\030\005 \001(" +
-      "\004\022\020\n\010rendered\030\006 \001(\t\"3\n\014SummaryEntry\022\022\n\nm" +
-      "odel_name\030\001 \001(\t\022\017\n\007summary\030\002 \001(\t\"\241\001\n\013Gat" +
-      "eRequest\022\016\n\006tenant\030\001 \001(\t\022\031\n\021active_set_h" +
-      "andle\030\002 \001(\t\022)\n\005calls\030\003 \003(\0132\032.toolgate.v1" +
-      ".RequestedCall\022&\n\005state\030\004 \001(\0132\027.toolgate" +
-      ".v1.AgentState\022\024\n\014min_revision\030\005 \001(\004\"F\n\r" +
-      "RequestedCall\022\017\n\007call_id\030\001 \001(\t\022\014\n\004tool\030\002" +
-      " \001(\t\022\026\n\016arguments_json\030\003 \001(\t\"T\n\014GateResp" +
-      "onse\022*\n\010verdicts\030\001 \003(\0132\030.toolgate.v1.Gat" +
-      "eVerdict\022\030\n\020catalog_revision\030\002 \001(\004\"\326\002\n\013G" +
-      "ateVerdict\022\017\n\007call_id\030\001 \001(\t\022\017\n\007allowed\030\002" +
-      " \001(\010\022\016\n\006server\030\003 \001(\t\022\014\n\004name\030\004 \001(\t\022&\n\004co" +
-      "de\030\005 \001(\0162\030.toolgate.v1.RefusalCode\022\017\n\007me" +
-      "ssage\030\006 \001(\t\022\027\n\017available_tools\030\007 \003(\t\022\024\n\014" +
-      "search_query\030\010 \001(\t\022\031\n\021input_schema_json\030" +
-      "\t \001(\t\0222\n\nviolations\030\n \003(\0132\036.toolgate.v1." +
-      "ArgumentViolation\022\016\n\006unlock\030\013 \003(\t\022\026\n\016arg" +
-      "uments_json\030\014 \001(\t\022\024\n\014nearest_tool\030\r \001(\t\022" +
-      "\022\n\nmodel_name\030\016 \001(\t\"5\n\021ArgumentViolation" +
-      "\022\017\n\007pointer\030\001 \001(\t\022\017\n\007message\030\002 \001(\t\"\207\002\n\022S" +
-      "earchToolsRequest\022\016\n\006tenant\030\001 \001(\t\022\r\n\005que" +
-      "ry\030\002 \001(\t\022\030\n\013max_results\030\003 \001(\rH\000\210\001\001\022#\n\006de" +
-      "tail\030\004 \001(\0162\023.toolgate.v1.Detail\022&\n\005state" +
-      "\030\005 \001(\0132\027.toolgate.v1.AgentState\022\031\n\021activ" +
-      "e_set_handle\030\006 \001(\t\022\024\n\014min_revision\030\007 \001(\004" +
-      "\022*\n\006render\030\010 \001(\0132\032.toolgate.v1.RenderOpt" +
-      "ionsB\016\n\014_max_results\"\270\003\n\023SearchToolsResp" +
-      "onse\022&\n\005tools\030\001 \003(\0132\027.toolgate.v1.Active" +
-      "Tool\022\031\n\021active_set_handle\030\002 \001(\t\0226\n\022handl" +
-      "e_expire_time\030\003 \001(\0132\032.google.protobuf.Ti" +
-      "mestamp\022\030\n\020catalog_revision\030\004 \001(\004\022\027\n\017pen" +
-      "ding_servers\030\005 \003(\t\022&\n\010refusals\030\006 \003(\0132\024.t" +
-      "oolgate.v1.Refusal\022%\n\004form\030\007 \001(\0162\027.toolg" +
-      "ate.v1.SearchForm\022\017\n\007message\030\010 \001(\t\022\026\n\016se" +
-      "arched_tools\030\t \001(\r\022\036\n\026lacking_required_t" +
-      "erms\030\n \001(\r\022-\n\010degraded\030\013 \003(\0162\033.toolgate." +
-      "v1.DegradedReason\022,\n\010rendered\030\014 \001(\0132\032.to" +
-      "olgate.v1.RenderedTools\"\243\001\n\025GetSummaryPo" +
-      "olRequest\022\016\n\006tenant\030\001 \001(\t\022\033\n\016since_revis" +
-      "ion\030\002 \001(\004H\000\210\001\001\022&\n\005state\030\003 \001(\0132\027.toolgate" +
-      ".v1.AgentState\022\022\n\nnames_only\030\004 \001(\010\022\016\n\006re" +
-      "nder\030\005 \001(\010B\021\n\017_since_revision\"E\n\026GetSumm" +
-      "aryPoolResponse\022+\n\004pool\030\001 \001(\0132\035.toolgate" +
-      ".v1.SummaryPoolDelta\"\317\001\n\032BatchGetToolSch" +
-      "emasRequest\022\016\n\006tenant\030\001 \001(\t\022\r\n\005names\030\002 \003" +
-      "(\t\022&\n\005state\030\003 \001(\0132\027.toolgate.v1.AgentSta" +
-      "te\022\031\n\021active_set_handle\030\004 \001(\t\022#\n\006detail\030" +
-      "\005 \001(\0162\023.toolgate.v1.Detail\022*\n\006render\030\006 \001" +
-      "(\0132\032.toolgate.v1.RenderOptions\"\210\002\n\033Batch" +
-      "GetToolSchemasResponse\022&\n\005tools\030\001 \003(\0132\027." +
-      "toolgate.v1.ActiveTool\022&\n\010refusals\030\002 \003(\013" +
-      "2\024.toolgate.v1.Refusal\022\031\n\021active_set_han" +
-      "dle\030\003 \001(\t\0226\n\022handle_expire_time\030\004 \001(\0132\032." +
-      "google.protobuf.Timestamp\022\030\n\020catalog_rev" +
-      "ision\030\005 \001(\004\022,\n\010rendered\030\006 \001(\0132\032.toolgate" +
-      ".v1.RenderedTools*t\n\006Detail\022\026\n\022DETAIL_UN" +
-      "SPECIFIED\020\000\022\020\n\014DETAIL_NAMES\020\001\022\025\n\021DETAIL_" +
-      "SIGNATURES\020\002\022\022\n\016DETAIL_SCHEMAS\020\003\022\025\n\021DETA" +
-      "IL_REFERENCES\020\004*\270\001\n\016PromptStrategy\022\037\n\033PR" +
-      "OMPT_STRATEGY_UNSPECIFIED\020\000\022\030\n\024PROMPT_ST" +
-      "RATEGY_AUTO\020\001\022\030\n\024PROMPT_STRATEGY_PASS\020\002\022" +
-      "\032\n\026PROMPT_STRATEGY_NATIVE\020\003\022\034\n\030PROMPT_ST" +
-      "RATEGY_ENVELOPE\020\004\022\027\n\023PROMPT_STRATEGY_CUT" +
-      "\020\005*\211\002\n\016StrategyReason\022\037\n\033STRATEGY_REASON" +
-      "_UNSPECIFIED\020\000\022\031\n\025STRATEGY_REASON_ASKED\020" +
-      "\001\022$\n STRATEGY_REASON_NOTHING_DEFERRED\020\002\022" +
-      "\037\n\033STRATEGY_REASON_HOST_DEFERS\020\003\022\035\n\031STRA" +
-      "TEGY_REASON_NOT_TAKEN\020\004\022\034\n\030STRATEGY_REAS" +
-      "ON_CHEAPEST\020\005\022\035\n\031STRATEGY_REASON_NO_SEAR" +
-      "CH\020\006\022\030\n\024STRATEGY_REASON_KEPT\020\007*\260\001\n\nToolF" +
-      "ormat\022\033\n\027TOOL_FORMAT_UNSPECIFIED\020\000\022\033\n\027TO" +
-      "OL_FORMAT_OPENAI_CHAT\020\001\022 \n\034TOOL_FORMAT_O" +
-      "PENAI_RESPONSES\020\002\022\031\n\025TOOL_FORMAT_ANTHROP" +
-      "IC\020\003\022\026\n\022TOOL_FORMAT_GEMINI\020\004\022\023\n\017TOOL_FOR" +
-      "MAT_MCP\020\005*\200\001\n\rPromptListing\022\036\n\032PROMPT_LI" +
-      "STING_UNSPECIFIED\020\000\022\027\n\023PROMPT_LISTING_NO" +
-      "NE\020\001\022\030\n\024PROMPT_LISTING_NAMES\020\002\022\034\n\030PROMPT" +
-      "_LISTING_SUMMARIES\020\003*v\n\014DeferralMode\022\035\n\031" +
-      "DEFERRAL_MODE_UNSPECIFIED\020\000\022\030\n\024DEFERRAL_" +
-      "MODE_ALWAYS\020\001\022\026\n\022DEFERRAL_MODE_AUTO\020\002\022\025\n" +
-      "\021DEFERRAL_MODE_OFF\020\003*\236\002\n\016DeferralReason\022" +
-      "\037\n\033DEFERRAL_REASON_UNSPECIFIED\020\000\022\030\n\024DEFE" +
-      "RRAL_REASON_MODE\020\001\022\037\n\033DEFERRAL_REASON_KI" +
-      "LL_SWITCH\020\002\022%\n!DEFERRAL_REASON_MODEL_UNS" +
-      "UPPORTED\020\003\022!\n\035DEFERRAL_REASON_UNKNOWN_PR" +
-      "OXY\020\004\022\"\n\036DEFERRAL_REASON_OVER_THRESHOLD\020" +
-      "\005\022#\n\037DEFERRAL_REASON_UNDER_THRESHOLD\020\006\022\035" +
-      "\n\031DEFERRAL_REASON_NO_WINDOW\020\007*\243\001\n\016Deferr" +
-      "alSource\022\037\n\033DEFERRAL_SOURCE_UNSPECIFIED\020" +
-      "\000\022\033\n\027DEFERRAL_SOURCE_DEFAULT\020\001\022\032\n\026DEFERR" +
-      "AL_SOURCE_SERVER\020\002\022\032\n\026DEFERRAL_SOURCE_TE" +
-      "NANT\020\003\022\033\n\027DEFERRAL_SOURCE_REQUEST\020\004*b\n\007F" +
-      "itKind\022\030\n\024FIT_KIND_UNSPECIFIED\020\000\022\022\n\016FIT_" +
-      "KIND_CLEAR\020\001\022\026\n\022FIT_KIND_AMBIGUOUS\020\002\022\021\n\r" +
-      "FIT_KIND_NONE\020\003*\234\001\n\016DegradedReason\022\037\n\033DE" +
-      "GRADED_REASON_UNSPECIFIED\020\000\022 \n\034DEGRADED_" +
-      "REASON_LEXICAL_ONLY\020\001\022!\n\035DEGRADED_REASON" +
-      "_STALE_CATALOG\020\002\022$\n DEGRADED_REASON_INTE" +
-      "NT_TRUNCATED\020\003*\317\001\n\007FoundBy\022\030\n\024FOUND_BY_U" +
-      "NSPECIFIED\020\000\022\024\n\020FOUND_BY_OVERLAP\020\001\022\021\n\rFO" +
-      "UND_BY_NAME\020\002\022\022\n\016FOUND_BY_WORDS\020\003\022\020\n\014FOU" +
-      "ND_BY_PIN\020\004\022\030\n\024FOUND_BY_ALWAYS_LOAD\020\005\022\021\n" +
-      "\rFOUND_BY_KEPT\020\006\022\031\n\025FOUND_BY_NOT_DEFERRE" +
-      "D\020\007\022\023\n\017FOUND_BY_MEMORY\020\010*\214\001\n\nSearchForm\022" +
-      "\033\n\027SEARCH_FORM_UNSPECIFIED\020\000\022\026\n\022SEARCH_F" +
-      "ORM_SELECT\020\001\022\026\n\022SEARCH_FORM_PREFIX\020\002\022\030\n\024" +
-      "SEARCH_FORM_KEYWORDS\020\003\022\027\n\023SEARCH_FORM_NA" +
-      "TURAL\020\0042\243\003\n\rRouterService\022>\n\005Route\022\031.too" +
-      "lgate.v1.RouteRequest\032\032.toolgate.v1.Rout" +
-      "eResponse\022;\n\004Gate\022\030.toolgate.v1.GateRequ" +
-      "est\032\031.toolgate.v1.GateResponse\022P\n\013Search" +
-      "Tools\022\037.toolgate.v1.SearchToolsRequest\032 " +
-      ".toolgate.v1.SearchToolsResponse\022Y\n\016GetS" +
-      "ummaryPool\022\".toolgate.v1.GetSummaryPoolR" +
-      "equest\032#.toolgate.v1.GetSummaryPoolRespo" +
-      "nse\022h\n\023BatchGetToolSchemas\022\'.toolgate.v1" +
-      ".BatchGetToolSchemasRequest\032(.toolgate.v" +
-      "1.BatchGetToolSchemasResponseB/\n\017dev.too" +
-      "lgate.v1P\001Z\032toolgate.dev/go/toolgatev1b\006" +
-      "proto3"
+      "\n\020active_set_limit\030\023 \001(\rH\007\210\001\001\0222\n\016selecti" +
+      "on_rule\030\024 \001(\0162\032.toolgate.v1.SelectionRul" +
+      "eB\010\n\006_top_kB\014\n\n_thresholdB\026\n\024_schema_tok" +
+      "en_budgetB\021\n\017_context_windowB\023\n\021_deferra" +
+      "l_percentB\026\n\024_active_token_budgetB\021\n\017_hi" +
+      "story_tokensB\023\n\021_active_set_limit\"\255\002\n\010De" +
+      "ferral\022\'\n\004mode\030\001 \001(\0162\031.toolgate.v1.Defer" +
+      "ralMode\022+\n\006source\030\002 \001(\0162\033.toolgate.v1.De" +
+      "ferralSource\022\020\n\010deferred\030\003 \001(\010\022+\n\006reason" +
+      "\030\004 \001(\0162\033.toolgate.v1.DeferralReason\022\017\n\007m" +
+      "essage\030\005 \001(\t\022\031\n\021deferrable_tokens\030\006 \001(\004\022" +
+      "\035\n\020threshold_tokens\030\007 \001(\004H\000\210\001\001\022\024\n\014offer_" +
+      "search\030\010 \001(\010\022\026\n\016deferred_tools\030\t \001(\rB\023\n\021" +
+      "_threshold_tokens\"\250\005\n\rRouteResponse\022-\n\014a" +
+      "ctive_tools\030\001 \003(\0132\027.toolgate.v1.ActiveTo" +
+      "ol\022\031\n\021active_set_handle\030\002 \001(\t\0226\n\022handle_" +
+      "expire_time\030\003 \001(\0132\032.google.protobuf.Time" +
+      "stamp\022\030\n\020catalog_revision\030\004 \001(\004\0223\n\014summa" +
+      "ry_pool\030\005 \001(\0132\035.toolgate.v1.SummaryPoolD" +
+      "elta\022&\n\010refusals\030\006 \003(\0132\024.toolgate.v1.Ref" +
+      "usal\022\027\n\017pending_servers\030\007 \003(\t\0220\n\naccount" +
+      "ing\030\010 \001(\0132\034.toolgate.v1.TokenAccounting\022" +
+      "-\n\010degraded\030\t \003(\0162\033.toolgate.v1.Degraded" +
+      "Reason\022)\n\007timings\030\n \003(\0132\030.toolgate.v1.St" +
+      "ageTiming\022\'\n\010deferral\030\013 \001(\0132\025.toolgate.v" +
+      "1.Deferral\022,\n\006change\030\014 \001(\0132\034.toolgate.v1" +
+      ".ActiveSetChange\022%\n\007ranking\030\r \001(\0132\024.tool" +
+      "gate.v1.Ranking\022\035\n\003fit\030\016 \001(\0132\020.toolgate." +
+      "v1.Fit\022,\n\010rendered\030\017 \001(\0132\032.toolgate.v1.R" +
+      "enderedTools\022\035\n\025conversation_snapshot\030\020 " +
+      "\001(\t\022\017\n\007servers\030\021 \003(\t\"N\n\003Fit\022\"\n\004kind\030\001 \001(" +
+      "\0162\024.toolgate.v1.FitKind\022\022\n\ncontenders\030\002 " +
+      "\003(\t\022\017\n\007message\030\003 \001(\t\"M\n\007Ranking\022\025\n\rabsta" +
+      "in_below\030\001 \001(\002\022+\n\ncandidates\030\002 \003(\0132\027.too" +
+      "lgate.v1.RankedTool\"\313\001\n\nRankedTool\022\022\n\nmo" +
+      "del_name\030\001 \001(\t\022\r\n\005score\030\002 \001(\002\022\017\n\007overlap" +
+      "\030\003 \001(\002\022\r\n\005words\030\004 \001(\002\022\r\n\005whole\030\005 \001(\002\022\016\n\006" +
+      "clause\030\006 \001(\002\022&\n\010found_by\030\007 \001(\0162\024.toolgat" +
+      "e.v1.FoundBy\022\016\n\006chosen\030\010 \001(\010\022\016\n\006memory\030\t" +
+      " \001(\002\022\023\n\013last_called\030\n \001(\002\"\242\001\n\017ActiveSetC" +
+      "hange\022\r\n\005added\030\001 \003(\t\022\014\n\004kept\030\002 \003(\t\022\021\n\tev" +
+      "ictable\030\003 \003(\t\022\017\n\007removed\030\004 \003(\t\022\026\n\016kept_f" +
+      "or_cache\030\005 \001(\010\022\031\n\021cache_loss_tokens\030\006 \001(" +
+      "\004\022\033\n\023cache_saving_tokens\030\007 \001(\004\"\323\002\n\nActiv" +
+      "eTool\022\n\n\002id\030\001 \001(\t\022\016\n\006server\030\002 \001(\t\022\014\n\004nam" +
+      "e\030\003 \001(\t\022\022\n\nmodel_name\030\004 \001(\t\022\017\n\007overlap\030\005" +
+      " \001(\002\022\r\n\005score\030\006 \001(\002\022&\n\010found_by\030\007 \001(\0162\024." +
+      "toolgate.v1.FoundBy\022\026\n\016newly_promoted\030\010 " +
+      "\001(\010\022\023\n\013description\030\t \001(\t\022\031\n\021input_schema" +
+      "_json\030\n \001(\t\022\032\n\022output_schema_json\030\013 \001(\t\022" +
+      "\030\n\020annotations_json\030\014 \001(\t\022\021\n\tsignature\030\r" +
+      " \001(\t\022\025\n\rschema_tokens\030\016 \001(\r\022\027\n\017signature" +
+      "_lossy\030\017 \001(\010\"\225\001\n\007Refusal\022\016\n\006server\030\001 \001(\t" +
+      "\022\014\n\004name\030\002 \001(\t\022\022\n\nmodel_name\030\003 \001(\t\022&\n\004co" +
+      "de\030\004 \001(\0162\030.toolgate.v1.RefusalCode\022\017\n\007me" +
+      "ssage\030\005 \001(\t\022\016\n\006unlock\030\006 \003(\t\022\017\n\007overlap\030\007" +
+      " \001(\002\"\303\002\n\017TokenAccounting\022\021\n\ttokenizer\030\001 " +
+      "\001(\t\022\033\n\023full_catalog_tokens\030\002 \001(\004\022\025\n\rphas" +
+      "e1_tokens\030\003 \001(\004\022\025\n\rphase2_tokens\030\004 \001(\004\022\024" +
+      "\n\014saved_tokens\030\005 \001(\022\022\020\n\003rho\030\006 \001(\001H\000\210\001\001\022\025" +
+      "\n\010rho_full\030\007 \001(\001H\001\210\001\001\022\033\n\023conversation_to" +
+      "kens\030\010 \001(\004\022\035\n\020conversation_rho\030\t \001(\001H\002\210\001" +
+      "\001\022-\n\010warnings\030\n \003(\0162\033.toolgate.v1.Contex" +
+      "tWarningB\006\n\004_rhoB\013\n\t_rho_fullB\023\n\021_conver" +
+      "sation_rho\",\n\013StageTiming\022\r\n\005stage\030\001 \001(\t" +
+      "\022\016\n\006micros\030\002 \001(\004\"\224\001\n\020SummaryPoolDelta\022\020\n" +
+      "\010revision\030\001 \001(\004\022\014\n\004full\030\002 \001(\010\022(\n\005added\030\003" +
+      " \003(\0132\031.toolgate.v1.SummaryEntry\022\017\n\007remov" +
+      "ed\030\004 \003(\t\022\023\n\013pool_tokens\030\005 \001(\004\022\020\n\010rendere" +
+      "d\030\006 \001(\t\"3\n\014SummaryEntry\022\022\n\nmodel_name\030\001 " +
+      "\001(\t\022\017\n\007summary\030\002 \001(\t\"\241\001\n\013GateRequest\022\016\n\006" +
+      "tenant\030\001 \001(\t\022\031\n\021active_set_handle\030\002 \001(\t\022" +
+      ")\n\005calls\030\003 \003(\0132\032.toolgate.v1.RequestedCa" +
+      "ll\022&\n\005state\030\004 \001(\0132\027.toolgate.v1.AgentSta" +
+      "te\022\024\n\014min_revision\030\005 \001(\004\"F\n\rRequestedCal" +
+      "l\022\017\n\007call_id\030\001 \001(\t\022\014\n\004tool\030\002 \001(\t\022\026\n\016argu" +
+      "ments_json\030\003 \001(\t\"T\n\014GateResponse\022*\n\010verd" +
+      "icts\030\001 \003(\0132\030.toolgate.v1.GateVerdict\022\030\n\020" +
+      "catalog_revision\030\002 \001(\004\"\326\002\n\013GateVerdict\022\017" +
+      "\n\007call_id\030\001 \001(\t\022\017\n\007allowed\030\002 \001(\010\022\016\n\006serv" +
+      "er\030\003 \001(\t\022\014\n\004name\030\004 \001(\t\022&\n\004code\030\005 \001(\0162\030.t" +
+      "oolgate.v1.RefusalCode\022\017\n\007message\030\006 \001(\t\022" +
+      "\027\n\017available_tools\030\007 \003(\t\022\024\n\014search_query" +
+      "\030\010 \001(\t\022\031\n\021input_schema_json\030\t \001(\t\0222\n\nvio" +
+      "lations\030\n \003(\0132\036.toolgate.v1.ArgumentViol" +
+      "ation\022\016\n\006unlock\030\013 \003(\t\022\026\n\016arguments_json\030" +
+      "\014 \001(\t\022\024\n\014nearest_tool\030\r \001(\t\022\022\n\nmodel_nam" +
+      "e\030\016 \001(\t\"5\n\021ArgumentViolation\022\017\n\007pointer\030" +
+      "\001 \001(\t\022\017\n\007message\030\002 \001(\t\"\207\002\n\022SearchToolsRe" +
+      "quest\022\016\n\006tenant\030\001 \001(\t\022\r\n\005query\030\002 \001(\t\022\030\n\013" +
+      "max_results\030\003 \001(\rH\000\210\001\001\022#\n\006detail\030\004 \001(\0162\023" +
+      ".toolgate.v1.Detail\022&\n\005state\030\005 \001(\0132\027.too" +
+      "lgate.v1.AgentState\022\031\n\021active_set_handle" +
+      "\030\006 \001(\t\022\024\n\014min_revision\030\007 \001(\004\022*\n\006render\030\010" +
+      " \001(\0132\032.toolgate.v1.RenderOptionsB\016\n\014_max" +
+      "_results\"\320\003\n\023SearchToolsResponse\022&\n\005tool" +
+      "s\030\001 \003(\0132\027.toolgate.v1.ActiveTool\022\031\n\021acti" +
+      "ve_set_handle\030\002 \001(\t\0226\n\022handle_expire_tim" +
+      "e\030\003 \001(\0132\032.google.protobuf.Timestamp\022\030\n\020c" +
+      "atalog_revision\030\004 \001(\004\022\027\n\017pending_servers" +
+      "\030\005 \003(\t\022&\n\010refusals\030\006 \003(\0132\024.toolgate.v1.R" +
+      "efusal\022%\n\004form\030\007 \001(\0162\027.toolgate.v1.Searc" +
+      "hForm\022\017\n\007message\030\010 \001(\t\022\026\n\016searched_tools" +
+      "\030\t \001(\r\022\036\n\026lacking_required_terms\030\n \001(\r\022-" +
+      "\n\010degraded\030\013 \003(\0162\033.toolgate.v1.DegradedR" +
+      "eason\022,\n\010rendered\030\014 \001(\0132\032.toolgate.v1.Re" +
+      "nderedTools\022\026\n\016deferred_tools\030\r \001(\r\"\243\001\n\025" +
+      "GetSummaryPoolRequest\022\016\n\006tenant\030\001 \001(\t\022\033\n" +
+      "\016since_revision\030\002 \001(\004H\000\210\001\001\022&\n\005state\030\003 \001(" +
+      "\0132\027.toolgate.v1.AgentState\022\022\n\nnames_only" +
+      "\030\004 \001(\010\022\016\n\006render\030\005 \001(\010B\021\n\017_since_revisio" +
+      "n\"E\n\026GetSummaryPoolResponse\022+\n\004pool\030\001 \001(" +
+      "\0132\035.toolgate.v1.SummaryPoolDelta\"\317\001\n\032Bat" +
+      "chGetToolSchemasRequest\022\016\n\006tenant\030\001 \001(\t\022" +
+      "\r\n\005names\030\002 \003(\t\022&\n\005state\030\003 \001(\0132\027.toolgate" +
+      ".v1.AgentState\022\031\n\021active_set_handle\030\004 \001(" +
+      "\t\022#\n\006detail\030\005 \001(\0162\023.toolgate.v1.Detail\022*" +
+      "\n\006render\030\006 \001(\0132\032.toolgate.v1.RenderOptio" +
+      "ns\"\210\002\n\033BatchGetToolSchemasResponse\022&\n\005to" +
+      "ols\030\001 \003(\0132\027.toolgate.v1.ActiveTool\022&\n\010re" +
+      "fusals\030\002 \003(\0132\024.toolgate.v1.Refusal\022\031\n\021ac" +
+      "tive_set_handle\030\003 \001(\t\0226\n\022handle_expire_t" +
+      "ime\030\004 \001(\0132\032.google.protobuf.Timestamp\022\030\n" +
+      "\020catalog_revision\030\005 \001(\004\022,\n\010rendered\030\006 \001(" +
+      "\0132\032.toolgate.v1.RenderedTools*t\n\006Detail\022" +
+      "\026\n\022DETAIL_UNSPECIFIED\020\000\022\020\n\014DETAIL_NAMES\020" +
+      "\001\022\025\n\021DETAIL_SIGNATURES\020\002\022\022\n\016DETAIL_SCHEM" +
+      "AS\020\003\022\025\n\021DETAIL_REFERENCES\020\004*\270\001\n\016PromptSt" +
+      "rategy\022\037\n\033PROMPT_STRATEGY_UNSPECIFIED\020\000\022" +
+      "\030\n\024PROMPT_STRATEGY_AUTO\020\001\022\030\n\024PROMPT_STRA" +
+      "TEGY_PASS\020\002\022\032\n\026PROMPT_STRATEGY_NATIVE\020\003\022" +
+      "\034\n\030PROMPT_STRATEGY_ENVELOPE\020\004\022\027\n\023PROMPT_" +
+      "STRATEGY_CUT\020\005*R\n\rSelectionRule\022\036\n\032SELEC" +
+      "TION_RULE_UNSPECIFIED\020\000\022!\n\035SELECTION_RUL" +
+      "E_TOOL_ATTENTION\020\001*\211\002\n\016StrategyReason\022\037\n" +
+      "\033STRATEGY_REASON_UNSPECIFIED\020\000\022\031\n\025STRATE" +
+      "GY_REASON_ASKED\020\001\022$\n STRATEGY_REASON_NOT" +
+      "HING_DEFERRED\020\002\022\037\n\033STRATEGY_REASON_HOST_" +
+      "DEFERS\020\003\022\035\n\031STRATEGY_REASON_NOT_TAKEN\020\004\022" +
+      "\034\n\030STRATEGY_REASON_CHEAPEST\020\005\022\035\n\031STRATEG" +
+      "Y_REASON_NO_SEARCH\020\006\022\030\n\024STRATEGY_REASON_" +
+      "KEPT\020\007*\260\001\n\nToolFormat\022\033\n\027TOOL_FORMAT_UNS" +
+      "PECIFIED\020\000\022\033\n\027TOOL_FORMAT_OPENAI_CHAT\020\001\022" +
+      " \n\034TOOL_FORMAT_OPENAI_RESPONSES\020\002\022\031\n\025TOO" +
+      "L_FORMAT_ANTHROPIC\020\003\022\026\n\022TOOL_FORMAT_GEMI" +
+      "NI\020\004\022\023\n\017TOOL_FORMAT_MCP\020\005*\200\001\n\rPromptList" +
+      "ing\022\036\n\032PROMPT_LISTING_UNSPECIFIED\020\000\022\027\n\023P" +
+      "ROMPT_LISTING_NONE\020\001\022\030\n\024PROMPT_LISTING_N" +
+      "AMES\020\002\022\034\n\030PROMPT_LISTING_SUMMARIES\020\003*v\n\014" +
+      "DeferralMode\022\035\n\031DEFERRAL_MODE_UNSPECIFIE" +
+      "D\020\000\022\030\n\024DEFERRAL_MODE_ALWAYS\020\001\022\026\n\022DEFERRA" +
+      "L_MODE_AUTO\020\002\022\025\n\021DEFERRAL_MODE_OFF\020\003*\236\002\n" +
+      "\016DeferralReason\022\037\n\033DEFERRAL_REASON_UNSPE" +
+      "CIFIED\020\000\022\030\n\024DEFERRAL_REASON_MODE\020\001\022\037\n\033DE" +
+      "FERRAL_REASON_KILL_SWITCH\020\002\022%\n!DEFERRAL_" +
+      "REASON_MODEL_UNSUPPORTED\020\003\022!\n\035DEFERRAL_R" +
+      "EASON_UNKNOWN_PROXY\020\004\022\"\n\036DEFERRAL_REASON" +
+      "_OVER_THRESHOLD\020\005\022#\n\037DEFERRAL_REASON_UND" +
+      "ER_THRESHOLD\020\006\022\035\n\031DEFERRAL_REASON_NO_WIN" +
+      "DOW\020\007*\243\001\n\016DeferralSource\022\037\n\033DEFERRAL_SOU" +
+      "RCE_UNSPECIFIED\020\000\022\033\n\027DEFERRAL_SOURCE_DEF" +
+      "AULT\020\001\022\032\n\026DEFERRAL_SOURCE_SERVER\020\002\022\032\n\026DE" +
+      "FERRAL_SOURCE_TENANT\020\003\022\033\n\027DEFERRAL_SOURC" +
+      "E_REQUEST\020\004*b\n\007FitKind\022\030\n\024FIT_KIND_UNSPE" +
+      "CIFIED\020\000\022\022\n\016FIT_KIND_CLEAR\020\001\022\026\n\022FIT_KIND" +
+      "_AMBIGUOUS\020\002\022\021\n\rFIT_KIND_NONE\020\003*\234\001\n\016Degr" +
+      "adedReason\022\037\n\033DEGRADED_REASON_UNSPECIFIE" +
+      "D\020\000\022 \n\034DEGRADED_REASON_LEXICAL_ONLY\020\001\022!\n" +
+      "\035DEGRADED_REASON_STALE_CATALOG\020\002\022$\n DEGR" +
+      "ADED_REASON_INTENT_TRUNCATED\020\003*\317\001\n\007Found" +
+      "By\022\030\n\024FOUND_BY_UNSPECIFIED\020\000\022\024\n\020FOUND_BY" +
+      "_OVERLAP\020\001\022\021\n\rFOUND_BY_NAME\020\002\022\022\n\016FOUND_B" +
+      "Y_WORDS\020\003\022\020\n\014FOUND_BY_PIN\020\004\022\030\n\024FOUND_BY_" +
+      "ALWAYS_LOAD\020\005\022\021\n\rFOUND_BY_KEPT\020\006\022\031\n\025FOUN" +
+      "D_BY_NOT_DEFERRED\020\007\022\023\n\017FOUND_BY_MEMORY\020\010" +
+      "*~\n\016ContextWarning\022\037\n\033CONTEXT_WARNING_UN" +
+      "SPECIFIED\020\000\022#\n\037CONTEXT_WARNING_LOW_UTILI" +
+      "SATION\020\001\022&\n\"CONTEXT_WARNING_WINDOW_NEARL" +
+      "Y_FULL\020\002*\214\001\n\nSearchForm\022\033\n\027SEARCH_FORM_U" +
+      "NSPECIFIED\020\000\022\026\n\022SEARCH_FORM_SELECT\020\001\022\026\n\022" +
+      "SEARCH_FORM_PREFIX\020\002\022\030\n\024SEARCH_FORM_KEYW" +
+      "ORDS\020\003\022\027\n\023SEARCH_FORM_NATURAL\020\0042\243\003\n\rRout" +
+      "erService\022>\n\005Route\022\031.toolgate.v1.RouteRe" +
+      "quest\032\032.toolgate.v1.RouteResponse\022;\n\004Gat" +
+      "e\022\030.toolgate.v1.GateRequest\032\031.toolgate.v" +
+      "1.GateResponse\022P\n\013SearchTools\022\037.toolgate" +
+      ".v1.SearchToolsRequest\032 .toolgate.v1.Sea" +
+      "rchToolsResponse\022Y\n\016GetSummaryPool\022\".too" +
+      "lgate.v1.GetSummaryPoolRequest\032#.toolgat" +
+      "e.v1.GetSummaryPoolResponse\022h\n\023BatchGetT" +
+      "oolSchemas\022\'.toolgate.v1.BatchGetToolSch" +
+      "emasRequest\032(.toolgate.v1.BatchGetToolSc" +
+      "hemasResponseB/\n\017dev.toolgate.v1P\001Z\032tool" +
+      "gate.dev/go/toolgatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -459,7 +470,7 @@ public final class Router {
     internal_static_toolgate_v1_RouteOptions_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RouteOptions_descriptor,
-        new java.lang.String[] { "TopK", "Threshold", "SchemaTokenBudget", "Detail", "PinnedTools", "ExcludedTools", "Servers", "ContextWindow", "Model", "Explain", "SystemTokens", "Deferral", "DeferralPercent", "ModelBaseUrl", "ActiveTokenBudget", "HistoryTokens", "IgnoreCacheCost", "SignatureTail", "ActiveSetLimit", });
+        new java.lang.String[] { "TopK", "Threshold", "SchemaTokenBudget", "Detail", "PinnedTools", "ExcludedTools", "Servers", "ContextWindow", "Model", "Explain", "SystemTokens", "Deferral", "DeferralPercent", "ModelBaseUrl", "ActiveTokenBudget", "HistoryTokens", "IgnoreCacheCost", "SignatureTail", "ActiveSetLimit", "SelectionRule", });
     internal_static_toolgate_v1_Deferral_descriptor =
       getDescriptor().getMessageTypes().get(7);
     internal_static_toolgate_v1_Deferral_fieldAccessorTable = new
@@ -471,7 +482,7 @@ public final class Router {
     internal_static_toolgate_v1_RouteResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RouteResponse_descriptor,
-        new java.lang.String[] { "ActiveTools", "ActiveSetHandle", "HandleExpireTime", "CatalogRevision", "SummaryPool", "Refusals", "PendingServers", "Accounting", "Degraded", "Timings", "Deferral", "Change", "Ranking", "Fit", "Rendered", });
+        new java.lang.String[] { "ActiveTools", "ActiveSetHandle", "HandleExpireTime", "CatalogRevision", "SummaryPool", "Refusals", "PendingServers", "Accounting", "Degraded", "Timings", "Deferral", "Change", "Ranking", "Fit", "Rendered", "ConversationSnapshot", "Servers", });
     internal_static_toolgate_v1_Fit_descriptor =
       getDescriptor().getMessageTypes().get(9);
     internal_static_toolgate_v1_Fit_fieldAccessorTable = new
@@ -513,7 +524,7 @@ public final class Router {
     internal_static_toolgate_v1_TokenAccounting_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_TokenAccounting_descriptor,
-        new java.lang.String[] { "Tokenizer", "FullCatalogTokens", "Phase1Tokens", "Phase2Tokens", "SavedTokens", "Rho", "RhoFull", });
+        new java.lang.String[] { "Tokenizer", "FullCatalogTokens", "Phase1Tokens", "Phase2Tokens", "SavedTokens", "Rho", "RhoFull", "ConversationTokens", "ConversationRho", "Warnings", });
     internal_static_toolgate_v1_StageTiming_descriptor =
       getDescriptor().getMessageTypes().get(16);
     internal_static_toolgate_v1_StageTiming_fieldAccessorTable = new
@@ -573,7 +584,7 @@ public final class Router {
     internal_static_toolgate_v1_SearchToolsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_SearchToolsResponse_descriptor,
-        new java.lang.String[] { "Tools", "ActiveSetHandle", "HandleExpireTime", "CatalogRevision", "PendingServers", "Refusals", "Form", "Message", "SearchedTools", "LackingRequiredTerms", "Degraded", "Rendered", });
+        new java.lang.String[] { "Tools", "ActiveSetHandle", "HandleExpireTime", "CatalogRevision", "PendingServers", "Refusals", "Form", "Message", "SearchedTools", "LackingRequiredTerms", "Degraded", "Rendered", "DeferredTools", });
     internal_static_toolgate_v1_GetSummaryPoolRequest_descriptor =
       getDescriptor().getMessageTypes().get(26);
     internal_static_toolgate_v1_GetSummaryPoolRequest_fieldAccessorTable = new

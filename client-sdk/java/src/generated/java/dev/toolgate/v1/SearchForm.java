@@ -168,7 +168,7 @@ public enum SearchForm
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(11);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(13);
   }
 
   private static final SearchForm[] VALUES = values();

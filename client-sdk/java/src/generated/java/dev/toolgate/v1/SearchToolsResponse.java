@@ -565,6 +565,21 @@ private static final long serialVersionUID = 0L;
     return rendered_ == null ? dev.toolgate.v1.RenderedTools.getDefaultInstance() : rendered_;
   }
 
+  public static final int DEFERRED_TOOLS_FIELD_NUMBER = 13;
+  private int deferredTools_ = 0;
+  /**
+   * <pre>
+   * Tools of the catalog that are deferred for this caller: those that are found only by searching.
+   * </pre>
+   *
+   * <code>uint32 deferred_tools = 13;</code>
+   * @return The deferredTools.
+   */
+  @java.lang.Override
+  public int getDeferredTools() {
+    return deferredTools_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -619,6 +634,9 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000002) != 0)) {
       output.writeMessage(12, getRendered());
+    }
+    if (deferredTools_ != 0) {
+      output.writeUInt32(13, deferredTools_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -687,6 +705,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(12, getRendered());
     }
+    if (deferredTools_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(13, deferredTools_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -730,6 +752,8 @@ private static final long serialVersionUID = 0L;
       if (!getRendered()
           .equals(other.getRendered())) return false;
     }
+    if (getDeferredTools()
+        != other.getDeferredTools()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -778,6 +802,8 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + RENDERED_FIELD_NUMBER;
       hash = (53 * hash) + getRendered().hashCode();
     }
+    hash = (37 * hash) + DEFERRED_TOOLS_FIELD_NUMBER;
+    hash = (53 * hash) + getDeferredTools();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -955,6 +981,7 @@ private static final long serialVersionUID = 0L;
         renderedBuilder_.dispose();
         renderedBuilder_ = null;
       }
+      deferredTools_ = 0;
       return this;
     }
 
@@ -1048,6 +1075,9 @@ private static final long serialVersionUID = 0L;
             ? rendered_
             : renderedBuilder_.build();
         to_bitField0_ |= 0x00000002;
+      }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
+        result.deferredTools_ = deferredTools_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1164,6 +1194,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasRendered()) {
         mergeRendered(other.getRendered());
+      }
+      if (other.getDeferredTools() != 0) {
+        setDeferredTools(other.getDeferredTools());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1283,6 +1316,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000800;
               break;
             } // case 98
+            case 104: {
+              deferredTools_ = input.readUInt32();
+              bitField0_ |= 0x00001000;
+              break;
+            } // case 104
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -3000,6 +3038,50 @@ private static final long serialVersionUID = 0L;
         rendered_ = null;
       }
       return renderedBuilder_;
+    }
+
+    private int deferredTools_ ;
+    /**
+     * <pre>
+     * Tools of the catalog that are deferred for this caller: those that are found only by searching.
+     * </pre>
+     *
+     * <code>uint32 deferred_tools = 13;</code>
+     * @return The deferredTools.
+     */
+    @java.lang.Override
+    public int getDeferredTools() {
+      return deferredTools_;
+    }
+    /**
+     * <pre>
+     * Tools of the catalog that are deferred for this caller: those that are found only by searching.
+     * </pre>
+     *
+     * <code>uint32 deferred_tools = 13;</code>
+     * @param value The deferredTools to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDeferredTools(int value) {
+
+      deferredTools_ = value;
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Tools of the catalog that are deferred for this caller: those that are found only by searching.
+     * </pre>
+     *
+     * <code>uint32 deferred_tools = 13;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearDeferredTools() {
+      bitField0_ = (bitField0_ & ~0x00001000);
+      deferredTools_ = 0;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.SearchToolsResponse)

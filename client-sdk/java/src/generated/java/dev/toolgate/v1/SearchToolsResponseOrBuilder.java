@@ -344,4 +344,14 @@ public interface SearchToolsResponseOrBuilder extends
    * <code>.toolgate.v1.RenderedTools rendered = 12;</code>
    */
   dev.toolgate.v1.RenderedToolsOrBuilder getRenderedOrBuilder();
+
+  /**
+   * <pre>
+   * Tools of the catalog that are deferred for this caller: those that are found only by searching.
+   * </pre>
+   *
+   * <code>uint32 deferred_tools = 13;</code>
+   * @return The deferredTools.
+   */
+  int getDeferredTools();
 }

@@ -219,7 +219,7 @@ public enum StrategyReason
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(2);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(3);
   }
 
   private static final StrategyReason[] VALUES = values();

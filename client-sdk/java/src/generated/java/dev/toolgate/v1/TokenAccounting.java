@@ -33,6 +33,7 @@ private static final long serialVersionUID = 0L;
   }
   private TokenAccounting() {
     tokenizer_ = "";
+    warnings_ = emptyIntList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -213,6 +214,129 @@ private static final long serialVersionUID = 0L;
     return rhoFull_;
   }
 
+  public static final int CONVERSATION_TOKENS_FIELD_NUMBER = 8;
+  private long conversationTokens_ = 0L;
+  /**
+   * <pre>
+   * Messages of the conversation (`state.messages_json`). 0 without them.
+   * </pre>
+   *
+   * <code>uint64 conversation_tokens = 8;</code>
+   * @return The conversationTokens.
+   */
+  @java.lang.Override
+  public long getConversationTokens() {
+    return conversationTokens_;
+  }
+
+  public static final int CONVERSATION_RHO_FIELD_NUMBER = 9;
+  private double conversationRho_ = 0D;
+  /**
+   * <pre>
+   * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
+   * system)`. Absent without a conversation.
+   * </pre>
+   *
+   * <code>optional double conversation_rho = 9;</code>
+   * @return Whether the conversationRho field is set.
+   */
+  @java.lang.Override
+  public boolean hasConversationRho() {
+    return ((bitField0_ & 0x00000004) != 0);
+  }
+  /**
+   * <pre>
+   * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
+   * system)`. Absent without a conversation.
+   * </pre>
+   *
+   * <code>optional double conversation_rho = 9;</code>
+   * @return The conversationRho.
+   */
+  @java.lang.Override
+  public double getConversationRho() {
+    return conversationRho_;
+  }
+
+  public static final int WARNINGS_FIELD_NUMBER = 10;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.Internal.IntList warnings_ =
+      emptyIntList();
+  private static final     com.google.protobuf.Internal.IntListAdapter.IntConverter<
+      dev.toolgate.v1.ContextWarning> warnings_converter_ =
+          new com.google.protobuf.Internal.IntListAdapter.IntConverter<
+              dev.toolgate.v1.ContextWarning>() {
+            public dev.toolgate.v1.ContextWarning convert(int from) {
+              dev.toolgate.v1.ContextWarning result = dev.toolgate.v1.ContextWarning.forNumber(from);
+              return result == null ? dev.toolgate.v1.ContextWarning.UNRECOGNIZED : result;
+            }
+          };
+  /**
+   * <pre>
+   * What the agent should look at. Empty: nothing.
+   * </pre>
+   *
+   * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+   * @return A list containing the warnings.
+   */
+  @java.lang.Override
+  public java.util.List<dev.toolgate.v1.ContextWarning> getWarningsList() {
+    return new com.google.protobuf.Internal.IntListAdapter<
+        dev.toolgate.v1.ContextWarning>(warnings_, warnings_converter_);
+  }
+  /**
+   * <pre>
+   * What the agent should look at. Empty: nothing.
+   * </pre>
+   *
+   * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+   * @return The count of warnings.
+   */
+  @java.lang.Override
+  public int getWarningsCount() {
+    return warnings_.size();
+  }
+  /**
+   * <pre>
+   * What the agent should look at. Empty: nothing.
+   * </pre>
+   *
+   * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+   * @param index The index of the element to return.
+   * @return The warnings at the given index.
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.ContextWarning getWarnings(int index) {
+    return warnings_converter_.convert(warnings_.getInt(index));
+  }
+  /**
+   * <pre>
+   * What the agent should look at. Empty: nothing.
+   * </pre>
+   *
+   * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+   * @return A list containing the enum numeric values on the wire for warnings.
+   */
+  @java.lang.Override
+  public java.util.List<java.lang.Integer>
+  getWarningsValueList() {
+    return warnings_;
+  }
+  /**
+   * <pre>
+   * What the agent should look at. Empty: nothing.
+   * </pre>
+   *
+   * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+   * @param index The index of the value to return.
+   * @return The enum numeric value on the wire of warnings at the given index.
+   */
+  @java.lang.Override
+  public int getWarningsValue(int index) {
+    return warnings_.getInt(index);
+  }
+  private int warningsMemoizedSerializedSize;
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -227,6 +351,7 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   public void writeTo(com.google.protobuf.CodedOutputStream output)
                       throws java.io.IOException {
+    getSerializedSize();
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(tokenizer_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 1, tokenizer_);
     }
@@ -247,6 +372,19 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000002) != 0)) {
       output.writeDouble(7, rhoFull_);
+    }
+    if (conversationTokens_ != 0L) {
+      output.writeUInt64(8, conversationTokens_);
+    }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      output.writeDouble(9, conversationRho_);
+    }
+    if (getWarningsList().size() > 0) {
+      output.writeUInt32NoTag(82);
+      output.writeUInt32NoTag(warningsMemoizedSerializedSize);
+    }
+    for (int i = 0; i < warnings_.size(); i++) {
+      output.writeEnumNoTag(warnings_.getInt(i));
     }
     getUnknownFields().writeTo(output);
   }
@@ -283,6 +421,26 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeDoubleSize(7, rhoFull_);
+    }
+    if (conversationTokens_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(8, conversationTokens_);
+    }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeDoubleSize(9, conversationRho_);
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < warnings_.size(); i++) {
+        dataSize += com.google.protobuf.CodedOutputStream
+          .computeEnumSizeNoTag(warnings_.getInt(i));
+      }
+      size += dataSize;
+      if (!getWarningsList().isEmpty()) {  size += 1;
+        size += com.google.protobuf.CodedOutputStream
+          .computeUInt32SizeNoTag(dataSize);
+      }warningsMemoizedSerializedSize = dataSize;
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -321,6 +479,15 @@ private static final long serialVersionUID = 0L;
           != java.lang.Double.doubleToLongBits(
               other.getRhoFull())) return false;
     }
+    if (getConversationTokens()
+        != other.getConversationTokens()) return false;
+    if (hasConversationRho() != other.hasConversationRho()) return false;
+    if (hasConversationRho()) {
+      if (java.lang.Double.doubleToLongBits(getConversationRho())
+          != java.lang.Double.doubleToLongBits(
+              other.getConversationRho())) return false;
+    }
+    if (!warnings_.equals(other.warnings_)) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -355,6 +522,18 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + RHO_FULL_FIELD_NUMBER;
       hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
           java.lang.Double.doubleToLongBits(getRhoFull()));
+    }
+    hash = (37 * hash) + CONVERSATION_TOKENS_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getConversationTokens());
+    if (hasConversationRho()) {
+      hash = (37 * hash) + CONVERSATION_RHO_FIELD_NUMBER;
+      hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+          java.lang.Double.doubleToLongBits(getConversationRho()));
+    }
+    if (getWarningsCount() > 0) {
+      hash = (37 * hash) + WARNINGS_FIELD_NUMBER;
+      hash = (53 * hash) + warnings_.hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -498,6 +677,9 @@ private static final long serialVersionUID = 0L;
       savedTokens_ = 0L;
       rho_ = 0D;
       rhoFull_ = 0D;
+      conversationTokens_ = 0L;
+      conversationRho_ = 0D;
+      warnings_ = emptyIntList();
       return this;
     }
 
@@ -555,6 +737,17 @@ private static final long serialVersionUID = 0L;
         result.rhoFull_ = rhoFull_;
         to_bitField0_ |= 0x00000002;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.conversationTokens_ = conversationTokens_;
+      }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.conversationRho_ = conversationRho_;
+        to_bitField0_ |= 0x00000004;
+      }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        warnings_.makeImmutable();
+        result.warnings_ = warnings_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -592,6 +785,23 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasRhoFull()) {
         setRhoFull(other.getRhoFull());
+      }
+      if (other.getConversationTokens() != 0L) {
+        setConversationTokens(other.getConversationTokens());
+      }
+      if (other.hasConversationRho()) {
+        setConversationRho(other.getConversationRho());
+      }
+      if (!other.warnings_.isEmpty()) {
+        if (warnings_.isEmpty()) {
+          warnings_ = other.warnings_;
+          warnings_.makeImmutable();
+          bitField0_ |= 0x00000200;
+        } else {
+          ensureWarningsIsMutable();
+          warnings_.addAll(other.warnings_);
+        }
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -654,6 +864,32 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 57
+            case 64: {
+              conversationTokens_ = input.readUInt64();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 64
+            case 73: {
+              conversationRho_ = input.readDouble();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 73
+            case 80: {
+              int tmpRaw = input.readEnum();
+              ensureWarningsIsMutable();
+              warnings_.addInt(tmpRaw);
+              break;
+            } // case 80
+            case 82: {
+              int length = input.readRawVarint32();
+              int limit = input.pushLimit(length);
+              ensureWarningsIsMutable();
+              while (input.getBytesUntilLimit() > 0) {
+                warnings_.addInt(input.readEnum());
+              }
+              input.popLimit(limit);
+              break;
+            } // case 82
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1054,6 +1290,294 @@ private static final long serialVersionUID = 0L;
     public Builder clearRhoFull() {
       bitField0_ = (bitField0_ & ~0x00000040);
       rhoFull_ = 0D;
+      onChanged();
+      return this;
+    }
+
+    private long conversationTokens_ ;
+    /**
+     * <pre>
+     * Messages of the conversation (`state.messages_json`). 0 without them.
+     * </pre>
+     *
+     * <code>uint64 conversation_tokens = 8;</code>
+     * @return The conversationTokens.
+     */
+    @java.lang.Override
+    public long getConversationTokens() {
+      return conversationTokens_;
+    }
+    /**
+     * <pre>
+     * Messages of the conversation (`state.messages_json`). 0 without them.
+     * </pre>
+     *
+     * <code>uint64 conversation_tokens = 8;</code>
+     * @param value The conversationTokens to set.
+     * @return This builder for chaining.
+     */
+    public Builder setConversationTokens(long value) {
+
+      conversationTokens_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Messages of the conversation (`state.messages_json`). 0 without them.
+     * </pre>
+     *
+     * <code>uint64 conversation_tokens = 8;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearConversationTokens() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      conversationTokens_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private double conversationRho_ ;
+    /**
+     * <pre>
+     * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
+     * system)`. Absent without a conversation.
+     * </pre>
+     *
+     * <code>optional double conversation_rho = 9;</code>
+     * @return Whether the conversationRho field is set.
+     */
+    @java.lang.Override
+    public boolean hasConversationRho() {
+      return ((bitField0_ & 0x00000100) != 0);
+    }
+    /**
+     * <pre>
+     * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
+     * system)`. Absent without a conversation.
+     * </pre>
+     *
+     * <code>optional double conversation_rho = 9;</code>
+     * @return The conversationRho.
+     */
+    @java.lang.Override
+    public double getConversationRho() {
+      return conversationRho_;
+    }
+    /**
+     * <pre>
+     * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
+     * system)`. Absent without a conversation.
+     * </pre>
+     *
+     * <code>optional double conversation_rho = 9;</code>
+     * @param value The conversationRho to set.
+     * @return This builder for chaining.
+     */
+    public Builder setConversationRho(double value) {
+
+      conversationRho_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
+     * system)`. Absent without a conversation.
+     * </pre>
+     *
+     * <code>optional double conversation_rho = 9;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearConversationRho() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      conversationRho_ = 0D;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Internal.IntList warnings_ = emptyIntList();
+    private void ensureWarningsIsMutable() {
+      if (!warnings_.isModifiable()) {
+        warnings_ = makeMutableCopy(warnings_);
+      }
+      bitField0_ |= 0x00000200;
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @return A list containing the warnings.
+     */
+    public java.util.List<dev.toolgate.v1.ContextWarning> getWarningsList() {
+      return new com.google.protobuf.Internal.IntListAdapter<
+          dev.toolgate.v1.ContextWarning>(warnings_, warnings_converter_);
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @return The count of warnings.
+     */
+    public int getWarningsCount() {
+      return warnings_.size();
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @param index The index of the element to return.
+     * @return The warnings at the given index.
+     */
+    public dev.toolgate.v1.ContextWarning getWarnings(int index) {
+      return warnings_converter_.convert(warnings_.getInt(index));
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @param index The index to set the value at.
+     * @param value The warnings to set.
+     * @return This builder for chaining.
+     */
+    public Builder setWarnings(
+        int index, dev.toolgate.v1.ContextWarning value) {
+      if (value == null) { throw new NullPointerException(); }
+      ensureWarningsIsMutable();
+      warnings_.setInt(index, value.getNumber());
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @param value The warnings to add.
+     * @return This builder for chaining.
+     */
+    public Builder addWarnings(dev.toolgate.v1.ContextWarning value) {
+      if (value == null) { throw new NullPointerException(); }
+      ensureWarningsIsMutable();
+      warnings_.addInt(value.getNumber());
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @param values The warnings to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllWarnings(
+        java.lang.Iterable<? extends dev.toolgate.v1.ContextWarning> values) {
+      ensureWarningsIsMutable();
+      for (dev.toolgate.v1.ContextWarning value : values) {
+        warnings_.addInt(value.getNumber());
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearWarnings() {
+      warnings_ = emptyIntList();
+      bitField0_ = (bitField0_ & ~0x00000200);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @return A list containing the enum numeric values on the wire for warnings.
+     */
+    public java.util.List<java.lang.Integer>
+    getWarningsValueList() {
+      warnings_.makeImmutable();
+      return warnings_;
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @param index The index of the value to return.
+     * @return The enum numeric value on the wire of warnings at the given index.
+     */
+    public int getWarningsValue(int index) {
+      return warnings_.getInt(index);
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @param index The index to set the value at.
+     * @param value The enum numeric value on the wire for warnings to set.
+     * @return This builder for chaining.
+     */
+    public Builder setWarningsValue(
+        int index, int value) {
+      ensureWarningsIsMutable();
+      warnings_.setInt(index, value);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @param value The enum numeric value on the wire for warnings to add.
+     * @return This builder for chaining.
+     */
+    public Builder addWarningsValue(int value) {
+      ensureWarningsIsMutable();
+      warnings_.addInt(value);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What the agent should look at. Empty: nothing.
+     * </pre>
+     *
+     * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+     * @param values The enum numeric values on the wire for warnings to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllWarningsValue(
+        java.lang.Iterable<java.lang.Integer> values) {
+      ensureWarningsIsMutable();
+      for (int value : values) {
+        warnings_.addInt(value);
+      }
       onChanged();
       return this;
     }

@@ -110,4 +110,84 @@ public interface TokenAccountingOrBuilder extends
    * @return The rhoFull.
    */
   double getRhoFull();
+
+  /**
+   * <pre>
+   * Messages of the conversation (`state.messages_json`). 0 without them.
+   * </pre>
+   *
+   * <code>uint64 conversation_tokens = 8;</code>
+   * @return The conversationTokens.
+   */
+  long getConversationTokens();
+
+  /**
+   * <pre>
+   * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
+   * system)`. Absent without a conversation.
+   * </pre>
+   *
+   * <code>optional double conversation_rho = 9;</code>
+   * @return Whether the conversationRho field is set.
+   */
+  boolean hasConversationRho();
+  /**
+   * <pre>
+   * Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
+   * system)`. Absent without a conversation.
+   * </pre>
+   *
+   * <code>optional double conversation_rho = 9;</code>
+   * @return The conversationRho.
+   */
+  double getConversationRho();
+
+  /**
+   * <pre>
+   * What the agent should look at. Empty: nothing.
+   * </pre>
+   *
+   * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+   * @return A list containing the warnings.
+   */
+  java.util.List<dev.toolgate.v1.ContextWarning> getWarningsList();
+  /**
+   * <pre>
+   * What the agent should look at. Empty: nothing.
+   * </pre>
+   *
+   * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+   * @return The count of warnings.
+   */
+  int getWarningsCount();
+  /**
+   * <pre>
+   * What the agent should look at. Empty: nothing.
+   * </pre>
+   *
+   * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+   * @param index The index of the element to return.
+   * @return The warnings at the given index.
+   */
+  dev.toolgate.v1.ContextWarning getWarnings(int index);
+  /**
+   * <pre>
+   * What the agent should look at. Empty: nothing.
+   * </pre>
+   *
+   * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+   * @return A list containing the enum numeric values on the wire for warnings.
+   */
+  java.util.List<java.lang.Integer>
+  getWarningsValueList();
+  /**
+   * <pre>
+   * What the agent should look at. Empty: nothing.
+   * </pre>
+   *
+   * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
+   * @param index The index of the value to return.
+   * @return The enum numeric value on the wire of warnings at the given index.
+   */
+  int getWarningsValue(int index);
 }

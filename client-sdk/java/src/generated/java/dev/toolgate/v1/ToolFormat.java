@@ -185,7 +185,7 @@ public enum ToolFormat
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(3);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(4);
   }
 
   private static final ToolFormat[] VALUES = values();

@@ -37,6 +37,11 @@ public final class Usage {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_toolgate_v1_GetUsageResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_toolgate_v1_RefusalOutcomes_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_toolgate_v1_RefusalOutcomes_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_toolgate_v1_RefusalCount_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -61,7 +66,7 @@ public final class Usage {
       "tenant\030\001 \001(\t\022.\n\nstart_time\030\002 \001(\0132\032.googl" +
       "e.protobuf.Timestamp\022,\n\010end_time\030\003 \001(\0132\032" +
       ".google.protobuf.Timestamp\0222\n\013granularit" +
-      "y\030\004 \001(\0162\035.toolgate.v1.UsageGranularity\"\207" +
+      "y\030\004 \001(\0162\035.toolgate.v1.UsageGranularity\"\277" +
       "\004\n\020GetUsageResponse\022\023\n\013route_calls\030\001 \001(\004" +
       "\022\025\n\rallowed_calls\030\002 \001(\004\022\025\n\rrefused_calls" +
       "\030\003 \001(\004\022\033\n\023full_catalog_tokens\030\004 \001(\004\022\025\n\rp" +
@@ -75,28 +80,31 @@ public final class Usage {
       ".google.protobuf.Timestamp\022,\n\010end_time\030\016" +
       " \001(\0132\032.google.protobuf.Timestamp\022\024\n\014look" +
       "up_calls\030\017 \001(\004\022\030\n\020on_demand_tokens\030\020 \001(\004" +
-      "\"E\n\014RefusalCount\022&\n\004code\030\001 \001(\0162\030.toolgat" +
-      "e.v1.RefusalCode\022\r\n\005calls\030\002 \001(\004\"\314\002\n\013Usag" +
-      "eBucket\022.\n\nstart_time\030\001 \001(\0132\032.google.pro" +
-      "tobuf.Timestamp\022\023\n\013route_calls\030\002 \001(\004\022\025\n\r" +
-      "allowed_calls\030\003 \001(\004\022\025\n\rrefused_calls\030\004 \001" +
-      "(\004\022\033\n\023full_catalog_tokens\030\005 \001(\004\022\025\n\rphase" +
-      "1_tokens\030\006 \001(\004\022\025\n\rphase2_tokens\030\007 \001(\004\022\031\n" +
-      "\021phase2_new_tokens\030\010 \001(\004\022\032\n\022saved_gross_" +
-      "tokens\030\t \001(\022\022\030\n\020saved_net_tokens\030\n \001(\022\022\024" +
-      "\n\014lookup_calls\030\013 \001(\004\022\030\n\020on_demand_tokens" +
-      "\030\014 \001(\004*l\n\020UsageGranularity\022!\n\035USAGE_GRAN" +
-      "ULARITY_UNSPECIFIED\020\000\022\032\n\026USAGE_GRANULARI" +
-      "TY_HOUR\020\001\022\031\n\025USAGE_GRANULARITY_DAY\020\002*\273\001\n" +
-      "\017DeferralVerdict\022 \n\034DEFERRAL_VERDICT_UNS" +
-      "PECIFIED\020\000\022\035\n\031DEFERRAL_VERDICT_NO_CALLS\020" +
-      "\001\022\031\n\025DEFERRAL_VERDICT_PAID\020\002\022$\n DEFERRAL" +
-      "_VERDICT_MOST_TOOLS_USED\020\003\022&\n\"DEFERRAL_V" +
-      "ERDICT_CATALOG_TOO_SMALL\020\0042W\n\014UsageServi" +
-      "ce\022G\n\010GetUsage\022\034.toolgate.v1.GetUsageReq" +
-      "uest\032\035.toolgate.v1.GetUsageResponseB/\n\017d" +
-      "ev.toolgate.v1P\001Z\032toolgate.dev/go/toolga" +
-      "tev1b\006proto3"
+      "\0226\n\020refusal_outcomes\030\021 \001(\0132\034.toolgate.v1" +
+      ".RefusalOutcomes\"T\n\017RefusalOutcomes\022\024\n\014m" +
+      "ended_calls\030\001 \001(\004\022\023\n\013asked_calls\030\002 \001(\004\022\026" +
+      "\n\016given_up_calls\030\003 \001(\004\"E\n\014RefusalCount\022&" +
+      "\n\004code\030\001 \001(\0162\030.toolgate.v1.RefusalCode\022\r" +
+      "\n\005calls\030\002 \001(\004\"\314\002\n\013UsageBucket\022.\n\nstart_t" +
+      "ime\030\001 \001(\0132\032.google.protobuf.Timestamp\022\023\n" +
+      "\013route_calls\030\002 \001(\004\022\025\n\rallowed_calls\030\003 \001(" +
+      "\004\022\025\n\rrefused_calls\030\004 \001(\004\022\033\n\023full_catalog" +
+      "_tokens\030\005 \001(\004\022\025\n\rphase1_tokens\030\006 \001(\004\022\025\n\r" +
+      "phase2_tokens\030\007 \001(\004\022\031\n\021phase2_new_tokens" +
+      "\030\010 \001(\004\022\032\n\022saved_gross_tokens\030\t \001(\022\022\030\n\020sa" +
+      "ved_net_tokens\030\n \001(\022\022\024\n\014lookup_calls\030\013 \001" +
+      "(\004\022\030\n\020on_demand_tokens\030\014 \001(\004*l\n\020UsageGra" +
+      "nularity\022!\n\035USAGE_GRANULARITY_UNSPECIFIE" +
+      "D\020\000\022\032\n\026USAGE_GRANULARITY_HOUR\020\001\022\031\n\025USAGE" +
+      "_GRANULARITY_DAY\020\002*\273\001\n\017DeferralVerdict\022 " +
+      "\n\034DEFERRAL_VERDICT_UNSPECIFIED\020\000\022\035\n\031DEFE" +
+      "RRAL_VERDICT_NO_CALLS\020\001\022\031\n\025DEFERRAL_VERD" +
+      "ICT_PAID\020\002\022$\n DEFERRAL_VERDICT_MOST_TOOL" +
+      "S_USED\020\003\022&\n\"DEFERRAL_VERDICT_CATALOG_TOO" +
+      "_SMALL\020\0042W\n\014UsageService\022G\n\010GetUsage\022\034.t" +
+      "oolgate.v1.GetUsageRequest\032\035.toolgate.v1" +
+      ".GetUsageResponseB/\n\017dev.toolgate.v1P\001Z\032" +
+      "toolgate.dev/go/toolgatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -115,15 +123,21 @@ public final class Usage {
     internal_static_toolgate_v1_GetUsageResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_GetUsageResponse_descriptor,
-        new java.lang.String[] { "RouteCalls", "AllowedCalls", "RefusedCalls", "FullCatalogTokens", "Phase1Tokens", "Phase2Tokens", "Phase2NewTokens", "SavedGrossTokens", "SavedNetTokens", "Refusals", "Deferral", "Buckets", "StartTime", "EndTime", "LookupCalls", "OnDemandTokens", });
-    internal_static_toolgate_v1_RefusalCount_descriptor =
+        new java.lang.String[] { "RouteCalls", "AllowedCalls", "RefusedCalls", "FullCatalogTokens", "Phase1Tokens", "Phase2Tokens", "Phase2NewTokens", "SavedGrossTokens", "SavedNetTokens", "Refusals", "Deferral", "Buckets", "StartTime", "EndTime", "LookupCalls", "OnDemandTokens", "RefusalOutcomes", });
+    internal_static_toolgate_v1_RefusalOutcomes_descriptor =
       getDescriptor().getMessageTypes().get(2);
+    internal_static_toolgate_v1_RefusalOutcomes_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_toolgate_v1_RefusalOutcomes_descriptor,
+        new java.lang.String[] { "MendedCalls", "AskedCalls", "GivenUpCalls", });
+    internal_static_toolgate_v1_RefusalCount_descriptor =
+      getDescriptor().getMessageTypes().get(3);
     internal_static_toolgate_v1_RefusalCount_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RefusalCount_descriptor,
         new java.lang.String[] { "Code", "Calls", });
     internal_static_toolgate_v1_UsageBucket_descriptor =
-      getDescriptor().getMessageTypes().get(3);
+      getDescriptor().getMessageTypes().get(4);
     internal_static_toolgate_v1_UsageBucket_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_UsageBucket_descriptor,
