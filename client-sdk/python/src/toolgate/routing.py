@@ -280,6 +280,12 @@ class RouteResult:
     """How well the best tool fits: whether it stands out, others fit as well, or none does."""
     ranking: Ranking | None
     """How tools were ranked; None unless `explain` asked for it."""
+    servers: tuple[str, ...] = ()
+    """The MCP servers that this turn needs, for a sandbox that runs the model's code: those of the
+    active tools, in the order of their best tools."""
+    conversation_snapshot: dict[str, Any] | None = None
+    """What the conversation has called and discovered, for `AgentState.snapshot`; None unless the
+    state had messages or a snapshot."""
     rendered: Rendered | None = None
     """The active set in the format that `render` asked for; None without. The definitions in
     `tools` are then empty."""
@@ -330,8 +336,17 @@ class RouteResult:
             change=ActiveSetChange.from_proto(message.change),
             fit=Fit.from_proto(message.fit),
             ranking=Ranking.from_proto(message.ranking) if message.HasField("ranking") else None,
+            servers=tuple(message.servers),
+            conversation_snapshot=_snapshot(message.conversation_snapshot),
             rendered=rendered_from_proto(message),
         )
+
+
+def _snapshot(text: str) -> dict[str, Any] | None:
+    if not text:
+        return None
+    snapshot: dict[str, Any] = json.loads(text)
+    return snapshot
 
 
 @dataclass(frozen=True, slots=True)

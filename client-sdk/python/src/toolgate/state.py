@@ -51,6 +51,9 @@ class AgentState:
     """The conversation, to read `calls` and `discovered_tools` from, which must then be empty: the
     messages of the provider's API, oldest first, as dicts or as the provider's own objects. A
     render `strategy` needs it. At most 1 MiB by default."""
+    snapshot: Mapping[str, Any] | None = None
+    """`RouteResult.conversation_snapshot` of an earlier turn: it stands for the messages that were
+    read for it, which may be summarised, left out, or be among `messages` again."""
 
     def to_proto(self) -> state_pb2.AgentState:
         """The wire's form.
@@ -66,13 +69,21 @@ class AgentState:
             milestones=texts(self.milestones, "milestones"),
             discovered_tools=texts(self.discovered_tools, "discovered_tools"),
         )
-        if self.messages is not None:
-            message.messages_json = json_list(self.messages, "messages")
+        if self.messages is not None or self.snapshot is not None:
+            message.messages_json = self._messages_json()
         if self.attributes:
             attributes = struct_pb2.Struct()
             json_format.ParseDict(dict(self.attributes), attributes)
             message.attributes.CopyFrom(attributes)
         return message
+
+    def _messages_json(self) -> str:
+        messages = () if self.messages is None else self.messages
+        if self.snapshot is None:
+            return json_list(messages, "messages")
+        if isinstance(messages, str | bytes | Mapping):
+            return json_list(messages, "messages")  # Refuses it.
+        return json_list([self.snapshot, *messages], "messages")
 
 
 StateLike = AgentState | Mapping[str, Any]
