@@ -2,6 +2,7 @@ package toolgate_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -88,6 +89,9 @@ func TestASnapshotOfOneTurnStandsForItsMessagesInTheNextCall(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if servers := turn.GetServers(); !reflect.DeepEqual(servers, []string{"slack", "git"}) {
+		t.Error(servers)
 	}
 	next := state(t, toolgate.State{Snapshot: turn.GetConversationSnapshot()})
 	if _, err := client.Gate(t.Context(), &toolgatev1.GateRequest{State: next}); err != nil {

@@ -1,6 +1,5 @@
 package dev.toolgate;
 
-import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
@@ -99,12 +98,6 @@ final class Cases {
 
     static List<String> texts(JsonElement list) {
         return items(list).stream().map(JsonElement::getAsString).toList();
-    }
-
-    static JsonArray array(Iterable<? extends JsonElement> values) {
-        JsonArray array = new JsonArray();
-        values.forEach(array::add);
-        return array;
     }
 
     static Map<String, String> pairs(JsonElement pairs) {
