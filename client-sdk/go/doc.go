@@ -14,12 +14,12 @@
 // [Client] has a method for each RPC that the service answers; it fills in the tenant, sets a deadline, retries
 // what may be retried and turns failures into an [*Error].
 //
-// For a conversation: package history reads from its messages what was discovered and called, and takes out what
-// can't be sent; package layout and [Announce] keep prompt caches; [SearchTool] is a search to define for the
-// model, whose calls [Client.AnswerSearch] runs; package modelcall reads a model's calls. None of them but
-// AnswerSearch calls anything. A request with `Render` is answered with tools in the format of a provider's API;
-// [RenderedTools] reads them. With a `Render.Strategy` it is answered with the whole request to the model;
-// [ModelRequestOf] reads it.
+// For a conversation: [State] gives its messages to the service, which reads from them what was discovered and called,
+// and answers Route with a snapshot that stands for them; package layout and [Announce] keep prompt caches;
+// [SearchTool] is a search to define for the model, whose calls [Client.AnswerSearch] runs; package modelcall reads a
+// model's calls. None of them but AnswerSearch calls anything. A request with `Render` is answered with tools in the
+// format of a provider's API; [RenderedTools] reads them. With a `Render.Strategy` it is answered with the whole
+// request to the model; [ModelRequestOf] reads it.
 package toolgate
 
 // Version is the version of this module.

@@ -9,13 +9,12 @@ import (
 
 	"google.golang.org/grpc"
 
-	"toolgate.dev/go/internal/offering"
 	"toolgate.dev/go/internal/ordered"
 	"toolgate.dev/go/toolgatev1"
 )
 
 // SearchToolName is the name of [SearchTool]: calls of it are for [Client.AnswerSearch].
-const SearchToolName = offering.SearchToolName
+const SearchToolName = "toolgate_search_tools"
 
 const (
 	searchFinds = "Finds tools that are not defined here and makes them callable: once it has answered, call what it found."
@@ -92,7 +91,7 @@ func (c *Client) AnswerSearch(ctx context.Context, call *toolgatev1.RequestedCal
 	return AnswerWith(found), nil
 }
 
-// AnswerWith is the answer with what SearchTools found. Package history reads it again.
+// AnswerWith is the answer with what SearchTools found. The service reads it again in the conversation.
 func AnswerWith(found *toolgatev1.SearchToolsResponse) *SearchAnswer {
 	return &SearchAnswer{Text: string(ToolResult(found)), Handle: found.GetActiveSetHandle(), Found: found}
 }

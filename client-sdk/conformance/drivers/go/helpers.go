@@ -5,59 +5,10 @@ import (
 	"fmt"
 
 	"toolgate.dev/go"
-	"toolgate.dev/go/history"
 	"toolgate.dev/go/layout"
 	"toolgate.dev/go/modelcall"
 	"toolgate.dev/go/toolgatev1"
 )
-
-type historyArgs struct {
-	Messages   []json.RawMessage `json:"messages"`
-	Kept       []json.RawMessage `json:"kept"`
-	Snapshot   json.RawMessage   `json:"snapshot"`
-	Available  []string          `json:"available"`
-	References bool              `json:"references"`
-}
-
-func scan(_ *driver, asked request) (any, error) {
-	var args historyArgs
-	if err := read(asked.Args, &args); err != nil {
-		return nil, err
-	}
-	seen := history.Scan(args.Messages, args.Snapshot)
-	var snapshot map[string]json.RawMessage
-	if err := json.Unmarshal(seen.Snapshot(), &snapshot); err != nil {
-		return nil, err
-	}
-	delete(snapshot, "type")
-	delete(snapshot, "version")
-	state, err := message(seen.State())
-	return map[string]any{"snapshot": snapshot, "state": state}, err
-}
-
-func compacted(_ *driver, asked request) (any, error) {
-	var args historyArgs
-	if err := read(asked.Args, &args); err != nil {
-		return nil, err
-	}
-	left, err := history.Compacted(args.Messages, args.Kept, args.Snapshot)
-	return map[string]any{"messages": left}, err
-}
-
-func strip(_ *driver, asked request) (any, error) {
-	var args historyArgs
-	if err := read(asked.Args, &args); err != nil {
-		return nil, err
-	}
-	stripped, err := history.Strip(args.Messages, args.Available, args.References)
-	removed := []map[string]any{}
-	for _, one := range stripped.Removed {
-		removed = append(removed, map[string]any{
-			"message": one.Message, "kind": one.Kind, "name": one.Name, "reason": string(one.Reason),
-		})
-	}
-	return map[string]any{"messages": stripped.Messages, "removed": removed}, err
-}
 
 func layOut(_ *driver, asked request) (any, error) {
 	var args struct {

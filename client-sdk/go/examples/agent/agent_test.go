@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"toolgate.dev/go/history"
 	"toolgate.dev/go/internal/realserver"
 	"toolgate.dev/go/toolgatev1"
 )
@@ -17,14 +16,13 @@ import (
 func TestTheAgentCorrectsItselfAndFindsWhatItNeeds(t *testing.T) {
 	client := realserver.Client(t)
 	model := script()
-	if err := run(client, realserver.Catalog(t, "slack"), model); err != nil {
+	if _, err := run(client, realserver.Catalog(t, "slack"), model); err != nil {
 		t.Fatal(err)
 	}
-	if len(model.prompts) != 5 {
+	if len(model.prompts) != 6 {
 		t.Fatalf("%d prompts", len(model.prompts))
 	}
-	last := model.prompts[4].Messages
-	written, err := json.Marshal(last)
+	written, err := json.Marshal(model.prompts[4].Messages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +40,31 @@ func TestTheAgentCorrectsItselfAndFindsWhatItNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if usage.GetRouteCalls() != 5 || usage.GetPhase1Tokens() != 0 {
+	if usage.GetRouteCalls() != 6 || usage.GetPhase1Tokens() != 0 {
 		t.Errorf("the ledger counts %d tokens of the prompt in %d calls", usage.GetPhase1Tokens(), usage.GetRouteCalls())
 	}
+}
+
+func TestWhatWasCalledAndDiscoveredOutlivesACompaction(t *testing.T) {
+	model := script()
+	conversation, err := run(realserver.Client(t), realserver.Catalog(t, "slack"), model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{message("user", "The team was told."), message("user", "thanks")}
+	if sent := model.prompts[len(model.prompts)-1].Messages; !reflect.DeepEqual(sent, want) {
+		t.Errorf("%v was sent", sent)
+	}
+	var seen struct {
+		Discovered []string
+		Calls      []struct{ Status string }
+	}
+	if err := json.Unmarshal([]byte(conversation.snapshot), &seen); err != nil {
+		t.Fatal(err)
+	}
 	var statuses []string
-	seen := history.Scan(last, nil)
 	for _, call := range seen.Calls {
-		statuses = append(statuses, strings.ToLower(strings.TrimPrefix(call.Status.String(), "CALL_STATUS_")))
+		statuses = append(statuses, call.Status)
 	}
 	if !reflect.DeepEqual(statuses, []string{"failed", "succeeded", "succeeded", "succeeded"}) {
 		t.Error(statuses)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"toolgate.dev/go"
-	"toolgate.dev/go/history"
 	"toolgate.dev/go/modelcall"
 	"toolgate.dev/go/toolgatev1"
 )
@@ -16,9 +15,11 @@ type Conversation struct {
 	client  *toolgate.Client
 	model   Model
 	runTool func(server, name, arguments string) string
-	// scopes are what the agent may do; a history can't say them.
+	// scopes are what the agent may do; a conversation can't say them.
 	scopes   []string
 	messages []any
+	// snapshot is what was called and discovered, up to the last Route.
+	snapshot string
 	handle   string
 }
 
@@ -31,9 +32,11 @@ func NewConversation(client *toolgate.Client, model Model, runTool func(server, 
 func (c *Conversation) Say(ctx context.Context, text string) (string, error) {
 	c.messages = append(c.messages, message("user", text))
 	for {
-		// What was discovered and called, so that preconditions know of it.
-		state := history.Scan(c.messages, nil).State()
-		state.Scopes = c.scopes
+		// The service reads what was called and discovered, for preconditions and for the set.
+		state, err := toolgate.State{Messages: c.messages, Snapshot: c.snapshot, Scopes: c.scopes}.AgentState()
+		if err != nil {
+			return "", err
+		}
 		turn, err := c.client.Route(ctx, &toolgatev1.RouteRequest{
 			Intents:         []*toolgatev1.Intent{{Text: text}},
 			State:           state,
@@ -48,12 +51,13 @@ func (c *Conversation) Say(ctx context.Context, text string) (string, error) {
 			return "", err
 		}
 		c.handle = turn.GetActiveSetHandle()
+		c.snapshot = turn.GetConversationSnapshot()
 		answer, err := c.ask(ctx, turn)
 		if err != nil {
 			return "", err
 		}
 		c.messages = append(c.messages, message("assistant", answer))
-		results, err := c.results(ctx, answer, state)
+		results, err := c.results(ctx, answer)
 		if err != nil || len(results) == 0 {
 			return said(answer), err
 		}
@@ -67,20 +71,16 @@ func (c *Conversation) ask(ctx context.Context, turn *toolgatev1.RouteResponse) 
 	if err != nil {
 		return nil, err
 	}
-	names := []string{toolgate.SearchToolName}
-	for _, tool := range turn.GetActiveTools() {
-		names = append(names, tool.GetModelName())
-	}
-	// Without references to tools that this request does not define.
-	stripped, err := history.Strip(c.messages, names, toolgate.CanDefer(c.model.Name(), nil))
-	if err != nil {
-		return nil, err
-	}
-	return c.model.Ask(ctx, Prompt{System: "Be brief.", Tools: tools, Messages: stripped.Messages})
+	return c.model.Ask(ctx, Prompt{System: "Be brief.", Tools: tools, Messages: c.messages})
 }
 
 // results answers the model's calls.
-func (c *Conversation) results(ctx context.Context, answer []Block, state *toolgatev1.AgentState) ([]Block, error) {
+func (c *Conversation) results(ctx context.Context, answer []Block) ([]Block, error) {
+	// Within the turn the snapshot stands for all messages.
+	state, err := toolgate.State{Snapshot: c.snapshot, Scopes: c.scopes}.AgentState()
+	if err != nil {
+		return nil, err
+	}
 	var results []Block
 	for _, block := range answer {
 		if block.Type != "tool_use" {
@@ -128,14 +128,9 @@ func (c *Conversation) result(ctx context.Context, call *toolgatev1.RequestedCal
 	return c.runTool(verdict.GetServer(), verdict.GetName(), arguments), false, nil
 }
 
-// Compact puts a summary in place of all messages. What was discovered and called outlives them.
-func (c *Conversation) Compact(summary string) error {
-	kept := []any{message("user", summary)}
-	compacted, err := history.Compacted(c.messages, kept, nil)
-	if err == nil {
-		c.messages = compacted
-	}
-	return err
+// Compact puts a summary in place of all messages. What was called and discovered outlives them in the snapshot.
+func (c *Conversation) Compact(summary string) {
+	c.messages = []any{message("user", summary)}
 }
 
 func message(role string, content any) map[string]any {
@@ -154,8 +149,6 @@ func said(answer []Block) string {
 
 // Model is what a conversation needs of a provider's client.
 type Model interface {
-	// Name is the model's name.
-	Name() string
 	// Ask gives the content of the model's answer.
 	Ask(ctx context.Context, prompt Prompt) ([]Block, error)
 }

@@ -27,18 +27,19 @@ func main() {
 		log.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	if err := run(client, *catalog, script()); err != nil {
+	if _, err := run(client, *catalog, script()); err != nil {
 		log.Print(err)
 		os.Exit(1)
 	}
 }
 
-func run(client *toolgate.Client, catalog string, model Model) error {
+// run registers the catalog, and has the conversation.
+func run(client *toolgate.Client, catalog string, model Model) (*Conversation, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	definitions, err := os.ReadFile(catalog)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	registered, err := client.RegisterServer(ctx, &toolgatev1.RegisterServerRequest{
 		Server:        "slack",
@@ -49,16 +50,22 @@ func run(client *toolgate.Client, catalog string, model Model) error {
 		}},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Printf("%d tools registered\n", registered.GetServer().GetToolCount())
 	conversation := NewConversation(client, model, runTool, []string{"chat:write"})
 	answer, err := conversation.Say(ctx, "post in the team's channel that I'll be ten minutes late")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Println("the model:", answer)
-	return conversation.Compact("The team was told.")
+	conversation.Compact("The team was told.")
+	answer, err = conversation.Say(ctx, "thanks")
+	if err != nil {
+		return nil, err
+	}
+	fmt.Println("the model:", answer)
+	return conversation, nil
 }
 
 // runTool stands for the MCP client that runs what was allowed.

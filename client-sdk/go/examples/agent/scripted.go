@@ -14,8 +14,6 @@ type scripted struct {
 	prompts []Prompt
 }
 
-func (s *scripted) Name() string { return "claude-opus-4-5" }
-
 func (s *scripted) Ask(_ context.Context, prompt Prompt) ([]Block, error) {
 	s.prompts = append(s.prompts, prompt)
 	if len(s.prompts) > len(s.answers) {
@@ -43,5 +41,6 @@ func script() *scripted {
 		calls("3", "toolgate_search_tools", `{"query":"select:`+users+`"}`),
 		calls("4", users, `{"user_id":"U1"}`),
 		{{Type: "text", Text: "Your team knows."}},
+		{{Type: "text", Text: "You're welcome."}},
 	}}
 }

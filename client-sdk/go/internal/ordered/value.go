@@ -65,44 +65,6 @@ func (o *Object) Set(key string, value any) {
 	o.fields[key] = value
 }
 
-// Delete takes a key out.
-func (o *Object) Delete(key string) {
-	if o.Has(key) {
-		delete(o.fields, key)
-		o.keys = slices.DeleteFunc(o.keys, func(held string) bool { return held == key })
-	}
-}
-
-// Without copies the object but for some keys. What it holds is shared.
-func (o *Object) Without(keys ...string) *Object {
-	kept := New()
-	for _, key := range o.Keys() {
-		if !slices.Contains(keys, key) {
-			kept.Set(key, o.fields[key])
-		}
-	}
-	return kept
-}
-
-// With copies the object with another value. What it holds is shared.
-func (o *Object) With(key string, value any) *Object {
-	changed := o.Without()
-	changed.Set(key, value)
-	return changed
-}
-
-// AsObject is the object that a value is; nil, which is an empty one, for anything else.
-func AsObject(value any) *Object {
-	object, _ := value.(*Object)
-	return object
-}
-
-// AsList is the list that a value is; none for anything else.
-func AsList(value any) []any {
-	list, _ := value.([]any)
-	return list
-}
-
 // AsText is the text that a value is; "" for anything else.
 func AsText(value any) string {
 	text, _ := value.(string)

@@ -5,13 +5,12 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
 import dev.toolgate.Calls;
+import dev.toolgate.ConversationState;
 import dev.toolgate.ProviderTools;
 import dev.toolgate.SearchAnswer;
 import dev.toolgate.SearchTool;
 import dev.toolgate.ToolgateClient;
 import dev.toolgate.Verdicts;
-import dev.toolgate.history.History;
-import dev.toolgate.history.Stripped;
 import dev.toolgate.v1.AgentState;
 import dev.toolgate.v1.GateRequest;
 import dev.toolgate.v1.GateVerdict;
@@ -22,8 +21,6 @@ import dev.toolgate.v1.RouteRequest;
 import dev.toolgate.v1.RouteResponse;
 import dev.toolgate.v1.SearchToolsRequest;
 import dev.toolgate.v1.ToolFormat;
-import java.util.ArrayList;
-import java.util.List;
 
 /** An agent's loop over Anthropic's Messages API. */
 public final class Conversation {
@@ -38,6 +35,8 @@ public final class Conversation {
     private final Model model;
     private final Tools tools;
     private JsonArray messages = new JsonArray();
+    // What was called and discovered, up to the last route.
+    private String snapshot = "";
     private String handle = "";
 
     /** The provider's API: the body of a request in, the answer's out. */
@@ -60,17 +59,18 @@ public final class Conversation {
     public String say(String text) {
         messages.add(message("user", new JsonPrimitive(text)));
         while (true) {
-            // What was discovered and called, so that preconditions know of it.
-            AgentState state = History.scan(messages).state().addScopes("chat:write").build();
+            // The service reads what was called and discovered, for preconditions and for the set.
+            AgentState.Builder state = ConversationState.of(messages, snapshot);
             RouteResponse turn =
                     client.route(
                             RouteRequest.newBuilder()
                                     .addIntents(Intent.newBuilder().setText(text))
-                                    .setState(state)
+                                    .setState(state.addScopes("chat:write"))
                                     .setActiveSetHandle(handle)
                                     .setRender(RENDER)
                                     .build());
             handle = turn.getActiveSetHandle();
+            snapshot = turn.getConversationSnapshot();
             JsonArray said = model.create(request(turn)).getAsJsonArray("content");
             messages.add(message("assistant", said));
             JsonArray results = new JsonArray();
@@ -78,7 +78,7 @@ public final class Conversation {
             for (JsonElement element : said) {
                 JsonObject block = element.getAsJsonObject();
                 if (block.get("type").getAsString().equals("tool_use")) {
-                    results.add(result(Calls.fromAnthropic(block), state));
+                    results.add(result(Calls.fromAnthropic(block)));
                 } else if (block.get("type").getAsString().equals("text")) {
                     words.append(block.get("text").getAsString());
                 }
@@ -90,30 +90,33 @@ public final class Conversation {
         }
     }
 
-    /** What was discovered and called outlives the messages that said so. */
+    /**
+     * Puts a summary in place of all messages. What was called and discovered outlives them in the
+     * snapshot.
+     */
     public void compact(String summary) {
-        messages =
-                History.compacted(
-                        messages, List.of(message("user", new JsonPrimitive(summary))), null);
+        messages = new JsonArray();
+        messages.add(message("user", new JsonPrimitive(summary)));
+    }
+
+    /** What was called and discovered, to keep beside the messages. */
+    public String snapshot() {
+        return snapshot;
     }
 
     private JsonObject request(RouteResponse turn) {
-        JsonArray definitions = ProviderTools.of(turn.getRendered());
         JsonObject request = new JsonObject();
         request.addProperty("model", "a-model");
         request.addProperty("max_tokens", 1024);
         request.addProperty("system", "Be brief.");
-        request.add("tools", definitions);
-        List<String> names = new ArrayList<>();
-        for (JsonElement definition : definitions) {
-            names.add(definition.getAsJsonObject().get("name").getAsString());
-        }
-        // Without references to tools that this request does not define.
-        request.add("messages", Stripped.of(messages, names, true).messages());
+        request.add("tools", ProviderTools.of(turn.getRendered()));
+        request.add("messages", messages);
         return request;
     }
 
-    private JsonObject result(RequestedCall call, AgentState state) {
+    private JsonObject result(RequestedCall call) {
+        // Within the turn the snapshot stands for all messages.
+        AgentState state = ConversationState.ofSnapshot(snapshot).addScopes("chat:write").build();
         if (call.getTool().equals(SearchTool.NAME)) {
             SearchToolsRequest rest =
                     SearchToolsRequest.newBuilder()

@@ -28,7 +28,8 @@ public final class ScriptedModel implements Conversation.Model {
                             "c4",
                             "mcp__slack__slack_add_reaction",
                             "{\"channel_id\": \"C1\", \"timestamp\": \"1.2\", \"reaction\": \"wave\"}"),
-                    "{\"type\": \"text\", \"text\": \"They know.\"}");
+                    "{\"type\": \"text\", \"text\": \"They know.\"}",
+                    "{\"type\": \"text\", \"text\": \"You're welcome.\"}");
 
     @Override
     public JsonObject create(JsonObject request) {

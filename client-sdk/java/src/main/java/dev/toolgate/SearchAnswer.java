@@ -18,7 +18,7 @@ import java.util.Optional;
 public record SearchAnswer(
         String text, boolean failed, String handle, Optional<SearchToolsResponse> found) {
     /**
-     * The answer with what was found, as {@link dev.toolgate.history.History#scan} reads it again.
+     * The answer with what was found. The service reads it again in the conversation.
      *
      * @param found what SearchTools answered
      * @return the answer

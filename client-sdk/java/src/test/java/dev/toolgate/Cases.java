@@ -1,6 +1,5 @@
 package dev.toolgate;
 
-import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
@@ -43,7 +42,7 @@ final class Cases {
                 String name = path.getFileName().toString().replace(".json", "");
                 if (name.startsWith(prefix)) {
                     JsonElement file = Json.parse(Files.readString(path));
-                    Json.items(Json.field(file, "cases"))
+                    items(Json.field(file, "cases"))
                             .forEach(one -> cases.add(new Case(name, one.getAsJsonObject())));
                 }
             }
@@ -82,7 +81,7 @@ final class Cases {
         }
         if (value.isJsonArray()) {
             return "["
-                    + String.join(", ", Json.items(value).stream().map(Cases::canonical).toList())
+                    + String.join(", ", items(value).stream().map(Cases::canonical).toList())
                     + "]";
         }
         if (value instanceof JsonPrimitive number && number.isNumber()) {
@@ -92,19 +91,18 @@ final class Cases {
         return Json.write(value);
     }
 
-    static List<String> texts(JsonElement list) {
-        return Json.items(list).stream().map(JsonElement::getAsString).toList();
+    /** The items of a list; none of anything else. */
+    static List<JsonElement> items(JsonElement value) {
+        return value.isJsonArray() ? value.getAsJsonArray().asList() : List.of();
     }
 
-    static JsonArray array(Iterable<? extends JsonElement> values) {
-        JsonArray array = new JsonArray();
-        values.forEach(array::add);
-        return array;
+    static List<String> texts(JsonElement list) {
+        return items(list).stream().map(JsonElement::getAsString).toList();
     }
 
     static Map<String, String> pairs(JsonElement pairs) {
         Map<String, String> read = new LinkedHashMap<>();
-        Json.items(pairs)
+        items(pairs)
                 .forEach(
                         pair ->
                                 read.put(
@@ -115,7 +113,7 @@ final class Cases {
 
     /** Tools as on the wire. */
     static List<ActiveTool> wireTools(JsonElement tools) {
-        return Json.items(tools).stream()
+        return items(tools).stream()
                 .map(
                         tool ->
                                 ActiveTool.newBuilder()

@@ -7,9 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import dev.toolgate.history.History;
-import dev.toolgate.history.Removed;
-import dev.toolgate.history.Stripped;
 import dev.toolgate.internal.Json;
 import dev.toolgate.prompt.Announcement;
 import dev.toolgate.prompt.Layout;
@@ -18,92 +15,13 @@ import dev.toolgate.v1.RequestedCall;
 import dev.toolgate.v1.SearchToolsRequest;
 import dev.toolgate.v1.SearchToolsResponse;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 
 /** What every client does alike. */
 class ConformanceTest {
-    @TestFactory
-    Stream<DynamicTest> scanReadsWhatEveryClientReads() {
-        return Cases.each("history", "scan-", one -> assertJson(one.expect(), seen(one)));
-    }
-
-    @TestFactory
-    Stream<DynamicTest> scanningAgainAfterACompactionChangesNothing() {
-        List<Cases.Case> covered =
-                Cases.read("history", "scan-").stream()
-                        .filter(ConformanceTest::hasIdentifiers)
-                        .toList();
-        assertTrue(covered.size() > 20, covered.size() + " cases");
-        return covered.stream()
-                .map(
-                        one ->
-                                DynamicTest.dynamicTest(
-                                        one.file() + ": " + Json.text(one.json(), "name"),
-                                        () -> scanTwice(one)));
-    }
-
-    private static void scanTwice(Cases.Case one) {
-        JsonArray messages = one.at("messages").getAsJsonArray();
-        JsonArray kept = History.compacted(messages, messages, one.json().get("snapshot"));
-        JsonObject again = History.scan(kept).snapshot();
-        assertJson(Json.field(one.expect(), "calls"), again.get("calls"));
-        assertJson(Json.field(one.expect(), "discovered"), again.get("discovered"));
-    }
-
-    private static boolean hasIdentifiers(Cases.Case one) {
-        List<String> ids =
-                Json.items(Json.field(one.expect(), "calls")).stream()
-                        .map(call -> Json.text(call, "id"))
-                        .toList();
-        return !ids.contains("") && ids.stream().distinct().count() == ids.size();
-    }
-
-    private static JsonObject seen(Cases.Case one) {
-        History history =
-                History.scan(one.at("messages").getAsJsonArray(), one.json().get("snapshot"));
-        JsonObject snapshot = history.snapshot();
-        assertEquals("toolgate_snapshot", snapshot.remove("type").getAsString());
-        assertEquals(1, snapshot.remove("version").getAsInt());
-        assertEquals(history.calls().size(), history.state().build().getCallsCount());
-        return snapshot;
-    }
-
-    @TestFactory
-    Stream<DynamicTest> stripTakesOutWhatEveryClientTakesOut() {
-        return Cases.each(
-                "history",
-                "strip",
-                one -> {
-                    List<String> available = Cases.texts(one.at("available"));
-                    boolean references = one.at("references").getAsBoolean();
-                    JsonElement before = one.at("messages").deepCopy();
-                    Stripped stripped =
-                            Stripped.of(one.at("messages").getAsJsonArray(), available, references);
-                    assertJson(Json.field(one.expect(), "messages"), stripped.messages());
-                    assertJson(Json.field(one.expect(), "removed"), removed(stripped.removed()));
-                    assertJson(before, one.at("messages"));
-                    Stripped again = Stripped.of(stripped.messages(), available, references);
-                    assertJson(stripped.messages(), again.messages());
-                    assertEquals(List.of(), again.removed());
-                });
-    }
-
-    private static JsonArray removed(List<Removed> removed) {
-        JsonArray told = new JsonArray();
-        for (Removed one : removed) {
-            JsonObject entry = Json.object("kind", one.kind(), "name", one.name());
-            entry.addProperty("message", one.message());
-            entry.addProperty("reason", one.reason().name().toLowerCase(Locale.ROOT));
-            told.add(entry);
-        }
-        return told;
-    }
-
     @TestFactory
     Stream<DynamicTest> promptsAreLaidOutAsEveryClientLaysThemOut() {
         return Cases.each(
@@ -221,11 +139,6 @@ class ConformanceTest {
                         }
                     }
                 });
-    }
-
-    @Test
-    void everyFileOfCasesIsRun() {
-        assertTrue(Cases.read("history", "scan-").size() > 30);
     }
 
     private static void assertJson(JsonElement expected, JsonElement actual) {

@@ -15,7 +15,6 @@ import com.google.gson.stream.JsonToken;
 import java.io.IOException;
 import java.io.StringReader;
 import java.util.Iterator;
-import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 
@@ -125,16 +124,6 @@ public final class Json {
     }
 
     /**
-     * The items of a list.
-     *
-     * @param value any value
-     * @return its items; none of anything else
-     */
-    public static List<JsonElement> items(JsonElement value) {
-        return value.isJsonArray() ? value.getAsJsonArray().asList() : List.of();
-    }
-
-    /**
      * Whether a value is a text.
      *
      * @param value any value
@@ -152,19 +141,6 @@ public final class Json {
      */
     public static boolean isNumber(JsonElement value) {
         return value instanceof JsonPrimitive primitive && primitive.isNumber();
-    }
-
-    /**
-     * Whether a value is this boolean.
-     *
-     * @param value any value
-     * @param wanted the boolean
-     * @return whether it is
-     */
-    public static boolean is(JsonElement value, boolean wanted) {
-        return value instanceof JsonPrimitive primitive
-                && primitive.isBoolean()
-                && primitive.getAsBoolean() == wanted;
     }
 
     /**

@@ -12,6 +12,7 @@ import dev.toolgate.Registration;
 import dev.toolgate.ToolgateClient;
 import dev.toolgate.ToolgateException;
 import dev.toolgate.examples.AgentLoop;
+import dev.toolgate.examples.Conversation;
 import dev.toolgate.examples.ScriptedModel;
 import dev.toolgate.v1.ErrorReason;
 import dev.toolgate.v1.GetServerRequest;
@@ -118,6 +119,31 @@ class ServerTest {
             GetUsageResponse usage = client.getUsage(GetUsageRequest.getDefaultInstance());
             assertEquals(5, usage.getRouteCalls());
             assertEquals(0, usage.getPhase1Tokens(), "the prompt lists nothing of the catalog");
+        }
+    }
+
+    @Test
+    void whatWasCalledAndDiscoveredOutlivesACompaction() throws IOException {
+        ScriptedModel model = new ScriptedModel();
+        try (ToolgateClient client =
+                ToolgateClient.builder().target(target).tenant(tenant).build()) {
+            client.withTimeout(Duration.ofMinutes(1))
+                    .registerServer(Registration.of("slack", slack()).build());
+            Conversation conversation =
+                    new Conversation(client, model, (server, name, arguments) -> "{}");
+            conversation.say("post in the team's channel that I'll be ten minutes late");
+            conversation.compact("The team was told.");
+            assertEquals("You're welcome.", conversation.say("thanks"));
+            assertEquals(2, model.requests().get(5).getAsJsonArray("messages").size());
+            JsonObject snapshot = JsonParser.parseString(conversation.snapshot()).getAsJsonObject();
+            assertEquals(
+                    "[\"mcp__slack__slack_post_message\",\"mcp__slack__slack_add_reaction\"]",
+                    snapshot.get("discovered").toString());
+            List<String> statuses =
+                    snapshot.getAsJsonArray("calls").asList().stream()
+                            .map(call -> call.getAsJsonObject().get("status").getAsString())
+                            .toList();
+            assertEquals(List.of("failed", "succeeded", "succeeded", "succeeded"), statuses);
         }
     }
 

@@ -1,32 +1,24 @@
 package dev.toolgate.conformance;
 
-import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import dev.toolgate.Calls;
 import dev.toolgate.Preconditions;
 import dev.toolgate.SummaryPool;
 import dev.toolgate.Verdicts;
-import dev.toolgate.history.History;
-import dev.toolgate.history.Removed;
-import dev.toolgate.history.Stripped;
 import dev.toolgate.v1.GateVerdict;
 import dev.toolgate.v1.Precondition;
 import dev.toolgate.v1.RequestedCall;
 import dev.toolgate.v1.SummaryPoolDelta;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 
-/** Histories, calls, verdicts, pools and preconditions: nothing here calls the service. */
+/** Calls, verdicts, pools and preconditions: nothing here calls the service. */
 final class HelperOperations {
     private HelperOperations() {}
 
     static void addTo(Map<String, Operations.Operation> operations) {
-        operations.put("scan", (client, arguments) -> scan(arguments));
-        operations.put("compacted", (client, arguments) -> compacted(arguments));
-        operations.put("strip", (client, arguments) -> strip(arguments));
         operations.put(
                 "tool_error",
                 (client, arguments) ->
@@ -38,49 +30,6 @@ final class HelperOperations {
         operations.put(
                 "precondition",
                 (client, arguments) -> Wire.write(precondition(arguments.getAsJsonObject("expr"))));
-    }
-
-    private static JsonObject scan(JsonObject arguments) throws Exception {
-        History history = History.scan(Wire.list(arguments, "messages"), snapshot(arguments));
-        JsonObject snapshot = history.snapshot();
-        snapshot.remove("type");
-        snapshot.remove("version");
-        JsonObject answer = new JsonObject();
-        answer.add("snapshot", snapshot);
-        answer.add("state", Wire.write(history.state()));
-        return answer;
-    }
-
-    private static JsonObject compacted(JsonObject arguments) {
-        JsonArray messages = Wire.list(arguments, "messages");
-        return answer(
-                "messages",
-                History.compacted(messages, Wire.list(arguments, "kept"), snapshot(arguments)));
-    }
-
-    private static JsonElement snapshot(JsonObject arguments) {
-        JsonElement snapshot = Wire.get(arguments, "snapshot");
-        return snapshot.isJsonNull() ? null : snapshot;
-    }
-
-    private static JsonObject strip(JsonObject arguments) {
-        Stripped stripped =
-                Stripped.of(
-                        Wire.list(arguments, "messages"),
-                        Wire.texts(arguments, "available"),
-                        Wire.flag(arguments, "references"));
-        JsonArray removed = new JsonArray();
-        for (Removed one : stripped.removed()) {
-            JsonObject told = new JsonObject();
-            told.addProperty("message", one.message());
-            told.addProperty("kind", one.kind());
-            told.addProperty("name", one.name());
-            told.addProperty("reason", one.reason().name().toLowerCase(Locale.ROOT));
-            removed.add(told);
-        }
-        JsonObject answer = answer("messages", stripped.messages());
-        answer.add("removed", removed);
-        return answer;
     }
 
     private static RequestedCall call(JsonObject arguments) {
