@@ -78,6 +78,24 @@ def test_what_was_called_in_a_conversation_unlocks(
     assert router.Gate(gate).verdicts[0].allowed
 
 
+def test_a_follow_up_finds_the_tool_that_the_message_alone_does_not(
+    notes: Client, router: router_pb2_grpc.RouterServiceStub, tenant: str
+) -> None:
+    asked = "will it rain in Oslo in the coming days?"
+    follow_up = "and the day after?"
+    query = router_pb2.RouteRequest(tenant=tenant, intents=[router_pb2.Intent(text=follow_up)])
+    alone = [shown.name for shown in router.Route(query).active_tools]
+    assert "get_forecast" not in alone
+    messages = [
+        {"role": "user", "content": asked},
+        {"role": "assistant", "content": "Not before Friday."},
+        {"role": "user", "content": follow_up},
+    ]
+    query.state.messages_json = json.dumps(messages)
+    shown = router.Route(query).active_tools
+    assert shown[0].name == "get_forecast"
+
+
 def test_a_conversation_that_is_none_is_refused(
     router: router_pb2_grpc.RouterServiceStub, tenant: str
 ) -> None:
