@@ -30,7 +30,6 @@ from toolgate._agents import (
     refuse_arguments,
     route_of,
     shown_of,
-    snapshot_of,
     tell_many,
     tell_own,
     text_of,
@@ -68,6 +67,9 @@ class ToolgateState(AgentState[Any]):
     toolgate_handle: NotRequired[Annotated[str, PrivateStateAttr]]
     toolgate_active: NotRequired[Annotated[list[str], PrivateStateAttr]]
     toolgate_history: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    """Route's snapshot of the conversation."""
+    toolgate_unread: NotRequired[Annotated[bool, PrivateStateAttr]]
+    """Whether there are messages that the snapshot may not stand for."""
 
 
 class ToolgateMiddleware(AgentMiddleware[Any, Any]):
@@ -249,12 +251,10 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         return await self._arun(self._after(state, runtime))
 
     def _before(self, state: ToolgateState, runtime: "Runtime[Any]") -> Steps:
-        seen = _messages.read(state["messages"], state.get("toolgate_history"))
-        update: dict[str, Any] = {"toolgate_history": snapshot_of(seen)}
         intents = _messages.intents(state["messages"])
         if not intents:
-            return update
-        agent = seen.state(**self._granted(state, runtime))
+            return {"toolgate_unread": True}
+        agent = self._agent({**state, "toolgate_unread": True}, runtime)
         handle = state.get("toolgate_handle", "")
         count = self._count_tokens
         route = with_history(self._route, None if count is None else count(state["messages"]))
@@ -262,12 +262,16 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             turn = yield from self._routed(intents, agent, handle, route)
         except ToolgateError as error:
             raise_unless_fault(error, _LOG)
-            return update
+            return {"toolgate_unread": True}
         # Once offered, the search stays: taking it away would cost the cache of what follows it.
         offers = turn.deferral.offer_search or SEARCH in state.get("toolgate_active", [])
         active = [SEARCH] if offers else []
         active += [tool.model_name for tool in turn]
-        return {**update, "toolgate_handle": turn.handle, "toolgate_active": active}
+        update = {"toolgate_handle": turn.handle, "toolgate_active": active}
+        if turn.conversation_snapshot is None:
+            return {**update, "toolgate_unread": True}
+        read = {"toolgate_history": turn.conversation_snapshot, "toolgate_unread": False}
+        return {**update, **read}
 
     def _routed(
         self, intents: list[Intent], agent: ToolgateAgentState, handle: str, route: RouteArguments
@@ -316,8 +320,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         if not handle:
             refused = [_refusal(call, text_of(NOT_GATED)) for call in calls]
             return {"messages": refused + [_refusal(c, text_of(NOT_SEARCHED)) for c in searches]}
-        seen = _messages.read(state["messages"], state.get("toolgate_history"))
-        agent = seen.state(**self._granted(state, runtime))
+        agent = self._agent(state, runtime)
         verdicts = yield from self._gated(calls, handle, agent)
         judged = list(zip(calls, verdicts, strict=True))
         messages: list[Any] = [_refusal(call, v.refusal) for call, v in judged if v.refusal]
@@ -363,6 +366,15 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
     def _ask_search(self, call: ToolCall, handle: str, agent: ToolgateAgentState) -> Ask:
         asked = Call(call["name"], call["args"], call["id"] or "")
         return lambda client: client.answer_search(asked, handle=handle, state=agent)
+
+    def _agent(self, state: ToolgateState, runtime: "Runtime[Any]") -> ToolgateAgentState:
+        """The agent's state: its grants, and the conversation or what stands for it."""
+        is_read = not state.get("toolgate_unread", True)
+        return ToolgateAgentState(
+            **self._granted(state, runtime),
+            messages=None if is_read else _messages.chat(state["messages"]),
+            snapshot=state.get("toolgate_history"),
+        )
 
     def _granted(self, state: ToolgateState, runtime: "Runtime[Any]") -> Mapping[str, Any]:
         return checked_grants(
