@@ -9,16 +9,17 @@
 
 `AsyncClient` is the same for asyncio. Every failed call raises `ToolgateError`.
 
-For a conversation: `history` reads what was discovered and called, and takes out what can't be
-sent; `layout` and `announce` keep prompt caches. None of them calls anything. `SEARCH_TOOL` is a
-search to define for the model, whose calls `client.answer_search` runs. With a `strategy` of
-`RenderOptions`, `turn.request` is all there is to send, and keeps prompt caches by itself.
+For a conversation: the state takes its `messages`, of which the service reads what was discovered
+and called, and `turn.conversation_snapshot` stands for them once they are summarised. `layout` and
+`announce` keep prompt caches; neither calls anything. `SEARCH_TOOL` is a search to define for the
+model, whose calls `client.answer_search` runs. With a `strategy` of `RenderOptions`, `turn.request`
+is all there is to send, and keeps prompt caches by itself.
 
 With the extra of the same name, `toolgate.langchain`, `toolgate.openai_agents` and
 `toolgate.pydantic_ai` do all of it for agents of those frameworks.
 """
 
-from toolgate import history, layout
+from toolgate import layout
 from toolgate._requests import (
     Intents,
     PolicyDocument,
@@ -202,7 +203,6 @@ __all__ = [
     "can_defer",
     "cel",
     "has_prior_tool_output",
-    "history",
     "is_authenticated",
     "layout",
     "milestone_reached",
