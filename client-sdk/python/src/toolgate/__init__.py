@@ -45,6 +45,7 @@ from toolgate.client import Client
 from toolgate.deferral import Deferral
 from toolgate.enums import (
     CallStatus,
+    ContextWarning,
     DeferralMode,
     DeferralReason,
     DeferralSource,
@@ -60,6 +61,7 @@ from toolgate.enums import (
     RefusalCode,
     RegisterMode,
     SearchForm,
+    SelectionRule,
     StrategyReason,
     ToolFormat,
     TransportHint,
@@ -109,7 +111,7 @@ from toolgate.routing import (
 from toolgate.searching import SearchResult
 from toolgate.state import AgentState, PriorCall, StateLike
 from toolgate.tls import Tls
-from toolgate.usage import Usage, UsageAmounts, UsageBucket
+from toolgate.usage import RefusalOutcomes, Usage, UsageAmounts, UsageBucket
 from toolgate.watching import CatalogWatch
 
 __version__ = "0.1.0"
@@ -130,6 +132,7 @@ __all__ = [
     "CatalogChange",
     "CatalogWatch",
     "Client",
+    "ContextWarning",
     "Deferral",
     "DeferralMode",
     "DeferralReason",
@@ -164,6 +167,7 @@ __all__ = [
     "Ranking",
     "Refusal",
     "RefusalCode",
+    "RefusalOutcomes",
     "RegisterArguments",
     "RegisterMode",
     "Registration",
@@ -177,6 +181,7 @@ __all__ = [
     "SearchArguments",
     "SearchForm",
     "SearchResult",
+    "SelectionRule",
     "StateLike",
     "StrategyReason",
     "SummaryEntry",
