@@ -22,6 +22,8 @@ _TEXT_CHARS = 64 * 1024
 """The most characters of a text; a longer result is never read as an error."""
 _CHAT_BYTES = 768 * 1024
 """The most bytes of a conversation, which leaves room for a snapshot beside it."""
+_ARGUMENTS = frozenset({"args", "arguments", "input"})
+"""Where providers' own blocks have a call's arguments."""
 _PROVIDERS_OWN = frozenset({"tool_search_tool_result", "mcp_tool_use", "mcp_tool_result"})
 """Blocks of the model's messages that say what a provider found or called by itself."""
 
@@ -128,7 +130,14 @@ def _block_as_meant(block: Any, meant: Mapping[str, Verdict]) -> Any:
     if not isinstance(block, dict) or "name" not in block:
         return block
     verdict = meant.get(block.get("call_id") or block.get("id") or "")
-    return block if verdict is None else {**block, "name": verdict.tool}
+    if verdict is None:
+        return block
+    block = {**block, "name": verdict.tool}
+    if verdict.arguments_json:
+        for key in _ARGUMENTS & block.keys():
+            is_text = isinstance(block[key], str)
+            block[key] = verdict.arguments_json if is_text else json.loads(verdict.arguments_json)
+    return block
 
 
 def _entry(message: AnyMessage, chars: int) -> dict[str, Any]:
