@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langgraph.checkpoint.memory import InMemorySaver
@@ -227,6 +227,7 @@ def test_parallel_calls_refusals_and_what_a_search_found(with_auto: Callable[...
     model = ScriptedModel(
         script=[
             enveloped((NOW, TOKYO), (NOW, {"zone": 1}), (CONVERT, {})),
+            calls((CALL, {"arguments": TOKYO})),
             calls((SEARCH, {"query": f"select:{CONVERT}"})),
             enveloped(
                 (CONVERT, {"source_timezone": "UTC", "time": "12:00", "target_timezone": "UTC"}),
@@ -248,13 +249,14 @@ def test_parallel_calls_refusals_and_what_a_search_found(with_auto: Callable[...
     assert [m.status for m in done[:3]].count("error") == 2
     errors = [json.loads(m.text)["error"] for m in done[:3] if m.status == "error"]
     assert sorted(errors) == ["arguments_invalid", "tool_not_available"]
-    assert all(m.status == "success" for m in done[3:])
-    assert [m.name for m in done[3:]] == [SEARCH, CONVERT, NOW, NOW]
-    assert described(model.shown_messages[2]) == [NOW, CONVERT]
+    assert "`name` is missing" in json.loads(done[3].text)["message"]
+    assert all(m.status == "success" for m in done[4:])
+    assert [m.name for m in done[4:]] == [SEARCH, CONVERT, NOW, NOW]
+    assert described(model.shown_messages[3]) == [NOW, CONVERT]
     assert called(messages)[-4:] == [SEARCH, CONVERT, NOW, NOW]
     sent = [m for m in model.shown_messages[-1] if isinstance(m, AIMessage)]
     assert sent[-1].tool_calls[0]["args"] == {"name": NOW, "arguments": TOKYO}
-    assert model.shown_tools == [[SEARCH, CALL]] * 5
+    assert model.shown_tools == [[SEARCH, CALL]] * 6
 
 
 def test_a_conversation_with_auto_goes_on_elsewhere_and_after_a_summary(
@@ -295,6 +297,22 @@ def test_an_agent_with_auto_streams_the_tools_own_calls(with_auto: Callable[...,
     messages = asyncio.run(run())
     assert called(messages) == [NOW]
     assert "Asia/Tokyo" in answers(messages)[0]
+
+
+def test_other_middleware_sees_the_tools_own_calls_with_auto(client: Client) -> None:
+    approve = HumanInTheLoopMiddleware(interrupt_on={NOW: True})
+    model = ScriptedModel(script=[enveloped((NOW, TOKYO)), says("Late.")])
+
+    async def run() -> Any:
+        options: dict[str, Any] = {"strategy": "auto", "top_k": 1, "deferral": "always"}
+        mcp = servers(time=TIME)
+        toolgate = await ToolgateMiddleware.from_mcp(client, mcp, **options)
+        agent = create_agent(model, middleware=[toolgate, approve], checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        return await agent.ainvoke(asked("what time is it in Tokyo right now?"), thread)
+
+    (waits,) = asyncio.run(run())["__interrupt__"]
+    assert waits.value["action_requests"][0]["name"] == NOW
 
 
 def test_with_auto_and_without_deferral_tools_are_defined(with_auto: Callable[..., Any]) -> None:

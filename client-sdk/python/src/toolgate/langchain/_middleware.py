@@ -45,7 +45,7 @@ from toolgate.errors import ToolgateError
 from toolgate.gating import Call
 from toolgate.langchain import _messages
 from toolgate.langchain._mcp import McpTools
-from toolgate.langchain._prompt import CALL_TOOL, Prompt
+from toolgate.langchain._prompt import CALL_TOOL, Prompt, opened
 from toolgate.langchain._tools import refuse_unprepared, search_tool
 from toolgate.offering import SearchAnswer
 from toolgate.routing import Intent, RouteResult
@@ -448,15 +448,15 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
     def _marked(
         self, request: "ModelRequest[Any]", response: "ModelResponse[Any]"
     ) -> "ModelResponse[Any]":
-        """Marks the calls of tools that the agent does not have, which only the request tells.
+        """Opens envelopes, and marks the calls of tools that the agent does not have.
 
-        They are gated with the others, after the model: LangChain answers them with the names of
-        all tools.
+        Those are gated with the others, after the model: LangChain answers them with the names of
+        all tools. Only the request tells them. Other middleware sees the tools' own names.
         """
         known = {*self._managed, *(_name(tool) for tool in request.tools)}
         answered = {m.tool_call_id for m in response.result if isinstance(m, ToolMessage)}
         result = [
-            _messages.marked(message, known, answered)
+            _messages.marked(opened(message), known, answered)
             if isinstance(message, AIMessage)
             else message
             for message in response.result

@@ -90,6 +90,22 @@ class Prompt:
         return sent
 
 
+def opened(message: AIMessage) -> AIMessage:
+    """Returns the message with the calls that stand in envelopes, as the tools' own.
+
+    A mistaken envelope stays: Gate tells the model what is wrong with it.
+    """
+    meant = {}
+    for call in message.tool_calls:
+        name, arguments = call["args"].get("name"), call["args"].get("arguments", {})
+        if call["name"] != CALL_TOOL or not isinstance(arguments, dict):
+            continue
+        if isinstance(name, str) and name.strip():
+            written = json.dumps(arguments, ensure_ascii=False, default=str)
+            meant[call["id"] or ""] = Verdict("", name, written)
+    return renamed(message, meant) if meant else message
+
+
 def _addition(before: Any, after: Any) -> str:
     is_added = isinstance(before, str) and isinstance(after, str) and after.startswith(before)
     return after[len(before) :] if is_added else ""
