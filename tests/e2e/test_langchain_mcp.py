@@ -324,10 +324,12 @@ def test_with_auto_and_without_deferral_tools_are_defined(with_auto: Callable[..
         messages: list[AnyMessage] = result["messages"]
         return messages
 
-    for named in ({"deferral": "off"}, {"search": False, "deferral": "off"}):
+    for named in ({"deferral": "off"}, {"search": False, "deferral": "always"}):
         assert "Asia/Tokyo" in answers(asyncio.run(run(**named)))[0]
-    assert all({NOW, STATUS} <= set(shown) for shown in model.shown_tools)
-    assert all(CALL not in shown for shown in model.shown_tools)
+    all_of_them, chosen = model.shown_tools[0], model.shown_tools[2]
+    assert {NOW, STATUS} <= set(all_of_them)
+    assert chosen == [NOW]
+    assert CALL not in all_of_them
 
 
 def test_while_toolgate_is_gone_the_described_tools_stay(
