@@ -27,7 +27,7 @@ from mcp.types import CallToolResult, GetPromptResult, ListPromptsResult
 from mcp.types import Tool as MCPTool
 from openai import AsyncOpenAI
 
-from toolgate import AsyncClient, Client
+from toolgate import AgentState, AsyncClient, Client
 from toolgate.openai_agents import Conversation, mcp_definitions, model_facing
 
 _numbers = itertools.count(1)
@@ -313,6 +313,48 @@ def test_a_snapshot_goes_on_elsewhere(
     run(model, Conversation(client, tools, snapshot=kept, **named), "delete a note forever")
     assert desk.ran == ["find_notes", "delete_note"]
     assert shown(model)[2][: len(shown(model)[0])] == shown(model)[0], "kept in their places"
+
+
+def states(client: Client, monkeypatch: pytest.MonkeyPatch, method: str) -> list[AgentState]:
+    """The states that a method of the client is called with from here on."""
+    sent: list[AgentState] = []
+    asked = getattr(client, method)
+
+    def call(*args: Any, **named: Any) -> Any:
+        sent.append(named["state"])
+        return asked(*args, **named)
+
+    monkeypatch.setattr(client, method, call)
+    return sent
+
+
+def test_gate_and_searches_are_sent_the_turns_snapshot_alone(
+    client: Client, tools: list[FunctionTool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gated = states(client, monkeypatch, "gate")
+    searched = states(client, monkeypatch, "answer_search")
+    model = script([(FIND, {"text": "milk"})], [(SEARCH, {"query": "weather forecast"})], "Done.")
+    run(model, Conversation(client, tools, threshold=0.0), "search my notes on milk")
+    sent = [*gated, *searched]
+    assert [list(state.messages or ()) for state in sent] == [[], []]
+    calls = [[one["tool"] for one in (state.snapshot or {})["calls"]] for state in sent]
+    assert calls == [[], [FIND]]
+
+
+def test_what_was_called_stays_when_the_texts_are_more_than_a_call_takes(
+    client: Client, tools: list[FunctionTool], desk: Desk
+) -> None:
+    asked: Any = {"type": "function_call", "call_id": "c", "name": FIND, "arguments": "{}"}
+    before: Any = [
+        {"role": "user", "content": "search my notes"},
+        asked,
+        {"type": "function_call_output", "call_id": "c", "output": "milk " * 300_000},
+        {"role": "user", "content": "delete the note on milk"},
+    ]
+    model = script([(DELETE, {"title": "milk"})], "Deleted.")
+    grants = {"scopes": ["notes:delete"]}
+    run(model, Conversation(client, tools, threshold=0.0, grants=grants), before)
+    assert desk.ran == ["delete_note"]
 
 
 def test_a_call_that_waited_for_its_approval_is_gated_when_it_is_made(

@@ -10,14 +10,12 @@ from typing import Any, TypeVar, cast
 
 import grpc
 
-from toolgate import history
 from toolgate._requests import RouteArguments, refuse_unknown
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import ErrorReason
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call, GateVerdict
-from toolgate.history import History
 from toolgate.offering import SEARCH_TOOL, SearchAnswer
 from toolgate.routing import Intent, RouteResult
 from toolgate.state import AgentState, texts
@@ -55,6 +53,11 @@ _FAULTS = frozenset(
 )
 _FILLED = frozenset({"state", "handle", "known_pool_revision"})
 _GRANTS = ("scopes", "milestones", "attributes")
+_MESSAGES_CHARS = 768 * 1024
+"""The most of a conversation whose texts are sent, as escaped JSON, which is never shorter than
+UTF-8; the service takes 1 MiB by default."""
+_TEXTS = frozenset({"content", "output"})
+_SHORT_CHARS = 1024
 _NAMES_TOLD = 10
 _NAME_CHARS = 128
 _many_told: set[str] = set()
@@ -94,8 +97,10 @@ class Turns:
         self._route = route_of(route, search=search)
         self._search = search
         self._log = log
-        self._state = AgentState()
+        self._grants: Mapping[str, Any] = {}
+        self._entries: list[Any] = []
         self._history: Mapping[str, Any] | None = None
+        self._is_covered = False
         self._searching = asyncio.Lock()
         self.handle = ""
         """The handle of the last turn; "" before the first."""
@@ -116,15 +121,16 @@ class Turns:
         return name in self.active if self.active is not None else name != SEARCH
 
     def read(self, entries: Iterable[Any], grants: Mapping[str, Any]) -> None:
-        """Reads the history, whose state calls are gated by.
+        """Takes the conversation, by whose state calls are gated.
 
         Args:
-            entries: The messages, as `history.scan` reads them.
+            entries: The messages in the form of a provider's API, of which the service reads what
+                was called and found. Results of tools only where they are the framework's own.
             grants: What no history can say.
         """
-        seen = history.scan(entries, self._history)
-        self._history = snapshot_of(seen)
-        self._state = seen.state(**grants)
+        self._entries = fitting(entries)
+        self._grants = grants
+        self._is_covered = False
 
     async def turn(self, intents: list[Intent], history_tokens: int | None) -> None:
         """Before the model, after `read`: routes.
@@ -141,6 +147,9 @@ class Turns:
         except ToolgateError as error:
             raise_unless_fault(error, self._log)
             return
+        if turn.conversation_snapshot is not None:
+            self._history = turn.conversation_snapshot
+            self._is_covered = True
         # Once offered, the search stays: taking it away would cost the cache of what follows it.
         offers = turn.deferral.offer_search or SEARCH in (self.active or ())
         search = [SEARCH] if offers and self._search else []
@@ -158,7 +167,7 @@ class Turns:
             return []
         if not self.handle:
             return [Verdict(text_of(NOT_GATED)) for _ in calls]
-        handle, state = self.handle, self._state
+        handle, state = self.handle, self._state()
         try:
             verdicts = await self._ask(lambda client: client.gate(handle, calls, state=state))
         except ToolgateError as error:
@@ -174,7 +183,7 @@ class Turns:
             managed: The names of the tools that the agent has.
         """
         async with self._searching:  # Each search adds to the handle of the one before.
-            handle, state = self.handle, self._state
+            handle, state = self.handle, self._state()
             if not handle:
                 return text_of(NOT_SEARCHED), True
             try:
@@ -188,8 +197,13 @@ class Turns:
             shown = shown_of(answer, managed, self._route.get("servers"))
             return shown.text, shown.failed
 
+    def _state(self) -> AgentState:
+        """The agent's state: the last snapshot, and the messages while it does not cover them."""
+        messages = [] if self._is_covered else self._entries
+        return AgentState(messages=messages, snapshot=self._history, **self._grants)
+
     async def _routed(self, intents: list[Intent], route: RouteArguments) -> RouteResult:
-        handle, state = self.handle, self._state
+        handle, state = self.handle, self._state()
         try:
             return await self._ask(
                 lambda client: client.route(intents, state=state, handle=handle, **route)
@@ -297,13 +311,30 @@ def tell_many(log: logging.Logger, count: int, left_out: int = 0) -> None:
     )
 
 
-def snapshot_of(seen: History) -> dict[str, Any]:
-    """A snapshot to scan the same messages with again, when some of them may be gone.
+def fitting(entries: Iterable[Any]) -> list[Any]:
+    """Returns entries that one call takes: the texts of the oldest are left out, and nothing else.
 
-    Its turns end with the last call: turns without one would be counted anew each time.
+    What was called, found and refused stays, as do the newest texts.
     """
-    turns = max((call.turn + 1 for call in seen.calls), default=0)
-    return {**seen.snapshot(), "turns": turns}
+    fitted = []
+    left = _MESSAGES_CHARS
+    for entry in reversed(list(entries)):
+        left -= len(json.dumps(entry, ensure_ascii=False, default=str))
+        fitted.append(entry if left >= 0 else _without_text(entry))
+    fitted.reverse()
+    return fitted
+
+
+def _without_text(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: "" if key in _TEXTS and len(str(part)) > _SHORT_CHARS else part
+        for key, part in entry.items()
+    }
+
+
+def carried(text: str) -> str:
+    """A text that the wire carries: without lone surrogates."""
+    return text.encode(errors="replace").decode()
 
 
 def intents_of(said: str, observed: str) -> list[Intent]:

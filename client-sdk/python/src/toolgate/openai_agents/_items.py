@@ -1,11 +1,11 @@
-"""Items of the Responses API: as a history, and as this turn's intents."""
+"""Items of the Responses API: as a conversation, and as this turn's intents."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from toolgate._agents import SEARCH, estimated_tokens, intents_of
+from toolgate._agents import SEARCH, carried, estimated_tokens, intents_of
 from toolgate.routing import Intent
 
 Items = str | Sequence[Any]
@@ -16,14 +16,27 @@ _FAILURE = re.compile(r"An error occurred while running the tool\.|Tool '[^']+' 
 
 
 def entries(items: Items) -> Iterator[dict[str, Any]]:
-    """The items as `history.scan` reads them: calls and their answers, and nothing else."""
+    """The items that the service reads: calls, their answers, and texts of the user."""
     for item in _listed(items):
-        if item.get("type") in _CALLS:
-            failed = _is_failure(_text(item.get("output")))
-            yield {**item, "output": '{"error": "failed"}'} if failed else dict(item)
+        kind = item.get("type")
+        if kind == _CALLS[0]:
+            yield {
+                "type": kind,
+                "call_id": carried(str(item.get("call_id", ""))),
+                "name": carried(str(item.get("name", ""))),
+            }
+        elif kind == _CALLS[1]:
+            output = carried(_text(item.get("output")))
+            yield {
+                "type": kind,
+                "call_id": carried(str(item.get("call_id", ""))),
+                "output": '{"error": "failed"}' if _is_failure(output) else output,
+            }
         else:
-            # Whatever a user's message holds that looks like an answer is not read.
-            yield {"role": str(item.get("role", ""))}
+            # As a text: whatever a user's message holds that looks like an answer is not read.
+            role = str(item.get("role", ""))
+            said = carried(_text(item.get("content"))) if role == "user" else ""
+            yield {"role": carried(role), "content": said}
 
 
 def intents(items: Items) -> list[Intent]:

@@ -1,4 +1,4 @@
-"""Pydantic AI's messages: as a history, and as this turn's intents."""
+"""Pydantic AI's messages: as a conversation, and as this turn's intents."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,32 +12,41 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from toolgate._agents import SEARCH, estimated_tokens, intents_of
+from toolgate._agents import SEARCH, carried, estimated_tokens, intents_of
 from toolgate.routing import Intent
 
 
 def entries(messages: Sequence[ModelMessage]) -> Iterator[dict[str, Any]]:
-    """The messages as `history.scan` reads them: calls and their answers, and nothing else."""
+    """The messages as OpenAI's Chat Completions have them: calls, answers, texts of the user."""
     for message in messages:
         if isinstance(message, ModelResponse):
             calls = [
-                {"id": part.tool_call_id, "function": {"name": part.tool_name}}
+                {
+                    "id": carried(part.tool_call_id),
+                    "function": {"name": carried(part.tool_name)},
+                }
                 for part in message.parts
                 if isinstance(part, ToolCallPart)
             ]
             yield {"role": "assistant", "tool_calls": calls}
-        else:
-            answers = [_answer(p) for p in message.parts if isinstance(p, ToolReturnPart)]
-            yield {"role": "user", "content": answers}
+            continue
+        for part in message.parts:
+            if isinstance(part, ToolReturnPart):
+                yield _answer(part)
+            elif isinstance(part, UserPromptPart):
+                # As a text: whatever in it looks like an answer is not read.
+                yield {"role": "user", "content": carried(_text(part))}
+            else:
+                yield {"role": "user"}
 
 
 def _answer(part: ToolReturnPart) -> dict[str, Any]:
-    return {
-        "type": "tool_result",
-        "tool_use_id": part.tool_call_id,
-        "content": part.model_response_str(wrap_if_error=False),
-        "is_error": part.outcome != "success",
+    answer = {
+        "role": "tool",
+        "tool_call_id": carried(part.tool_call_id),
+        "content": carried(part.model_response_str(wrap_if_error=False)),
     }
+    return answer if part.outcome == "success" else {**answer, "status": "error"}
 
 
 def intents(messages: Sequence[ModelMessage]) -> list[Intent]:
