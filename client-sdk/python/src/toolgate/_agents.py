@@ -10,7 +10,9 @@ from typing import Any, TypeVar, cast
 
 import grpc
 
+from toolgate._listed import is_lost
 from toolgate._requests import RouteArguments, refuse_unknown
+from toolgate._served import ServedTools
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import ErrorReason
@@ -92,8 +94,10 @@ class Turns:
         *,
         search: bool,
         log: logging.Logger,
+        served: ServedTools | None = None,
     ) -> None:
         self._client = client
+        self._served = served
         self._route = route_of(route, search=search)
         self._search = search
         self._log = log
@@ -203,15 +207,26 @@ class Turns:
         return AgentState(messages=messages, snapshot=self._history, **self._grants)
 
     async def _routed(self, intents: list[Intent], route: RouteArguments) -> RouteResult:
+        """Routes; registers the MCP servers again if the service has lost them."""
         handle, state = self.handle, self._state()
         try:
-            return await self._ask(
+            turn: RouteResult = await self._ask(
                 lambda client: client.route(intents, state=state, handle=handle, **route)
             )
         except ToolgateError as error:
-            if not handle or error.reason != ErrorReason.HANDLE_INVALID:
+            if handle and error.reason == ErrorReason.HANDLE_INVALID:
+                self.handle = ""
+                return await self._routed(intents, route)
+            if self._served is None or not is_lost(error):
                 raise
-        return await self._ask(lambda client: client.route(intents, state=state, **route))
+        else:
+            if self._served is None or not self._served.has_lost(turn):
+                return turn
+        await self._served.register_again()
+        again: RouteResult = await self._ask(
+            lambda client: client.route(intents, state=state, handle=handle, **route)
+        )
+        return again
 
     async def _ask(self, ask: Callable[[Any], Answer | Awaitable[Answer]]) -> Answer:
         """Calls the client, whichever it is: the blocking one in a thread."""

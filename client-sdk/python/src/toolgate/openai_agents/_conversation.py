@@ -4,7 +4,7 @@ import copy
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from agents import (
     Agent,
@@ -21,6 +21,7 @@ from agents import (
     ToolInputGuardrailData,
 )
 from agents.items import TResponseStreamEvent
+from agents.mcp import MCPServer
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolCall
 
@@ -36,12 +37,13 @@ from toolgate._agents import (
     tell_many,
     tell_own,
 )
-from toolgate._requests import RouteArguments
+from toolgate._requests import RegisterArguments, RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.gating import Call
 from toolgate.offering import SEARCH_TOOL
 from toolgate.openai_agents import _items
+from toolgate.openai_agents._mcp import McpTools
 from toolgate.openai_agents._tools import refuse_unprepared
 
 _LOG = logging.getLogger("toolgate.openai_agents")
@@ -70,7 +72,7 @@ class Conversation:
     def __init__(
         self,
         client: Client | AsyncClient,
-        tools: Sequence[FunctionTool],
+        tools: Sequence[FunctionTool] | McpTools,
         *,
         grants: Grants | None = None,
         search: bool = True,
@@ -83,7 +85,8 @@ class Conversation:
         Args:
             client: Blocking, which is called in a thread; or asynchronous, when all runs are in its
                 event loop.
-            tools: All tools that Toolgate manages, under model-facing names (`model_facing`). Don't
+            tools: All tools that Toolgate manages, under model-facing names (`model_facing`), or
+                those of MCP servers (`McpTools`), among which turns are then routed alone. Don't
                 give them to the agent too. Tools given there are always shown and never gated.
             grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
                 mapping, or a function asked before each model call. Default: none.
@@ -101,20 +104,72 @@ class Conversation:
             ValueError: tools under other names than model-facing ones.
         """
         refuse_arguments("Conversation", route, ("grants", "search", "count_tokens", "snapshot"))
-        refuse_unprepared(tools)
         if not callable(grants):
             checked_grants(grants)
-        self._names = {tool.name for tool in tools}
-        self._tools: list[Tool] = [self._gated(tool) for tool in tools]
-        self._tools.append(self._refusing_tool())
-        if search:
-            self._tools.append(self._search_tool())
+        self._mcp = tools if isinstance(tools, McpTools) else None
+        self._given = [] if isinstance(tools, McpTools) else list(tools)
+        self._search = search
+        self._names: set[str] = set()
+        self._tools: list[Tool] = []
+        self._take_over()
         self._grants = grants
         self._count_tokens = count_tokens
-        self._turns = Turns(client, route, search=search, log=_LOG)
+        served = None if self._mcp is None else self._mcp.served
+        if served is not None:
+            route.setdefault("servers", served.names)
+        self._turns = Turns(client, route, search=search, log=_LOG, served=served)
         self._verdicts: dict[str, Verdict] = {}
         if snapshot is not None:
             self._turns.resume(snapshot)
+
+    @classmethod
+    async def from_mcp(
+        cls,
+        client: Client | AsyncClient,
+        servers: Mapping[str, MCPServer],
+        *,
+        register: Mapping[str, RegisterArguments] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Lists the tools of MCP servers, registers them as listed, and takes them over.
+
+            async with MCPServerStdio({"command": "uvx", "args": ["mcp-server-git"]}) as git:
+                conversation = await Conversation.from_mcp(client, {"git": git})
+                result = await Runner.run(conversation.agent(agent), "...", session=session)
+
+        Where there are many conversations, `McpTools` serves all of them.
+
+        Args:
+            client: The client of Toolgate; see the constructor.
+            servers: Connected servers, by their names in the catalog; see `McpTools.load`.
+            register: Further arguments of `register_server` by the server's name.
+            **options: Arguments of the constructor.
+
+        Raises:
+            ValueError: arguments for a server that is not among them.
+            ToolgateError: a registration failed.
+        """
+        return cls(client, await McpTools.load(client, servers, register), **options)
+
+    async def refresh(self) -> None:
+        """Lists the MCP servers again; see `McpTools.refresh`.
+
+        Raises:
+            TypeError: the conversation has no `McpTools`.
+            ToolgateError: a registration failed.
+        """
+        if self._mcp is None:
+            raise TypeError("only a conversation with McpTools can be refreshed")
+        await self._mcp.refresh()
+
+    def _take_over(self) -> None:
+        """Takes the tools that there are now."""
+        tools = self._given if self._mcp is None else self._mcp.tools
+        refuse_unprepared(tools)
+        self._names = {tool.name for tool in tools}
+        self._tools = [*map(self._gated, tools), self._refusing_tool()]
+        if self._search:
+            self._tools.append(self._search_tool())
 
     def agent(self, agent: Agent[Context]) -> Agent[Context]:
         """A copy of the agent for this conversation, whose model sees the active set.
@@ -124,6 +179,7 @@ class Conversation:
         Args:
             agent: The agent; it may be shared by all conversations.
         """
+        self._take_over()
         named = agent.model
         model = named if isinstance(named, Model) else MultiProvider().get_model(named)
         return agent.clone(

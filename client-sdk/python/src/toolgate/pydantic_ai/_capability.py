@@ -4,7 +4,7 @@ import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from pydantic_ai import RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
@@ -25,12 +25,14 @@ from toolgate._agents import (
     tell_many,
     tell_own,
 )
-from toolgate._requests import RouteArguments
+from toolgate._requests import RegisterArguments, RouteArguments
+from toolgate._served import ServedTools
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.gating import Call
 from toolgate.offering import SEARCH_TOOL
 from toolgate.pydantic_ai import _messages
+from toolgate.pydantic_ai._mcp import McpToolset, refuse_other
 from toolgate.pydantic_ai._toolset import ManagedToolset
 
 _LOG = logging.getLogger("toolgate.pydantic_ai")
@@ -97,11 +99,56 @@ class Toolgate(AbstractCapability[Any]):
         self._search = search
         self._count_tokens = count_tokens
         self._route = route
+        self._served: ServedTools | None = None
         self._begin()
+
+    @classmethod
+    def from_mcp(
+        cls,
+        client: Client | AsyncClient,
+        servers: Mapping[str, AbstractToolset[Any]],
+        *,
+        register: Mapping[str, RegisterArguments] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Takes over the tools of MCP servers, which each run registers as the servers list them.
+
+            git = MCPToolset(StdioTransport("uvx", ["mcp-server-git"]))
+            agent = Agent(model, capabilities=[Toolgate.from_mcp(client, {"git": git})])
+
+        A server that can't be reached is left out of the run with a warning. Tools that are
+        rejected or wait for approval are left out with one each. If the service loses its catalog,
+        the servers are registered again. When a server says that its tools changed
+        (`notifications/tools/list_changed`), the next model request has them.
+
+        Args:
+            client: The client of Toolgate; see the constructor.
+            servers: `MCPToolset`s by the servers' names in the catalog, also filtered ones or ones
+                that ask for approval, but under their own tools' names. Don't give them to the
+                agent too.
+            register: Further arguments of `register_server` by the server's name, such as
+                `{"git": {"required_scopes": ["repo"]}}`. A run whose registration fails raises
+                `ToolgateError`.
+            **options: Arguments of the constructor. Turns are routed among these servers alone.
+
+        Raises:
+            ValueError: a toolset that is not of one MCP server, or arguments for a server that is
+                not among them.
+        """
+        refuse_other(dict(servers))
+        served = ServedTools(client, servers, register, _LOG)
+        options.setdefault("servers", served.names)
+        toolsets = [McpToolset(toolset, name, served) for name, toolset in servers.items()]
+        toolgate = cls(client, toolsets, **options)
+        toolgate._served = served
+        toolgate._begin()
+        return toolgate
 
     def _begin(self) -> None:
         """What belongs to one run."""
-        self._turns = Turns(self._client, self._route, search=self._search, log=_LOG)
+        self._turns = Turns(
+            self._client, self._route, search=self._search, log=_LOG, served=self._served
+        )
         self._verdicts: dict[str, Verdict] = {}
         given = self._given
         toolset = given if isinstance(given, AbstractToolset) else CombinedToolset(list(given))
