@@ -19,11 +19,16 @@ from toolgate.enums import ErrorReason
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call, GateVerdict
 from toolgate.offering import SEARCH_TOOL, SearchAnswer
+from toolgate.rendering import ModelRequest, RenderOptions
 from toolgate.routing import Intent, RouteResult
 from toolgate.state import AgentState, texts
 
 SEARCH = SEARCH_TOOL.model_name
 """The search's name."""
+CALL_TOOL = "toolgate_call_tool"
+"""The tool through which a model calls those that are described in the conversation."""
+ENVELOPE = "envelope"
+"""The strategy that leaves `tools` the same from turn to turn."""
 NOT_GATED = {
     "error": "gate_unavailable",
     "message": "Whether this call may run could not be checked just now, so it did not run. "
@@ -104,6 +109,7 @@ class Turns:
         self._grants: Mapping[str, Any] = {}
         self._entries: list[Any] = []
         self._history: Mapping[str, Any] | None = None
+        self._ledger = ""
         self._is_covered = False
         self._searching = asyncio.Lock()
         self.handle = ""
@@ -113,12 +119,14 @@ class Turns:
 
     def snapshot(self) -> dict[str, Any]:
         """What to keep of it: a JSON object."""
-        return {"handle": self.handle, "active": self.active, "history": self._history}
+        kept = {"handle": self.handle, "active": self.active, "history": self._history}
+        return {**kept, "ledger": self._ledger} if self._ledger else kept
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Goes on where a snapshot was taken."""
         self.handle, self.active = snapshot["handle"], snapshot["active"]
         self._history = snapshot.get("history")
+        self._ledger = snapshot.get("ledger", "")
 
     def shows(self, name: str) -> bool:
         """Whether the model is to see a tool, or the search, this turn."""
@@ -136,21 +144,35 @@ class Turns:
         self._grants = grants
         self._is_covered = False
 
-    async def turn(self, intents: list[Intent], history_tokens: int | None) -> None:
+    async def turn(
+        self,
+        intents: list[Intent],
+        history_tokens: int | None,
+        render: RenderOptions | None = None,
+    ) -> ModelRequest | None:
         """Before the model, after `read`: routes.
 
         Args:
             intents: What is wanted; none: the active set stays.
             history_tokens: Tokens of the messages; None: not told.
+            render: A strategy, which the messages that were read are sent by. Its ledger is filled
+                in.
+
+        Returns:
+            What to send to the model by the strategy; None without one, or where nothing was
+            routed.
         """
         self._searching = asyncio.Lock()  # Of this event loop, whichever the last turn ran in.
         if not intents:
-            return
+            return None
+        route = with_history(self._route, history_tokens)
+        if render is not None:
+            route = {**route, "render": replace(render, ledger=self._ledger)}
         try:
-            turn = await self._routed(intents, with_history(self._route, history_tokens))
+            turn = await self._routed(intents, route)
         except ToolgateError as error:
             raise_unless_fault(error, self._log)
-            return
+            return None
         if turn.conversation_snapshot is not None:
             self._history = turn.conversation_snapshot
             self._is_covered = True
@@ -159,6 +181,10 @@ class Turns:
         search = [SEARCH] if offers and self._search else []
         self.active = [*search, *(tool.model_name for tool in turn)]
         self.handle = turn.handle
+        if render is None:
+            return None
+        self._ledger = turn.request.ledger
+        return turn.request
 
     async def gate(self, calls: Sequence[Call], managed: Collection[str]) -> list[Verdict]:
         """After the model: may these calls run? One verdict for each.
@@ -253,6 +279,32 @@ def _verdict(verdict: GateVerdict, called: str, managed: Collection[str]) -> Ver
     return Verdict(text_of(replace(verdict, available_tools=had).to_tool_error()))
 
 
+def opened(name: str, arguments: str) -> Call | None:
+    """Returns the call in an envelope; None for other calls, and for one that holds none."""
+    if name != CALL_TOOL:
+        return None
+    try:
+        held = json.loads(arguments)
+    except ValueError:
+        return None
+    if not isinstance(held, dict) or not isinstance(held.get("name"), str):
+        return None
+    inner = held.get("arguments", {})
+    text = inner if isinstance(inner, str) else json.dumps(inner, ensure_ascii=False)
+    return Call(held["name"], text)
+
+
+def checked_strategy(strategy: str | None) -> str | None:
+    """Returns the strategy.
+
+    Raises:
+        ValueError: one that the integrations don't have.
+    """
+    if strategy not in (None, ENVELOPE):
+        raise ValueError(f'strategy is "{ENVELOPE}" or None, not {strategy!r}')
+    return strategy
+
+
 def no_such_tool(called: str) -> str:
     """Returns the answer to a call of a tool that the agent does not have."""
     shown = json.dumps(called[:_NAME_CHARS], ensure_ascii=False)
@@ -326,6 +378,15 @@ def tell_many(log: logging.Logger, count: int, left_out: int = 0) -> None:
     )
 
 
+def fits(entries: Iterable[Any]) -> bool:
+    """Whether one call takes entries as they are."""
+    return sum(map(_size, entries)) <= _MESSAGES_CHARS
+
+
+def _size(entry: Any) -> int:
+    return len(json.dumps(entry, ensure_ascii=True, default=str))
+
+
 def fitting(entries: Iterable[Any]) -> list[Any]:
     """Returns entries that one call takes: the texts of the oldest are left out, and nothing else.
 
@@ -334,7 +395,7 @@ def fitting(entries: Iterable[Any]) -> list[Any]:
     fitted = []
     left = _MESSAGES_CHARS
     for entry in reversed(list(entries)):
-        left -= len(json.dumps(entry, ensure_ascii=False, default=str))
+        left -= _size(entry)
         fitted.append(entry if left >= 0 else _without_text(entry))
     fitted.reverse()
     return fitted
