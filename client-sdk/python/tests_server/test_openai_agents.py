@@ -12,6 +12,7 @@ from agents import (
     FunctionTool,
     Model,
     ModelResponse,
+    OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
     Runner,
     RunResult,
@@ -26,6 +27,7 @@ from desk import CREATE, DELETE, FIND, FORECAST, GUARDED, SEARCH, Desk, clock
 from mcp.types import CallToolResult, GetPromptResult, ListPromptsResult
 from mcp.types import Tool as MCPTool
 from openai import AsyncOpenAI
+from openai_api import OpenAIApi, serving
 
 from toolgate import AgentState, AsyncClient, Client
 from toolgate.openai_agents import Conversation, mcp_definitions, model_facing
@@ -409,6 +411,33 @@ def test_a_strategy_leaves_tools_and_what_was_sent_the_same(
     kept: list[Any] = [item for item in items if item.get("type") == "function_call"]
     assert [item["name"] for item in kept] == [FORECAST, FIND]
     assert "[Toolgate]" not in json.dumps(items)
+
+
+@pytest.mark.parametrize(
+    ("model_of", "messages"),
+    [(OpenAIResponsesModel, "input"), (OpenAIChatCompletionsModel, "messages")],
+    ids=["Responses", "Chat Completions"],
+)
+def test_requests_of_a_strategy_begin_as_those_before(
+    client: Client, tools: list[FunctionTool], desk: Desk, model_of: Any, messages: str
+) -> None:
+    api = OpenAIApi(enveloped(FORECAST, city="Oslo"), "Rain.", enveloped(FIND, text="milk"), "One.")
+    conversation = Conversation(client, tools, top_k=1, deferral="always", strategy="envelope")
+
+    async def talk() -> None:
+        session = SQLiteSession("desk")
+        model = model_of("gpt", AsyncOpenAI(api_key="none", base_url=api.url))
+        agent = Agent(name="desk", model=model, tools=[function_tool(clock)])
+        for text in ("what will the weather be in Oslo in the coming days?", "search my notes"):
+            await Runner.run(conversation.agent(agent), text, session=session)
+
+    with serving(api):
+        asyncio.run(talk())
+    assert desk.ran == ["get_forecast", "find_notes"]
+    bodies = [json.dumps(request["tools"]) for request in api.requests]
+    assert len(set(bodies)) == 1
+    pairs = itertools.pairwise(request[messages] for request in api.requests)
+    assert [kept_for_the_cache(before, after) for before, after in pairs] == [True] * 3
 
 
 def test_calls_in_an_envelope_are_refused_as_calls_of_their_tools(
