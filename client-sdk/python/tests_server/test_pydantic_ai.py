@@ -8,6 +8,7 @@ from typing import Any
 import long_talk
 import pytest
 from desk import CREATE, DELETE, FIND, FORECAST, GUARDED, SEARCH, Desk, clock
+from openai_api import OpenAIApi, serving
 from pydantic import BaseModel
 from pydantic_ai import (
     Agent,
@@ -23,6 +24,8 @@ from pydantic_ai import (
 )
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
 
@@ -341,6 +344,36 @@ def test_a_strategy_leaves_tools_and_what_was_sent_the_same(
     kept = [p.tool_name for m in history for p in m.parts if isinstance(p, ToolCallPart)]
     assert kept == [FORECAST, FIND]
     assert b"[Toolgate]" not in ModelMessagesTypeAdapter.dump_json(history)
+
+
+def test_requests_of_a_strategy_begin_as_those_before(
+    client: Client, tools: AbstractToolset[Any], desk: Desk
+) -> None:
+    api = OpenAIApi(enveloped(FORECAST, city="Oslo"), "Rain.", enveloped(FIND, text="milk"), "One.")
+    toolgate = Toolgate(client, tools, top_k=1, deferral="always", strategy="envelope")
+
+    async def talk() -> None:
+        served = OpenAIProvider(base_url=api.url, api_key="none")
+        model = OpenAIChatModel("gpt", provider=served)
+        agent = Agent(model, tools=[clock], capabilities=[toolgate], instructions="Be brief.")
+        history: list[ModelMessage] = []
+        for text in ("what will the weather be in Oslo in the coming days?", "search my notes"):
+            history = (await agent.run(text, message_history=history)).all_messages()
+
+    with serving(api):
+        asyncio.run(talk())
+    assert desk.ran == ["get_forecast", "find_notes"]
+    assert len({json.dumps(request["tools"]) for request in api.requests}) == 1
+    for before, after in itertools.pairwise(request["messages"] for request in api.requests):
+        assert after[: len(before)] == before
+
+
+def test_a_streamed_call_in_an_envelope_is_gated(
+    client: Client, tools: AbstractToolset[Any], desk: Desk
+) -> None:
+    toolgate = Toolgate(client, tools, threshold=0.0, deferral="always", strategy="envelope")
+    result = answers(toolgate, "search my notes", True, [enveloped(FIND, text="milk")], "One.")
+    assert (desk.ran, refusals(result)) == (["find_notes"], [])
 
 
 def test_calls_in_an_envelope_are_refused_as_calls_of_their_tools(
