@@ -483,6 +483,20 @@ def test_with_a_strategy_a_failed_call_unlocks_nothing(
     assert json.loads(output.split("\n\n")[0])["error"].startswith("An error occurred")
 
 
+def test_auto_defers_by_the_envelope_or_not_at_all(
+    client: Client, tools: list[FunctionTool]
+) -> None:
+    model = script("One.", "One.", "One.")
+    named: Any = {"top_k": 1, "strategy": "auto"}
+    deferring = Conversation(client, tools, deferral="always", **named)
+    run(model, deferring, "search through my notes")
+    run(model, deferring, "search through my notes once more")
+    run(model, Conversation(client, tools, deferral="off", **named), "search through my notes")
+    assert shown(model)[:2] == [["clock", SEARCH, ENVELOPE]] * 2
+    assert set(shown(model)[2]) == {"clock", FIND, CREATE, FORECAST}
+    assert "[Toolgate]" not in str(sent(model)[2])
+
+
 def test_what_a_strategy_can_not_carry_is_routed_without_it(
     client: Client, tools: list[FunctionTool], desk: Desk
 ) -> None:
@@ -725,7 +739,7 @@ def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:
         Conversation(client, [], grants={"scope": ["a"]})
     with pytest.raises(ValueError, match="model_facing"):
         Conversation(client, bare)
-    with pytest.raises(ValueError, match='strategy is "envelope" or None'):
+    with pytest.raises(ValueError, match='strategy is one of "auto"'):
         Conversation(client, [], strategy="native")
     with pytest.raises(ValueError, match="not registered: find_notes"):
         model_facing(bare, [])

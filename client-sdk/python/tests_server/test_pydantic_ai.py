@@ -431,6 +431,18 @@ def test_a_search_brings_its_tools_into_the_messages(
     assert FORECAST in str(script.sent[1])
 
 
+def test_auto_defers_by_the_envelope_or_not_at_all(
+    client: Client, tools: AbstractToolset[Any]
+) -> None:
+    script = Script("One.", "One.")
+    for deferral in ("always", "off"):
+        toolgate = Toolgate(client, tools, top_k=1, deferral=deferral, strategy="auto")
+        run(script, toolgate, "search through my notes")
+    assert script.shown[0] == [SEARCH, ENVELOPE]
+    assert set(script.shown[1]) == {FIND, CREATE, FORECAST}
+    assert "[Toolgate]" not in str(script.sent[1])
+
+
 def test_a_strategy_leaves_what_is_no_text_in_its_place(
     client: Client, tools: AbstractToolset[Any]
 ) -> None:
@@ -581,7 +593,7 @@ def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:
         Toolgate(client, bare, topk=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="did you mean scopes"):
         Toolgate(client, bare, grants={"scope": ["a"]})
-    with pytest.raises(ValueError, match='strategy is "envelope" or None'):
+    with pytest.raises(ValueError, match='strategy is one of "auto"'):
         Toolgate(client, bare, strategy="native")
     with pytest.raises(ValueError, match="model_facing"):
         run(Script("Yes."), Toolgate(client, bare), "search my notes")

@@ -15,7 +15,7 @@ from toolgate._requests import RouteArguments, refuse_unknown
 from toolgate._served import ServedTools
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
-from toolgate.enums import ErrorReason
+from toolgate.enums import ErrorReason, PromptStrategy
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call, GateVerdict
 from toolgate.offering import SEARCH_TOOL, SearchAnswer
@@ -27,8 +27,6 @@ SEARCH = SEARCH_TOOL.model_name
 """The search's name."""
 CALL_TOOL = "toolgate_call_tool"
 """The tool through which a model calls those that are described in the conversation."""
-ENVELOPE = "envelope"
-"""The strategy that leaves `tools` the same from turn to turn."""
 NOT_GATED = {
     "error": "gate_unavailable",
     "message": "Whether this call may run could not be checked just now, so it did not run. "
@@ -60,6 +58,9 @@ _FAULTS = frozenset(
 )
 _FILLED = frozenset({"state", "handle", "known_pool_revision"})
 _GRANTS = ("scopes", "milestones", "attributes")
+_STRATEGIES = frozenset(
+    {PromptStrategy.AUTO, PromptStrategy.CUT, PromptStrategy.ENVELOPE, PromptStrategy.PASS}
+)
 _MESSAGES_CHARS = 768 * 1024
 """The most of a conversation whose texts are sent, as escaped JSON, which is never shorter than
 UTF-8; the service takes 1 MiB by default."""
@@ -165,11 +166,8 @@ class Turns:
         self._searching = asyncio.Lock()  # Of this event loop, whichever the last turn ran in.
         if not intents:
             return None
-        route = with_history(self._route, history_tokens)
-        if render is not None:
-            route = {**route, "render": replace(render, ledger=self._ledger)}
         try:
-            turn = await self._routed(intents, route)
+            turn = await self._rendered(intents, with_history(self._route, history_tokens), render)
         except ToolgateError as error:
             raise_unless_fault(error, self._log)
             return None
@@ -231,6 +229,20 @@ class Turns:
         """The agent's state: the last snapshot, and the messages while it does not cover them."""
         messages = [] if self._is_covered else self._entries
         return AgentState(messages=messages, snapshot=self._history, **self._grants)
+
+    async def _rendered(
+        self, intents: list[Intent], route: RouteArguments, render: RenderOptions | None
+    ) -> RouteResult:
+        """Routes by the strategy, if there is one."""
+        if render is None:
+            return await self._routed(intents, route)
+        render = replace(render, ledger=self._ledger)
+        turn = await self._routed(intents, {**route, "render": render})
+        if turn.request.strategy != PromptStrategy.NATIVE:
+            return turn
+        # "auto" chose what no framework can send. From now on the ledger says what is used.
+        envelope = replace(render, strategy=PromptStrategy.ENVELOPE)
+        return await self._routed(intents, {**route, "render": envelope})
 
     async def _routed(self, intents: list[Intent], route: RouteArguments) -> RouteResult:
         """Routes; registers the MCP servers again if the service has lost them."""
@@ -294,15 +306,17 @@ def opened(name: str, arguments: str) -> Call | None:
     return Call(held["name"], text)
 
 
-def checked_strategy(strategy: str | None) -> str | None:
-    """Returns the strategy.
+def checked_strategy(strategy: PromptStrategy | str) -> PromptStrategy | None:
+    """Returns the strategy; None for "cut", which needs no help of Route's.
 
     Raises:
-        ValueError: one that the integrations don't have.
+        ValueError: no such strategy, or one that the frameworks can't send.
     """
-    if strategy not in (None, ENVELOPE):
-        raise ValueError(f'strategy is "{ENVELOPE}" or None, not {strategy!r}')
-    return strategy
+    asked = strategy.upper()
+    if asked not in _STRATEGIES:
+        known = ", ".join(f'"{one.lower()}"' for one in sorted(_STRATEGIES))
+        raise ValueError(f"strategy is one of {known}, not {strategy!r}")
+    return None if asked == PromptStrategy.CUT else PromptStrategy(asked)
 
 
 def no_such_tool(called: str) -> str:

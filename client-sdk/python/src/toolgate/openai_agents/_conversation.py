@@ -43,6 +43,7 @@ from toolgate._agents import (
 from toolgate._requests import RegisterArguments, RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
+from toolgate.enums import PromptStrategy
 from toolgate.gating import Call
 from toolgate.offering import SEARCH_TOOL
 from toolgate.openai_agents import _items
@@ -82,7 +83,7 @@ class Conversation:
         search: bool = True,
         count_tokens: Callable[[_items.Items], int] | None = _items.tokens,
         snapshot: Mapping[str, Any] | None = None,
-        strategy: str | None = None,
+        strategy: PromptStrategy | str = "cut",
         **route: Unpack[RouteArguments],
     ) -> None:
         """Takes over the tools that the agent has from MCP servers.
@@ -101,16 +102,18 @@ class Conversation:
                 told (`history_tokens`), and changes the set only where that is worth the cache.
                 Default: an estimate, a token for four bytes of text. None: not told.
             snapshot: What `snapshot()` gave. None: a new conversation.
-            strategy: "envelope" keeps `tools` the same from turn to turn, and so the provider's
-                cache of the conversation: this turn's tools are described at the end of the
+            strategy: How tools are put into requests. "cut": the active set stands in `tools`.
+                "envelope": `tools` stay the same from turn to turn, and so does the provider's
+                cache of the conversation; this turn's tools are described at the end of the
                 messages of this request, and called through `toolgate_call_tool`. The session has
-                neither: calls are kept under the tools' own names. None: they stand in `tools`.
+                neither: calls are kept under the tools' own names. "pass": all tools, in `tools`.
+                "auto": "pass" where nothing is deferred, else "envelope".
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
             TypeError: an argument that `route` does not have or that is filled in by itself, or
                 grants with other keys.
-            ValueError: tools under other names than model-facing ones, or another strategy.
+            ValueError: tools under other names than model-facing ones, or no such strategy.
         """
         own = ("grants", "search", "count_tokens", "snapshot", "strategy")
         refuse_arguments("Conversation", route, own)

@@ -32,6 +32,7 @@ from toolgate._requests import RegisterArguments, RouteArguments
 from toolgate._served import ServedTools
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
+from toolgate.enums import PromptStrategy
 from toolgate.gating import Call
 from toolgate.offering import SEARCH_TOOL
 from toolgate.pydantic_ai import _messages
@@ -71,7 +72,7 @@ class Toolgate(AbstractCapability[Any]):
         grants: Grants | None = None,
         search: bool = True,
         count_tokens: Callable[[Sequence[ModelMessage]], int] | None = _messages.tokens,
-        strategy: str | None = None,
+        strategy: PromptStrategy | str = "cut",
         **route: Unpack[RouteArguments],
     ) -> None:
         """Takes over the tools that the agent has from MCP servers.
@@ -89,17 +90,19 @@ class Toolgate(AbstractCapability[Any]):
             count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
                 told (`history_tokens`), and changes the set only where that is worth the cache.
                 Default: an estimate, a token for four bytes of text. None: not told.
-            strategy: "envelope" keeps `tools` the same from turn to turn, and so the provider's
-                cache of the conversation: this turn's tools are described at the end of the
-                messages of this request, and called through `toolgate_call_tool`. The messages of
-                the run have neither: calls are kept under the tools' own names. None: they stand
-                in `tools`.
+            strategy: How tools are put into requests. "cut": the active set stands in `tools`.
+                "envelope": `tools` stay the same from turn to turn, and so does the provider's
+                cache of the conversation; this turn's tools are described at the end of the
+                messages of this request, and called through `toolgate_call_tool`. The run's
+                messages have neither: calls are kept under the tools' own names. "pass": all
+                tools, in `tools`.
+                "auto": "pass" where nothing is deferred, else "envelope".
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
             TypeError: an argument that `route` does not have or that is filled in by itself, or
                 grants with other keys.
-            ValueError: another strategy.
+            ValueError: no such strategy.
         """
         refuse_arguments("Toolgate", route, ("grants", "search", "count_tokens", "strategy"))
         self._strategy = checked_strategy(strategy)
