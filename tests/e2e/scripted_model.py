@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, PrivateAttr
 
 
@@ -33,7 +34,7 @@ class ScriptedModel(BaseChatModel):
     ) -> Runnable[Any, AIMessage]:
         # A copy shares the lists, so that the test sees what was shown to it.
         bound = self.model_copy()
-        bound._bound = [tool.name for tool in tools if isinstance(tool, BaseTool)]
+        bound._bound = [convert_to_openai_tool(tool)["function"]["name"] for tool in tools]
         return bound
 
     def _generate(

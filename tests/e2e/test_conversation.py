@@ -17,7 +17,6 @@ from toolgate import (
     announce,
     can_defer,
     has_prior_tool_output,
-    history,
     layout,
 )
 
@@ -56,7 +55,7 @@ def test_a_precondition_follows_the_history_through_a_compaction(guarded: Client
     messages: list[Any] = [layout.user_message(intent, [])]
 
     def route() -> RouteResult:
-        return guarded.route(intent, state=history.scan(messages).state(), threshold=0.0)
+        return guarded.route(intent, state={"messages": messages}, threshold=0.0)
 
     assert DELETE not in names(route())
     messages += calls(FIND, "the index is broken", failed=True)
@@ -64,47 +63,34 @@ def test_a_precondition_follows_the_history_through_a_compaction(guarded: Client
     messages += calls(FIND, "one note")
     assert DELETE in names(route())
 
-    messages = history.compacted(messages, [layout.user_message("Summary: one note.", [])])
-    turn = route()
+    state = {
+        "messages": [layout.user_message("Summary: one note.", [])],
+        "snapshot": route().conversation_snapshot,
+    }
+    turn = guarded.route(intent, state=state, threshold=0.0)
     assert DELETE in names(turn)
-    state = history.scan(messages).state()
+    assert turn.conversation_snapshot == state["snapshot"]
     call = Call(DELETE, {"text": "milk"})
-    assert guarded.gate(turn.handle, call, state=state)[0].allowed
+    snapshot = {"snapshot": turn.conversation_snapshot}
+    assert guarded.gate(turn.handle, call, state=snapshot)[0].allowed
     assert not guarded.gate(turn.handle, call)[0].allowed
-    assert history.strip(messages, names(turn)).messages == messages[1:]
 
 
 def test_b9_what_the_model_searched_for_outlives_compaction_and_handle(guarded: Client) -> None:
-    def route(messages: list[Any]) -> RouteResult:
-        state = history.scan(messages).state()
+    def route(**state: Any) -> RouteResult:
         return guarded.route("write down a note", top_k=1, threshold=0.0, state=state)
 
     messages: list[Any] = [layout.user_message("write down a note", [])]
-    assert FORECAST not in names(route(messages))
+    assert FORECAST not in names(route(messages=messages))
     search = Call(SEARCH_TOOL.model_name, {"query": f"select:{FORECAST}"})
     for detail in ("references", "schemas"):
         answer = guarded.answer_search(search, detail=detail)
-        after = [*messages, *calls(SEARCH_TOOL.model_name, answer.text)]
-        for kept in (after, history.compacted(after, messages)):
-            assert history.scan(kept).discovered == (FORECAST,)
-            assert FORECAST in names(route(kept)), "without the handle"
-
-
-def test_references_to_a_server_that_is_gone_are_taken_out(guarded: Client) -> None:
-    found = [{"type": "tool_reference", "tool_name": tool} for tool in (FIND, DELETE)]
-    found.append({"type": "tool_reference", "tool_name": "mcp__weather__get_forecast"})
-    use, result = calls("tool_search", "")
-    result["content"][0]["content"] = found
-    messages = [{"role": "user", "content": "x"}, use, result]
-    assert set(history.scan(messages).discovered) >= {FIND, DELETE}
-
-    guarded.unregister_server("notes")
-    pool = guarded.get_summary_pool().apply_to({})
-    stripped = history.strip(messages, pool.keys())
-    assert {removed.name for removed in stripped.removed} == {FIND, DELETE}
-    assert stripped.messages[2]["content"][0]["content"] == [found[2]]
-    unsupported = history.strip(messages, pool.keys(), references=can_defer(HAIKU))
-    assert [b["type"] for b in unsupported.messages[2]["content"][0]["content"]] == ["text"]
+        after = route(messages=[*messages, *calls(SEARCH_TOOL.model_name, answer.text)])
+        snapshot = after.conversation_snapshot
+        assert snapshot is not None
+        assert snapshot["discovered"] == [FORECAST]
+        for turn in (after, route(messages=messages, snapshot=snapshot)):
+            assert FORECAST in names(turn), "without the handle"
 
 
 def test_what_a_model_is_told_it_can_search_follows_the_catalog(guarded: Client) -> None:
@@ -157,7 +143,7 @@ def test_thirty_turns_append_only(client: Client) -> None:
     shown: list[Any] = []
     handle, prompt = "", ""
     for number in range(30):
-        state = history.scan(messages).state()
+        state = {"messages": messages}
         intent = INTENTS[number % len(INTENTS)]
         turn = client.route(
             intent,

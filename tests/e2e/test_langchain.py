@@ -413,7 +413,7 @@ def test_twenty_turns_show_the_model_no_more_tools_than_top_k(client: Client) ->
         checkpointer=InMemorySaver(),
     )
     config: Any = {"configurable": {"thread_id": "1"}}
-    for intent in asked_for[:20]:
+    for intent in asked_for[::3][:20]:
         result = agent.invoke(asked(intent.query), config)
     ran = [m for m in result["messages"] if isinstance(m, ToolMessage) and m.status == "success"]
     assert len({message.name for message in ran}) > 10, "more tools ran than a set holds"
@@ -446,6 +446,68 @@ def test_what_was_called_outlives_a_summary(
     said = [m for m in model.shown_messages[2] if isinstance(m, ToolMessage)]
     assert said == [], "the search is gone from the history"
     assert desk.ran == ["find_notes", "delete_note"]
+
+
+@pytest.fixture
+def told(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The states that Gate is told."""
+    states: list[Any] = []
+    gate = client.gate
+
+    def gated(*given: Any, **named: Any) -> Any:
+        states.append(named["state"])
+        return gate(*given, **named)
+
+    monkeypatch.setattr(client, "gate", gated)
+    return states
+
+
+def test_gate_is_told_by_the_snapshot_or_while_route_fails_by_the_messages(
+    client: Client, tools: list[BaseTool], told: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    route, answers = client.route, iter([True, False, True])
+
+    def routed(*given: Any, **named: Any) -> Any:
+        if next(answers):
+            return route(*given, **named)
+        raise ToolgateError(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    monkeypatch.setattr(client, "route", routed)
+    script = [calls((FIND, {"text": "milk"})), calls((FIND, {"text": "tea"})), says("None.")]
+    middleware = ToolgateMiddleware(client, tools, threshold=0.0)
+    result = create_agent(ScriptedModel(script=script), middleware=[middleware]).invoke(
+        asked("my notes on milk and tea")
+    )
+    assert refusals(result["messages"]) == []
+    first, second = told
+    assert (first.messages, first.snapshot["calls"]) == (None, [])
+    assert second.snapshot == first.snapshot, "the last one that Route gave"
+    assert [entry["role"] for entry in second.messages] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+
+
+def test_a_turn_without_words_still_tells_gate_what_was_called(
+    client: Client, tools: list[BaseTool], told: list[Any]
+) -> None:
+    find = calls((FIND, {"text": "milk"}))
+    found = ToolMessage("one note", tool_call_id=find.tool_calls[0]["id"] or "")
+    picture: Any = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
+    script = [says("Yes."), calls((FIND, {"text": "tea"})), says("None.")]
+    middleware = ToolgateMiddleware(client, tools, threshold=0.0)
+    agent = create_agent(
+        ScriptedModel(script=script), middleware=[middleware], checkpointer=InMemorySaver()
+    )
+    config: Any = {"configurable": {"thread_id": "1"}}
+    agent.invoke(asked("search my notes"), config)
+    agent.invoke({"messages": [find, found, HumanMessage(picture)]}, config)
+    (state,) = told
+    assert state.snapshot["calls"] == [], "there was nothing to route by since"
+    called = [one["function"]["name"] for m in state.messages for one in m.get("tool_calls", [])]
+    assert called == [FIND, FIND]
 
 
 def test_async_agents_with_either_client(

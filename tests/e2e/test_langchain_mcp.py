@@ -1,25 +1,31 @@
 """LangChain agents over real MCP servers, registered by the middleware itself."""
 
 import asyncio
+import json
 import logging
 import sys
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_model import ScriptedModel, calls, says
 from toolgate_process import ToolgateProcess
 
-from toolgate import AsyncClient, Client, ToolgateError
+from toolgate import SEARCH_TOOL, AsyncClient, Client, ToolgateError
 from toolgate.langchain import ToolgateMiddleware
 
 CHANGING = Path(__file__).with_name("changing_mcp_server.py")
 NOW = "mcp__time__get_current_time"
 STATUS = "mcp__git__git_status"
+SEARCH, CALL = SEARCH_TOOL.model_name, "toolgate_call_tool"
 
 
 def stdio(*arguments: str) -> dict[str, Any]:
@@ -151,6 +157,201 @@ def test_changes_of_a_server_are_followed(client: Client, tmp_path: Path) -> Non
     assert water not in model.shown_tools[2]
 
 
+def enveloped(*wanted: tuple[str, dict[str, Any]]) -> AIMessage:
+    """Calls tools through the envelope."""
+    return calls(*((CALL, {"name": name, "arguments": given}) for name, given in wanted))
+
+
+def called(messages: list[AnyMessage] | list[BaseMessage]) -> list[str]:
+    return [call["name"] for m in messages if isinstance(m, AIMessage) for call in m.tool_calls]
+
+
+def described(messages: list[BaseMessage]) -> list[str]:
+    """The names of the tools that a request's messages describe."""
+    lines = [line for message in messages for line in message.text.split("\n")]
+    return [json.loads(line)["name"] for line in lines if line.startswith('{"name":"mcp__')]
+
+
+TOKYO = {"timezone": "Asia/Tokyo"}
+CONVERT = "mcp__time__convert_time"
+
+
+@pytest.fixture
+def with_auto(client: Client) -> Callable[..., Any]:
+    """Makes agents with "auto" over two servers, of which each turn is shown a tool or two."""
+
+    async def make(model: ScriptedModel, *before: Any, saver: Any = None, **named: Any) -> Any:
+        connections = servers(time=TIME, git=GIT)
+        options = {"strategy": "auto", "top_k": 1, "deferral": "always", **named}
+        toolgate = await ToolgateMiddleware.from_mcp(client, connections, **options)
+        return create_agent(model, middleware=[*before, toolgate], checkpointer=saver)
+
+    return make
+
+
+def test_tools_of_a_turn_are_described_and_called_through_the_envelope(
+    with_auto: Callable[..., Any],
+) -> None:
+    model = ScriptedModel(
+        script=[
+            enveloped((NOW, TOKYO)),
+            says("Late."),
+            enveloped((STATUS, {"repo_path": "/nowhere"})),
+            says("There is none."),
+        ]
+    )
+    thread: Any = {"configurable": {"thread_id": "1"}}
+
+    async def run() -> list[AnyMessage]:
+        agent = await with_auto(model, saver=InMemorySaver())
+        await agent.ainvoke(asked("what time is it in Tokyo right now?"), thread)
+        result = await agent.ainvoke(asked("show me the git status of the working tree"), thread)
+        messages: list[AnyMessage] = result["messages"]
+        return messages
+
+    messages = asyncio.run(run())
+    assert model.shown_tools == [[SEARCH, CALL]] * 4
+    assert described(model.shown_messages[0]) == [NOW]
+    assert called(model.shown_messages[3]) == [CALL] * 2
+    assert described(model.shown_messages[3]) == [NOW, STATUS]
+    for before, after in pairwise(model.shown_messages):
+        assert [m.content for m in after[: len(before)]] == [m.content for m in before]
+    assert called(messages) == [NOW, STATUS], "the state has the tools' own names"
+    assert not described(list(messages)), "and no descriptions"
+    first, second = [m for m in messages if isinstance(m, ToolMessage)]
+    assert "Asia/Tokyo" in first.text
+    assert (first.name, second.name, second.status) == (NOW, STATUS, "error")
+
+
+def test_parallel_calls_refusals_and_what_a_search_found(with_auto: Callable[..., Any]) -> None:
+    model = ScriptedModel(
+        script=[
+            enveloped((NOW, TOKYO), (NOW, {"zone": 1}), (CONVERT, {})),
+            calls((CALL, {"arguments": TOKYO})),
+            calls((SEARCH, {"query": f"select:{CONVERT}"})),
+            enveloped(
+                (CONVERT, {"source_timezone": "UTC", "time": "12:00", "target_timezone": "UTC"}),
+                (NOW, {"timezone": "Europe/Oslo"}),
+            ),
+            calls((NOW, TOKYO)),
+            says("Noon."),
+        ]
+    )
+
+    async def run() -> list[AnyMessage]:
+        agent = await with_auto(model)
+        result = await agent.ainvoke(asked("what is the current time in Tokyo?"))
+        messages: list[AnyMessage] = result["messages"]
+        return messages
+
+    messages = asyncio.run(run())
+    done = [m for m in messages if isinstance(m, ToolMessage)]
+    assert [m.status for m in done[:3]].count("error") == 2
+    errors = [json.loads(m.text)["error"] for m in done[:3] if m.status == "error"]
+    assert sorted(errors) == ["arguments_invalid", "tool_not_available"]
+    assert "`name` is missing" in json.loads(done[3].text)["message"]
+    assert all(m.status == "success" for m in done[4:])
+    assert [m.name for m in done[4:]] == [SEARCH, CONVERT, NOW, NOW]
+    assert described(model.shown_messages[3]) == [NOW, CONVERT]
+    assert called(messages)[-4:] == [SEARCH, CONVERT, NOW, NOW]
+    sent = [m for m in model.shown_messages[-1] if isinstance(m, AIMessage)]
+    assert sent[-1].tool_calls[0]["args"] == {"name": NOW, "arguments": TOKYO}
+    assert model.shown_tools == [[SEARCH, CALL]] * 6
+
+
+def test_a_conversation_with_auto_goes_on_elsewhere_and_after_a_summary(
+    with_auto: Callable[..., Any],
+) -> None:
+    script = [enveloped((NOW, TOKYO)), says("Late."), enveloped((NOW, TOKYO)), says("Later.")]
+    model = ScriptedModel(script=script)
+    summary = ScriptedModel(script=[says("The time was told.")] * 9)
+    saver = InMemorySaver()
+    thread: Any = {"configurable": {"thread_id": "1"}}
+
+    async def run() -> None:
+        for text in ("what time is it in Tokyo right now?", "and now, the time in Tokyo?"):
+            summarise = SummarizationMiddleware(
+                model=summary, trigger=("messages", 5), keep=("messages", 1)
+            )
+            agent = await with_auto(model, summarise, saver=saver)
+            await agent.ainvoke(asked(text), thread)
+
+    asyncio.run(run())
+    after = model.shown_messages[2]
+    assert called(after) == [], "the call is gone from the messages"
+    assert described(after) == [NOW], "its tool is described once more"
+    assert model.shown_tools == [[SEARCH, CALL]] * 4
+    assert "Asia/Tokyo" in model.shown_messages[3][-1].text
+
+
+def test_an_agent_with_auto_streams_the_tools_own_calls(with_auto: Callable[..., Any]) -> None:
+    model = ScriptedModel(script=[enveloped((NOW, TOKYO)), says("Late.")])
+
+    async def run() -> list[AnyMessage]:
+        agent = await with_auto(model)
+        text = asked("what time is it in Tokyo right now?")
+        steps = [step async for step in agent.astream(text, stream_mode="values")]
+        messages: list[AnyMessage] = steps[-1]["messages"]
+        return messages
+
+    messages = asyncio.run(run())
+    assert called(messages) == [NOW]
+    assert "Asia/Tokyo" in answers(messages)[0]
+
+
+def test_other_middleware_sees_the_tools_own_calls_with_auto(client: Client) -> None:
+    approve = HumanInTheLoopMiddleware(interrupt_on={NOW: True})
+    model = ScriptedModel(script=[enveloped((NOW, TOKYO)), says("Late.")])
+
+    async def run() -> Any:
+        options: dict[str, Any] = {"strategy": "auto", "top_k": 1, "deferral": "always"}
+        mcp = servers(time=TIME)
+        toolgate = await ToolgateMiddleware.from_mcp(client, mcp, **options)
+        agent = create_agent(model, middleware=[toolgate, approve], checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        return await agent.ainvoke(asked("what time is it in Tokyo right now?"), thread)
+
+    (waits,) = asyncio.run(run())["__interrupt__"]
+    assert waits.value["action_requests"][0]["name"] == NOW
+
+
+def test_with_auto_and_without_deferral_tools_are_defined(with_auto: Callable[..., Any]) -> None:
+    model = ScriptedModel(script=[calls((NOW, TOKYO)), says("Late.")] * 2)
+
+    async def run(**named: Any) -> list[AnyMessage]:
+        agent = await with_auto(model, **named)
+        result = await agent.ainvoke(asked("what time is it in Tokyo right now?"))
+        messages: list[AnyMessage] = result["messages"]
+        return messages
+
+    for named in ({"deferral": "off"}, {"search": False, "deferral": "off"}):
+        assert "Asia/Tokyo" in answers(asyncio.run(run(**named)))[0]
+    assert all({NOW, STATUS} <= set(shown) for shown in model.shown_tools)
+    assert all(CALL not in shown for shown in model.shown_tools)
+
+
+def test_while_toolgate_is_gone_the_described_tools_stay(
+    client: Client, with_auto: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    route, routes = client.route, iter([True, False])
+
+    def routed(*given: Any, **named: Any) -> Any:
+        if next(routes):
+            return route(*given, **named)
+        raise ToolgateError(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    monkeypatch.setattr(client, "route", routed)
+    model = ScriptedModel(script=[enveloped((NOW, TOKYO)), says("Late.")])
+
+    async def run() -> None:
+        await (await with_auto(model)).ainvoke(asked("what time is it in Tokyo right now?"))
+
+    asyncio.run(run())
+    assert [described(messages) for messages in model.shown_messages] == [[NOW], [NOW]]
+    assert called(model.shown_messages[1]) == [CALL]
+    assert model.shown_tools == [[SEARCH, CALL]] * 2
+
+
 def test_mistakes_are_refused_at_once(client: Client) -> None:
     with pytest.raises(ValueError, match="no MCP server tims: the client has time"):
         asyncio.run(ToolgateMiddleware.from_mcp(client, servers(time=TIME), servers=["tims"]))
@@ -160,3 +361,5 @@ def test_mistakes_are_refused_at_once(client: Client) -> None:
     bad: Any = {"time": {"etag": "no such version"}}
     with pytest.raises(ToolgateError):
         asyncio.run(ToolgateMiddleware.from_mcp(client, servers(time=TIME), register=bad))
+    with pytest.raises(ValueError, match="'cheap' is none of"):
+        ToolgateMiddleware(client, [], strategy="cheap")

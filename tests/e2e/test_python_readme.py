@@ -41,7 +41,7 @@ class FakeAnthropic:
         self._script = list(script)
 
     def create(self, **request: Any) -> Message:
-        self.requests.append(request)
+        self.requests.append({**request, "messages": list(request["messages"])})
         said, made = self._script.pop(0), f"toolu_{len(self.requests)}"
         if isinstance(said, str) and said.startswith("mcp__"):
             said = (said, {"text": "milk"})

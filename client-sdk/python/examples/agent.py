@@ -14,12 +14,10 @@ from typing import Any
 
 from toolgate import (
     SEARCH_TOOL,
-    AgentState,
     Call,
     Client,
     RenderOptions,
     ToolSettings,
-    history,
     is_authenticated,
 )
 
@@ -61,37 +59,39 @@ class Agent:
         self._model = model
         self._messages: list[Any] = []
         self._handle = ""
+        self._state: dict[str, Any] = {"scopes": ["chat:write"]}
 
     def say(self, text: str) -> str:
         """Sends what the user says; the model's answer once it calls nothing more."""
         self._messages.append({"role": "user", "content": text})
         while True:
-            state = history.scan(self._messages).state(scopes=["chat:write"])
+            state = {**self._state, "messages": self._messages}
             turn = self._client.route(
                 text, state=state, handle=self._handle, top_k=1, render=FOR_ANTHROPIC
             )
             self._handle = turn.handle
-            names = {tool["name"] for tool in turn.rendered_tools}
+            # It stands for the messages, also when they are summarised.
+            self._state["snapshot"] = turn.conversation_snapshot
             answer = self._model.messages.create(
                 model=MODEL,
                 max_tokens=1024,
                 system="Be brief.",
                 tools=turn.rendered_tools,
-                messages=history.strip(self._messages, names).messages,
+                messages=self._messages,
             )
             self._messages.append(answer)
             uses = [block for block in answer["content"] if block["type"] == "tool_use"]
             if not uses:
                 return "".join(block["text"] for block in answer["content"])
-            results = [self._result(Call.from_anthropic(use), state) for use in uses]
+            results = [self._result(Call.from_anthropic(use)) for use in uses]
             self._messages.append({"role": "user", "content": results})
 
-    def _result(self, call: Call, state: AgentState) -> dict[str, Any]:
+    def _result(self, call: Call) -> dict[str, Any]:
         if call.tool == SEARCH_TOOL.model_name:
-            found = self._client.answer_search(call, handle=self._handle, state=state)
+            found = self._client.answer_search(call, handle=self._handle, state=self._state)
             self._handle, content, failed = found.handle, found.text, found.failed
             print("found", [tool.model_name for tool in found.tools])
-        elif (verdict := self._client.gate(self._handle, call, state=state)[0]).allowed:
+        elif (verdict := self._client.gate(self._handle, call, state=self._state)[0]).allowed:
             content, failed = run_tool(verdict.server, verdict.name, call.arguments), False
         else:
             content, failed = json.dumps(verdict.to_tool_error()), True

@@ -17,6 +17,7 @@ from toolgate import (
     AsyncClient,
     Call,
     Client,
+    ContextWarning,
     FoundBy,
     Intent,
     Loss,
@@ -84,6 +85,7 @@ def test_route_sends_every_argument(service: FakeService) -> None:
             deferral="auto",
             deferral_percent=5,
             model_base_url="https://proxy.example",
+            selection_rule="tool_attention",
             known_pool_revision=0,
             min_revision=9,
             turn_id="t1",
@@ -115,6 +117,7 @@ def test_route_sends_every_argument(service: FakeService) -> None:
         deferral=router_pb2.DEFERRAL_MODE_AUTO,
         deferral_percent=5,
         model_base_url="https://proxy.example",
+        selection_rule=router_pb2.SELECTION_RULE_TOOL_ATTENTION,
     )
     assert (sent.active_set_handle, sent.min_revision, sent.turn_id) == ("h0", 9, "t1")
 
@@ -136,9 +139,34 @@ def test_the_answer_is_plain_values(service: FakeService) -> None:
     assert [tool.found_by for tool in turn] == [FoundBy.OVERLAP]
     assert turn.summary_pool is None
     assert (turn.accounting.rho, turn.accounting.rho_full) == (0.5, None)
+    assert (turn.accounting.conversation_tokens, turn.accounting.conversation_rho) == (0, None)
+    assert turn.accounting.warnings == ()
+    assert (turn.servers, turn.conversation_snapshot) == ((), None)
     assert turn.timings == {"embed": 12}
     with pytest.raises(AttributeError):
         turn.handle = "other"  # type: ignore[misc]
+
+
+def test_the_conversation_is_accounted_for_and_its_snapshot_sent_again(
+    service: FakeService,
+) -> None:
+    accounting = router_pb2.TokenAccounting(
+        conversation_tokens=30,
+        conversation_rho=0.25,
+        warnings=[router_pb2.CONTEXT_WARNING_LOW_UTILISATION, 99],  # type: ignore[list-item]
+    )
+    answer = router_pb2.RouteResponse(
+        accounting=accounting, servers=["git", "time"], conversation_snapshot='{"turns":1}'
+    )
+    service.answer("Route", answer)
+    with Client(service.target) as client:
+        turn = client.route("hello", state={"messages": [{"role": "user", "content": "hello"}]})
+        client.route("again", state={"snapshot": turn.conversation_snapshot, "messages": []})
+    told = turn.accounting
+    assert (told.conversation_tokens, told.conversation_rho) == (30, 0.25)
+    assert told.warnings == (ContextWarning.LOW_UTILISATION, ContextWarning.UNSPECIFIED)
+    assert turn.servers == ("git", "time")
+    assert json.loads(service.requests[1].state.messages_json) == [{"turns": 1}]
 
 
 def test_the_change_since_the_turn_before_is_told(service: FakeService) -> None:
@@ -466,6 +494,7 @@ def test_search_sends_every_argument(service: FakeService) -> None:
             pending_servers=["jira"],
             message="m",
             searched_tools=7,
+            deferred_tools=40,
         ),
     )
     with Client(service.target, tenant="t") as client:
@@ -484,6 +513,7 @@ def test_search_sends_every_argument(service: FakeService) -> None:
     assert (sent.min_revision, list(sent.state.scopes)) == (4, ["s"])
     assert not plain.HasField("max_results")
     assert (result.form, result.handle, result.searched_tools) == ("KEYWORDS", "h2", 7)
+    assert result.deferred_tools == 40
     assert result.to_tool_references() == [{"type": "tool_reference", "tool_name": "mcp__git__log"}]
     assert result.to_tool_result() == {
         "tools": [{"name": "mcp__git__log", "signature": "mcp__git__log()"}],

@@ -13,7 +13,6 @@ from toolgate import (
     Client,
     SearchAnswer,
     announce,
-    history,
     layout,
 )
 from toolgate._gen.v1 import router_pb2
@@ -28,50 +27,6 @@ def cases(pattern: str) -> list[Any]:
         for path in sorted(CASES.glob(pattern))
         for case in json.loads(path.read_text())["cases"]
     ]
-
-
-@pytest.mark.parametrize(("group", "case"), cases("history/scan-*.json"))
-def test_scan(group: str, case: dict[str, Any]) -> None:
-    seen = history.scan(case["messages"], case.get("snapshot"))
-    snapshot = seen.snapshot()
-    assert {key: snapshot[key] for key in case["expect"]} == case["expect"], group
-    seen.state().to_proto()
-
-
-def covered() -> list[Any]:
-    """Cases whose calls have identifiers of their own, without which they can't be known again."""
-    found = []
-    for param in cases("history/scan-*.json"):
-        ids = [call["id"] for call in param.values[1]["expect"]["calls"]]
-        if "" not in ids and len(set(ids)) == len(ids):
-            found.append(param)
-    return found
-
-
-@pytest.mark.parametrize(("group", "case"), covered())
-def test_scanning_again_after_a_compaction_changes_nothing(
-    group: str, case: dict[str, Any]
-) -> None:
-    seen = history.scan(case["messages"], case.get("snapshot"))
-    again = history.scan(
-        history.compacted(case["messages"], case["messages"], case.get("snapshot"))
-    )
-    assert (again.discovered, again.calls) == (seen.discovered, seen.calls), group
-
-
-@pytest.mark.parametrize(("group", "case"), cases("history/strip.json"))
-def test_strip(group: str, case: dict[str, Any]) -> None:
-    before = json.dumps(case["messages"])
-    stripped = history.strip(case["messages"], case["available"], references=case["references"])
-    assert stripped.messages == case["expect"]["messages"], group
-    removed = [
-        {"message": r.message, "kind": r.kind, "name": r.name, "reason": r.reason}
-        for r in stripped.removed
-    ]
-    assert removed == case["expect"]["removed"]
-    assert json.dumps(case["messages"]) == before, "the history that was given is left alone"
-    again = history.strip(stripped.messages, case["available"], references=case["references"])
-    assert (again.messages, again.removed) == (stripped.messages, ())
 
 
 @pytest.mark.parametrize(("group", "case"), cases("prompt/layout.json"))
@@ -128,4 +83,5 @@ def test_search_mistake(group: str, case: dict[str, Any]) -> None:
 
 
 def test_every_file_of_cases_is_run() -> None:
-    assert len(cases("history/scan-*.json")) > 30
+    folders = ("prompt/*.json", "search/*.json")
+    assert all(cases(folder) for folder in folders)

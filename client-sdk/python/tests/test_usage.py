@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from conftest import FakeService
 
-from toolgate import AsyncClient, Client, DeferralVerdict, RefusalCode, Usage
+from toolgate import AsyncClient, Client, DeferralVerdict, RefusalCode, RefusalOutcomes, Usage
 from toolgate._gen.v1 import error_pb2, usage_pb2
 
 FRIDAY = datetime(2026, 11, 20, tzinfo=UTC)
@@ -31,6 +31,7 @@ def answer() -> usage_pb2.GetUsageResponse:
         ],
         deferral=usage_pb2.DEFERRAL_VERDICT_MOST_TOOLS_USED,
         buckets=[usage_pb2.UsageBucket(route_calls=3, saved_net_tokens=-40)],
+        refusal_outcomes=usage_pb2.RefusalOutcomes(mended_calls=2, asked_calls=1, given_up_calls=0),
     )
     message.buckets[0].start_time.FromDatetime(FRIDAY)
     message.end_time.FromDatetime(FRIDAY + timedelta(hours=1))
@@ -47,6 +48,7 @@ def check(usage: Usage) -> None:
     assert usage.refusals == {RefusalCode.UNKNOWN_TOOL: 3, RefusalCode.UNSPECIFIED: 1}
     assert usage.deferral is DeferralVerdict.MOST_TOOLS_USED
     assert [(b.start, b.amounts.saved_net_tokens) for b in usage.buckets] == [(FRIDAY, -40)]
+    assert usage.refusal_outcomes == RefusalOutcomes(2, 1, 0)
     assert usage.start is None
     assert usage.end == FRIDAY + timedelta(hours=1)
 
@@ -65,6 +67,10 @@ def test_the_ledger_is_read(service: FakeService) -> None:
     assert spanned.start_time.ToDatetime(UTC) == FRIDAY - timedelta(days=1)
     assert spanned.end_time.ToDatetime(UTC) == FRIDAY
     assert spanned.granularity == usage_pb2.USAGE_GRANULARITY_DAY
+
+
+def test_a_service_that_does_not_count_outcomes_tells_none() -> None:
+    assert Usage.from_proto(usage_pb2.GetUsageResponse()).refusal_outcomes is None
 
 
 def test_asyncio_reads_it_too(service: FakeService) -> None:

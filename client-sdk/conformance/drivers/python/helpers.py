@@ -20,7 +20,6 @@ from toolgate import (
     announce,
     any_of,
     has_prior_tool_output,
-    history,
     is_authenticated,
     layout,
     milestone_reached,
@@ -38,24 +37,6 @@ _NAMED = {
     "has_prior_tool_output": has_prior_tool_output,
     "milestone_reached": milestone_reached,
 }
-
-
-def _scan(args: Json) -> Json:
-    seen = history.scan(args["messages"], args.get("snapshot"))
-    snapshot = {k: v for k, v in seen.snapshot().items() if k not in ("type", "version")}
-    return {"snapshot": snapshot, "state": wire.plain(seen.state().to_proto())}
-
-
-def _compacted(args: Json) -> Json:
-    messages = history.compacted(args["messages"], args["kept"], args.get("snapshot"))
-    return {"messages": messages}
-
-
-def _strip(args: Json) -> Json:
-    stripped = history.strip(args["messages"], args["available"], references=args["references"])
-    names = ("message", "kind", "name", "reason")
-    removed = [{name: getattr(one, name) for name in names} for one in stripped.removed]
-    return {"messages": stripped.messages, "removed": removed}
 
 
 def _sent_tool(tool: Json) -> ActiveTool:
@@ -133,9 +114,6 @@ def _built(expr: Json) -> Precondition:
 
 
 OPERATIONS: dict[str, Callable[[Json], Any]] = {
-    "scan": _scan,
-    "compacted": _compacted,
-    "strip": _strip,
     "layout": _layout,
     "announce": _announce,
     "search_tool": _search_tool,

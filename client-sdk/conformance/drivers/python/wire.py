@@ -109,6 +109,8 @@ def _written(value: Any, field: FieldDescriptor) -> Any:
         return [_written(one, field) for one in value]
     if is_dataclass(value) and field.message_type is not None:
         return written(value, field.message_type)
+    if isinstance(value, Mapping) and field.type == FieldDescriptor.TYPE_STRING:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if isinstance(value, Mapping) and field.message_type is not None:
         return [_pair(key, one, field.message_type) for key, one in value.items()]
     return value

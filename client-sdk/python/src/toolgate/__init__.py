@@ -9,16 +9,17 @@
 
 `AsyncClient` is the same for asyncio. Every failed call raises `ToolgateError`.
 
-For a conversation: `history` reads what was discovered and called, and takes out what can't be
-sent; `layout` and `announce` keep prompt caches. None of them calls anything. `SEARCH_TOOL` is a
-search to define for the model, whose calls `client.answer_search` runs. With a `strategy` of
-`RenderOptions`, `turn.request` is all there is to send, and keeps prompt caches by itself.
+For a conversation: the state takes its `messages`, of which the service reads what was discovered
+and called, and `turn.conversation_snapshot` stands for them once they are summarised. `layout` and
+`announce` keep prompt caches; neither calls anything. `SEARCH_TOOL` is a search to define for the
+model, whose calls `client.answer_search` runs. With a `strategy` of `RenderOptions`, `turn.request`
+is all there is to send, and keeps prompt caches by itself.
 
 With the extra of the same name, `toolgate.langchain`, `toolgate.openai_agents` and
 `toolgate.pydantic_ai` do all of it for agents of those frameworks.
 """
 
-from toolgate import history, layout
+from toolgate import layout
 from toolgate._requests import (
     Intents,
     PolicyDocument,
@@ -44,6 +45,7 @@ from toolgate.client import Client
 from toolgate.deferral import Deferral
 from toolgate.enums import (
     CallStatus,
+    ContextWarning,
     DeferralMode,
     DeferralReason,
     DeferralSource,
@@ -59,6 +61,7 @@ from toolgate.enums import (
     RefusalCode,
     RegisterMode,
     SearchForm,
+    SelectionRule,
     StrategyReason,
     ToolFormat,
     TransportHint,
@@ -108,7 +111,7 @@ from toolgate.routing import (
 from toolgate.searching import SearchResult
 from toolgate.state import AgentState, PriorCall, StateLike
 from toolgate.tls import Tls
-from toolgate.usage import Usage, UsageAmounts, UsageBucket
+from toolgate.usage import RefusalOutcomes, Usage, UsageAmounts, UsageBucket
 from toolgate.watching import CatalogWatch
 
 __version__ = "0.1.0"
@@ -129,6 +132,7 @@ __all__ = [
     "CatalogChange",
     "CatalogWatch",
     "Client",
+    "ContextWarning",
     "Deferral",
     "DeferralMode",
     "DeferralReason",
@@ -163,6 +167,7 @@ __all__ = [
     "Ranking",
     "Refusal",
     "RefusalCode",
+    "RefusalOutcomes",
     "RegisterArguments",
     "RegisterMode",
     "Registration",
@@ -176,6 +181,7 @@ __all__ = [
     "SearchArguments",
     "SearchForm",
     "SearchResult",
+    "SelectionRule",
     "StateLike",
     "StrategyReason",
     "SummaryEntry",
@@ -202,7 +208,6 @@ __all__ = [
     "can_defer",
     "cel",
     "has_prior_tool_output",
-    "history",
     "is_authenticated",
     "layout",
     "milestone_reached",

@@ -427,15 +427,6 @@ def carried(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def snapshot_of(seen: Any) -> dict[str, Any]:
-    """A snapshot to scan the same messages with again, when some of them may be gone.
-
-    Its turns end with the last call: turns without one would be counted anew each time.
-    """
-    turns = max((call.turn + 1 for call in seen.calls), default=0)
-    return {**seen.snapshot(), "turns": turns}
-
-
 def intents_of(said: str, observed: str) -> list[Intent]:
     """What the user said last, and what a tool answered since; without those that are empty."""
     intents = [Intent(cut(said)), Intent(cut(observed), OBSERVATION_WEIGHT)]

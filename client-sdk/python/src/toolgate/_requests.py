@@ -16,6 +16,7 @@ from toolgate.enums import (
     Detail,
     PromptListing,
     RegisterMode,
+    SelectionRule,
     TransportHint,
     TrustTier,
     to_wire,
@@ -54,6 +55,9 @@ class RouteArguments(TypedDict, total=False):
     """Tokens of the messages behind the tools: the set is kept when changing it costs more in lost
     cache than it saves. 0: the tools stand directly before the message, and the set holds what the
     turn needs alone. Default: the cache is not counted."""
+    selection_rule: SelectionRule | str
+    """Which tools are chosen: "tool_attention" is the rule of the paper "Tool Attention", whose
+    `threshold` every chosen tool must reach by itself. Default: the server's own rule."""
     ignore_cache_cost: bool
     """Change the set even when the lost cache costs more. Default: False."""
     detail: Detail | str
@@ -210,6 +214,11 @@ def _route_options(arguments: RouteArguments) -> router_pb2.RouteOptions:
         system_tokens=arguments.get("system_tokens", 0),
         deferral=to_wire(router_pb2.DeferralMode, "DEFERRAL_MODE_", deferral),
         deferral_percent=percent,
+        selection_rule=to_wire(
+            router_pb2.SelectionRule,
+            "SELECTION_RULE_",
+            arguments.get("selection_rule", SelectionRule.UNSPECIFIED),
+        ),
         model_base_url=arguments.get("model_base_url", ""),
     )
 

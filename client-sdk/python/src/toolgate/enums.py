@@ -111,6 +111,21 @@ class PromptStrategy(WireEnum):
     CUT = "CUT"
 
 
+class SelectionRule(WireEnum):
+    """Which tools are chosen; `UNSPECIFIED` is the server's own rule."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    TOOL_ATTENTION = "TOOL_ATTENTION"
+
+
+class ContextWarning(WireEnum):
+    """What is wrong with the use of the context window."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    LOW_UTILISATION = "LOW_UTILISATION"
+    WINDOW_NEARLY_FULL = "WINDOW_NEARLY_FULL"
+
+
 class StrategyReason(WireEnum):
     """Why a strategy was used."""
 

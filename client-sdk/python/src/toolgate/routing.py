@@ -8,7 +8,7 @@ from typing import Any
 
 from toolgate._gen.v1 import error_pb2, router_pb2
 from toolgate.deferral import Deferral
-from toolgate.enums import DegradedReason, FoundBy, RefusalCode, from_wire
+from toolgate.enums import ContextWarning, DegradedReason, FoundBy, RefusalCode, from_wire
 from toolgate.ranking import Fit, Ranking
 from toolgate.rendering import ModelRequest, Rendered, rendered_from_proto, request_of, tools_of
 
@@ -147,6 +147,13 @@ class TokenAccounting:
     """The share of a full context window that is left to the task; None without a window."""
     rho_full: float | None
     """The same with all definitions sent; None without a window."""
+    conversation_tokens: int = 0
+    """The messages of the conversation; 0 unless the state had some."""
+    conversation_rho: float | None = None
+    """The share of the request that the conversation has as it is, beside tools and system prompt;
+    None without a conversation."""
+    warnings: tuple[ContextWarning, ...] = ()
+    """What to look at; empty: nothing."""
 
     @classmethod
     def from_proto(cls, message: router_pb2.TokenAccounting) -> "TokenAccounting":
@@ -159,6 +166,14 @@ class TokenAccounting:
             saved_tokens=message.saved_tokens,
             rho=message.rho if message.HasField("rho") else None,
             rho_full=message.rho_full if message.HasField("rho_full") else None,
+            conversation_tokens=message.conversation_tokens,
+            conversation_rho=(
+                message.conversation_rho if message.HasField("conversation_rho") else None
+            ),
+            warnings=tuple(
+                from_wire(ContextWarning, router_pb2.ContextWarning, "CONTEXT_WARNING_", warning)
+                for warning in message.warnings
+            ),
         )
 
 

@@ -37,6 +37,8 @@ class SearchResult:
     """Tools that match a term but not every `+` term, when nothing was found."""
     degraded: tuple[DegradedReason, ...]
     """In what way the answer is worse than usual; empty: in none."""
+    deferred_tools: int = 0
+    """Tools of the catalog that this caller finds only by searching."""
     rendered: Rendered | None = None
     """The tools found in the format that `render` asked for; None without. The definitions in
     `tools` are then empty."""
@@ -94,6 +96,7 @@ class SearchResult:
                 from_wire(DegradedReason, router_pb2.DegradedReason, "DEGRADED_REASON_", reason)
                 for reason in message.degraded
             ),
+            deferred_tools=message.deferred_tools,
             rendered=rendered_from_proto(message),
         )
 

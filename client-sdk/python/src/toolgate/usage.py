@@ -68,6 +68,18 @@ class UsageBucket:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusalOutcomes:
+    """What became of refused calls, told by the user's next message."""
+
+    mended_calls: int
+    """Another call of the same turn succeeded after them."""
+    asked_calls: int
+    """The model asked the user."""
+    given_up_calls: int
+    """Neither."""
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """The tenant's token ledger over a span."""
 
@@ -84,6 +96,9 @@ class Usage:
     """The full hour that counting began with, in UTC. None: the beginning."""
     end: datetime
     """The full hour that counting ended before, in UTC."""
+    refusal_outcomes: RefusalOutcomes | None = None
+    """What became of refused calls, in conversations whose messages Route was told; None from a
+    service that does not count it."""
 
     @classmethod
     def from_proto(cls, message: usage_pb2.GetUsageResponse) -> "Usage":
@@ -105,7 +120,15 @@ class Usage:
             ),
             start=message.start_time.ToDatetime(UTC) if began else None,
             end=message.end_time.ToDatetime(UTC),
+            refusal_outcomes=_outcomes(message),
         )
+
+
+def _outcomes(message: usage_pb2.GetUsageResponse) -> RefusalOutcomes | None:
+    if not message.HasField("refusal_outcomes"):
+        return None
+    outcomes = message.refusal_outcomes
+    return RefusalOutcomes(outcomes.mended_calls, outcomes.asked_calls, outcomes.given_up_calls)
 
 
 def usage_request(

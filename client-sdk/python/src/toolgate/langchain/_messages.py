@@ -1,23 +1,45 @@
-"""LangChain's messages: as a history, as this turn's intents, and the calls that are open."""
+"""LangChain's messages: as a conversation, as this turn's intents, and the calls that are open."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
 
-from toolgate import history
 from toolgate._agents import OBSERVATION_WEIGHT, SEARCH, Verdict, cut, estimated_tokens
-from toolgate.history import History
 from toolgate.routing import Intent
 
 _FOREIGN = "toolgate_foreign"
 """Where a message's metadata names its calls of tools that the agent does not have."""
+_TEXT_CHARS = 64 * 1024
+"""The most characters of a text; a longer result is never read as an error."""
+_CHAT_BYTES = 768 * 1024
+"""The most bytes of a conversation, which leaves room for a snapshot beside it."""
+_ARGUMENTS = frozenset({"args", "arguments", "input"})
+"""Where providers' own blocks have a call's arguments."""
+_PROVIDERS_OWN = frozenset({"tool_search_tool_result", "mcp_tool_use", "mcp_tool_result"})
+"""Blocks of the model's messages that say what a provider found or called by itself."""
 
 
-def read(messages: Sequence[AnyMessage], snapshot: Mapping[str, Any] | None) -> History:
-    """What the messages say about tools."""
-    return history.scan(map(_entry, messages), snapshot)
+def chat(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
+    """Returns the messages as those of OpenAI's chat completions, one for one.
+
+    Only what tool messages say is a result, whatever else looks like one. Texts are cut where they
+    are too long, all the shorter the more there are.
+    """
+    chars = _TEXT_CHARS
+    while True:
+        entries = [_entry(message, chars) for message in messages]
+        if not chars or len(json.dumps(entries, ensure_ascii=False).encode()) <= _CHAT_BYTES:
+            return entries
+        chars //= 4
 
 
 def intents(messages: Sequence[AnyMessage]) -> list[Intent]:
@@ -108,29 +130,46 @@ def _block_as_meant(block: Any, meant: Mapping[str, Verdict]) -> Any:
     if not isinstance(block, dict) or "name" not in block:
         return block
     verdict = meant.get(block.get("call_id") or block.get("id") or "")
-    return block if verdict is None else {**block, "name": verdict.tool}
+    if verdict is None:
+        return block
+    block = {**block, "name": verdict.tool}
+    if verdict.arguments_json:
+        for key in _ARGUMENTS & block.keys():
+            is_text = isinstance(block[key], str)
+            block[key] = verdict.arguments_json if is_text else json.loads(verdict.arguments_json)
+    return block
 
 
-def _entry(message: AnyMessage) -> dict[str, Any]:
+def _entry(message: AnyMessage, chars: int) -> dict[str, Any]:
+    text = _sendable(message.text, chars)
     if isinstance(message, AIMessage):
-        calls = [
-            {"id": call["id"], "function": {"name": call["name"]}} for call in message.tool_calls
-        ]
-        return {"role": "assistant", "content": _without_calls(message), "tool_calls": calls}
+        blocks = _blocks(message) if chars == _TEXT_CHARS else []
+        content: Any = [{"type": "text", "text": text}, *blocks] if blocks else text
+        entry: dict[str, Any] = {"role": "assistant", "content": content}
+        calls = [_call(call, chars) for call in message.tool_calls]
+        return {**entry, "tool_calls": calls} if calls else entry
     if isinstance(message, ToolMessage):
-        result: dict[str, Any] = {
-            "type": "tool_result",
-            "tool_use_id": message.tool_call_id,
-            "content": message.content,
-        }
-        if message.status == "error":
-            result["is_error"] = True
-        return {"role": "user", "content": [result]}
-    # LangChain has results in tool messages only: whatever else looks like one is not read.
-    return {"role": "user"}
+        answered = _sendable(message.tool_call_id)
+        entry = {"role": "tool", "tool_call_id": answered, "content": text}
+        return {**entry, "status": "error"} if message.status == "error" else entry
+    return {"role": "system" if isinstance(message, SystemMessage) else "user", "content": text}
 
 
-def _without_calls(message: AIMessage) -> list[Any]:
-    # LangChain repeats Anthropic's `tool_use` blocks in `tool_calls`.
+def _call(call: ToolCall, chars: int) -> dict[str, Any]:
+    written = json.dumps(call["args"], ensure_ascii=False, default=str)
+    function = {
+        "name": _sendable(call["name"]),
+        "arguments": _sendable(written) if len(written) <= chars else "{}",
+    }
+    return {"id": _sendable(call["id"] or ""), "type": "function", "function": function}
+
+
+def _blocks(message: AIMessage) -> list[Any]:
     blocks = message.content if isinstance(message.content, list) else []
-    return [b for b in blocks if not isinstance(b, dict) or b.get("type") != "tool_use"]
+    kept = [b for b in blocks if isinstance(b, dict) and b.get("type") in _PROVIDERS_OWN]
+    return kept if len(json.dumps(kept, default=str)) <= _TEXT_CHARS else []
+
+
+def _sendable(text: str, chars: int = _TEXT_CHARS) -> str:
+    """Returns the text without lone surrogates, which JSON can carry and the wire can't."""
+    return text[:chars].encode(errors="ignore").decode()

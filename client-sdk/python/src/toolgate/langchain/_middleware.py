@@ -30,7 +30,6 @@ from toolgate._agents import (
     refuse_arguments,
     route_of,
     shown_of,
-    snapshot_of,
     tell_many,
     tell_own,
     text_of,
@@ -41,11 +40,12 @@ from toolgate._listed import is_lost, registration
 from toolgate._requests import RegisterArguments, RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
-from toolgate.enums import ErrorReason
+from toolgate.enums import ErrorReason, PromptStrategy
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call
 from toolgate.langchain import _messages
 from toolgate.langchain._mcp import McpTools
+from toolgate.langchain._prompt import CALL_TOOL, Prompt, opened
 from toolgate.langchain._tools import refuse_unprepared, search_tool
 from toolgate.offering import SearchAnswer
 from toolgate.routing import Intent, RouteResult
@@ -68,6 +68,11 @@ class ToolgateState(AgentState[Any]):
     toolgate_handle: NotRequired[Annotated[str, PrivateStateAttr]]
     toolgate_active: NotRequired[Annotated[list[str], PrivateStateAttr]]
     toolgate_history: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    """Route's snapshot of the conversation."""
+    toolgate_unread: NotRequired[Annotated[bool, PrivateStateAttr]]
+    """Whether there are messages that the snapshot may not stand for."""
+    toolgate_prompt: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    """What Route added to the messages, with a strategy."""
 
 
 class ToolgateMiddleware(AgentMiddleware[Any, Any]):
@@ -97,6 +102,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         *,
         grants: Grants | None = None,
         search: bool = True,
+        strategy: PromptStrategy | str = "cut",
         count_tokens: Callable[[Sequence[AnyMessage]], int] | None = _messages.tokens,
         **route: Unpack[RouteArguments],
     ) -> None:
@@ -112,18 +118,25 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                 mapping, or a function of the graph's state and runtime. Default: none.
             search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
                 Without, no tool is deferred, unless `deferral` says otherwise.
+            strategy: How tools are put into requests. "cut", the default: the active set is
+                defined in each, and a change of it costs the provider's cached prefix. "auto" or
+                "envelope": where tools are deferred, they are described in the messages, and the
+                model calls them through `toolgate_call_tool`; definitions and prefix stay. The
+                graph's state has neither, but calls of the tools' own names.
             count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
-                told (`history_tokens`), and changes the set only where that is worth the cache.
-                Default: an estimate, a token for four bytes of text. None: not told.
+                told (`history_tokens`) with "cut", and changes the set only where that is worth the
+                cache. Default: an estimate, a token for four bytes of text. None: not told.
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
             TypeError: an argument that `route` does not have or that the middleware itself fills,
                 or grants with other keys.
-            ValueError: tools under other names than model-facing ones.
+            ValueError: tools under other names than model-facing ones, or no such strategy.
         """
         super().__init__()
-        refuse_arguments("ToolgateMiddleware", route, ("grants", "search", "count_tokens"))
+        own = ("grants", "search", "strategy", "count_tokens")
+        refuse_arguments("ToolgateMiddleware", route, own)
+        Prompt().render(strategy, search=search).to_proto()
         refuse_unprepared(tools)
         if not callable(grants):
             checked_grants(grants)
@@ -135,6 +148,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         self.tools = [*tools] if self._search is None else [*tools, self._search]
         self._client = client
         self._grants = grants
+        self._strategy = None if strategy.upper() == PromptStrategy.CUT else strategy
         self._count_tokens = count_tokens
         self._route = route_of(route, search=search)
         self._mcp: McpTools | None = None
@@ -249,25 +263,41 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         return await self._arun(self._after(state, runtime))
 
     def _before(self, state: ToolgateState, runtime: "Runtime[Any]") -> Steps:
-        seen = _messages.read(state["messages"], state.get("toolgate_history"))
-        update: dict[str, Any] = {"toolgate_history": snapshot_of(seen)}
         intents = _messages.intents(state["messages"])
         if not intents:
-            return update
-        agent = seen.state(**self._granted(state, runtime))
+            return {"toolgate_unread": True}
+        agent = self._agent({**state, "toolgate_unread": True}, runtime)
         handle = state.get("toolgate_handle", "")
-        count = self._count_tokens
-        route = with_history(self._route, None if count is None else count(state["messages"]))
+        route = self._route_of(state)
         try:
             turn = yield from self._routed(intents, agent, handle, route)
         except ToolgateError as error:
             raise_unless_fault(error, _LOG)
-            return update
+            return {"toolgate_unread": True}
         # Once offered, the search stays: taking it away would cost the cache of what follows it.
         offers = turn.deferral.offer_search or SEARCH in state.get("toolgate_active", [])
         active = [SEARCH] if offers else []
         active += [tool.model_name for tool in turn]
-        return {**update, "toolgate_handle": turn.handle, "toolgate_active": active}
+        update: dict[str, Any] = {"toolgate_handle": turn.handle, "toolgate_active": active}
+        if self._strategy is not None:
+            sent = list(agent.messages or ())
+            prompt = Prompt.of_turn(turn.request, sent, state["messages"])
+            update["toolgate_prompt"] = prompt.to_dict()
+        if turn.conversation_snapshot is None:
+            return {**update, "toolgate_unread": True}
+        read = {"toolgate_history": turn.conversation_snapshot, "toolgate_unread": False}
+        return {**update, **read}
+
+    def _route_of(self, state: ToolgateState) -> RouteArguments:
+        """The arguments of this turn's `route`."""
+        count = self._count_tokens
+        if self._strategy is None:
+            return with_history(self._route, None if count is None else count(state["messages"]))
+        # What is described at the end of the messages has nothing behind it.
+        route = with_history(self._route, 0)
+        prompt = Prompt(state.get("toolgate_prompt"))
+        render = prompt.render(self._strategy, search=self._search is not None)
+        return {**route, "render": render}
 
     def _routed(
         self, intents: list[Intent], agent: ToolgateAgentState, handle: str, route: RouteArguments
@@ -316,8 +346,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         if not handle:
             refused = [_refusal(call, text_of(NOT_GATED)) for call in calls]
             return {"messages": refused + [_refusal(c, text_of(NOT_SEARCHED)) for c in searches]}
-        seen = _messages.read(state["messages"], state.get("toolgate_history"))
-        agent = seen.state(**self._granted(state, runtime))
+        agent = self._agent(state, runtime)
         verdicts = yield from self._gated(calls, handle, agent)
         judged = list(zip(calls, verdicts, strict=True))
         messages: list[Any] = [_refusal(call, v.refusal) for call, v in judged if v.refusal]
@@ -364,6 +393,15 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         asked = Call(call["name"], call["args"], call["id"] or "")
         return lambda client: client.answer_search(asked, handle=handle, state=agent)
 
+    def _agent(self, state: ToolgateState, runtime: "Runtime[Any]") -> ToolgateAgentState:
+        """The agent's state: its grants, and the conversation or what stands for it."""
+        is_read = not state.get("toolgate_unread", True)
+        return ToolgateAgentState(
+            **self._granted(state, runtime),
+            messages=None if is_read else _messages.chat(state["messages"]),
+            snapshot=state.get("toolgate_history"),
+        )
+
     def _granted(self, state: ToolgateState, runtime: "Runtime[Any]") -> Mapping[str, Any]:
         return checked_grants(
             self._grants(state, runtime) if callable(self._grants) else self._grants
@@ -371,7 +409,10 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
 
     def _is_ours(self, call: ToolCall) -> bool:
         """Tools of the agent's own are not gated; a name that looks like a catalog's tool is."""
-        return call["name"] in self._managed or is_model_facing(call["name"])
+        return call["name"] == CALL_TOOL or self._is_enveloped(call["name"])
+
+    def _is_enveloped(self, name: str) -> bool:
+        return name in self._managed or is_model_facing(name)
 
     def _is_search(self, call: ToolCall) -> bool:
         return self._search is not None and call["name"] == self._search.name
@@ -380,9 +421,18 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         """The agent's own tools first, then the active set in its order, so that caches hold."""
         own = [tool for tool in request.tools if not self._manages(tool)]
         tell_own(_LOG, tuple(sorted(_name(tool) for tool in own)))
-        shown = self._active(request, own)
-        tell_many(_LOG, len(shown))
-        return request.override(tools=shown)
+        kept: Any = request.state.get("toolgate_prompt")
+        prompt = Prompt(kept if self._strategy is not None else None)
+        if not prompt.tools:
+            shown = self._active(request, own)
+            tell_many(_LOG, len(shown))
+            return request.override(tools=shown)
+        defined = [self._managed.get(_name(tool), tool) for tool in prompt.tools]
+        direct = {_name(tool) for tool in own}
+        messages = prompt.messages(
+            request.messages, lambda name: self._is_enveloped(name) and name not in direct
+        )
+        return request.override(tools=[*own, *defined], messages=messages)
 
     def _active(
         self, request: "ModelRequest[Any]", own: list[BaseTool | dict[str, Any]]
@@ -398,15 +448,15 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
     def _marked(
         self, request: "ModelRequest[Any]", response: "ModelResponse[Any]"
     ) -> "ModelResponse[Any]":
-        """Marks the calls of tools that the agent does not have, which only the request tells.
+        """Opens envelopes, and marks the calls of tools that the agent does not have.
 
-        They are gated with the others, after the model: LangChain answers them with the names of
-        all tools.
+        Those are gated with the others, after the model: LangChain answers them with the names of
+        all tools. Only the request tells them. Other middleware sees the tools' own names.
         """
         known = {*self._managed, *(_name(tool) for tool in request.tools)}
         answered = {m.tool_call_id for m in response.result if isinstance(m, ToolMessage)}
         result = [
-            _messages.marked(message, known, answered)
+            _messages.marked(opened(message), known, answered)
             if isinstance(message, AIMessage)
             else message
             for message in response.result

@@ -1,0 +1,129 @@
+"""Requests that Route puts together: its additions to messages, and calls through the envelope."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+
+from toolgate._agents import Verdict
+from toolgate.enums import PromptStrategy
+from toolgate.langchain._messages import renamed
+from toolgate.rendering import ModelRequest, RenderOptions
+
+CALL_TOOL = "toolgate_call_tool"
+"""The tool through which a model calls those that are described in the messages."""
+
+
+class Prompt:
+    """What Route added to the messages of a conversation, as the graph's state keeps it."""
+
+    def __init__(self, kept: Mapping[str, Any] | None = None) -> None:
+        kept = kept or {}
+        self.ledger: str = kept.get("ledger", "")
+        """For Route."""
+        self.tools: list[dict[str, Any]] = kept.get("tools", [])
+        """The definitions to send; empty: the active set is sent as it is."""
+        self._added: dict[str, str] = kept.get("added", {})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what to keep of it: a JSON object."""
+        return {"ledger": self.ledger, "tools": self.tools, "added": self._added}
+
+    def render(self, strategy: str, *, search: bool) -> RenderOptions:
+        """Returns how Route is to render the next request."""
+        return RenderOptions(
+            "openai_chat", strategy=strategy, search_tool=search, ledger=self.ledger
+        )
+
+    @classmethod
+    def of_turn(
+        cls, request: ModelRequest, sent: Sequence[Any], messages: Sequence[AnyMessage]
+    ) -> "Prompt":
+        """Reads what Route added.
+
+        Args:
+            request: Route's answer.
+            sent: The chat messages that it was asked with.
+            messages: LangChain's messages that they were made of, one for one.
+        """
+        is_enveloped = request.strategy is PromptStrategy.ENVELOPE
+        if not is_enveloped or len(request.messages) != len(sent):
+            return cls({"ledger": "" if is_enveloped else request.ledger})
+        added = {}
+        for message, before, after in zip(messages, sent, request.messages, strict=True):
+            text = _addition(before.get("content"), after.get("content"))
+            if text and message.id:
+                added[message.id] = text
+        return cls({"ledger": request.ledger, "tools": request.tools, "added": added})
+
+    def messages(
+        self, messages: Sequence[AnyMessage], is_ours: Callable[[str], bool]
+    ) -> list[AnyMessage]:
+        """Returns the messages to send: copies where tools are described or calls are wrapped.
+
+        Args:
+            messages: The conversation. A description whose message is not among them goes to the
+                end.
+            is_ours: Whether a tool is called through the envelope.
+        """
+        defined = {_name(tool) for tool in self.tools}
+        ids = {message.id for message in messages}
+        lost = "".join(text for place, text in self._added.items() if place not in ids)
+        sent: list[AnyMessage] = []
+        wrapped: set[str] = set()
+        for message in messages:
+            if isinstance(message, AIMessage):
+                wraps = {
+                    call["id"] or "": _wrap(call["name"], call["args"])
+                    for call in message.tool_calls
+                    if is_ours(call["name"]) and call["name"] not in defined
+                }
+                wrapped |= wraps.keys()
+                message = renamed(message, wraps) if wraps else message
+            elif isinstance(message, ToolMessage) and message.tool_call_id in wrapped:
+                message = message.model_copy(update={"name": CALL_TOOL})
+            text = self._added.get(message.id or "", "")
+            sent.append(_with_text(message, text) if text else message)
+        if lost and sent and not isinstance(sent[-1], AIMessage):
+            sent[-1] = _with_text(sent[-1], lost)
+        return sent
+
+
+def opened(message: AIMessage) -> AIMessage:
+    """Returns the message with the calls that stand in envelopes, as the tools' own.
+
+    A mistaken envelope stays: Gate tells the model what is wrong with it.
+    """
+    meant = {}
+    for call in message.tool_calls:
+        name, arguments = call["args"].get("name"), call["args"].get("arguments", {})
+        if call["name"] != CALL_TOOL or not isinstance(arguments, dict):
+            continue
+        if isinstance(name, str) and name.strip():
+            written = json.dumps(arguments, ensure_ascii=False, default=str)
+            meant[call["id"] or ""] = Verdict("", name, written)
+    return renamed(message, meant) if meant else message
+
+
+def _addition(before: Any, after: Any) -> str:
+    is_added = isinstance(before, str) and isinstance(after, str) and after.startswith(before)
+    return after[len(before) :] if is_added else ""
+
+
+def _wrap(name: str, arguments: Mapping[str, Any]) -> Verdict:
+    call = {"name": name, "arguments": arguments}
+    return Verdict("", CALL_TOOL, json.dumps(call, ensure_ascii=False, default=str))
+
+
+def _with_text(message: AnyMessage, text: str) -> AnyMessage:
+    content: Any = message.content
+    if isinstance(content, str):
+        content += text
+    else:
+        content = [*content, {"type": "text", "text": text.lstrip("\n")}]
+    return message.model_copy(update={"content": content})
+
+
+def _name(tool: Mapping[str, Any]) -> str:
+    return str(tool.get("function", tool).get("name", ""))
