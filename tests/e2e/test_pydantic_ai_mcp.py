@@ -19,6 +19,7 @@ from toolgate import AsyncClient, Client, ToolgateError, ToolSettings, has_prior
 from toolgate.pydantic_ai import Toolgate
 
 CHANGING = Path(__file__).with_name("changing_mcp_server.py")
+GROWING = Path(__file__).with_name("growing_mcp_server.py")
 NOW = "mcp__time__get_current_time"
 CONVERT = "mcp__time__convert_time"
 STATUS = "mcp__git__git_status"
@@ -168,6 +169,15 @@ def test_changes_of_a_server_are_followed(client: Client, tmp_path: Path) -> Non
     assert not any("water_tomatoes has" in answered for answered in others), "it is gone"
     assert mow in script.shown[2]
     assert water not in script.shown[2]
+
+
+def test_a_server_that_says_that_its_tools_changed_is_listed_anew(client: Client) -> None:
+    build, water = "mcp__garden__build_greenhouse", "mcp__garden__water_tomatoes"
+    script = Script([(build, {})], [(water, {})], "Watered.")
+    agent = script.agent(Toolgate.from_mcp(client, {"garden": stdio(str(GROWING))}))
+    result = agent.run_sync("build a greenhouse in the garden and water the tomatoes")
+    assert answers(result.all_messages()) == ["built", "watered"]
+    assert [water in names for names in script.shown] == [False, True, True]
 
 
 def test_mistakes_are_refused_at_once(client: Client) -> None:
