@@ -181,7 +181,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
     server = ToolgateProcess(Path(os.environ["TOOLGATE_BIN"]), folder / "server").start()
     try:
-        for strategy in ("cut", "auto"):
+        for strategy in ("cut", "envelope"):
             with server.client(strategy) as client:
                 requests = asyncio.run(play(client, folder, strategy))
             print(

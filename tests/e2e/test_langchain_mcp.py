@@ -177,12 +177,12 @@ CONVERT = "mcp__time__convert_time"
 
 
 @pytest.fixture
-def with_auto(client: Client) -> Callable[..., Any]:
-    """Makes agents with "auto" over two servers, of which each turn is shown a tool or two."""
+def with_envelope(client: Client) -> Callable[..., Any]:
+    """Makes agents with "envelope" over two servers, of which each turn is shown a tool or two."""
 
     async def make(model: ScriptedModel, *before: Any, saver: Any = None, **named: Any) -> Any:
         connections = servers(time=TIME, git=GIT)
-        options = {"strategy": "auto", "top_k": 1, "deferral": "always", **named}
+        options = {"strategy": "envelope", "top_k": 1, "deferral": "always", **named}
         toolgate = await ToolgateMiddleware.from_mcp(client, connections, **options)
         return create_agent(model, middleware=[*before, toolgate], checkpointer=saver)
 
@@ -190,7 +190,7 @@ def with_auto(client: Client) -> Callable[..., Any]:
 
 
 def test_tools_of_a_turn_are_described_and_called_through_the_envelope(
-    with_auto: Callable[..., Any],
+    with_envelope: Callable[..., Any],
 ) -> None:
     model = ScriptedModel(
         script=[
@@ -203,7 +203,7 @@ def test_tools_of_a_turn_are_described_and_called_through_the_envelope(
     thread: Any = {"configurable": {"thread_id": "1"}}
 
     async def run() -> list[AnyMessage]:
-        agent = await with_auto(model, saver=InMemorySaver())
+        agent = await with_envelope(model, saver=InMemorySaver())
         await agent.ainvoke(asked("what time is it in Tokyo right now?"), thread)
         result = await agent.ainvoke(asked("show me the git status of the working tree"), thread)
         messages: list[AnyMessage] = result["messages"]
@@ -223,7 +223,7 @@ def test_tools_of_a_turn_are_described_and_called_through_the_envelope(
     assert (first.name, second.name, second.status) == (NOW, STATUS, "error")
 
 
-def test_parallel_calls_refusals_and_what_a_search_found(with_auto: Callable[..., Any]) -> None:
+def test_parallel_calls_refusals_and_what_a_search_found(with_envelope: Callable[..., Any]) -> None:
     model = ScriptedModel(
         script=[
             enveloped((NOW, TOKYO), (NOW, {"zone": 1}), (CONVERT, {})),
@@ -239,7 +239,7 @@ def test_parallel_calls_refusals_and_what_a_search_found(with_auto: Callable[...
     )
 
     async def run() -> list[AnyMessage]:
-        agent = await with_auto(model)
+        agent = await with_envelope(model)
         result = await agent.ainvoke(asked("what is the current time in Tokyo?"))
         messages: list[AnyMessage] = result["messages"]
         return messages
@@ -259,8 +259,8 @@ def test_parallel_calls_refusals_and_what_a_search_found(with_auto: Callable[...
     assert model.shown_tools == [[SEARCH, CALL]] * 6
 
 
-def test_a_conversation_with_auto_goes_on_elsewhere_and_after_a_summary(
-    with_auto: Callable[..., Any],
+def test_a_conversation_with_envelopes_goes_on_elsewhere_and_after_a_summary(
+    with_envelope: Callable[..., Any],
 ) -> None:
     script = [enveloped((NOW, TOKYO)), says("Late."), enveloped((NOW, TOKYO)), says("Later.")]
     model = ScriptedModel(script=script)
@@ -273,7 +273,7 @@ def test_a_conversation_with_auto_goes_on_elsewhere_and_after_a_summary(
             summarise = SummarizationMiddleware(
                 model=summary, trigger=("messages", 5), keep=("messages", 1)
             )
-            agent = await with_auto(model, summarise, saver=saver)
+            agent = await with_envelope(model, summarise, saver=saver)
             await agent.ainvoke(asked(text), thread)
 
     asyncio.run(run())
@@ -284,11 +284,13 @@ def test_a_conversation_with_auto_goes_on_elsewhere_and_after_a_summary(
     assert "Asia/Tokyo" in model.shown_messages[3][-1].text
 
 
-def test_an_agent_with_auto_streams_the_tools_own_calls(with_auto: Callable[..., Any]) -> None:
+def test_an_agent_with_envelopes_streams_the_tools_own_calls(
+    with_envelope: Callable[..., Any],
+) -> None:
     model = ScriptedModel(script=[enveloped((NOW, TOKYO)), says("Late.")])
 
     async def run() -> list[AnyMessage]:
-        agent = await with_auto(model)
+        agent = await with_envelope(model)
         text = asked("what time is it in Tokyo right now?")
         steps = [step async for step in agent.astream(text, stream_mode="values")]
         messages: list[AnyMessage] = steps[-1]["messages"]
@@ -315,23 +317,27 @@ def test_other_middleware_sees_the_tools_own_calls_with_auto(client: Client) -> 
     assert waits.value["action_requests"][0]["name"] == NOW
 
 
-def test_with_auto_and_without_deferral_tools_are_defined(with_auto: Callable[..., Any]) -> None:
+def test_with_auto_and_without_deferral_tools_are_defined(
+    with_envelope: Callable[..., Any],
+) -> None:
     model = ScriptedModel(script=[calls((NOW, TOKYO)), says("Late.")] * 2)
 
     async def run(**named: Any) -> list[AnyMessage]:
-        agent = await with_auto(model, **named)
+        agent = await with_envelope(model, strategy="auto", **named)
         result = await agent.ainvoke(asked("what time is it in Tokyo right now?"))
         messages: list[AnyMessage] = result["messages"]
         return messages
 
-    for named in ({"deferral": "off"}, {"search": False, "deferral": "off"}):
+    for named in ({"deferral": "off"}, {"search": False, "deferral": "always"}):
         assert "Asia/Tokyo" in answers(asyncio.run(run(**named)))[0]
-    assert all({NOW, STATUS} <= set(shown) for shown in model.shown_tools)
-    assert all(CALL not in shown for shown in model.shown_tools)
+    all_of_them, chosen = model.shown_tools[0], model.shown_tools[2]
+    assert {NOW, STATUS} <= set(all_of_them)
+    assert chosen == [NOW]
+    assert CALL not in all_of_them
 
 
 def test_while_toolgate_is_gone_the_described_tools_stay(
-    client: Client, with_auto: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    client: Client, with_envelope: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     route, routes = client.route, iter([True, False])
 
@@ -344,7 +350,7 @@ def test_while_toolgate_is_gone_the_described_tools_stay(
     model = ScriptedModel(script=[enveloped((NOW, TOKYO)), says("Late.")])
 
     async def run() -> None:
-        await (await with_auto(model)).ainvoke(asked("what time is it in Tokyo right now?"))
+        await (await with_envelope(model)).ainvoke(asked("what time is it in Tokyo right now?"))
 
     asyncio.run(run())
     assert [described(messages) for messages in model.shown_messages] == [[NOW], [NOW]]

@@ -18,21 +18,21 @@ def uncached(requests: list[Request]) -> int:
     return sum(len(one.text) - prefix for one, prefix in zip(requests, kept, strict=True))
 
 
-def test_over_forty_turns_auto_keeps_the_prefix_or_drops_tools_from_it(
+def test_over_forty_turns_the_envelope_keeps_the_prefix_or_drops_tools_from_it(
     client: Client, tmp_path: Path
 ) -> None:
     cut = asyncio.run(play(client, tmp_path, "cut"))
-    auto = asyncio.run(play(client, tmp_path, "auto"))
-    assert len(auto) > TURNS
-    shown = {tuple(request.tools) for request in auto}
+    envelope = asyncio.run(play(client, tmp_path, "envelope"))
+    assert len(envelope) > TURNS
+    shown = {tuple(request.tools) for request in envelope}
     assert shown == {("toolgate_search_tools", "toolgate_call_tool")}
     whole = 0
-    for (before, after), prefix in zip(pairwise(auto), cached(auto), strict=True):
+    for (before, after), prefix in zip(pairwise(envelope), cached(envelope), strict=True):
         is_whole = len(before.text) - len(prefix) <= CLOSING
         stay = described(after)[: len(described(before))] == described(before)
         assert is_whole is stay, "only descriptions that nothing uses any more are taken out"
         whole += is_whole
-    assert whole > len(auto) * 2 / 3
+    assert whole > len(envelope) * 2 / 3
     changed = [before.tools != after.tools for before, after in pairwise(cut)]
     assert sum(changed) > len(cut) / 3, "the set goes with what is asked"
-    assert uncached(auto) < uncached(cut) / 2
+    assert uncached(envelope) < uncached(cut) / 2

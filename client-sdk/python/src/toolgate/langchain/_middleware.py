@@ -122,7 +122,8 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                 defined in each, and a change of it costs the provider's cached prefix. "auto" or
                 "envelope": where tools are deferred, they are described in the messages, and the
                 model calls them through `toolgate_call_tool`; definitions and prefix stay. The
-                graph's state has neither, but calls of the tools' own names.
+                graph's state has neither, but calls of the tools' own names. Without `search`:
+                always "cut".
             count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
                 told (`history_tokens`) with "cut", and changes the set only where that is worth the
                 cache. Default: an estimate, a token for four bytes of text. None: not told.
@@ -136,7 +137,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         super().__init__()
         own = ("grants", "search", "strategy", "count_tokens")
         refuse_arguments("ToolgateMiddleware", route, own)
-        Prompt().render(strategy, search=search).to_proto()
+        Prompt().render(strategy).to_proto()
         refuse_unprepared(tools)
         if not callable(grants):
             checked_grants(grants)
@@ -148,7 +149,9 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         self.tools = [*tools] if self._search is None else [*tools, self._search]
         self._client = client
         self._grants = grants
-        self._strategy = None if strategy.upper() == PromptStrategy.CUT else strategy
+        # Without a search nothing may be described: Route would send the whole catalog.
+        is_cut = strategy.upper() == PromptStrategy.CUT or not search
+        self._strategy = None if is_cut else strategy
         self._count_tokens = count_tokens
         self._route = route_of(route, search=search)
         self._mcp: McpTools | None = None
@@ -296,8 +299,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         # What is described at the end of the messages has nothing behind it.
         route = with_history(self._route, 0)
         prompt = Prompt(state.get("toolgate_prompt"))
-        render = prompt.render(self._strategy, search=self._search is not None)
-        return {**route, "render": render}
+        return {**route, "render": prompt.render(self._strategy)}
 
     def _routed(
         self, intents: list[Intent], agent: ToolgateAgentState, handle: str, route: RouteArguments

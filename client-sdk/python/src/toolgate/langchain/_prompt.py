@@ -30,11 +30,9 @@ class Prompt:
         """Returns what to keep of it: a JSON object."""
         return {"ledger": self.ledger, "tools": self.tools, "added": self._added}
 
-    def render(self, strategy: str, *, search: bool) -> RenderOptions:
+    def render(self, strategy: str) -> RenderOptions:
         """Returns how Route is to render the next request."""
-        return RenderOptions(
-            "openai_chat", strategy=strategy, search_tool=search, ledger=self.ledger
-        )
+        return RenderOptions("openai_chat", strategy=strategy, search_tool=True, ledger=self.ledger)
 
     @classmethod
     def of_turn(
