@@ -81,12 +81,18 @@ def test_the_integrations(name: str, target: str, tenant: str) -> None:
     assert said[-1] == "Lunch is in your calendar."
 
 
-def test_an_agent_over_an_mcp_server(target: str, tenant: str) -> None:
-    said = run("langchain_mcp_agent.py", target, tenant)
+@pytest.mark.parametrize(
+    "name",
+    ["langchain_mcp_agent.py", "openai_agents_mcp_agent.py", "pydantic_ai_mcp_agent.py"],
+)
+def test_an_agent_over_an_mcp_server(name: str, target: str, tenant: str) -> None:
+    said = run(name, target, tenant)
     now = "mcp__time__get_current_time"
-    assert said[:2] == [f"the model sees {SEARCH}, {now}"] * 2
-    assert '"timezone": "Asia/Tokyo"' in "\n".join(said)
-    assert said[-1] == "ai: It is late in Tokyo."
+    shown = [line for line in said if line.startswith("the model s")]
+    names = {line.removeprefix("the model sees ").removeprefix("the model saw ") for line in shown}
+    assert (len(shown), names) == (2, {f"{SEARCH}, {now}"})
+    assert "Asia/Tokyo" in "\n".join(said)
+    assert said[-1].removeprefix("ai: ") == "It is late in Tokyo."
 
 
 def test_every_example_is_run() -> None:
@@ -96,5 +102,7 @@ def test_every_example_is_run() -> None:
         "langchain_agent.py",
         "langchain_mcp_agent.py",
         "openai_agents_agent.py",
+        "openai_agents_mcp_agent.py",
         "pydantic_ai_agent.py",
+        "pydantic_ai_mcp_agent.py",
     }

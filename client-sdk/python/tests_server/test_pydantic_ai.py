@@ -1,25 +1,31 @@
 """The capability: a real agent and a real server, with a model that follows a script."""
 
 import asyncio
+import itertools
 import json
 from typing import Any
 
 import long_talk
 import pytest
 from desk import CREATE, DELETE, FIND, FORECAST, GUARDED, SEARCH, Desk, clock
+from openai_api import OpenAIApi, serving
 from pydantic import BaseModel
 from pydantic_ai import (
     Agent,
+    BinaryContent,
     DeferredToolRequests,
     DeferredToolResults,
     ModelMessage,
     ModelResponse,
+    ModelRetry,
     TextPart,
     Tool,
     ToolCallPart,
 )
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
 
@@ -34,18 +40,27 @@ class Script:
 
     def __init__(self, *steps: Step) -> None:
         self.shown: list[list[str]] = []
+        self.sent: list[list[Any]] = []
+        """The parts of the messages of each request."""
         self._steps = iter(steps)
 
     @property
     def model(self) -> FunctionModel:
         return FunctionModel(self._answer)
 
-    def _answer(self, _messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.sent.append([_sent(part) for message in messages for part in message.parts])
         self.shown.append([tool.name for tool in info.function_tools])
         step = next(self._steps)
         if isinstance(step, str):
             return ModelResponse([TextPart(step)])
         return ModelResponse([ToolCallPart(name, arguments) for name, arguments in step])
+
+
+def _sent(part: Any) -> list[Any]:
+    if isinstance(part, ToolCallPart):
+        return [part.part_kind, part.tool_name, part.args_as_dict()]
+    return [part.part_kind, part.content]
 
 
 @pytest.fixture
@@ -296,6 +311,154 @@ def test_a_message_that_leans_on_the_one_before_is_routed_with_it(
     assert script.shown[1] == [SEARCH, FORECAST]
 
 
+ENVELOPE = "toolgate_call_tool"
+
+
+def enveloped(name: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    return ENVELOPE, {"name": name, "arguments": arguments}
+
+
+def test_a_strategy_leaves_tools_and_what_was_sent_the_same(
+    client: Client, tools: AbstractToolset[Any], desk: Desk
+) -> None:
+    script = Script(
+        [enveloped(FORECAST, city="Oslo")], "Rain.", [enveloped(FIND, text="milk")], "One."
+    )
+    toolgate = Toolgate(client, tools, top_k=1, deferral="always", strategy="envelope")
+    agent = Agent(script.model, tools=[clock], capabilities=[toolgate])
+    history: list[ModelMessage] = []
+    for text in ("what will the weather be in Oslo in the coming days?", "search my notes"):
+        messages = ModelMessagesTypeAdapter.dump_json(history)
+        history = agent.run_sync(
+            text, message_history=ModelMessagesTypeAdapter.validate_json(messages)
+        ).all_messages()
+    assert desk.ran == ["get_forecast", "find_notes"]
+    assert script.shown == [["clock", SEARCH, ENVELOPE]] * 4
+    assert FORECAST in script.sent[0][0][1]
+    assert FIND not in script.sent[0][0][1]
+    assert FIND in str(script.sent[2][-1])
+    for before, after in itertools.pairwise(script.sent):
+        assert after[: len(before)] == before
+    calls = [part[1] for part in script.sent[3] if part[0] == "tool-call"]
+    assert calls == [ENVELOPE, ENVELOPE], "as the model made them"
+    kept = [p.tool_name for m in history for p in m.parts if isinstance(p, ToolCallPart)]
+    assert kept == [FORECAST, FIND]
+    assert b"[Toolgate]" not in ModelMessagesTypeAdapter.dump_json(history)
+
+
+def test_requests_of_a_strategy_begin_as_those_before(
+    client: Client, tools: AbstractToolset[Any], desk: Desk
+) -> None:
+    api = OpenAIApi(enveloped(FORECAST, city="Oslo"), "Rain.", enveloped(FIND, text="milk"), "One.")
+    toolgate = Toolgate(client, tools, top_k=1, deferral="always", strategy="envelope")
+
+    async def talk() -> None:
+        served = OpenAIProvider(base_url=api.url, api_key="none")
+        model = OpenAIChatModel("gpt", provider=served)
+        agent = Agent(model, tools=[clock], capabilities=[toolgate], instructions="Be brief.")
+        history: list[ModelMessage] = []
+        for text in ("what will the weather be in Oslo in the coming days?", "search my notes"):
+            history = (await agent.run(text, message_history=history)).all_messages()
+
+    with serving(api):
+        asyncio.run(talk())
+    assert desk.ran == ["get_forecast", "find_notes"]
+    assert len({json.dumps(request["tools"]) for request in api.requests}) == 1
+    for before, after in itertools.pairwise(request["messages"] for request in api.requests):
+        assert after[: len(before)] == before
+
+
+def test_a_streamed_call_in_an_envelope_is_gated(
+    client: Client, tools: AbstractToolset[Any], desk: Desk
+) -> None:
+    toolgate = Toolgate(client, tools, threshold=0.0, deferral="always", strategy="envelope")
+    result = answers(toolgate, "search my notes", True, [enveloped(FIND, text="milk")], "One.")
+    assert (desk.ran, refusals(result)) == (["find_notes"], [])
+
+
+def test_calls_in_an_envelope_are_refused_as_calls_of_their_tools(
+    client: Client, tools: AbstractToolset[Any], desk: Desk
+) -> None:
+    script = Script(
+        [
+            enveloped(CREATE, title=7),
+            enveloped("mcp__notes__burn", text="milk"),
+            (ENVELOPE, {"name": 7}),
+            enveloped(DELETE, title="milk"),
+        ],
+        [enveloped(CREATE, title="milk")],
+        "Done.",
+    )
+    toolgate = Toolgate(client, tools, threshold=0.0, deferral="always", strategy="envelope")
+    result = run(script, toolgate, "write a note about milk")
+    errors = [refusal["error"] for refusal in refusals(result)]
+    assert errors == [
+        "arguments_invalid",
+        "unknown_tool",
+        "arguments_invalid",
+        "precondition_unmet",
+    ]
+    assert desk.ran == ["create_note"]
+
+
+def test_with_a_strategy_a_call_to_be_retried_unlocks_nothing(
+    client: Client, tools: AbstractToolset[Any], desk: Desk
+) -> None:
+    def find_notes(text: str) -> str:
+        raise ModelRetry(f"no {text}")
+
+    failing = model_facing(FunctionToolset([find_notes]), client.list_tools("notes"))
+    deleting = tools.filtered(lambda _ctx, tool: tool.name != FIND)
+    script = Script([enveloped(FIND, text="milk")], [enveloped(DELETE, title="milk")], "No.")
+    named: Any = {"threshold": 0.0, "deferral": "always", "strategy": "envelope"}
+    toolgate = Toolgate(client, [failing, deleting], grants={"scopes": ["notes:delete"]}, **named)
+    result = run(script, toolgate, "delete the note on milk")
+    assert [refusal["error"] for refusal in refusals(result)] == ["precondition_unmet"]
+    assert script.shown == [[SEARCH, ENVELOPE]] * 3
+    assert desk.ran == []
+
+
+def test_a_search_brings_its_tools_into_the_messages(
+    client: Client, tools: AbstractToolset[Any], desk: Desk
+) -> None:
+    script = Script(
+        [(SEARCH, {"query": "weather forecast"})], [enveloped(FORECAST, city="Oslo")], "Rain."
+    )
+    toolgate = Toolgate(client, tools, top_k=1, deferral="always", strategy="envelope")
+    run(script, toolgate, "search through my notes")
+    assert desk.ran == ["get_forecast"]
+    assert script.shown == [[SEARCH, ENVELOPE]] * 3
+    assert FORECAST in str(script.sent[1])
+
+
+def test_auto_defers_by_the_envelope_or_not_at_all(
+    client: Client, tools: AbstractToolset[Any]
+) -> None:
+    script = Script("One.", "One.")
+    for deferral in ("always", "off"):
+        toolgate = Toolgate(client, tools, top_k=1, deferral=deferral, strategy="auto")
+        run(script, toolgate, "search through my notes")
+    assert script.shown[0] == [SEARCH, ENVELOPE]
+    assert set(script.shown[1]) == {FIND, CREATE, FORECAST}
+    assert "[Toolgate]" not in str(script.sent[1])
+
+
+def test_a_strategy_leaves_what_is_no_text_in_its_place(
+    client: Client, tools: AbstractToolset[Any]
+) -> None:
+    script = Script("Rain.")
+    toolgate = Toolgate(client, tools, top_k=1, deferral="always", strategy="envelope")
+    asked: Any = [
+        "what will the weather be in Oslo?",
+        BinaryContent(b"png", media_type="image/png"),
+    ]
+    Agent(script.model, capabilities=[toolgate]).run_sync(asked)
+    first, added = script.sent[0]
+    assert first[1] == asked
+    assert added[1].startswith("[Toolgate]")
+    assert FORECAST in added[1]
+
+
 def test_a_call_that_waited_for_its_approval_is_gated_when_it_is_made(
     client: Client, tools: AbstractToolset[Any], desk: Desk
 ) -> None:
@@ -430,6 +593,8 @@ def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:
         Toolgate(client, bare, topk=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="did you mean scopes"):
         Toolgate(client, bare, grants={"scope": ["a"]})
+    with pytest.raises(ValueError, match='strategy is one of "auto"'):
+        Toolgate(client, bare, strategy="native")
     with pytest.raises(ValueError, match="model_facing"):
         run(Script("Yes."), Toolgate(client, bare), "search my notes")
 

@@ -1,6 +1,9 @@
 """The README's examples of the integrations run as they stand there."""
 
+import ast
+import asyncio
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,12 @@ def example(marker: str) -> str:
 
 
 def run(marker: str, **scope: Any) -> dict[str, Any]:
-    exec(compile(example(marker), str(README), "exec"), scope)
+    """Runs the example; its `python` is the one that runs the tests."""
+    text = example(marker).replace('"python"', repr(sys.executable))
+    code = compile(text, str(README), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    started = eval(code, scope)
+    if asyncio.iscoroutine(started):
+        asyncio.run(started)
     return scope
 
 
@@ -36,9 +44,32 @@ def test_pydantic_ai(client: Client) -> None:
         return script.pop(0)
 
     toolset = FunctionToolset[Any]([desk.find_notes])
-    scope = run("from pydantic_ai", client=client, toolset=toolset, model=FunctionModel(answer))
+    scope = run(
+        "Toolgate, mcp_definitions", client=client, toolset=toolset, model=FunctionModel(answer)
+    )
     result = scope["agent"].run_sync("search through my notes", deps=["notes:write"])
     assert (result.output, desk.ran) == ("1", ["find_notes"])
+
+
+def test_pydantic_ai_over_an_mcp_server(client: Client) -> None:
+    call = ToolCallPart("mcp__time__get_current_time", {"timezone": "Europe/Oslo"})
+    script = [ModelResponse([call]), ModelResponse([TextPart("Noon.")])]
+
+    def answer(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        return script.pop(0)
+
+    scope = run("Toolgate.from_mcp", client=client, model=FunctionModel(answer))
+    result = scope["agent"].run_sync("what time is it in Oslo right now?")
+    assert b"is_dst" in result.all_messages_json()
+
+
+def test_openai_agents_over_an_mcp_server(client: Client) -> None:
+    set_tracing_disabled(True)
+    zone = {"timezone": "Europe/Oslo"}
+    call = function_call("mcp__time__get_current_time", zone, call_id="call_1")
+    agent = Agent(name="desk", model=ScriptedModel([[call], [assistant_message("Noon.")]]))
+    scope = run("Conversation.from_mcp", client=client, agent=agent)
+    assert "is_dst" in str(scope["result"].to_input_list())
 
 
 def test_openai_agents(client: Client) -> None:
@@ -47,5 +78,5 @@ def test_openai_agents(client: Client) -> None:
     call = function_call(FIND, {"text": "milk"}, call_id="call_1")
     agent = Agent(name="desk", model=ScriptedModel([[call], [assistant_message("1")]]))
     tools = [function_tool(desk.find_notes)]
-    scope = run("from agents import", client=client, agent=agent, tools=tools)
+    scope = run("Conversation, mcp_definitions", client=client, agent=agent, tools=tools)
     assert (scope["result"].final_output, desk.ran) == ("1", ["find_notes"])

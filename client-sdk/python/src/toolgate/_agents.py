@@ -10,18 +10,23 @@ from typing import Any, TypeVar, cast
 
 import grpc
 
+from toolgate._listed import is_lost
 from toolgate._requests import RouteArguments, refuse_unknown
+from toolgate._served import ServedTools
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
-from toolgate.enums import ErrorReason
+from toolgate.enums import ErrorReason, PromptStrategy
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call, GateVerdict
 from toolgate.offering import SEARCH_TOOL, SearchAnswer
+from toolgate.rendering import ModelRequest, RenderOptions
 from toolgate.routing import Intent, RouteResult
 from toolgate.state import AgentState, texts
 
 SEARCH = SEARCH_TOOL.model_name
 """The search's name."""
+CALL_TOOL = "toolgate_call_tool"
+"""The tool through which a model calls those that are described in the conversation."""
 NOT_GATED = {
     "error": "gate_unavailable",
     "message": "Whether this call may run could not be checked just now, so it did not run. "
@@ -53,6 +58,9 @@ _FAULTS = frozenset(
 )
 _FILLED = frozenset({"state", "handle", "known_pool_revision"})
 _GRANTS = ("scopes", "milestones", "attributes")
+_STRATEGIES = frozenset(
+    {PromptStrategy.AUTO, PromptStrategy.CUT, PromptStrategy.ENVELOPE, PromptStrategy.PASS}
+)
 _MESSAGES_CHARS = 768 * 1024
 """The most of a conversation whose texts are sent, as escaped JSON, which is never shorter than
 UTF-8; the service takes 1 MiB by default."""
@@ -92,14 +100,17 @@ class Turns:
         *,
         search: bool,
         log: logging.Logger,
+        served: ServedTools | None = None,
     ) -> None:
         self._client = client
+        self._served = served
         self._route = route_of(route, search=search)
         self._search = search
         self._log = log
         self._grants: Mapping[str, Any] = {}
         self._entries: list[Any] = []
         self._history: Mapping[str, Any] | None = None
+        self._ledger = ""
         self._is_covered = False
         self._searching = asyncio.Lock()
         self.handle = ""
@@ -109,12 +120,14 @@ class Turns:
 
     def snapshot(self) -> dict[str, Any]:
         """What to keep of it: a JSON object."""
-        return {"handle": self.handle, "active": self.active, "history": self._history}
+        kept = {"handle": self.handle, "active": self.active, "history": self._history}
+        return {**kept, "ledger": self._ledger} if self._ledger else kept
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Goes on where a snapshot was taken."""
         self.handle, self.active = snapshot["handle"], snapshot["active"]
         self._history = snapshot.get("history")
+        self._ledger = snapshot.get("ledger", "")
 
     def shows(self, name: str) -> bool:
         """Whether the model is to see a tool, or the search, this turn."""
@@ -132,21 +145,32 @@ class Turns:
         self._grants = grants
         self._is_covered = False
 
-    async def turn(self, intents: list[Intent], history_tokens: int | None) -> None:
+    async def turn(
+        self,
+        intents: list[Intent],
+        history_tokens: int | None,
+        render: RenderOptions | None = None,
+    ) -> ModelRequest | None:
         """Before the model, after `read`: routes.
 
         Args:
             intents: What is wanted; none: the active set stays.
             history_tokens: Tokens of the messages; None: not told.
+            render: A strategy, which the messages that were read are sent by. Its ledger is filled
+                in.
+
+        Returns:
+            What to send to the model by the strategy; None without one, or where nothing was
+            routed.
         """
         self._searching = asyncio.Lock()  # Of this event loop, whichever the last turn ran in.
         if not intents:
-            return
+            return None
         try:
-            turn = await self._routed(intents, with_history(self._route, history_tokens))
+            turn = await self._rendered(intents, with_history(self._route, history_tokens), render)
         except ToolgateError as error:
             raise_unless_fault(error, self._log)
-            return
+            return None
         if turn.conversation_snapshot is not None:
             self._history = turn.conversation_snapshot
             self._is_covered = True
@@ -155,6 +179,10 @@ class Turns:
         search = [SEARCH] if offers and self._search else []
         self.active = [*search, *(tool.model_name for tool in turn)]
         self.handle = turn.handle
+        if render is None:
+            return None
+        self._ledger = turn.request.ledger
+        return turn.request
 
     async def gate(self, calls: Sequence[Call], managed: Collection[str]) -> list[Verdict]:
         """After the model: may these calls run? One verdict for each.
@@ -202,16 +230,41 @@ class Turns:
         messages = [] if self._is_covered else self._entries
         return AgentState(messages=messages, snapshot=self._history, **self._grants)
 
+    async def _rendered(
+        self, intents: list[Intent], route: RouteArguments, render: RenderOptions | None
+    ) -> RouteResult:
+        """Routes by the strategy, if there is one."""
+        if render is None:
+            return await self._routed(intents, route)
+        render = replace(render, ledger=self._ledger)
+        turn = await self._routed(intents, {**route, "render": render})
+        if turn.request.strategy != PromptStrategy.NATIVE:
+            return turn
+        # "auto" chose what no framework can send. From now on the ledger says what is used.
+        envelope = replace(render, strategy=PromptStrategy.ENVELOPE)
+        return await self._routed(intents, {**route, "render": envelope})
+
     async def _routed(self, intents: list[Intent], route: RouteArguments) -> RouteResult:
+        """Routes; registers the MCP servers again if the service has lost them."""
         handle, state = self.handle, self._state()
         try:
-            return await self._ask(
+            turn: RouteResult = await self._ask(
                 lambda client: client.route(intents, state=state, handle=handle, **route)
             )
         except ToolgateError as error:
-            if not handle or error.reason != ErrorReason.HANDLE_INVALID:
+            if handle and error.reason == ErrorReason.HANDLE_INVALID:
+                self.handle = ""
+                return await self._routed(intents, route)
+            if self._served is None or not is_lost(error):
                 raise
-        return await self._ask(lambda client: client.route(intents, state=state, **route))
+        else:
+            if self._served is None or not self._served.has_lost(turn):
+                return turn
+        await self._served.register_again()
+        again: RouteResult = await self._ask(
+            lambda client: client.route(intents, state=state, handle=handle, **route)
+        )
+        return again
 
     async def _ask(self, ask: Callable[[Any], Answer | Awaitable[Answer]]) -> Answer:
         """Calls the client, whichever it is: the blocking one in a thread."""
@@ -236,6 +289,34 @@ def _verdict(verdict: GateVerdict, called: str, managed: Collection[str]) -> Ver
         return Verdict(no_such_tool(called))
     had = tuple(name for name in verdict.available_tools if name in managed)
     return Verdict(text_of(replace(verdict, available_tools=had).to_tool_error()))
+
+
+def opened(name: str, arguments: str) -> Call | None:
+    """Returns the call in an envelope; None for other calls, and for one that holds none."""
+    if name != CALL_TOOL:
+        return None
+    try:
+        held = json.loads(arguments)
+    except ValueError:
+        return None
+    if not isinstance(held, dict) or not isinstance(held.get("name"), str):
+        return None
+    inner = held.get("arguments", {})
+    text = inner if isinstance(inner, str) else json.dumps(inner, ensure_ascii=False)
+    return Call(held["name"], text)
+
+
+def checked_strategy(strategy: PromptStrategy | str) -> PromptStrategy | None:
+    """Returns the strategy; None for "cut", which needs no help of Route's.
+
+    Raises:
+        ValueError: no such strategy, or one that the frameworks can't send.
+    """
+    asked = strategy.upper()
+    if asked not in _STRATEGIES:
+        known = ", ".join(f'"{one.lower()}"' for one in sorted(_STRATEGIES))
+        raise ValueError(f"strategy is one of {known}, not {strategy!r}")
+    return None if asked == PromptStrategy.CUT else PromptStrategy(asked)
 
 
 def no_such_tool(called: str) -> str:
@@ -311,6 +392,15 @@ def tell_many(log: logging.Logger, count: int, left_out: int = 0) -> None:
     )
 
 
+def fits(entries: Iterable[Any]) -> bool:
+    """Whether one call takes entries as they are."""
+    return sum(map(_size, entries)) <= _MESSAGES_CHARS
+
+
+def _size(entry: Any) -> int:
+    return len(json.dumps(entry, ensure_ascii=True, default=str))
+
+
 def fitting(entries: Iterable[Any]) -> list[Any]:
     """Returns entries that one call takes: the texts of the oldest are left out, and nothing else.
 
@@ -319,7 +409,7 @@ def fitting(entries: Iterable[Any]) -> list[Any]:
     fitted = []
     left = _MESSAGES_CHARS
     for entry in reversed(list(entries)):
-        left -= len(json.dumps(entry, ensure_ascii=False, default=str))
+        left -= _size(entry)
         fitted.append(entry if left >= 0 else _without_text(entry))
     fitted.reverse()
     return fitted

@@ -4,7 +4,8 @@ import copy
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar, Unpack
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar, Unpack
 
 from agents import (
     Agent,
@@ -21,6 +22,7 @@ from agents import (
     ToolInputGuardrailData,
 )
 from agents.items import TResponseStreamEvent
+from agents.mcp import MCPServer
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolCall
 
@@ -31,18 +33,23 @@ from toolgate._agents import (
     Turns,
     Verdict,
     checked_grants,
+    checked_strategy,
     no_such_tool,
+    opened,
     refuse_arguments,
     tell_many,
     tell_own,
 )
-from toolgate._requests import RouteArguments
+from toolgate._requests import RegisterArguments, RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
+from toolgate.enums import PromptStrategy
 from toolgate.gating import Call
 from toolgate.offering import SEARCH_TOOL
 from toolgate.openai_agents import _items
-from toolgate.openai_agents._tools import refuse_unprepared
+from toolgate.openai_agents._mcp import McpTools
+from toolgate.openai_agents._tools import own_definitions, refuse_unprepared, sent_tools
+from toolgate.rendering import ModelRequest, RenderOptions
 
 _LOG = logging.getLogger("toolgate.openai_agents")
 
@@ -70,12 +77,13 @@ class Conversation:
     def __init__(
         self,
         client: Client | AsyncClient,
-        tools: Sequence[FunctionTool],
+        tools: Sequence[FunctionTool] | McpTools,
         *,
         grants: Grants | None = None,
         search: bool = True,
         count_tokens: Callable[[_items.Items], int] | None = _items.tokens,
         snapshot: Mapping[str, Any] | None = None,
+        strategy: PromptStrategy | str = "cut",
         **route: Unpack[RouteArguments],
     ) -> None:
         """Takes over the tools that the agent has from MCP servers.
@@ -83,7 +91,8 @@ class Conversation:
         Args:
             client: Blocking, which is called in a thread; or asynchronous, when all runs are in its
                 event loop.
-            tools: All tools that Toolgate manages, under model-facing names (`model_facing`). Don't
+            tools: All tools that Toolgate manages, under model-facing names (`model_facing`), or
+                those of MCP servers (`McpTools`), among which turns are then routed alone. Don't
                 give them to the agent too. Tools given there are always shown and never gated.
             grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
                 mapping, or a function asked before each model call. Default: none.
@@ -93,28 +102,88 @@ class Conversation:
                 told (`history_tokens`), and changes the set only where that is worth the cache.
                 Default: an estimate, a token for four bytes of text. None: not told.
             snapshot: What `snapshot()` gave. None: a new conversation.
+            strategy: How tools are put into requests. "cut": the active set stands in `tools`.
+                "envelope": `tools` stay the same from turn to turn, and so does the provider's
+                cache of the conversation; this turn's tools are described at the end of the
+                messages of this request, and called through `toolgate_call_tool`. The session has
+                neither: calls are kept under the tools' own names. "pass": all tools, in `tools`.
+                "auto": "pass" where nothing is deferred, else "envelope".
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
             TypeError: an argument that `route` does not have or that is filled in by itself, or
                 grants with other keys.
-            ValueError: tools under other names than model-facing ones.
+            ValueError: tools under other names than model-facing ones, or no such strategy.
         """
-        refuse_arguments("Conversation", route, ("grants", "search", "count_tokens", "snapshot"))
-        refuse_unprepared(tools)
+        own = ("grants", "search", "count_tokens", "snapshot", "strategy")
+        refuse_arguments("Conversation", route, own)
+        self._strategy = checked_strategy(strategy)
         if not callable(grants):
             checked_grants(grants)
-        self._names = {tool.name for tool in tools}
-        self._tools: list[Tool] = [self._gated(tool) for tool in tools]
-        self._tools.append(self._refusing_tool())
-        if search:
-            self._tools.append(self._search_tool())
+        self._mcp = tools if isinstance(tools, McpTools) else None
+        self._given = [] if isinstance(tools, McpTools) else list(tools)
+        self._search = search
+        self._names: set[str] = set()
+        self._tools: list[Tool] = []
+        self._take_over()
         self._grants = grants
         self._count_tokens = count_tokens
-        self._turns = Turns(client, route, search=search, log=_LOG)
+        served = None if self._mcp is None else self._mcp.served
+        if served is not None:
+            route.setdefault("servers", served.names)
+        self._turns = Turns(client, route, search=search, log=_LOG, served=served)
         self._verdicts: dict[str, Verdict] = {}
         if snapshot is not None:
             self._turns.resume(snapshot)
+
+    @classmethod
+    async def from_mcp(
+        cls,
+        client: Client | AsyncClient,
+        servers: Mapping[str, MCPServer],
+        *,
+        register: Mapping[str, RegisterArguments] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Lists the tools of MCP servers, registers them as listed, and takes them over.
+
+            async with MCPServerStdio({"command": "uvx", "args": ["mcp-server-git"]}) as git:
+                conversation = await Conversation.from_mcp(client, {"git": git})
+                result = await Runner.run(conversation.agent(agent), "...", session=session)
+
+        Where there are many conversations, `McpTools` serves all of them.
+
+        Args:
+            client: The client of Toolgate; see the constructor.
+            servers: Connected servers, by their names in the catalog; see `McpTools.load`.
+            register: Further arguments of `register_server` by the server's name.
+            **options: Arguments of the constructor.
+
+        Raises:
+            ValueError: arguments for a server that is not among them.
+            ToolgateError: a registration failed.
+        """
+        return cls(client, await McpTools.load(client, servers, register), **options)
+
+    async def refresh(self) -> None:
+        """Lists the MCP servers again; see `McpTools.refresh`.
+
+        Raises:
+            TypeError: the conversation has no `McpTools`.
+            ToolgateError: a registration failed.
+        """
+        if self._mcp is None:
+            raise TypeError("only a conversation with McpTools can be refreshed")
+        await self._mcp.refresh()
+
+    def _take_over(self) -> None:
+        """Takes the tools that there are now."""
+        tools = self._given if self._mcp is None else self._mcp.tools
+        refuse_unprepared(tools)
+        self._names = {tool.name for tool in tools}
+        self._tools = [*map(self._gated, tools), self._refusing_tool()]
+        if self._search:
+            self._tools.append(self._search_tool())
 
     def agent(self, agent: Agent[Context]) -> Agent[Context]:
         """A copy of the agent for this conversation, whose model sees the active set.
@@ -124,6 +193,7 @@ class Conversation:
         Args:
             agent: The agent; it may be shared by all conversations.
         """
+        self._take_over()
         named = agent.model
         model = named if isinstance(named, Model) else MultiProvider().get_model(named)
         return agent.clone(
@@ -137,28 +207,65 @@ class Conversation:
         return self._turns.snapshot()
 
     async def _shown(
-        self, items: _items.Items, tools: list[Tool], *, handoffs: int, is_openai: bool
-    ) -> list[Tool]:
-        """Routes; the agent's own tools, then the active set in its order, so that caches hold.
+        self,
+        items: _items.Items,
+        tools: list[Tool],
+        handoffs: Sequence[Handoff],
+        *,
+        is_openai: bool,
+        is_kept_there: bool,
+    ) -> "_Shown":
+        """Routes; what the model is shown.
+
+        The agent's own tools come first, then the active set in its order, so that caches hold.
 
         Args:
             items: The messages.
             tools: All tools of the agent, those of its MCP servers too.
-            handoffs: How many handoffs are sent as tools beside them.
+            handoffs: The handoffs, which are sent as tools beside them.
             is_openai: Whether OpenAI is asked, which fails a request with more than 128 tools: the
                 last of the active set are left out.
+            is_kept_there: Whether the provider keeps the messages before these.
         """
-        self._turns.read(_items.entries(items), self._granted())
-        tokens = None if self._count_tokens is None else self._count_tokens(items)
-        await self._turns.turn(_items.intents(items), tokens)
         managed = {tool.name: tool for tool in tools if tool.name in self._names | {SEARCH}}
         own = [tool for tool in tools if tool.name not in {*managed, REFUSED_CALL}]
         tell_own(_LOG, tuple(sorted(tool.name for tool in own)))
-        order = self._turns.active if self._turns.active is not None else list(managed)
-        active = [managed[n] for n in order if n in managed and self._turns.shows(n)]
-        room = max(0, OPENAI_TOOLS - len(own) - handoffs) if is_openai else len(active)
-        tell_many(_LOG, len(own) + handoffs + len(active), len(active[room:]))
-        return [*own, *active[:room]]
+        request = await self._routed(items, own, handoffs, is_kept_there=is_kept_there)
+        if request is None:
+            order = self._turns.active if self._turns.active is not None else list(managed)
+            active = [managed[n] for n in order if n in managed and self._turns.shows(n)]
+        else:
+            items = request.messages
+            active = sent_tools(request.tools, managed)
+        count = len(own) + len(handoffs)
+        room = max(0, OPENAI_TOOLS - count) if is_openai else len(active)
+        tell_many(_LOG, count + len(active), len(active[room:]))
+        return _Shown(items, [*own, *active[:room]])
+
+    async def _routed(
+        self,
+        items: _items.Items,
+        own: Sequence[Tool],
+        handoffs: Sequence[Handoff],
+        *,
+        is_kept_there: bool,
+    ) -> ModelRequest | None:
+        """Routes; the request of the strategy, where there is one and it can be used."""
+        tokens = None if self._count_tokens is None else self._count_tokens(items)
+        intents = _items.intents(items)
+        uses_strategy = self._strategy is not None and not is_kept_there
+        whole = _items.whole(items) if uses_strategy else None
+        if whole is None:
+            self._turns.read(_items.entries(items), self._granted())
+            return await self._turns.turn(intents, tokens)
+        self._turns.read(whole, self._granted())
+        render = RenderOptions(
+            "openai_responses",
+            strategy=self._strategy,
+            search_tool=self._search,
+            own_tools=own_definitions(own, handoffs),
+        )
+        return await self._turns.turn(intents, tokens, render)
 
     async def _gate(self, output: Sequence[Any], known: Collection[str]) -> None:
         """Gates the calls of a model's answer, all at once.
@@ -177,7 +284,11 @@ class Conversation:
                 item.name = verdict.tool
                 # Those that came otherwise than as a JSON object are put right.
                 item.arguments = verdict.arguments_json or item.arguments
-            elif item.name not in self._names:
+                continue
+            held = opened(item.name, item.arguments)
+            if held is not None:
+                item.name, item.arguments = held.tool, str(held.arguments)
+            if item.name not in self._names:
                 # The SDK ends a run whose model calls a tool that is not there.
                 item.arguments = json.dumps({"tool": item.name}, ensure_ascii=False)
                 item.name = REFUSED_CALL
@@ -238,6 +349,14 @@ class Conversation:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a request shows to the model."""
+
+    items: Any
+    tools: list[Tool]
+
+
 class _Gated(Model):
     """The agent's model, which is shown the active set and whose calls are gated."""
 
@@ -256,9 +375,10 @@ class _Gated(Model):
         *rest: Any,
         **named: Any,
     ) -> ModelResponse:
-        shown = await self._shown(input, tools, handoffs)
+        shown = await self._shown(input, tools, handoffs, named)
         response = await self._model.get_response(
-            *(system_instructions, input, model_settings, shown, output_schema, handoffs),
+            *(system_instructions, shown.items, model_settings, shown.tools),
+            *(output_schema, handoffs),
             *rest,
             **named,
         )
@@ -276,10 +396,11 @@ class _Gated(Model):
         *rest: Any,
         **named: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
-        shown = await self._shown(input, tools, handoffs)
+        shown = await self._shown(input, tools, handoffs, named)
         known = _known(tools, output_schema, handoffs)
         async for event in self._model.stream_response(
-            *(system_instructions, input, model_settings, shown, output_schema, handoffs),
+            *(system_instructions, shown.items, model_settings, shown.tools),
+            *(output_schema, handoffs),
             *rest,
             **named,
         ):
@@ -288,10 +409,19 @@ class _Gated(Model):
             yield event
 
     async def _shown(
-        self, items: _items.Items, tools: list[Tool], handoffs: Sequence[Handoff]
-    ) -> list[Tool]:
+        self,
+        items: _items.Items,
+        tools: list[Tool],
+        handoffs: Sequence[Handoff],
+        named: Mapping[str, Any],
+    ) -> "_Shown":
+        kept_there = (named.get("previous_response_id"), named.get("conversation_id"))
         return await self._conversation._shown(
-            items, tools, handoffs=len(handoffs), is_openai=_is_openai(self._model)
+            items,
+            tools,
+            handoffs,
+            is_openai=_is_openai(self._model),
+            is_kept_there=any(kept_there),
         )
 
     async def close(self) -> None:

@@ -5,11 +5,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from toolgate._agents import SEARCH, carried, estimated_tokens, intents_of
+from toolgate._agents import SEARCH, carried, estimated_tokens, fits, intents_of
 from toolgate.routing import Intent
 
 Items = str | Sequence[Any]
 
+_BLOCKS = frozenset(
+    {"input_text", "input_image", "input_file", "input_audio", "output_text", "refusal"}
+)
+_FOREIGN = frozenset({"tool_calls", "parts", "method", "jsonrpc", "tool_call_id"})
+"""Keys that no message of the Responses API has, and by which other APIs say what was called."""
 _CALLS = ("function_call", "function_call_output")
 # The items have no flag for a failed call: this is what the SDK writes in place of an answer.
 _FAILURE = re.compile(r"An error occurred while running the tool\.|Tool '[^']+' timed out after ")
@@ -37,6 +42,41 @@ def entries(items: Items) -> Iterator[dict[str, Any]]:
             role = str(item.get("role", ""))
             said = carried(_text(item.get("content"))) if role == "user" else ""
             yield {"role": carried(role), "content": said}
+
+
+def whole(items: Items) -> list[dict[str, Any]] | None:
+    """The items as they are sent to the model; None where the service can't be given them.
+
+    Failed answers say so in a form that the service reads. Messages whose content is something
+    else than texts and files, which could look like an answer, are not given to it, and neither
+    are more than a call takes.
+    """
+    listed = [dict(item) for item in _listed(items)]
+    if isinstance(items, list) and len(listed) < len(items):
+        return None
+    if not all(map(_is_plain, listed)) or not fits(listed):
+        return None
+    for item in listed:
+        output = _text(item.get("output"))
+        if item.get("type") == _CALLS[1] and _FAILURE.match(output):
+            item["output"] = json.dumps({"error": output}, ensure_ascii=False)
+    return listed
+
+
+def _is_plain(item: Mapping[str, Any]) -> bool:
+    try:
+        json.dumps(item, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError):
+        return False
+    if item.get("type", "message") != "message":
+        # Of others than the SDK's own only the user's could be forged, and these have a role.
+        return "role" not in item
+    content = item.get("content")
+    if isinstance(content, str):
+        return item.keys().isdisjoint(_FOREIGN)
+    blocks = content if isinstance(content, list) else [None]
+    kinds = (block.get("type") if isinstance(block, Mapping) else None for block in blocks)
+    return all(kind in _BLOCKS for kind in kinds) and item.keys().isdisjoint(_FOREIGN)
 
 
 def intents(items: Items) -> list[Intent]:

@@ -1,13 +1,13 @@
 """The Agents SDK's tools and the catalog: registering them, and their model-facing names."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agents import FunctionTool
+from agents import FunctionTool, Handoff, Tool
 
-from toolgate._agents import is_model_facing
-from toolgate.catalog import Tool
+from toolgate import catalog as catalogs
+from toolgate._agents import CALL_TOOL, REFUSED_CALL, SEARCH, is_model_facing, no_such_tool
 
 
 def mcp_definitions(tools: Iterable[FunctionTool]) -> list[dict[str, Any]]:
@@ -25,7 +25,9 @@ def mcp_definitions(tools: Iterable[FunctionTool]) -> list[dict[str, Any]]:
     ]
 
 
-def model_facing(tools: Iterable[FunctionTool], catalog: Iterable[Tool]) -> list[FunctionTool]:
+def model_facing(
+    tools: Iterable[FunctionTool], catalog: Iterable[catalogs.Tool]
+) -> list[FunctionTool]:
     """Copies of the tools of one MCP server, under the names that the model is to see.
 
     Args:
@@ -64,3 +66,61 @@ def refuse_unprepared(tools: Iterable[FunctionTool]) -> None:
             "model_facing(tools, client.list_tools(server)), and give tools that Toolgate does not "
             "manage to the agent"
         )
+
+
+def own_definitions(tools: Iterable[Tool], handoffs: Iterable[Handoff]) -> list[dict[str, Any]]:
+    """The definitions that stand before Toolgate's: of the agent's functions and its handoffs."""
+    functions = [
+        _definition(tool.name, tool.description, tool.params_json_schema)
+        for tool in tools
+        if isinstance(tool, FunctionTool)
+    ]
+    transfers = [
+        _definition(one.tool_name, one.tool_description, one.input_json_schema) for one in handoffs
+    ]
+    # Its calls in the conversation are none of a tool that is described there.
+    return [*functions, *transfers, _definition(REFUSED_CALL, "", {"type": "object"})]
+
+
+def sent_tools(definitions: Iterable[Mapping[str, Any]], managed: Mapping[str, Tool]) -> list[Tool]:
+    """The tools of a strategy's request but the agent's own.
+
+    Args:
+        definitions: The request's `tools`.
+        managed: The tools that Toolgate manages, and its search, by their names.
+    """
+    sent: list[Tool] = []
+    for definition in definitions:
+        name = str(definition.get("name", ""))
+        if name == CALL_TOOL:
+            sent.append(_envelope(definition))
+        elif name in managed:
+            tool = managed[name]
+            if name == SEARCH and isinstance(tool, FunctionTool):
+                tool = copy.copy(tool)
+                tool.description = str(definition["description"])
+            sent.append(tool)
+    return sent
+
+
+def _definition(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": name,
+        "description": description,
+        "parameters": dict(parameters),
+    }
+
+
+def _envelope(definition: Mapping[str, Any]) -> FunctionTool:
+    async def answer(_context: Any, _arguments: str) -> str:
+        # Never called: by then each call is of the tool that it names, or refused.
+        return no_such_tool(CALL_TOOL)
+
+    return FunctionTool(
+        name=CALL_TOOL,
+        description=str(definition["description"]),
+        params_json_schema=dict(definition["parameters"]),
+        on_invoke_tool=answer,
+        strict_json_schema=False,
+    )

@@ -1,10 +1,11 @@
 """A capability for Pydantic AI 2.x agents; needs `toolgate[pydantic-ai]`.
 
 from pydantic_ai import Agent
-from toolgate.pydantic_ai import Toolgate, model_facing
+from pydantic_ai.mcp import MCPToolset, StdioTransport
+from toolgate.pydantic_ai import Toolgate
 
-toolset = model_facing(mcp_toolset, client.list_tools("github"))
-agent = Agent(model, capabilities=[Toolgate(client, toolset)])
+git = MCPToolset(StdioTransport("uvx", ["mcp-server-git"]))
+agent = Agent(model, capabilities=[Toolgate.from_mcp(client, {"git": git})])
 """
 
 try:

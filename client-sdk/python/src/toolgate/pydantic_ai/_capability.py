@@ -2,9 +2,9 @@
 
 import copy
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from pydantic_ai import RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
@@ -15,23 +15,30 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
 
 from toolgate._agents import (
+    CALL_TOOL,
     REFUSED_CALL,
     SEARCH,
     Turns,
     Verdict,
     checked_grants,
+    checked_strategy,
     no_such_tool,
+    opened,
     refuse_arguments,
     tell_many,
     tell_own,
 )
-from toolgate._requests import RouteArguments
+from toolgate._requests import RegisterArguments, RouteArguments
+from toolgate._served import ServedTools
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
+from toolgate.enums import PromptStrategy
 from toolgate.gating import Call
 from toolgate.offering import SEARCH_TOOL
 from toolgate.pydantic_ai import _messages
-from toolgate.pydantic_ai._toolset import ManagedToolset
+from toolgate.pydantic_ai._mcp import McpToolset, refuse_other
+from toolgate.pydantic_ai._toolset import ManagedToolset, own_definitions, sent_tools
+from toolgate.rendering import ModelRequest, RenderOptions
 
 _LOG = logging.getLogger("toolgate.pydantic_ai")
 _KEPT = "toolgate"
@@ -65,6 +72,7 @@ class Toolgate(AbstractCapability[Any]):
         grants: Grants | None = None,
         search: bool = True,
         count_tokens: Callable[[Sequence[ModelMessage]], int] | None = _messages.tokens,
+        strategy: PromptStrategy | str = "cut",
         **route: Unpack[RouteArguments],
     ) -> None:
         """Takes over the tools that the agent has from MCP servers.
@@ -82,13 +90,22 @@ class Toolgate(AbstractCapability[Any]):
             count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
                 told (`history_tokens`), and changes the set only where that is worth the cache.
                 Default: an estimate, a token for four bytes of text. None: not told.
+            strategy: How tools are put into requests. "cut": the active set stands in `tools`.
+                "envelope": `tools` stay the same from turn to turn, and so does the provider's
+                cache of the conversation; this turn's tools are described at the end of the
+                messages of this request, and called through `toolgate_call_tool`. The run's
+                messages have neither: calls are kept under the tools' own names. "pass": all
+                tools, in `tools`.
+                "auto": "pass" where nothing is deferred, else "envelope".
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
             TypeError: an argument that `route` does not have or that is filled in by itself, or
                 grants with other keys.
+            ValueError: no such strategy.
         """
-        refuse_arguments("Toolgate", route, ("grants", "search", "count_tokens"))
+        refuse_arguments("Toolgate", route, ("grants", "search", "count_tokens", "strategy"))
+        self._strategy = checked_strategy(strategy)
         if not callable(grants):
             checked_grants(grants)
         self._client = client
@@ -97,11 +114,56 @@ class Toolgate(AbstractCapability[Any]):
         self._search = search
         self._count_tokens = count_tokens
         self._route = route
+        self._served: ServedTools | None = None
         self._begin()
+
+    @classmethod
+    def from_mcp(
+        cls,
+        client: Client | AsyncClient,
+        servers: Mapping[str, AbstractToolset[Any]],
+        *,
+        register: Mapping[str, RegisterArguments] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Takes over the tools of MCP servers, which each run registers as the servers list them.
+
+            git = MCPToolset(StdioTransport("uvx", ["mcp-server-git"]))
+            agent = Agent(model, capabilities=[Toolgate.from_mcp(client, {"git": git})])
+
+        A server that can't be reached is left out of the run with a warning. Tools that are
+        rejected or wait for approval are left out with one each. If the service loses its catalog,
+        the servers are registered again. When a server says that its tools changed
+        (`notifications/tools/list_changed`), the next model request has them.
+
+        Args:
+            client: The client of Toolgate; see the constructor.
+            servers: `MCPToolset`s by the servers' names in the catalog, also filtered ones or ones
+                that ask for approval, but under their own tools' names. Don't give them to the
+                agent too.
+            register: Further arguments of `register_server` by the server's name, such as
+                `{"git": {"required_scopes": ["repo"]}}`. A run whose registration fails raises
+                `ToolgateError`.
+            **options: Arguments of the constructor. Turns are routed among these servers alone.
+
+        Raises:
+            ValueError: a toolset that is not of one MCP server, or arguments for a server that is
+                not among them.
+        """
+        refuse_other(dict(servers))
+        served = ServedTools(client, servers, register, _LOG)
+        options.setdefault("servers", served.names)
+        toolsets = [McpToolset(toolset, name, served) for name, toolset in servers.items()]
+        toolgate = cls(client, toolsets, **options)
+        toolgate._served = served
+        toolgate._begin()
+        return toolgate
 
     def _begin(self) -> None:
         """What belongs to one run."""
-        self._turns = Turns(self._client, self._route, search=self._search, log=_LOG)
+        self._turns = Turns(
+            self._client, self._route, search=self._search, log=_LOG, served=self._served
+        )
         self._verdicts: dict[str, Verdict] = {}
         given = self._given
         toolset = given if isinstance(given, AbstractToolset) else CombinedToolset(list(given))
@@ -137,15 +199,48 @@ class Toolgate(AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Routes, and shows the model the active set."""
-        self._read(ctx)
-        tokens = None if self._count_tokens is None else self._count_tokens(ctx.messages)
-        await self._turns.turn(_messages.intents(ctx.messages), tokens)
         parameters = request_context.model_request_parameters
-        shown = self._shown(parameters.function_tools)
-        tell_many(_LOG, len(shown) + len(parameters.output_tools))
+        managed, own = self._parted(parameters.function_tools)
+        messages = request_context.messages
+        before = None if self._strategy is None else _messages.whole(messages)
+        if before is None:
+            request = await self._routed(ctx, _messages.entries(ctx.messages), None)
+        else:
+            definitions = own_definitions([*own, *parameters.output_tools])
+            request = await self._routed(ctx, before, definitions)
+        if before is None or request is None:
+            shown = self._shown(managed)
+        else:
+            shown = sent_tools(request.tools, managed)
+            messages = _messages.with_additions(messages, before, request.messages)
+        tell_many(_LOG, len(own) + len(shown) + len(parameters.output_tools))
         return replace(
-            request_context, model_request_parameters=replace(parameters, function_tools=shown)
+            request_context,
+            messages=messages,
+            model_request_parameters=replace(parameters, function_tools=[*own, *shown]),
         )
+
+    async def _routed(
+        self,
+        ctx: RunContext[Any],
+        entries: Iterable[dict[str, Any]],
+        own: list[dict[str, Any]] | None,
+    ) -> ModelRequest | None:
+        """Routes; the request of the strategy, if there is one.
+
+        Args:
+            ctx: The run's context.
+            entries: The messages.
+            own: The definitions before Toolgate's, for the strategy; None: without one.
+        """
+        render = None
+        if own is not None:
+            render = RenderOptions(
+                "openai_chat", strategy=self._strategy, search_tool=self._search, own_tools=own
+            )
+        self._turns.read(entries, self._granted(ctx))
+        tokens = None if self._count_tokens is None else self._count_tokens(ctx.messages)
+        return await self._turns.turn(_messages.intents(ctx.messages), tokens, render)
 
     async def after_model_request(
         self,
@@ -157,7 +252,7 @@ class Toolgate(AbstractCapability[Any]):
         """Gates the calls, all at once, and keeps the handle beside them."""
         parameters = request_context.model_request_parameters
         known = {tool.name for tool in (*parameters.function_tools, *parameters.output_tools)}
-        gated = [part for part in response.parts if self._is_ours(part, known)]
+        gated = [part for part in response.parts if self._is_ours(part, known - {CALL_TOOL})]
         parts = [part for part in gated if isinstance(part, ToolCallPart)]
         calls = [Call(part.tool_name, part.args or {}, part.tool_call_id) for part in parts]
         verdicts = await self._turns.gate(calls, self._managed.names)
@@ -166,7 +261,7 @@ class Toolgate(AbstractCapability[Any]):
         }
         settled = {id(p): self._settled(p, v) for p, v in zip(parts, verdicts, strict=True)}
         # The history is in the messages themselves.
-        kept = {"handle": self._turns.handle, "active": self._turns.active}
+        kept = {k: v for k, v in self._turns.snapshot().items() if k != "history"}
         return replace(
             response,
             parts=[settled.get(id(part), part) for part in response.parts],
@@ -205,8 +300,10 @@ class Toolgate(AbstractCapability[Any]):
         return text
 
     def _read(self, ctx: RunContext[Any]) -> None:
-        granted = self._grants(ctx) if callable(self._grants) else self._grants
-        self._turns.read(_messages.entries(ctx.messages), checked_grants(granted))
+        self._turns.read(_messages.entries(ctx.messages), self._granted(ctx))
+
+    def _granted(self, ctx: RunContext[Any]) -> Mapping[str, Any]:
+        return checked_grants(self._grants(ctx) if callable(self._grants) else self._grants)
 
     def _manages(self, call: ToolCallPart) -> bool:
         return call.tool_name in self._managed.names
@@ -222,18 +319,27 @@ class Toolgate(AbstractCapability[Any]):
         if self._manages(part):
             return part
         if verdict.tool:
-            return replace(part, tool_name=verdict.tool)
-        return replace(part, tool_name=REFUSED_CALL, args={"tool": part.tool_name})
+            return replace(part, tool_name=verdict.tool, args=verdict.arguments_json or part.args)
+        held = opened(part.tool_name, part.args_as_json_str())
+        if held is not None and held.tool in self._managed.names:
+            return replace(part, tool_name=held.tool, args=str(held.arguments))
+        called = part.tool_name if held is None else held.tool
+        return replace(part, tool_name=REFUSED_CALL, args={"tool": called})
 
-    def _shown(self, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
-        """The agent's own tools first, then the active set in its order, so that caches hold."""
+    def _parted(
+        self, tools: Sequence[ToolDefinition]
+    ) -> tuple[dict[str, ToolDefinition], list[ToolDefinition]]:
+        """The managed tools and the search by their names, and the agent's own tools."""
         ours = {*self._managed.names, *([SEARCH] if self._search else [])}
         own = [tool for tool in tools if tool.name not in {*ours, REFUSED_CALL}]
         tell_own(_LOG, tuple(sorted(tool.name for tool in own)))
-        managed = {tool.name: tool for tool in tools if tool.name in ours}
+        return {tool.name: tool for tool in tools if tool.name in ours}, own
+
+    def _shown(self, managed: Mapping[str, ToolDefinition]) -> list[ToolDefinition]:
+        """The active set in its order, so that caches hold."""
         order = self._turns.active if self._turns.active is not None else list(managed)
         shown = [name for name in order if name in managed and self._turns.shows(name)]
-        return [*own, *(managed[name] for name in shown)]
+        return [managed[name] for name in shown]
 
     def _resume(self, messages: Sequence[ModelMessage]) -> None:
         for message in reversed(messages):
@@ -241,5 +347,7 @@ class Toolgate(AbstractCapability[Any]):
             if isinstance(message, ModelResponse) and isinstance(kept, dict):
                 handle, active = kept.get("handle"), kept.get("active")
                 if isinstance(handle, str) and isinstance(active, list):
-                    self._turns.resume({"handle": handle, "active": active})
+                    self._turns.resume(
+                        {"handle": handle, "active": active, "ledger": kept.get("ledger") or ""}
+                    )
                 return

@@ -1,18 +1,23 @@
 """Pydantic AI's messages: as a conversation, and as this turn's intents."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelRequestPart,
     ModelResponse,
+    ModelResponsePart,
+    RetryPromptPart,
     TextContent,
+    TextPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
 
-from toolgate._agents import SEARCH, carried, estimated_tokens, intents_of
+from toolgate._agents import SEARCH, carried, estimated_tokens, fits, intents_of
 from toolgate.routing import Intent
 
 
@@ -47,6 +52,108 @@ def _answer(part: ToolReturnPart) -> dict[str, Any]:
         "content": carried(part.model_response_str(wrap_if_error=False)),
     }
     return answer if part.outcome == "success" else {**answer, "status": "error"}
+
+
+def whole(messages: Sequence[ModelMessage]) -> list[dict[str, Any]] | None:
+    """The messages as Chat Completions have them: one for each response, and for each other part.
+
+    None where they are more than a call takes.
+    """
+    sent = [entry for message in messages for entry in _whole(message)]
+    return sent if fits(sent) else None
+
+
+def _whole(message: ModelMessage) -> Iterator[dict[str, Any]]:
+    if not isinstance(message, ModelResponse):
+        yield from map(_part, message.parts)
+        return
+    said = "\n".join(part.content for part in message.parts if isinstance(part, TextPart))
+    calls = [
+        {
+            "id": carried(part.tool_call_id),
+            "type": "function",
+            "function": {
+                "name": carried(part.tool_name),
+                "arguments": carried(part.args_as_json_str()),
+            },
+        }
+        for part in message.parts
+        if isinstance(part, ToolCallPart)
+    ]
+    yield {"role": "assistant", "content": carried(said), "tool_calls": calls}
+
+
+def _part(part: ModelRequestPart) -> dict[str, Any]:
+    if isinstance(part, ToolReturnPart):
+        return _answer(part)
+    if isinstance(part, UserPromptPart):
+        return {"role": "user", "content": carried(_text(part))}
+    if isinstance(part, RetryPromptPart) and part.tool_name is not None:
+        return {
+            "role": "tool",
+            "tool_call_id": carried(part.tool_call_id),
+            "content": carried(part.model_response()),
+            "status": "error",
+        }
+    if isinstance(part, RetryPromptPart):
+        return {"role": "user", "content": carried(part.model_response())}
+    return {"role": "system", "content": ""}
+
+
+def with_additions(
+    messages: Sequence[ModelMessage],
+    before: Sequence[Mapping[str, Any]],
+    after: Sequence[Mapping[str, Any]],
+) -> list[ModelMessage]:
+    """The messages to send: with what a strategy added, and with calls as the model made them.
+
+    Args:
+        messages: The messages.
+        before: The same, as `whole` gave them.
+        after: The same, as the strategy gave them back.
+
+    Raises:
+        ValueError: they are not one for one.
+    """
+    if len(before) != len(after):
+        raise ValueError(f"{len(before)} messages came back as {len(after)}")
+    pairs = zip(before, after, strict=True)
+    sent: list[ModelMessage] = []
+    for message in messages:
+        if isinstance(message, ModelResponse):
+            _entry, answered = next(pairs)
+            sent.append(replace(message, parts=list(_as_sent(message.parts, answered))))
+            continue
+        parts: list[ModelRequestPart] = []
+        for part, (old, new) in zip(message.parts, pairs, strict=False):
+            parts += _extended(part, str(old["content"]), str(new["content"]))
+        sent.append(replace(message, parts=parts))
+    return sent
+
+
+def _as_sent(
+    parts: Sequence[ModelResponsePart], answered: Mapping[str, Any]
+) -> Iterator[ModelResponsePart]:
+    calls = iter(answered.get("tool_calls") or ())
+    for part in parts:
+        if not isinstance(part, ToolCallPart):
+            yield part
+            continue
+        function = next(calls)["function"]
+        # Calls of the framework's own kinds are none of Toolgate's tools.
+        if type(part) is ToolCallPart and function["name"] != part.tool_name:
+            yield replace(part, tool_name=function["name"], args=function["arguments"])
+        else:
+            yield part
+
+
+def _extended(part: ModelRequestPart, old: str, new: str) -> list[ModelRequestPart]:
+    if old == new:
+        return [part]
+    if isinstance(part, UserPromptPart) and isinstance(part.content, str):
+        return [replace(part, content=new)]
+    added = new.removeprefix(old).removeprefix("\n\n")
+    return [part, UserPromptPart(added)]
 
 
 def intents(messages: Sequence[ModelMessage]) -> list[Intent]:

@@ -1,14 +1,14 @@
 """Pydantic AI's tools and the catalog: registering them, and their model-facing names."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
-from toolgate._agents import is_model_facing
+from toolgate._agents import CALL_TOOL, REFUSED_CALL, SEARCH, is_model_facing
 from toolgate.catalog import Tool
 
 
@@ -40,6 +40,47 @@ def model_facing(toolset: AbstractToolset[Any], catalog: Iterable[Tool]) -> Abst
         catalog: The MCP server's tools in the catalog: `client.list_tools(server)`.
     """
     return toolset.renamed({tool.model_name: tool.name for tool in catalog})
+
+
+def own_definitions(tools: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
+    """The definitions that stand before Toolgate's, as Chat Completions have them."""
+    own = [(tool.name, tool.description or "", tool.parameters_json_schema) for tool in tools]
+    # Its calls in the conversation are none of a tool that is described there.
+    return [
+        {
+            "type": "function",
+            "function": {"name": name, "description": description, "parameters": parameters},
+        }
+        for name, description, parameters in [*own, (REFUSED_CALL, "", {"type": "object"})]
+    ]
+
+
+def sent_tools(
+    definitions: Iterable[Mapping[str, Any]], managed: Mapping[str, ToolDefinition]
+) -> list[ToolDefinition]:
+    """The tools of a strategy's request but the agent's own.
+
+    Args:
+        definitions: The request's `tools`.
+        managed: The tools that Toolgate manages, and its search, by their names.
+    """
+    sent: list[ToolDefinition] = []
+    for definition in definitions:
+        function = definition["function"]
+        name = function["name"]
+        if name == CALL_TOOL:
+            sent.append(
+                ToolDefinition(
+                    name=name,
+                    parameters_json_schema=dict(function["parameters"]),
+                    description=function["description"],
+                )
+            )
+        elif name == SEARCH and name in managed:
+            sent.append(replace(managed[name], description=function["description"]))
+        elif name in managed:
+            sent.append(managed[name])
+    return sent
 
 
 @dataclass

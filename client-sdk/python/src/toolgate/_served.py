@@ -1,0 +1,108 @@
+"""MCP servers that an integration registers as they list their tools, and registers again."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from toolgate._listed import ListedServer, asked, model_names, registration, tell_withheld
+from toolgate._requests import RegisterArguments
+from toolgate.aio import AsyncClient
+from toolgate.client import Client
+from toolgate.routing import RouteResult
+
+
+class ServedTools:
+    """MCP servers in the catalog, and the names that a model is to see of their tools."""
+
+    def __init__(
+        self,
+        client: Client | AsyncClient,
+        servers: Iterable[str],
+        register: Mapping[str, RegisterArguments] | None,
+        log: logging.Logger,
+    ) -> None:
+        """Registers nothing yet.
+
+        Args:
+            client: The client of Toolgate.
+            servers: The servers' names in the catalog.
+            register: Further arguments of `register_server`, by the server's name.
+            log: Where warnings go.
+
+        Raises:
+            ValueError: arguments for a server that is not among them.
+        """
+        self.names = list(servers)
+        """The servers' names in the catalog."""
+        self._client = client
+        self._arguments = register or {}
+        self._log = log
+        self._servers: dict[str, ListedServer] = {}
+        self._model_names: dict[str, dict[str, str]] = {}
+        unknown = sorted(self._arguments.keys() - set(self.names))
+        if unknown:
+            known = ", ".join(self.names) or "none"
+            raise ValueError(f"no MCP server {', '.join(unknown)}: there is {known}")
+
+    async def register(self, name: str, tools: Iterable[Any]) -> Mapping[str, str]:
+        """Registers a server as it lists its tools, unless it does so already.
+
+        Args:
+            name: The server's name in the catalog.
+            tools: The tools of its `tools/list`, as the MCP package reads them.
+
+        Returns:
+            The names that the model is to see, by the tools' own. Tools that were rejected or wait
+            for approval have none; each is warned of.
+        """
+        # What the server did not write is not registered as if it had.
+        definitions = tuple(
+            tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in tools
+        )
+        known = self._servers.get(name)
+        if known is not None and known.definitions == definitions:
+            return self._model_names[name]
+        server = ListedServer(name, definitions, self._arguments.get(name, {}))
+        done = await asked(self._client, registration(server))
+        tell_withheld(self._log, name, done)
+        self._model_names[name] = await model_names(self._client, name)
+        self._servers[name] = replace(server, revision=done.catalog_revision)
+        return self._model_names[name]
+
+    async def leave_out(self, name: str, error: Exception) -> None:
+        """Warns of a server that can't be listed.
+
+        One that was never registered is announced, so that searches name it.
+        """
+        self._log.warning("toolgate: MCP server %s can't be listed: %s", name, causes(error))
+        if name not in self._servers:
+            await asked(self._client, lambda client: client.announce_server(name))
+
+    def is_registered(self, name: str) -> bool:
+        """Whether a server was registered before."""
+        return name in self._servers
+
+    def model_names(self, name: str) -> Mapping[str, str]:
+        """The names that the model is to see of a server's tools, by the tools' own."""
+        return self._model_names.get(name, {})
+
+    def has_lost(self, turn: RouteResult) -> bool:
+        """Whether the catalog is older than what was registered: it began anew."""
+        return any(turn.catalog_revision < one.revision for one in self._servers.values())
+
+    async def register_again(self) -> None:
+        """Registers what the service has lost."""
+        self._log.warning(
+            "toolgate: the service has lost the catalog: MCP servers are registered again"
+        )
+        for name, server in list(self._servers.items()):
+            done = await asked(self._client, registration(server))
+            self._servers[name] = replace(server, revision=done.catalog_revision)
+
+
+def causes(error: BaseException) -> str:
+    """The messages of an error, and of those that it groups."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(causes(one) for one in error.exceptions)
+    return f"{type(error).__name__}: {error}"
