@@ -92,7 +92,7 @@ class _Run:
         return settings
 
     def _filled(self, value: Any) -> Any:
-        """The value with `$name`, and `${name}` within a text, replaced by what was kept under it."""
+        """The value with `$name`, and `${name}` in a text, replaced by what was kept."""
         if isinstance(value, str) and value.startswith("$") and value[1:] in self._kept:
             return self._kept[value[1:]]
         if isinstance(value, str) and "${" in value:
