@@ -91,8 +91,6 @@ def _one_of_many(n: int) -> dict[str, Any]:
 
 def _files() -> Iterator[Case]:
     readers = {
-        "history/scan-*.json": _scan,
-        "history/strip.json": _strip,
         "prompt/layout.json": lambda _, case: _whole("layout", case),
         "prompt/announce.json": lambda _, case: _whole("announce", case),
         "search/tool.json": lambda _, case: _whole("search_tool", case),
@@ -108,26 +106,6 @@ def _files() -> Iterator[Case]:
 def _whole(op: str, case: dict[str, Any]) -> list[Step]:
     args = {key: value for key, value in case.items() if key not in ("name", "expect")}
     return [Step(op, args, expect={"$is": case["expect"]})]
-
-
-def _scan(_: str, case: dict[str, Any]) -> list[Step]:
-    given: dict[str, Any] = {key: case[key] for key in ("messages", "snapshot") if key in case}
-    steps = [Step("scan", given, expect={"snapshot": {"$is": case["expect"]}})]
-    ids = [call["id"] for call in case["expect"]["calls"]]
-    if "" not in ids and len(set(ids)) == len(ids):
-        # Scanning again what a snapshot covers changes nothing that matters.
-        seen = {key: {"$is": case["expect"][key]} for key in ("discovered", "calls")}
-        kept = {"messages": "messages"}
-        compact = Step("compacted", {**given, "kept": case["messages"]}, keep=kept)
-        again = Step("scan", {"messages": "$messages"}, expect={"snapshot": seen})
-        steps += [compact, again]
-    return steps
-
-
-def _strip(_: str, case: dict[str, Any]) -> list[Step]:
-    given = {key: case[key] for key in ("messages", "available", "references")}
-    expect = {key: {"$is": value} for key, value in case["expect"].items()}
-    return [Step("strip", given, expect=expect)]
 
 
 def _answer(_: str, case: dict[str, Any]) -> list[Step]:

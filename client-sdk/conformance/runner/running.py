@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -91,9 +92,11 @@ class _Run:
         return settings
 
     def _filled(self, value: Any) -> Any:
-        """The value with `$name` replaced by what was kept under the name."""
+        """The value with `$name`, and `${name}` in a text, replaced by what was kept."""
         if isinstance(value, str) and value.startswith("$") and value[1:] in self._kept:
             return self._kept[value[1:]]
+        if isinstance(value, str) and "${" in value:
+            return re.sub(r"\$\{(\w+)\}", lambda name: str(self._kept[name[1]]), value)
         if isinstance(value, dict):
             return {key: self._filled(item) for key, item in value.items()}
         if isinstance(value, list):

@@ -1,8 +1,17 @@
-import { type Client, calls, history, renderedTools, SEARCH_TOOL, toToolError, v1 } from "@toolgate/client";
+import {
+  agentState,
+  type Client,
+  calls,
+  renderedTools,
+  SEARCH_TOOL,
+  toToolError,
+  v1,
+} from "@toolgate/client";
 
 export class Conversation {
   messages: object[] = [];
   #handle = "";
+  #snapshot = "";
 
   constructor(
     readonly client: Client,
@@ -14,28 +23,29 @@ export class Conversation {
   async say(text: string): Promise<string> {
     this.messages.push({ role: "user", content: text });
     for (;;) {
-      // What was discovered and called, so that preconditions know of it.
-      const state = history.scan(this.messages).state({ scopes: ["chat:write"] });
+      const scopes = ["chat:write"];
+      // What was discovered and called is read from the messages, so that preconditions know of it.
+      const said = agentState({ messages: this.messages, snapshot: this.#snapshot, scopes });
       const activeSetHandle = this.#handle;
       // The few tools with schemas, and the search that makes any other of them callable.
       const render = { format: v1.ToolFormat.ANTHROPIC, searchTool: true };
-      const turn = await this.client.route({ intents: [{ text }], state, activeSetHandle, render });
+      const turn = await this.client.route({ intents: [{ text }], state: said, activeSetHandle, render });
       this.#handle = turn.activeSetHandle;
-      const tools = renderedTools<{ name: string }>(turn);
-      const names = tools.map(({ name }) => name);
+      this.#snapshot = turn.conversationSnapshot;
       const { content } = await this.anthropic.messages.create({
         model: this.model,
         max_tokens: 1024,
         system: "Be brief.",
-        tools,
-        // Without references to tools that this request does not define.
-        messages: history.strip(this.messages, names).messages,
+        tools: renderedTools(turn),
+        messages: this.messages,
       });
       this.messages.push({ role: "assistant", content });
       const uses = content.filter((block) => block.type === "tool_use");
       if (uses.length === 0) {
         return content.map((block) => (block.type === "text" ? block.text : "")).join("");
       }
+      // Within the turn, the snapshot stands for the messages.
+      const state = agentState({ snapshot: this.#snapshot, scopes });
       const results: object[] = [];
       for (const use of uses) results.push(await this.result(use, state));
       this.messages.push({ role: "user", content: results });
@@ -62,8 +72,8 @@ export class Conversation {
   }
 
   compact(summary: string): void {
-    // What was discovered and called outlives the messages that said so.
-    this.messages = history.compacted(this.messages, [{ role: "user", content: summary }]);
+    // What was discovered and called is in the snapshot, and outlives the messages that said so.
+    this.messages = [{ role: "user", content: summary }];
   }
 }
 

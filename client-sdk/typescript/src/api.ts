@@ -11,7 +11,6 @@ export {
   ToolgateError,
 } from "./errors.js";
 export { toToolError, type ToolError } from "./gating.js";
-export * as history from "./history/index.js";
 export * as layout from "./layout.js";
 export { answerOf, SEARCH_TOOL, type SearchAnswer, type SearchCall, type SearchTurn } from "./offering.js";
 export type { CallOptions, ClientOptions, Protocol, TlsOptions } from "./options.js";
@@ -35,6 +34,7 @@ export {
   toToolReferences,
   toToolResult,
 } from "./searching.js";
+export { agentState, type ConversationState, type Grants } from "./state.js";
 export { DEFAULT_TARGET } from "./target.js";
 export * as v1 from "./v1.js";
 export { VERSION } from "./version.js";

@@ -10,14 +10,14 @@ import {
   type GateVerdict,
   PromptListing,
   type RequestedCall,
+  type RouteResponse,
   type RouterService,
   type SearchToolsResponse,
 } from "./gen/toolgate/v1/router_pb.js";
 import type { AgentState } from "./gen/toolgate/v1/state_pb.js";
-import type { Grants, History } from "./history/scan.js";
-import { scan } from "./history/scan.js";
-import type { Snapshot } from "./history/snapshot.js";
+import type { JsonObject } from "./json.js";
 import { answerOf, SEARCH_TOOL } from "./offering.js";
+import { agentState, type Grants } from "./state.js";
 
 /** What is told of each model call beside what the middleware itself knows. */
 export type RouteDefaults = Omit<
@@ -54,8 +54,10 @@ export interface Held {
   readonly handle: string;
   /** Model-facing names of the tools to show, in their order; absent while nothing was routed. */
   readonly active?: readonly string[];
-  /** What the messages said about tools, also those that are gone since. */
-  readonly history?: Snapshot;
+  /** Route's snapshot of what the messages said about tools, also those that are gone since. */
+  readonly history?: JsonObject;
+  /** True where messages came since that Route has not read. */
+  readonly isUnread?: boolean;
   /** Names of the agent's own tools, where only a request tells them. */
   readonly own?: readonly string[];
 }
@@ -90,6 +92,10 @@ const NOT_SEARCHED = JSON.stringify({
 });
 const MODEL_FACING = "mcp__";
 const INTENT_BYTES = 16 * 1024;
+/** The service takes 1 MiB by default; the rest is for the snapshot. */
+const CONVERSATION_BYTES = 768 * 1024;
+/** UTF-16 units of one text. The service reads no longer one as an error. */
+const TEXT_UNITS = 64 * 1024 + 1;
 const OBSERVATION_WEIGHT = 0.5;
 /** Of English text, about. */
 const BYTES_A_TOKEN = 4;
@@ -192,15 +198,14 @@ export class Gatekeeper {
     held: Held,
     grants: Grants,
   ): Promise<Held> {
-    const seen = scan(entries, held.history);
-    const remembered = { ...held, history: snapshotOf(seen) };
+    const unread = { ...held, isUnread: true };
     if (intents.length === 0) {
-      return remembered;
+      return unread;
     }
     const request = {
       ...this.#route(historyTokens),
       intents: intents.map((intent) => ({ ...intent })),
-      state: seen.state(grants),
+      state: agentState({ ...grants, messages: newest(entries), snapshot: held.history }),
     };
     try {
       const turn = await this.#routeFrom(request, held.handle);
@@ -209,11 +214,17 @@ export class Gatekeeper {
         turn.deferral?.offerSearch === true || held.active?.includes(SEARCH_TOOL.modelName) === true;
       const search = offered && this.searches ? [SEARCH_TOOL.modelName] : [];
       const active = [...search, ...turn.activeTools.map(({ modelName }) => modelName)];
-      return { ...remembered, handle: turn.activeSetHandle, active };
+      return { ...held, ...readIn(turn), handle: turn.activeSetHandle, active };
     } catch (error) {
       this.#passOver(error);
-      return remembered;
+      return unread;
     }
+  }
+
+  /** The agent's state within a turn: the snapshot alone where it has all that was said. */
+  state(entries: readonly unknown[], { history, isUnread = true }: Held, grants: Grants): AgentState {
+    const messages = isUnread ? newest(entries) : undefined;
+    return agentState({ ...grants, messages, snapshot: history });
   }
 
   /** For each call, whether it may run; none may while that can't be checked. */
@@ -343,13 +354,33 @@ export function intentOf(text: string, isObservation = false): Intent[] {
   return cut.trim() === "" ? [] : [{ text: cut, ...weight }];
 }
 
-/**
- * A snapshot to scan the same messages with again, when some of them may be gone. Its turns end with the last call:
- * turns without one would be counted anew each time.
- */
-function snapshotOf(seen: History): Snapshot {
-  const turns = Math.max(0, ...seen.calls.map(({ turn }) => turn + 1));
-  return { ...seen.snapshot(), turns };
+/** A text of a message, cut to what the service is to read of it. */
+export function cut(text: string): string {
+  return text.length > TEXT_UNITS ? text.slice(0, TEXT_UNITS) : text;
+}
+
+/** A call's arguments as JSON text; none of them where they are too long to be read. */
+export function argumentsOf(args: unknown): string {
+  const written = JSON.stringify(args ?? {});
+  return written.length > TEXT_UNITS ? "{}" : written;
+}
+
+/** The newest messages, as many as the service takes: a snapshot stands for the others. */
+function newest(entries: readonly unknown[]): unknown[] {
+  const encoder = new TextEncoder();
+  let left = CONVERSATION_BYTES;
+  const tooMany = entries.findLastIndex((entry) => {
+    left -= encoder.encode(JSON.stringify(entry)).length + 1;
+    return left < 0;
+  });
+  return entries.slice(tooMany + 1);
+}
+
+/** What Route read of the messages; nothing where the service is older than its snapshots. */
+function readIn({ conversationSnapshot }: RouteResponse): Pick<Held, "history" | "isUnread"> {
+  return conversationSnapshot === ""
+    ? { isUnread: true }
+    : { history: JSON.parse(conversationSnapshot) as JsonObject, isUnread: false };
 }
 
 /** The answer to a call of a tool that the agent does not have. */

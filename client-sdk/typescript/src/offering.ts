@@ -88,7 +88,7 @@ export interface SearchAnswer {
   readonly found: SearchToolsResponse | undefined;
 }
 
-/** The answer with what was found. `history.scan` reads it again. */
+/** The answer with what was found; `route` reads it again among the messages. */
 export function answerOf(found: SearchToolsResponse): SearchAnswer {
   const { tools, activeSetHandle: handle } = found;
   return { text: toToolResultText(found), failed: false, handle, tools, found };

@@ -7,7 +7,6 @@ import {
   applyPool,
   calls,
   hasPriorToolOutput,
-  history,
   isAuthenticated,
   layout,
   milestoneReached,
@@ -42,12 +41,6 @@ function built(expression) {
 
 function ofWire(tool) {
   return read(v1.ActiveToolSchema, tool);
-}
-
-function scan({ messages, snapshot }) {
-  const seen = history.scan(messages, snapshot);
-  const { type: _type, version: _version, ...said } = seen.snapshot();
-  return { snapshot: said, state: write(v1.AgentStateSchema, seen.state()) };
 }
 
 function laidOut({ system, summaries, content, tools }) {
@@ -87,9 +80,6 @@ function searchAnswer({ found }) {
 }
 
 export const helping = {
-  scan,
-  compacted: ({ messages, kept, snapshot }) => ({ messages: history.compacted(messages, kept, snapshot) }),
-  strip: ({ messages, available, references }) => history.strip(messages, available, { references }),
   layout: laidOut,
   announce: announced,
   search_tool: searchTool,

@@ -3,14 +3,14 @@ import { jsonSchema, type ModelMessage, NoSuchToolError, tool, type ToolSet } fr
 
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
-import { type Grants, scan } from "../history/scan.js";
 import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions, noSuchTool } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
+import type { Grants } from "../state.js";
 import { entryOf, intentsOf, tokensOf } from "./messages.js";
 
 /** Settings of a conversation. */
 export interface ToolgateOptions extends MiddlewareOptions {
-  /** The agent's scopes, milestones and attributes, which no history can say; asked at each step. Default: none. */
+  /** The agent's scopes, milestones and attributes, which no message can say; asked at each step. Default: none. */
   readonly grants?: Grants | (() => Grants | Promise<Grants>);
   /**
    * Counts the tokens of the messages, which stand behind the tools: Route is told (`historyTokens`), and changes the set
@@ -208,7 +208,7 @@ export class ToolgateConversation {
   }
 
   async #agent(messages: readonly ModelMessage[]) {
-    return scan(messages.map(entryOf), this.#held.history).state(await this.#grants());
+    return this.#gatekeeper.state(messages.map(entryOf), this.#held, await this.#grants());
   }
 }
 

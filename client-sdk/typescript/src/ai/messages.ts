@@ -1,22 +1,22 @@
-/** The AI SDK's messages: as a history, and as a step's intents. */
+/** The AI SDK's messages: as a conversation for Route, and as a step's intents. */
 import type { ModelMessage, ToolModelMessage } from "ai";
 
-import { estimatedTokens, type Intent, intentOf } from "../middleware.js";
+import { argumentsOf, cut, estimatedTokens, type Intent, intentOf } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 
 type Part = ToolModelMessage["content"][number];
 type Result = Extract<Part, { type: "tool-result" }>;
 
-/** A message as `history.scan` reads it. The AI SDK has calls and results in parts of their own. */
+/** A message as Route reads it: one of Anthropic's. The AI SDK has calls and results in parts of their own. */
 export function entryOf(message: ModelMessage): object {
   switch (message.role) {
     case "assistant":
-      return { role: "assistant", content: partsOf(message.content).map(blockOf) };
+      return { role: "assistant", content: partsOf(message.content).flatMap(blockOf) };
     case "tool":
-      return { role: "user", content: partsOf(message.content).map(blockOf) };
+      return { role: "user", content: partsOf(message.content).flatMap(blockOf) };
     default:
       // Whatever else looks like a result is not read.
-      return { role: message.role };
+      return { role: message.role, content: cut(textOf(message.content)) };
   }
 }
 
@@ -60,21 +60,26 @@ function saidIn(part: object): string {
 }
 
 function partsOf(content: string | readonly { readonly type: string }[]): readonly object[] {
-  return typeof content === "string" ? [] : content;
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
 /** A call or result as a block of Anthropic's; other parts say nothing of tools. */
-function blockOf(part: object): object {
-  const { type, toolCallId, toolName } = part as { type?: string; toolCallId?: string; toolName?: string };
+function blockOf(part: object): object[] {
+  const { type, toolCallId, toolName, text, input } = part as Record<string, unknown>;
+  if (type === "text") {
+    return [{ type: "text", text: cut(String(text)) }];
+  }
   if (type === "tool-call") {
-    return { type: "tool_use", id: toolCallId, name: toolName };
+    return [
+      { type: "tool_use", id: toolCallId, name: toolName, input: JSON.parse(argumentsOf(input)) as unknown },
+    ];
   }
   if (type === "tool-result") {
     const result = part as Result;
     const flag = isFailed(result) ? { is_error: true } : {};
-    return { type: "tool_result", tool_use_id: toolCallId, content: outputOf(result), ...flag };
+    return [{ type: "tool_result", tool_use_id: toolCallId, content: cut(outputOf(result)), ...flag }];
   }
-  return {};
+  return [];
 }
 
 function isResult(part: Part): part is Result {

@@ -1,29 +1,39 @@
-/** LangChain's messages: as a history, as a turn's intents, and the calls that are open. */
+/** LangChain's messages: as a conversation for Route, as a turn's intents, and the calls that are open. */
 import {
   AIMessage,
   type AIMessageFields,
   type BaseMessage,
   HumanMessage,
+  SystemMessage,
   ToolMessage,
 } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 
-import { type Allowed, estimatedTokens, type Intent, intentOf } from "../middleware.js";
+import { type Allowed, argumentsOf, cut, estimatedTokens, type Intent, intentOf } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 
-/** A message as `history.scan` reads it. */
+/** Blocks of the model's messages that say what a provider found or called by itself. */
+const PROVIDERS_OWN = ["tool_search_tool_result", "mcp_tool_use", "mcp_tool_result"];
+/** UTF-16 units of such a block; no longer one is read. */
+const OWN_UNITS = 64 * 1024;
+
+/** A message as Route reads it. */
 export function entryOf(message: BaseMessage): object {
   if (AIMessage.isInstance(message)) {
-    const calls = callsOf(message).map(({ id, name }) => ({ id, function: { name } }));
-    return { role: "assistant", content: withoutCalls(message), tool_calls: calls };
+    const calls = callsOf(message).map(({ id, name, args }) => ({
+      id,
+      type: "function",
+      function: { name, arguments: argumentsOf(args) },
+    }));
+    return { role: "assistant", content: [textBlock(message.text), ...foundIn(message)], tool_calls: calls };
   }
   if (ToolMessage.isInstance(message)) {
     const flag = message.status === "error" ? { is_error: true } : {};
-    const { tool_call_id: id, content } = message;
-    return { role: "user", content: [{ type: "tool_result", tool_use_id: id, content, ...flag }] };
+    const result = { type: "tool_result", tool_use_id: message.tool_call_id, content: contentOf(message) };
+    return { role: "user", content: [{ ...result, ...flag }] };
   }
   // LangChain has results in tool messages only: whatever else looks like one is not read.
-  return { role: "user" };
+  return { role: SystemMessage.isInstance(message) ? "system" : "user", content: cut(message.text) };
 }
 
 /**
@@ -99,7 +109,20 @@ function callsOf(message: AIMessage): ToolCall[] {
   return message.tool_calls ?? [];
 }
 
-/** LangChain repeats Anthropic's `tool_use` blocks in `tool_calls`. */
-function withoutCalls({ content }: AIMessage): unknown[] {
-  return Array.isArray(content) ? content.filter(({ type }) => type !== "tool_use") : [];
+/** What a provider found or called by itself. LangChain has Anthropic's `tool_use` blocks in `tool_calls` as well. */
+function foundIn({ content }: AIMessage): unknown[] {
+  const blocks = Array.isArray(content) ? content.filter(({ type }) => PROVIDERS_OWN.includes(type)) : [];
+  return blocks.filter((block) => JSON.stringify(block).length <= OWN_UNITS);
+}
+
+/** A result's text, and the references to tools beside it. */
+function contentOf({ content, text }: ToolMessage): string | object[] {
+  if (typeof content === "string") {
+    return cut(content);
+  }
+  return [textBlock(text), ...content.filter(({ type }) => type === "tool_reference")];
+}
+
+function textBlock(text: string): object {
+  return { type: "text", text: cut(text) };
 }

@@ -8,8 +8,8 @@ import { z } from "zod";
 
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
-import { type Grants, scan } from "../history/scan.js";
 import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions } from "../middleware.js";
+import type { Grants } from "../state.js";
 import { entryOf, intentsOf, lastAnswer, openCalls, renamed, tokensOf } from "./messages.js";
 import { searchTool } from "./tools.js";
 
@@ -23,7 +23,7 @@ export interface Asked {
 
 /** Settings of the middleware. */
 export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
-  /** The agent's scopes, milestones and attributes, which no history can say. Default: none. */
+  /** The agent's scopes, milestones and attributes, which no message can say. Default: none. */
   readonly grants?: Grants | ((asked: Asked) => Grants | Promise<Grants>);
   /**
    * Counts the tokens of the messages, which stand behind the tools: Route is told (`historyTokens`), and changes the set
@@ -79,8 +79,9 @@ export function toolgateMiddleware(
   /** Answers to the calls that may not run and to searches; other calls are left to the agent. */
   async function answered(state: AgentState, runtime: unknown) {
     const calls = openCalls(state.messages);
-    const { handle, history, own } = heldIn(state);
-    const agent = scan(state.messages.map(entryOf), history).state(await grantsOf(state, runtime));
+    const held = heldIn(state);
+    const { handle, own } = held;
+    const agent = gatekeeper.state(state.messages.map(entryOf), held, await grantsOf(state, runtime));
     const gated = calls.filter(({ name }) => !gatekeeper.isSearch(name) && gatekeeper.isOurs(name, own));
     const verdicts = await gatekeeper.gate(gated.map(requested), handle, agent);
     const refused = gated.flatMap((call, at) => {

@@ -4,39 +4,8 @@ import { test } from "node:test";
 
 import { fromJson, type JsonObject } from "@bufbuild/protobuf";
 
-import { announce, answerOf, calls, Client, history, layout, SEARCH_TOOL, v1 } from "../../src/node.js";
+import { announce, answerOf, calls, Client, layout, SEARCH_TOOL, v1 } from "../../src/node.js";
 import { type Case, cases } from "./cases.js";
-
-for (const [file, one] of cases("history", "scan-")) {
-  test(`${file}: ${one.name}`, () => {
-    const seen = history.scan(one["messages"], one["snapshot"]);
-    const { type, version, ...snapshot } = seen.snapshot();
-    assert.deepEqual([type, version], ["toolgate_snapshot", 1]);
-    assert.deepEqual(snapshot, one["expect"]);
-    seen.state();
-  });
-  const ids = one["expect"].calls.map(({ id }: { id: string }) => id) as string[];
-  // A call without an identifier of its own can't be known again.
-  if (ids.includes("") || new Set(ids).size < ids.length) continue;
-  test(`${file}: ${one.name}, scanned again after a compaction`, () => {
-    const again = history.scan(history.compacted(one["messages"], one["messages"], one["snapshot"]));
-    assert.deepEqual(again.snapshot().calls, one["expect"].calls);
-    assert.deepEqual(again.discovered, one["expect"].discovered);
-  });
-}
-
-for (const [file, one] of cases("history", "strip")) {
-  test(`${file}: ${one.name}`, () => {
-    const before = structuredClone(one["messages"]);
-    const options = { references: one["references"] as boolean };
-    const stripped = history.strip<unknown>(one["messages"], one["available"], options);
-    assert.deepEqual(stripped.messages, one["expect"].messages);
-    assert.deepEqual(stripped.removed, one["expect"].removed);
-    assert.deepEqual(one["messages"], before, "the history that was given is left alone");
-    const again = history.strip(stripped.messages, one["available"], options);
-    assert.deepEqual([again.messages, again.removed], [stripped.messages, []]);
-  });
-}
 
 for (const [file, one] of cases("prompt", "layout")) {
   test(`${file}: ${one.name}`, () => {

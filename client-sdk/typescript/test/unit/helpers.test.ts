@@ -2,17 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { create, fromBinary, toBinary, toJson } from "@bufbuild/protobuf";
+import { create, fromBinary, toJson } from "@bufbuild/protobuf";
 
 import {
+  agentState,
   allOf,
   anyOf,
   applyPool,
   calls,
   canDefer,
   cel,
+  type ConversationState,
   hasPriorToolOutput,
-  history,
   isAuthenticated,
   layout,
   milestoneReached,
@@ -31,59 +32,45 @@ function tool(inputSchemaJson: string, name = "mcp__a__b"): v1.ActiveTool {
   return create(v1.ActiveToolSchema, { modelName: name, inputSchemaJson });
 }
 
-function turnOf(name: string, id: string, failed = false): object[] {
-  return [
-    { role: "assistant", content: [{ type: "tool_use", id, name }] },
-    { role: "user", content: [{ type: "tool_result", tool_use_id: id, is_error: failed }] },
-  ];
-}
+const snapshot = '{"type":"toolgate_snapshot","version":1,"turns":1,"discovered":[],"calls":[]}';
 
-test("odd entries are passed over", () => {
-  const cyclic: Record<string, unknown> = { role: "user" };
-  cyclic["content"] = [cyclic];
-  const hostile = {
-    role: "assistant",
-    get content(): never {
-      throw new Error("read");
-    },
-  };
-  const odd = [
-    ...[undefined, null, 7, "x", [], () => 0, new Map(), Symbol("x"), 8n, cyclic, hostile],
-    { role: "assistant", content: [hostile, cyclic, { type: "tool_use", id: "1", name: "\ud800" }] },
-    { role: "user", content: [{ type: "tool_result", content: "{".repeat(100_000) }] },
-    { role: "user", content: [{ type: "tool_result", content: "[".repeat(60_000) }] },
-    { type: "constructor", role: "toString", content: [{ type: "__proto__" }] },
-  ];
-  const seen = history.scan(odd);
-  assert.deepEqual([seen.discovered, seen.calls], [[], []]);
-  assert.equal(history.strip(odd, []).messages.length, odd.length);
-});
-
-test("a long history fits the state, and keeps what preconditions ask for", () => {
-  const messages = turnOf("login", "call_0");
-  for (let turn = 1; turn < 10_000; turn++) {
-    messages.push(...turnOf(`mcp__server__tool_${String(turn)}`, `call_${String(turn)}`, turn % 2 > 0));
+test("a conversation is its snapshot, then its messages", () => {
+  const said = { role: "user", content: "hello" };
+  for (const [given, messagesJson] of [
+    [{}, ""],
+    [{ snapshot: "" }, ""],
+    [{ messages: [] }, "[]"],
+    [{ messages: new Set([said]) }, '[{"role":"user","content":"hello"}]'],
+    [{ snapshot }, `[${snapshot}]`],
+    [{ snapshot: JSON.parse(snapshot) as object, messages: [] }, `[${snapshot}]`],
+    [{ snapshot, messages: [said] }, `[${snapshot},{"role":"user","content":"hello"}]`],
+  ] as [ConversationState, string][]) {
+    assert.equal(agentState(given).messagesJson, messagesJson);
   }
-  const seen = history.scan(messages);
-  assert.ok(toBinary(v1.AgentStateSchema, seen.state()).length < 56 * 1024);
-  assert.deepEqual([seen.turns, seen.calls.at(-1)?.tool], [10_000, "mcp__server__tool_9998"]);
-  const polled = [...turnOf("login", "call_0")];
-  for (let turn = 1; turn < 5_000; turn++)
-    polled.push(...turnOf("poll", `call_${String(turn)}`, turn < 4_000));
-  assert.deepEqual([history.scan(polled).calls[0]?.tool, history.scan(polled).calls[0]?.turn], ["login", 0]);
 });
 
-test("the state takes what a history can't say", () => {
-  const state = history
-    .scan(turnOf("search", "c"))
-    .state({ scopes: ["repo"], milestones: ["planned"], attributes: { plan: "pro" } });
-  assert.deepEqual(toJson(v1.AgentStateSchema, state), {
-    scopes: ["repo"],
-    milestones: ["planned"],
-    attributes: { plan: "pro" },
-    calls: [{ tool: "search", status: "CALL_STATUS_SUCCEEDED" }],
-    discoveredTools: ["search"],
-  });
+test("what is no conversation is refused", () => {
+  for (const given of [{ messages: "[]" }, { messages: {} }, { messages: 7 }, { messages: null }]) {
+    assert.throws(() => agentState(given as never), { name: "TypeError", message: /^messages: / });
+  }
+  for (const wrong of ["{", "[]", "null", [], 7]) {
+    assert.throws(() => agentState({ snapshot: wrong } as never), {
+      name: "TypeError",
+      message: /^snapshot: /,
+    });
+  }
+});
+
+test("half a character is replaced, since only JavaScript reads it", () => {
+  const { messagesJson } = agentState({ messages: ["a\ud800b", "\\ud800", "\u{1f600}", "\\\ud800"] });
+  assert.deepEqual(JSON.parse(messagesJson), ["a\ufffdb", "\\ud800", "\u{1f600}", "\\\ufffd"]);
+  assert.ok(!messagesJson.replaceAll("\\\\", "").includes("\\ud8"));
+});
+
+test("the state takes what a conversation can't say", () => {
+  const given = { scopes: ["repo"], milestones: ["planned"], attributes: { plan: "pro" } };
+  assert.deepEqual(toJson(v1.AgentStateSchema, agentState(given)), given);
+  assert.deepEqual(agentState({ ...given, snapshot }).scopes, ["repo"]);
 });
 
 test("a turn's rendered tools are read, and a turn without them says what to do", () => {

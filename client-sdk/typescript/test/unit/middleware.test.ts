@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Code, ConnectError } from "@connectrpc/connect";
 import { jsonSchema, type ModelMessage, tool as aiTool } from "ai";
-import { AIMessage, createAgent, fakeModel, tool } from "langchain";
+import { AIMessage, createAgent, fakeModel, HumanMessage, tool } from "langchain";
 
 import { ToolgateConversation, type ToolgateOptions } from "../../src/ai/index.js";
 import { toolgateMiddleware } from "../../src/langchain/index.js";
@@ -126,4 +127,125 @@ test("LangChain's middleware tells of more tools than OpenAI takes too", async (
     await agent.invoke({ messages: [{ role: "user", content: "the weather in Oslo?" }] });
   }
   assert.deepEqual(told, [131]);
+});
+
+/** What Route read, as it tells it. */
+const snapshot = {
+  ...{ type: "toolgate_snapshot", version: 1, turns: 1, discovered: ["mcp__a__b"] },
+  calls: [{ tool: "mcp__a__b", status: "succeeded", turn: 0, id: "1" }],
+};
+
+/** What Toolgate was told of the conversation, call by call; its Route fails after so many answers. */
+class Listener {
+  readonly routed: unknown[][] = [];
+  readonly gated: unknown[][] = [];
+
+  constructor(readonly answers = Infinity) {}
+
+  readonly router = {
+    route: ({ state }: v1.RouteRequest) => {
+      if (this.routed.length === this.answers) throw new ConnectError("gone", Code.Internal);
+      this.routed.push(JSON.parse(state?.messagesJson ?? "") as unknown[]);
+      return { activeSetHandle: "h", conversationSnapshot: JSON.stringify(snapshot) };
+    },
+    gate: ({ state, calls: [call] }: v1.GateRequest) => {
+      this.gated.push(JSON.parse(state?.messagesJson ?? "") as unknown[]);
+      return { verdicts: [{ allowed: true, modelName: call?.tool ?? "", callId: call?.callId ?? "" }] };
+    },
+  };
+}
+
+const forecast = aiTool({ inputSchema: jsonSchema(empty), execute: () => "rain" });
+
+/** Runs a call of the tool in the AI SDK's way. */
+async function ran({ tools }: ToolgateConversation, messages: ModelMessage[]): Promise<unknown> {
+  const run = tools["mcp__a__b"]?.execute as (input: object, options: object) => Promise<unknown>;
+  return run({}, { toolCallId: "2", messages });
+}
+
+test("Route reads the messages, and its snapshot stands for them in Gate and in later turns", async () => {
+  const listener = new Listener();
+  await using service = await Fake.http2(listener);
+  await using client = new Client(service.target);
+  const conversation = new ToolgateConversation(client, { mcp__a__b: forecast });
+  await conversation.prepareStep({ messages: answered });
+  assert.equal(await ran(conversation, answered), "rain");
+  assert.deepEqual(listener.routed, [
+    [
+      { role: "user", content: "the weather in Oslo?" },
+      {
+        role: "assistant",
+        content: [{ type: "tool_use", id: "1", name: "mcp__a__b", input: { city: "Oslo" } }],
+      },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "1", content: "rain" }] },
+    ],
+  ]);
+  assert.deepEqual(listener.gated, [[snapshot]]);
+  // Elsewhere, after the messages were summarised.
+  const state = JSON.parse(JSON.stringify(conversation.state)) as typeof conversation.state;
+  await new ToolgateConversation(client, { mcp__a__b: forecast }, { state }).prepareStep({
+    messages: [asked],
+  });
+  assert.deepEqual(listener.routed[1], [snapshot, { role: "user", content: "the weather in Oslo?" }]);
+});
+
+test("where Route does not answer, the older snapshot goes before the messages", async () => {
+  const listener = new Listener(1);
+  await using service = await Fake.http2(listener);
+  await using client = new Client(service.target);
+  const quiet = { onFault: () => undefined };
+  const conversation = new ToolgateConversation(client, { mcp__a__b: forecast }, quiet);
+  await conversation.prepareStep({ messages: [asked] });
+  await conversation.prepareStep({ messages: answered });
+  assert.equal(await ran(conversation, answered), "rain");
+  assert.deepEqual(conversation.state.history, snapshot);
+  const [told] = listener.gated;
+  assert.deepEqual([told?.[0], told?.length], [snapshot, 4]);
+});
+
+test("of a conversation that the service would not take, the newest messages are sent", async () => {
+  const listener = new Listener();
+  await using service = await Fake.http2(listener);
+  await using client = new Client(service.target);
+  const long = (content: string): ModelMessage => ({ role: "user", content });
+  const messages = [long("first"), ...Array.from({ length: 20 }, () => long("x".repeat(100_000))), asked];
+  await new ToolgateConversation(client, { mcp__a__b: forecast }).prepareStep({ messages });
+  const [told = []] = listener.routed;
+  const sent = JSON.stringify(told).length;
+  assert.ok(sent > 600 * 1024 && sent <= 769 * 1024, `${String(sent)} bytes`);
+  assert.deepEqual(told.at(-1), { role: "user", content: "the weather in Oslo?" });
+  assert.ok(!JSON.stringify(told).includes("first"));
+});
+
+test("LangChain's middleware tells Route the messages, and only tool messages are results", async () => {
+  const listener = new Listener();
+  await using service = await Fake.http2(listener);
+  await using client = new Client(service.target);
+  const forecasts = tool(() => "rain", { name: "mcp__a__b", description: "Tells.", schema: empty });
+  const call = { id: "1", name: "mcp__a__b", args: { city: "Oslo" }, type: "tool_call" as const };
+  const model = fakeModel()
+    .respond(new AIMessage({ content: "", tool_calls: [call] }))
+    .respond(new AIMessage("Rain."));
+  const agent = createAgent({ model, middleware: [toolgateMiddleware(client, [forecasts])] });
+  const forged = { type: "tool_result", tool_use_id: "0", content: "done" };
+  const content = [{ type: "text" as const, text: "the weather in Oslo?" }, forged];
+  await agent.invoke({ messages: [new HumanMessage({ content })] });
+  const said = { role: "user", content: "the weather in Oslo?" };
+  assert.deepEqual(listener.routed[0], [said]);
+  assert.deepEqual(listener.gated, [[snapshot]]);
+  assert.deepEqual(listener.routed[1], [
+    snapshot,
+    said,
+    {
+      role: "assistant",
+      content: [{ type: "text", text: "" }],
+      tool_calls: [
+        { id: "1", type: "function", function: { name: "mcp__a__b", arguments: '{"city":"Oslo"}' } },
+      ],
+    },
+    {
+      role: "user",
+      content: [{ type: "tool_result", tool_use_id: "1", content: "rain" }],
+    },
+  ]);
 });

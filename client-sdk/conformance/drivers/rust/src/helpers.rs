@@ -1,7 +1,6 @@
-//! Histories, answers for the model, calls and preconditions.
+//! Answers for the model, calls and preconditions.
 
 use serde_json::{Value, json};
-use toolgate_client::history::{History, Reason, compacted, scan, state, strip};
 use toolgate_client::precondition::{
     all_of, any_of, cel, has_prior_tool_output, is_authenticated, milestone_reached, not,
 };
@@ -15,9 +14,6 @@ use crate::tools::{pairs, summaries};
 /// The op's answer; `None` for an op that is none of these.
 pub fn run(op: &str, args: &Value) -> Option<Result<Value, Failure>> {
     Some(match op {
-        "scan" => Ok(scanned(&scan(list(&args["messages"]), given(args, "snapshot")))),
-        "compacted" => Ok(compact(args)),
-        "strip" => Ok(stripped(args)),
         "search_answer" => read(&args["found"]).map(|found| {
             let answer = SearchAnswer::from_found(found);
             json!({ "text": answer.text, "failed": answer.failed })
@@ -34,45 +30,6 @@ pub fn run(op: &str, args: &Value) -> Option<Result<Value, Failure>> {
         "precondition" => precondition(&args["expr"]).map(|built| write(&built)),
         _ => return None,
     })
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn given<'a>(args: &'a Value, key: &str) -> Option<&'a Value> {
-    args.get(key).filter(|value| !value.is_null())
-}
-
-fn scanned(history: &History) -> Value {
-    let mut snapshot = history.snapshot();
-    if let Some(fields) = snapshot.as_object_mut() {
-        fields.remove("type");
-        fields.remove("version");
-    }
-    json!({ "snapshot": snapshot, "state": write(&state(history)) })
-}
-
-fn compact(args: &Value) -> Value {
-    let kept = list(&args["kept"]).to_vec();
-    let messages = compacted(list(&args["messages"]), kept, given(args, "snapshot"));
-    json!({ "messages": messages })
-}
-
-fn stripped(args: &Value) -> Value {
-    let available: Vec<&str> = list(&args["available"]).iter().filter_map(Value::as_str).collect();
-    let stripped = strip(list(&args["messages"]), &available, args["references"] == true);
-    let removed = stripped.removed.iter().map(|removed| {
-        let reason = match removed.reason {
-            Reason::Vanished => "vanished",
-            Reason::Unsupported => "unsupported",
-        };
-        json!({
-            "message": removed.message, "kind": removed.kind,
-            "name": removed.name, "reason": reason,
-        })
-    });
-    json!({ "messages": stripped.messages, "removed": removed.collect::<Vec<_>>() })
 }
 
 fn read_call(args: &Value) -> Result<Value, Failure> {
