@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from growing_mcp_server import tools
+from raw_mcp_server import tools
 from toolgate_command import run
 from toolgate_process import ToolgateProcess
 
-GROWING = Path(__file__).with_name("growing_mcp_server.py")
+GROWING = Path(__file__).with_name("raw_mcp_server.py")
 PYTHON = shlex.quote(sys.executable)
 SERVES_HTTP = """
 import sys

@@ -1,6 +1,6 @@
 """An MCP server over stdio that has one tool more each time that it is listed, and says so once.
 
-python growing_mcp_server.py LOG.txt
+python raw_mcp_server.py LOG.txt
 
 It writes its environment's names and each request's method to the log. It speaks the protocol by
 hand, so that its definitions have bytes that no library would write.
