@@ -100,7 +100,7 @@ def test_the_context_has_what_is_copied_and_compiled() -> None:
 def test_what_sources_include_is_in_the_context() -> None:
     inside = [chart.ROOT / path for path in context()]
     included = 0
-    for member in ("proto", "serving", "encoder-worker", "server", "client-sdk/rust"):
+    for member in ("proto", "serving", "encoder-worker", "gateway", "server", "client-sdk/rust"):
         for source in sorted((chart.ROOT / member).rglob("*.rs")):
             if "src" not in source.parts or "tests" in source.parts or source.stem == "tests":
                 continue

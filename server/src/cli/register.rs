@@ -1,5 +1,7 @@
-//! `toolgate register`: registers MCP servers' tools in the catalog, from files with their `tools/list`.
+//! `toolgate register`: registers MCP servers' tools in the catalog, from the servers themselves or from files with their
+//! `tools/list`.
 
+mod mcp;
 mod notes;
 mod report;
 
@@ -15,16 +17,21 @@ use super::arguments::ClientArguments;
 use super::documents::{self, RegistrationSettings, STANDARD_INPUT, ToolsListFile, Trust};
 use super::failure::{Exit, Failure};
 use super::{json as wire, output};
+use mcp::McpArguments;
 
 const EXAMPLES: &str = "\
 Examples:
+  toolgate register --mcp 'uvx mcp-server-git' --watch
+  toolgate register --mcp https://tools.example/mcp --header 'Authorization: env:TOKEN' --server tools
   toolgate register git.json
   toolgate register servers/ --tenant acme
   toolgate register tools.json --server git --settings git.toml
   toolgate register more.json --server git --mode merge
-  npx @modelcontextprotocol/inspector --cli npx my-mcp-server --method tools/list |
-    toolgate register - --server mine --trust untrusted
+  toolgate register - --server mine --trust untrusted <tools.json
   toolgate register --pending slack
+
+--mcp starts a command without a shell, or opens a URL, and lists its tools. With --watch, the tools are registered again
+when the server says that they changed, and every five minutes; a server that leaves is started again.
 
 A file holds the answer of an MCP server's tools/list: the result, the JSON-RPC response around it, or the
 bare array. - reads one from standard input. Of a directory, every *.json is taken. A settings file (TOML or JSON) adds what MCP does not say:
@@ -43,9 +50,12 @@ const DEADLINE: Duration = Duration::from_secs(600);
 #[command(after_help = EXAMPLES)]
 pub(super) struct Register {
     /// Files with a tools/list, or directories of them; - for standard input, with --server.
-    #[arg(required_unless_present = "pending", value_name = "PATH")]
+    #[arg(required_unless_present_any = ["pending", "mcp"], value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The MCP server's name. Default: the file's "name", else the file's own name. One file only.
+    #[command(flatten)]
+    source: McpArguments,
+    /// The MCP server's name. Default: what the server calls itself; the file's "name", else the file's own name. One server
+    /// or file only.
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
     /// What becomes of tools that the server had before and the file does not name.
@@ -55,7 +65,7 @@ pub(super) struct Register {
     /// what --settings says, else standard.
     #[arg(long, alias = "tier", value_enum, value_name = "TIER")]
     trust: Option<Trust>,
-    /// Preconditions, scopes and summaries (JSON, TOML or YAML). One file only.
+    /// Preconditions, scopes and summaries (JSON, TOML or YAML). One server or file only.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
     /// Announce this MCP server, whose tools are not known yet: answers name it as pending until it is
@@ -98,29 +108,19 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
     if !register.pending.is_empty() {
         return announce(&register).await;
     }
+    if !register.source.mcp.is_empty() {
+        return mcp::run(&register).await;
+    }
     let files = documents::find(&register.paths)?;
     register.check_single(files.len())?;
-    let settings = register.settings.as_deref().map(documents::read).transpose()?;
+    let settings = register.read_settings()?;
     // Read on a thread of its own, so that Ctrl-C works while the command waits for standard input.
     let read = tokio::task::spawn_blocking(move || files.into_iter().map(Listing::read).collect());
     let listings: Vec<Listing> =
         read.await.map_err(|error| Failure::new(format!("files cannot be read: {error}")))?;
     let client = register.client.connect(DEADLINE).await?;
-    let settings: RegistrationSettings = settings.unwrap_or_default();
-    let is_trust_named = register.trust.is_some() || settings.names_trust();
-    let done = register.register_all(&client, &listings, settings).await?;
-    if register.json {
-        let all: Vec<Value> = done.iter().map(as_json).collect();
-        output::print_json(&json!({ "registrations": all }))?;
-    } else {
-        output::print(&report::report(&done))?;
-        report::failures(&done).for_each(|failure| output::print_error(&failure));
-        report::taken(&done).filter(|_| !is_trust_named).iter().for_each(output::note);
-        let stored = listings.iter().zip(&done).filter(|(_, done)| done.outcome.is_ok());
-        notes::note(
-            stored.filter_map(|(listing, _)| Some((&*listing.path, listing.file.as_ref().ok()?))),
-        );
-    }
+    let done = register.register_all(&client, &listings, settings.clone()).await?;
+    register.print(&done, &listings, &settings)?;
     Ok(exit(&done))
 }
 
@@ -159,11 +159,39 @@ impl Listing {
 }
 
 impl Register {
+    fn read_settings(&self) -> Result<RegistrationSettings, Failure> {
+        let settings = self.settings.as_deref().map(documents::read).transpose()?;
+        Ok(settings.unwrap_or_default())
+    }
+
+    /// Prints the outcomes of registrations.
+    fn print(
+        &self,
+        done: &[Registered],
+        listings: &[Listing],
+        settings: &RegistrationSettings,
+    ) -> Result<(), Failure> {
+        if self.json {
+            let all: Vec<Value> = done.iter().map(as_json).collect();
+            output::print_json(&json!({ "registrations": all }))?;
+            return Ok(());
+        }
+        output::print(&report::report(done))?;
+        report::failures(done).for_each(|failure| output::print_error(&failure));
+        let is_trust_named = self.trust.is_some() || settings.names_trust();
+        report::taken(done).filter(|_| !is_trust_named).iter().for_each(output::note);
+        let stored = listings.iter().zip(done).filter(|(_, done)| done.outcome.is_ok());
+        notes::note(
+            stored.filter_map(|(listing, _)| Some((&*listing.path, listing.file.as_ref().ok()?))),
+        );
+        Ok(())
+    }
+
     fn check_single(&self, files: usize) -> Result<(), Failure> {
         let given = [("--server", self.server.is_some()), ("--settings", self.settings.is_some())];
         match given.into_iter().find(|(_, is_given)| *is_given) {
             Some((flag, _)) if files != 1 => Err(Failure::usage(format!(
-                "{flag} is for one file, and here are {files}: register them one by one"
+                "{flag} is for one server or file, and here are {files}: register them one by one"
             ))),
             _ => Ok(()),
         }

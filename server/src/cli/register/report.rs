@@ -53,6 +53,20 @@ pub(super) fn taken(done: &[Registered]) -> Option<String> {
     Some(format!("trust tier: {tier}, since no --trust was given"))
 }
 
+/// Returns a line on what a registration changed; `None` if nothing.
+pub(super) fn change(answer: &v1::RegisterServerResponse) -> Option<String> {
+    let changed = KINDS.iter().filter(|kind| **kind != v1::OutcomeKind::Unchanged);
+    let counts: Vec<String> = changed
+        .map(|of| (count(answer, *of), kind(*of)))
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, kind)| format!("{} {kind}", grouped(number as u64)))
+        .collect();
+    let server = answer.server.as_ref().map_or("", |server| server.name.as_str());
+    let revision = answer.catalog_revision;
+    (!counts.is_empty())
+        .then(|| format!("{server}: {}, catalog revision {revision}\n", counts.join(", ")))
+}
+
 fn tool_by_tool(answer: &v1::RegisterServerResponse) -> String {
     let columns = [Column::Left("TOOL"), Column::Left("OUTCOME"), Column::Left("MODEL SEES")];
     let rows = answer.outcomes.iter().map(|outcome| {
