@@ -67,10 +67,12 @@ pub enum Strategy {
     /// All tools are sent in `tools`, none is deferred.
     Pass,
     /// The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic,
-    /// `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
+    /// `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix. Where the strategy
+    /// is chosen by itself, the first tools of a conversation may stand in `tools`.
     Native,
     /// The tools of a turn are described in a text at the end of the conversation, and the model calls them through
-    /// [`CALL_TOOL_NAME`](crate::envelope::CALL_TOOL_NAME). `tools` stays the same, and so does the cached prefix.
+    /// [`CALL_TOOL_NAME`](crate::envelope::CALL_TOOL_NAME). `tools` stays the same, and so does the cached prefix. Where
+    /// the strategy is chosen by itself, the first tools of a conversation may stand in `tools`.
     Envelope,
     /// The active set is sent in `tools`. A change of the set costs the cached prefix.
     Cut,
@@ -162,7 +164,7 @@ pub enum Reason {
     NoSearch,
     /// The strategy that was asked for does not exist for this API or model; the next best one is used.
     NotTaken,
-    /// Earlier turns used the strategy. Another one would cost the cached prefix.
+    /// Earlier turns used the strategy. Another one would cost more.
     Kept,
     /// The strategy costs least by the price model.
     Cheapest,
@@ -197,7 +199,7 @@ pub struct Prepared {
 /// # Errors
 /// [`RenderError`] if a tool came without its full schema.
 pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
-    let Choice { strategy, reason } = auto::choose(turn);
+    let Choice { strategy, reason } = auto::choose(turn)?;
     let way = Way { api: turn.api, strategy };
     let constant = toolset::constant(turn, strategy)?;
     let mut prepared = Prepared {
@@ -235,8 +237,9 @@ fn add_amid(
     prepared: &mut Prepared,
 ) -> Result<(), RenderError> {
     let constant = prepared.tools.iter().filter_map(toolset::name).collect();
-    let plan = plan::plan(turn, way, place, &constant)?;
+    let mut plan = plan::plan(turn, way, place, &constant)?;
     prepared.ledger = plan.ledger(way);
+    prepared.tools.extend(plan.take_base());
     if way.strategy == Strategy::Envelope {
         let sent_names = prepared.tools.iter().flat_map(toolset::names).collect();
         envelope::wrap_history(way.api, &mut prepared.messages, &sent_names);
