@@ -10,6 +10,7 @@ mod keep;
 mod ledger;
 mod messages;
 mod plan;
+mod resolve;
 mod responses;
 mod text;
 mod toolset;
@@ -180,8 +181,8 @@ pub struct Prepared {
     /// Definitions for `tools`, in the API's format. For Gemini they are `functionDeclarations`.
     pub tools: Vec<Value>,
     /// Messages to send: those of the conversation with the additions in their places. With [`Strategy::Envelope`], calls
-    /// of tools that are not in `tools` are written as calls of the envelope. With [`Strategy::Native`] of Anthropic,
-    /// messages that only load tools have a text that says so.
+    /// of tools that are not in `tools` are written as calls of the envelope. Messages of Anthropic's that only load
+    /// tools have a text that says so, unless all tools are sent. References that can't be resolved are removed.
     pub messages: Vec<Value>,
     /// Names of betas that the request needs, for the header `anthropic-beta`.
     pub betas: Vec<&'static str>,
@@ -194,12 +195,43 @@ pub struct Prepared {
     pub losses: Vec<Loss>,
 }
 
-/// Makes the request of one turn.
+/// Makes the request of one turn. References in the messages that it can't resolve are removed, as [`strip`] does.
+///
+/// [`strip`]: crate::history::strip
 ///
 /// # Errors
 /// [`RenderError`] if a tool came without its full schema.
 pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
-    let Choice { strategy, reason } = auto::choose(turn)?;
+    let choice = auto::choose(turn)?;
+    let Some(messages) = resolve::stripped(turn, choice.strategy) else {
+        return prepare_by(turn, choice);
+    };
+    let offer = &turn.offer;
+    let find = |name: &str| (offer.find)(name);
+    let offer = Offer {
+        own: offer.own,
+        always_on: offer.always_on,
+        active: offer.active,
+        deferred: offer.deferred,
+        search: offer.search,
+        deferred_names: offer.deferred_names,
+        find: &find,
+    };
+    let turn = Turn {
+        api: turn.api,
+        strategy: turn.strategy,
+        endpoint: turn.endpoint,
+        offer,
+        messages: &messages,
+        ledger: turn.ledger,
+        count: turn.count,
+    };
+    prepare_by(&turn, choice)
+}
+
+/// Makes the request of one turn by a strategy.
+fn prepare_by(turn: &Turn<'_>, choice: Choice) -> Result<Prepared, RenderError> {
+    let Choice { strategy, reason } = choice;
     let way = Way { api: turn.api, strategy };
     let constant = toolset::constant(turn, strategy)?;
     let mut prepared = Prepared {
@@ -216,6 +248,9 @@ pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
         prepared.missing = turn.offer.deferred;
     }
     prepared.tools.extend(constant.tools);
+    if turn.api == Api::Anthropic && strategy != Strategy::Pass {
+        anthropic::settle_references(&mut prepared.messages);
+    }
     match messages::place(turn.api, turn.messages) {
         Some(place) if matches!(strategy, Strategy::Native | Strategy::Envelope) => {
             add_amid(turn, way, place, &mut prepared)?;
@@ -243,8 +278,6 @@ fn add_amid(
     if way.strategy == Strategy::Envelope {
         let sent_names = prepared.tools.iter().flat_map(toolset::names).collect();
         envelope::wrap_history(way.api, &mut prepared.messages, &sent_names);
-    } else if way.api == Api::Anthropic {
-        anthropic::tell_loaded(&mut prepared.messages);
     }
     prepared.messages =
         additions::insert(way, std::mem::take(&mut prepared.messages), &plan.additions);

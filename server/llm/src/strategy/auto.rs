@@ -128,7 +128,7 @@ fn is_deferring(tool: &Value) -> bool {
 
 /// Returns true if the endpoint takes tools amid a conversation. Behind a base URL that is not the provider's own, it
 /// is assumed not to.
-fn takes_additions(api: Api, endpoint: &Endpoint<'_>) -> bool {
+pub(super) fn takes_additions(api: Api, endpoint: &Endpoint<'_>) -> bool {
     let own = |known: Api, host: &str| {
         known == api && (endpoint.base_url.is_empty() || is_at(endpoint.base_url, host))
     };
