@@ -63,6 +63,8 @@ impl Routing {
     ) -> Result<RouteResponse, Error> {
         let prompt = Arc::new(prompt);
         let RouteInput { mut query, conversation_snapshot } = input;
+        let history_tokens = &mut query.options.history_tokens;
+        *history_tokens = history_tokens.or(prompt.history_tokens());
         let mut is_whole = prompt.needs_everything();
         loop {
             if is_whole {

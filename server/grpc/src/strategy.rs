@@ -37,6 +37,13 @@ impl PromptRequest {
         !has_search || self.strategy == Some(Strategy::Pass)
     }
 
+    /// Returns the tokens that a change of the active set costs, where the request does not say: none where the tools
+    /// stand behind the messages. `None` for strategies whose tools stand in `tools`.
+    pub(super) fn history_tokens(&self) -> Option<u32> {
+        let is_behind = matches!(self.strategy, None | Some(Strategy::Native | Strategy::Envelope));
+        is_behind.then_some(0)
+    }
+
     /// Adds the definitions and the messages to an answer of Route, in the place of the definitions of its tools. Returns
     /// `None` if the model could neither see nor find some tools: then the whole catalog must be routed.
     ///

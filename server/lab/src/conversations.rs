@@ -3,7 +3,8 @@
 //! the requests, and [`toolgate_llm::price`] says what they cost. Nothing is sent anywhere.
 //!
 //! A cache is assumed to serve what a request has in common with the one before it: whole definitions and whole
-//! messages. Their JSON is counted with the product's tokenizer.
+//! messages. Their JSON is counted with the product's tokenizer; texts in it are counted without escapes, as a model reads
+//! them.
 
 mod agent;
 mod bill;

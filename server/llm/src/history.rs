@@ -158,6 +158,28 @@ mod tests {
     }
 
     #[test]
+    fn references_count_only_in_what_a_search_answered_to_the_model() {
+        let called = |name: &str| {
+            json!({ "role": "assistant", "content": [
+                { "type": "tool_use", "id": "1", "name": name, "input": {} }] })
+        };
+        let answered = |role: &str| {
+            json!({ "role": role, "content": [{ "type": "tool_result", "tool_use_id": "1",
+                "content": [{ "type": "tool_reference", "tool_name": "mcp__bank__pay" }] }] })
+        };
+        let found = |name: &str, role: &str| {
+            scan(&[called(name), answered(role)], None)
+                .discovered
+                .contains(&"mcp__bank__pay".to_owned())
+        };
+        assert!(found(SEARCH_TOOL_NAME, "user"));
+        assert!(!found("mcp__web__fetch", "user"), "a server's result can't load tools");
+        assert!(!found(SEARCH_TOOL_NAME, "assistant"), "nor can the model");
+        let compacted = scan(&[answered("user")], None).discovered;
+        assert_eq!(compacted, ["mcp__bank__pay"], "the call is gone");
+    }
+
+    #[test]
     fn failed_calls_and_searches_of_gemini_are_read() {
         let found = json!({ "tools": [{ "name": "mcp__a__c" }] }).to_string();
         let messages = [

@@ -10,6 +10,7 @@ mod keep;
 mod ledger;
 mod messages;
 mod plan;
+mod resolve;
 mod responses;
 mod text;
 mod toolset;
@@ -67,10 +68,12 @@ pub enum Strategy {
     /// All tools are sent in `tools`, none is deferred.
     Pass,
     /// The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic,
-    /// `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
+    /// `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix. Where the strategy
+    /// is chosen by itself, the first tools of a conversation may stand in `tools`.
     Native,
     /// The tools of a turn are described in a text at the end of the conversation, and the model calls them through
-    /// [`CALL_TOOL_NAME`](crate::envelope::CALL_TOOL_NAME). `tools` stays the same, and so does the cached prefix.
+    /// [`CALL_TOOL_NAME`](crate::envelope::CALL_TOOL_NAME). `tools` stays the same, and so does the cached prefix. Where
+    /// the strategy is chosen by itself, the first tools of a conversation may stand in `tools`.
     Envelope,
     /// The active set is sent in `tools`. A change of the set costs the cached prefix.
     Cut,
@@ -162,7 +165,7 @@ pub enum Reason {
     NoSearch,
     /// The strategy that was asked for does not exist for this API or model; the next best one is used.
     NotTaken,
-    /// Earlier turns used the strategy. Another one would cost the cached prefix.
+    /// Earlier turns used the strategy. Another one would cost more.
     Kept,
     /// The strategy costs least by the price model.
     Cheapest,
@@ -178,8 +181,8 @@ pub struct Prepared {
     /// Definitions for `tools`, in the API's format. For Gemini they are `functionDeclarations`.
     pub tools: Vec<Value>,
     /// Messages to send: those of the conversation with the additions in their places. With [`Strategy::Envelope`], calls
-    /// of tools that are not in `tools` are written as calls of the envelope. With [`Strategy::Native`] of Anthropic,
-    /// messages that only load tools have a text that says so.
+    /// of tools that are not in `tools` are written as calls of the envelope. Messages of Anthropic's that only load
+    /// tools have a text that says so, unless all tools are sent. References that can't be resolved are removed.
     pub messages: Vec<Value>,
     /// Names of betas that the request needs, for the header `anthropic-beta`.
     pub betas: Vec<&'static str>,
@@ -192,12 +195,43 @@ pub struct Prepared {
     pub losses: Vec<Loss>,
 }
 
-/// Makes the request of one turn.
+/// Makes the request of one turn. References in the messages that it can't resolve are removed, as [`strip`] does.
+///
+/// [`strip`]: crate::history::strip
 ///
 /// # Errors
 /// [`RenderError`] if a tool came without its full schema.
 pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
-    let Choice { strategy, reason } = auto::choose(turn);
+    let choice = auto::choose(turn)?;
+    let Some(messages) = resolve::stripped(turn, choice.strategy) else {
+        return prepare_by(turn, choice);
+    };
+    let offer = &turn.offer;
+    let find = |name: &str| (offer.find)(name);
+    let offer = Offer {
+        own: offer.own,
+        always_on: offer.always_on,
+        active: offer.active,
+        deferred: offer.deferred,
+        search: offer.search,
+        deferred_names: offer.deferred_names,
+        find: &find,
+    };
+    let turn = Turn {
+        api: turn.api,
+        strategy: turn.strategy,
+        endpoint: turn.endpoint,
+        offer,
+        messages: &messages,
+        ledger: turn.ledger,
+        count: turn.count,
+    };
+    prepare_by(&turn, choice)
+}
+
+/// Makes the request of one turn by a strategy.
+fn prepare_by(turn: &Turn<'_>, choice: Choice) -> Result<Prepared, RenderError> {
+    let Choice { strategy, reason } = choice;
     let way = Way { api: turn.api, strategy };
     let constant = toolset::constant(turn, strategy)?;
     let mut prepared = Prepared {
@@ -214,6 +248,9 @@ pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
         prepared.missing = turn.offer.deferred;
     }
     prepared.tools.extend(constant.tools);
+    if turn.api == Api::Anthropic && strategy != Strategy::Pass {
+        anthropic::settle_references(&mut prepared.messages);
+    }
     match messages::place(turn.api, turn.messages) {
         Some(place) if matches!(strategy, Strategy::Native | Strategy::Envelope) => {
             add_amid(turn, way, place, &mut prepared)?;
@@ -235,13 +272,12 @@ fn add_amid(
     prepared: &mut Prepared,
 ) -> Result<(), RenderError> {
     let constant = prepared.tools.iter().filter_map(toolset::name).collect();
-    let plan = plan::plan(turn, way, place, &constant)?;
+    let mut plan = plan::plan(turn, way, place, &constant)?;
     prepared.ledger = plan.ledger(way);
+    prepared.tools.extend(plan.take_base());
     if way.strategy == Strategy::Envelope {
         let sent_names = prepared.tools.iter().flat_map(toolset::names).collect();
         envelope::wrap_history(way.api, &mut prepared.messages, &sent_names);
-    } else if way.api == Api::Anthropic {
-        anthropic::tell_loaded(&mut prepared.messages);
     }
     prepared.messages =
         additions::insert(way, std::mem::take(&mut prepared.messages), &plan.additions);

@@ -296,6 +296,30 @@ mod tests {
     }
 
     #[test]
+    fn a_set_behind_the_messages_costs_no_history_and_without_a_search_all_is_sent() {
+        for (strategy, tokens) in [
+            (PromptStrategy::Auto, Some(0)),
+            (PromptStrategy::Native, Some(0)),
+            (PromptStrategy::Envelope, Some(0)),
+            (PromptStrategy::Cut, None),
+            (PromptStrategy::Pass, None),
+        ] {
+            let render = RenderOptions { strategy: strategy.into(), search_tool: true, ..auto() };
+            let searching = read(&asking(render.clone())).expect("valid").expect("a strategy");
+            assert_eq!(searching.history_tokens(), tokens, "{strategy:?}");
+            let is_pass = strategy == PromptStrategy::Pass;
+            assert_eq!(searching.needs_everything(), is_pass, "{strategy:?}");
+            let silent = RenderOptions { search_tool: false, ..render.clone() };
+            let silent = read(&asking(silent)).expect("valid").expect("a strategy");
+            assert!(silent.needs_everything(), "{strategy:?}: nobody answers searches");
+            let own_tools_json = r#"[{"name":"a","defer_loading":true}]"#.to_owned();
+            let deferring = RenderOptions { own_tools_json, ..render };
+            let deferring = read(&asking(deferring)).expect("valid").expect("a strategy");
+            assert!(deferring.needs_everything(), "{strategy:?}: the host defers");
+        }
+    }
+
+    #[test]
     fn what_does_not_go_with_a_strategy_is_named() {
         let mcp = RenderOptions { format: ToolFormat::Mcp.into(), ..auto() };
         assert_eq!(refused_fields(&asking(mcp)), ["render.strategy"]);

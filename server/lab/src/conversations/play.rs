@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 use toolgate_core::error::Error;
 use toolgate_llm::SEARCH_TOOL_NAME;
-use toolgate_llm::envelope::CALL_TOOL_NAME;
 use toolgate_llm::strategy::Strategy;
 use toolgate_routing::gate::handle::{ActiveSet, ShownTool};
 
@@ -62,7 +61,7 @@ impl<'a> Play<'a> {
         let rates = provider.rates();
         let history = histories.first().copied().unwrap_or(0);
         Ok(Self {
-            requests: Requests::new(scene, counter, provider, method)?,
+            requests: Requests::new(scene, counter, provider, method, history)?,
             messages: Messages::new(provider.api, history > 0),
             bills: histories.iter().map(|history| Bill::new(rates, *history)).collect(),
             history,
@@ -123,7 +122,8 @@ impl<'a> Play<'a> {
         let cut = match self.method {
             Method::Naive | Method::Paper | Method::Anew => return Past::default(),
             Method::Strategy(Some(strategy)) => strategy == Strategy::Cut,
-            Method::Strategy(None) => self.requests.strategy == Some(Strategy::Cut),
+            // Where `auto` cuts, nothing is cached that a change could cost.
+            Method::Strategy(None) => false,
         };
         let behind = || self.history.saturating_add(self.requests.tokens(&self.messages.all));
         Past {
@@ -169,18 +169,10 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Adds a call as the model makes it.
+    /// Adds a call. Where only the envelope can call the tool, the request's maker writes it so.
     fn call(&mut self, call: &TurnCall, slot: u32) {
         let name = self.scene.name(slot).to_owned();
-        if self.requests.strategy == Some(Strategy::Envelope) {
-            let arguments = Map::from_iter([
-                ("name".to_owned(), Value::from(&*name)),
-                ("arguments".to_owned(), call.arguments.clone().into()),
-            ]);
-            self.messages.call(CALL_TOOL_NAME, &arguments, &call.result);
-        } else {
-            self.messages.call(&name, &call.arguments, &call.result);
-        }
+        self.messages.call(&name, &call.arguments, &call.result);
         if !self.discovered.contains(&name) {
             self.discovered.push(name);
         }

@@ -9,6 +9,7 @@ use toolgate_llm::render::{
 };
 use toolgate_llm::strategy::{Api, Ledger, Offer, Prepared, Strategy, Turn, prepare};
 
+use super::agent::HISTORY;
 use super::pieces::{Counter, Piece};
 use super::scene::Scene;
 use super::{Method, Provider};
@@ -36,8 +37,8 @@ pub(super) struct Requests<'a> {
     /// All definitions, where the method sends them. The catalog stays the same.
     all: Vec<Piece>,
     ledger: Ledger,
-    /// Strategy of the last request; `None` before the first, and for methods that are no strategy.
-    pub strategy: Option<Strategy>,
+    /// Tokens of the initial history.
+    history: u32,
 }
 
 impl<'a> Requests<'a> {
@@ -46,13 +47,14 @@ impl<'a> Requests<'a> {
         counter: &'a Counter,
         provider: Provider,
         method: Method,
+        history: u32,
     ) -> Result<Self, Error> {
         let mut requests = Self {
             names: scene.all().into_iter().map(|slot| scene.name(slot)).collect(),
             system: counter.piece_of_text(SYSTEM),
             all: Vec::new(),
             ledger: Ledger::default(),
-            strategy: None,
+            history,
             scene,
             counter,
             provider,
@@ -97,6 +99,10 @@ impl<'a> Requests<'a> {
         self.system.tokens + tokens.sum::<u32>()
     }
 
+    fn count(&self, text: &str) -> u32 {
+        if text.contains(HISTORY) { self.history } else { self.counter.count(text) }
+    }
+
     fn paper(&self, set: &[u32], messages: &[Value], at: usize) -> Result<Sent, Error> {
         let tools = &self.scene.snapshot.tools;
         // Lines of the summary pool never change, so that one piece stands for all of them.
@@ -118,7 +124,6 @@ impl<'a> Requests<'a> {
         messages: &[Value],
     ) -> Result<Sent, Error> {
         let prepared = self.prepare(strategy, set, messages)?;
-        self.strategy = Some(prepared.strategy);
         let tools: Vec<Piece> =
             prepared.tools.iter().map(|tool| self.counter.piece(tool)).collect();
         let pieces = self.laid_out(&tools, &prepared.messages);
@@ -151,7 +156,7 @@ impl<'a> Requests<'a> {
             },
             messages,
             ledger: &self.ledger,
-            count: &|text| self.counter.count(text),
+            count: &|text| self.count(text),
         };
         prepare(&turn).map_err(Error::internal)
     }

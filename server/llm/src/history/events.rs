@@ -15,6 +15,8 @@ pub(super) enum Event<'a> {
     Spoke { model: bool },
     /// A tool's definition was loaded.
     Found { tool: &'a str },
+    /// The answer of a call refers to a tool.
+    Referred { key: Option<String>, tool: &'a str },
     /// The model called a tool, by itself or in an envelope. The key pairs the call with its answer. Without a key, the
     /// next answer belongs to it.
     Called { key: Option<String>, tool: Cow<'a, str> },
@@ -88,7 +90,7 @@ fn message<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
     let content = field(entry, "content");
     events.push(Event::Spoke { model: matches!(role, "assistant" | "model") });
     for part in blocks(content) {
-        block(events, part);
+        block(events, part, role);
         if role == "system" {
             added_tool(events, part);
         }
@@ -108,12 +110,12 @@ fn message<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
     }
 }
 
-fn block<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
+fn block<'a>(events: &mut Vec<Event<'a>>, block: &'a Value, role: &str) {
     match text(field(block, "type")) {
         "tool_use" | "mcp_tool_use" => {
             called(events, key(field(block, "id")), field(block, "name"), field(block, "input"));
         }
-        "tool_result" | "mcp_tool_result" => tool_result(events, block),
+        "tool_result" | "mcp_tool_result" => tool_result(events, block, role),
         "tool_search_tool_result" => {
             for reference in items(field(field(block, "content"), "tool_references")) {
                 found(events, field(reference, "tool_name"));
@@ -143,16 +145,17 @@ fn gemini_part<'a>(events: &mut Vec<Event<'a>>, part: &'a Value) {
     }
 }
 
-fn tool_result<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
+fn tool_result<'a>(events: &mut Vec<Event<'a>>, block: &'a Value, role: &str) {
     let content = field(block, "content");
-    for item in items(content) {
-        if text(field(item, "type")) == "tool_reference" {
-            found(events, field(item, "tool_name"));
+    let answered = first(block, ["tool_use_id", "toolUseId"]).unwrap_or(&Value::Null);
+    for item in items(content).iter().filter(|_| role == "user") {
+        let tool = name(field(item, "tool_name"));
+        if text(field(item, "type")) == "tool_reference" && !tool.is_empty() {
+            events.push(Event::Referred { key: key(answered), tool });
         }
     }
     let flag = first(block, ["is_error", "isError"]);
     let failed = flag.map_or_else(|| says_error(content), |flag| *flag != Value::Bool(false));
-    let answered = first(block, ["tool_use_id", "toolUseId"]).unwrap_or(&Value::Null);
     events.push(Event::Answered { key: key(answered), failed, content });
 }
 

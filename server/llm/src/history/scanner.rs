@@ -12,6 +12,8 @@ use crate::SEARCH_TOOL_NAME;
 // The state has at most 64 KiB on the wire. The rest of it is for scopes, milestones and attributes.
 const DISCOVERED_BYTES: usize = 24 * 1024;
 const CALLS_BYTES: usize = 24 * 1024;
+/// Beginning of the names that tools of MCP servers have for models.
+const MCP_PREFIX: &str = "mcp__";
 const CALL_OVERHEAD: usize = 16;
 const NAME_OVERHEAD: usize = 4;
 
@@ -65,6 +67,8 @@ impl Scanner {
                 self.model_speaks = model;
             }
             Event::Found { tool } => self.find(tool),
+            Event::Referred { key, tool } if self.may_refer(key.as_deref()) => self.find(tool),
+            Event::Referred { .. } => {}
             Event::Called { key, tool } => self.call(key, &tool),
             Event::Answered { key, failed, content } => self.answer(key, failed, content),
         }
@@ -75,6 +79,13 @@ impl Scanner {
         let kept = fitting(newest.map(|name| (name, name.len() + NAME_OVERHEAD)), DISCOVERED_BYTES);
         let discovered = kept.into_iter().rev().cloned().collect();
         History { discovered, calls: newest_calls(&self.calls), turns: self.turns }
+    }
+
+    /// Returns true if the answer of a call may refer to tools. That of a tool of an MCP server may not: its server
+    /// wrote it.
+    fn may_refer(&self, key: Option<&str>) -> bool {
+        let open = key.and_then(|key| self.open.get(key));
+        !open.is_some_and(|call| self.calls[*call].tool.starts_with(MCP_PREFIX))
     }
 
     fn find(&mut self, tool: &str) {

@@ -18,7 +18,8 @@ pub(super) fn insert(way: Way, messages: Vec<Value>, additions: &[Placed]) -> Ve
     sent
 }
 
-fn add(way: Way, sent: &mut Vec<Value>, tools: &[Defined]) {
+/// Adds tools behind the messages.
+pub(super) fn add(way: Way, sent: &mut Vec<Value>, tools: &[Defined]) {
     match (way.strategy, way.api) {
         (Strategy::Native, Api::Anthropic) => anthropic::add(sent, tools),
         (Strategy::Native, Api::OpenAiResponses) => sent.push(responses::addition(tools)),

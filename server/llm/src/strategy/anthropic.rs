@@ -31,8 +31,37 @@ pub(super) fn add(sent: &mut Vec<Value>, tools: &[Defined]) {
     }
 }
 
+/// Puts the texts of messages with references where models don't take them for a turn of the user's.
+pub(super) fn settle_references(messages: &mut [Value]) {
+    let refers = |block: &Value| holds_any(block, is_reference);
+    for message in messages.iter_mut().filter(|message| message["role"] == "user") {
+        if holds_any(message, |block| is_result(block) && refers(block)) {
+            move_texts(message);
+        }
+    }
+    tell_loaded(messages);
+}
+
+/// Moves a message's texts into its last result that holds no references; one that does takes no text beside them.
+fn move_texts(message: &mut Value) {
+    let Some(content) = message["content"].as_array_mut() else { return };
+    let takes = |block: &Value| is_result(block) && !holds_any(block, is_reference);
+    if !content.iter().any(takes) {
+        return;
+    }
+    let texts: Vec<Value> = content.extract_if(.., |block| block["type"] == "text").collect();
+    let Some(result) = content.iter_mut().rfind(|block| takes(block)) else { return };
+    let mut items = match result["content"].take() {
+        Value::Array(items) => items,
+        Value::String(text) => vec![json!({ "type": "text", "text": text })],
+        _ => Vec::new(),
+    };
+    items.extend(texts);
+    result["content"] = items.into();
+}
+
 /// Adds a text to messages that only load tools, because models take such a message for the end of their turn.
-pub(super) fn tell_loaded(messages: &mut [Value]) {
+fn tell_loaded(messages: &mut [Value]) {
     for message in messages.iter_mut().filter(|message| only_loads(message)) {
         if let Some(content) = message["content"].as_array_mut() {
             content.push(json!({ "type": "text", "text": "Tool loaded." }));
@@ -42,9 +71,21 @@ pub(super) fn tell_loaded(messages: &mut [Value]) {
 
 /// Returns true for a message of the user with results of tools that hold references and nothing else.
 fn only_loads(message: &Value) -> bool {
-    let is_reference = |item: &Value| item["type"] == "tool_reference";
-    let loads = |block: &Value| block["type"] == "tool_result" && holds_only(block, is_reference);
+    let loads = |block: &Value| is_result(block) && holds_only(block, is_reference);
     message["role"] == "user" && holds_only(message, loads)
+}
+
+fn is_reference(item: &Value) -> bool {
+    item["type"] == "tool_reference"
+}
+
+fn is_result(block: &Value) -> bool {
+    block["type"] == "tool_result"
+}
+
+/// Returns true if one of a content's items is such.
+fn holds_any(holder: &Value, is_such: impl Fn(&Value) -> bool) -> bool {
+    holder["content"].as_array().is_some_and(|items| items.iter().any(is_such))
 }
 
 /// Returns true if all of a content's items are such, and there is one.
@@ -59,6 +100,28 @@ mod tests {
 
     fn result(content: &Value) -> Value {
         json!({ "type": "tool_result", "tool_use_id": "c1", "content": content })
+    }
+
+    #[test]
+    fn a_text_beside_references_moves_to_the_last_result_that_takes_it() {
+        let reference = json!({ "type": "tool_reference", "tool_name": "git__log" });
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let loading = result(&json!([reference]));
+        let user = |content: &[&Value]| json!({ "role": "user", "content": content });
+        let mut messages =
+            [user(&[&result(&json!("a")), &result(&json!("ok")), &loading, &text("And now?")])];
+        settle_references(&mut messages);
+        let moved = result(&json!([text("ok"), text("And now?")]));
+        assert_eq!(messages, [user(&[&result(&json!("a")), &moved, &loading])]);
+        for other in [
+            user(&[&loading, &text("And now?")]),
+            user(&[&result(&json!("ok")), &text("And now?")]),
+            json!({ "role": "assistant", "content": [result(&json!("ok")), loading, text("x")] }),
+        ] {
+            let mut sent = [other.clone()];
+            settle_references(&mut sent);
+            assert_eq!(sent, [other]);
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Choice of a strategy: what the endpoint takes, and whether a search is worth its tokens.
+//! Choice of a strategy: what the endpoint takes, and what costs least.
 
 use serde_json::Value;
 
-use super::{Api, Endpoint, Reason, Strategy, Turn};
+use super::{Api, Endpoint, Reason, Strategy, Turn, messages, toolset};
+use crate::price::Rates;
+use crate::render::RenderError;
 
 /// Models that don't take tools amid a conversation, as patterns of whole names with `*` for any characters. All other
 /// models are assumed to take them.
@@ -56,29 +58,61 @@ pub(super) struct Choice {
 }
 
 /// Chooses the strategy of a turn. Where something is in doubt, more tools are sent.
-pub(super) fn choose(turn: &Turn<'_>) -> Choice {
-    let because = |strategy, reason| Choice { strategy, reason };
+///
+/// # Errors
+/// [`RenderError`] if a tool came without its full schema.
+pub(super) fn choose(turn: &Turn<'_>) -> Result<Choice, RenderError> {
+    match settled(turn) {
+        Some(choice) => Ok(choice),
+        None => cheapest(turn),
+    }
+}
+
+/// Returns the strategy of a turn for which the price does not matter.
+fn settled(turn: &Turn<'_>) -> Option<Choice> {
+    let because = |strategy, reason| Some(Choice { strategy, reason });
     let offer = &turn.offer;
     if offer.deferred > 0 && !offer.search {
         return because(Strategy::Pass, Reason::NoSearch);
     }
     match turn.strategy {
         Some(Strategy::Native) if !has_additions(turn.api) || is_denied(&turn.endpoint) => {
-            return because(Strategy::Envelope, Reason::NotTaken);
+            because(Strategy::Envelope, Reason::NotTaken)
         }
-        Some(asked) => return because(asked, Reason::Asked),
-        None if offer.deferred == 0 => return because(Strategy::Pass, Reason::NothingDeferred),
-        None if !may_defer(offer.own) => return because(Strategy::Pass, Reason::HostDefers),
-        None => {}
+        Some(asked) => because(asked, Reason::Asked),
+        None if offer.deferred == 0 => because(Strategy::Pass, Reason::NothingDeferred),
+        None if !may_defer(offer.own) => because(Strategy::Pass, Reason::HostDefers),
+        None => None,
     }
+}
+
+/// Returns the cheapest strategy of those that keep the catalog deferred. Additions keep the cached prefix, so that a
+/// conversation which has them never changes again. Where the provider caches nothing of so short a request, there is
+/// no prefix to keep, and [`Strategy::Cut`] has the fewest tokens.
+fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
     let takes_native = takes_additions(turn.api, &turn.endpoint);
     let earlier = turn.ledger.way.filter(|way| way.api == turn.api).map(|way| way.strategy);
-    match earlier {
-        Some(kept @ (Strategy::Envelope | Strategy::Cut)) => because(kept, Reason::Kept),
-        Some(Strategy::Native) if takes_native => because(Strategy::Native, Reason::Kept),
-        _ if takes_native => because(Strategy::Native, Reason::Cheapest),
-        _ => because(Strategy::Envelope, Reason::Cheapest),
+    let adding = match earlier {
+        Some(Strategy::Envelope) => Strategy::Envelope,
+        _ if takes_native => Strategy::Native,
+        _ => Strategy::Envelope,
+    };
+    if earlier == Some(adding) {
+        return Ok(Choice { strategy: adding, reason: Reason::Kept });
     }
+    let is_cached = tokens_of_cut(turn)? >= Rates::of(turn.api, &turn.endpoint).least;
+    let strategy = if is_cached { adding } else { Strategy::Cut };
+    let reason = if earlier == Some(strategy) { Reason::Kept } else { Reason::Cheapest };
+    Ok(Choice { strategy, reason })
+}
+
+/// Returns the tokens of the request that [`Strategy::Cut`] makes, without what only the agent knows, such as the system
+/// prompt.
+fn tokens_of_cut(turn: &Turn<'_>) -> Result<u32, RenderError> {
+    let constant = toolset::constant(turn, Strategy::Cut)?;
+    let active = toolset::render(turn.api, turn.offer.active)?;
+    let definitions = turn.offer.own.iter().chain(&constant.tools).chain(&active.tools);
+    Ok(messages::tokens(turn.count, definitions.chain(turn.messages)))
 }
 
 /// Returns true if the API has tools amid a conversation.
@@ -94,7 +128,7 @@ fn is_deferring(tool: &Value) -> bool {
 
 /// Returns true if the endpoint takes tools amid a conversation. Behind a base URL that is not the provider's own, it
 /// is assumed not to.
-fn takes_additions(api: Api, endpoint: &Endpoint<'_>) -> bool {
+pub(super) fn takes_additions(api: Api, endpoint: &Endpoint<'_>) -> bool {
     let own = |known: Api, host: &str| {
         known == api && (endpoint.base_url.is_empty() || is_at(endpoint.base_url, host))
     };

@@ -1,7 +1,5 @@
 //! What it costs to keep tools that are not used any more, against what it costs to drop them.
 
-use serde_json::Value;
-
 use super::plan::{Defined, Placed};
 use super::{Turn, messages};
 use crate::price::{Dropped, Rates};
@@ -35,7 +33,7 @@ pub(super) fn stale_from(
     let mut end = turn.messages.len().saturating_sub(1);
     for (index, placed) in additions.iter().enumerate().rev() {
         let start = placed.after.min(end);
-        behind += tokens(turn, &turn.messages[start..end]);
+        behind += messages::tokens(turn.count, &turn.messages[start..end]);
         end = start;
         let before = stale_tools;
         for tool in &placed.tools {
@@ -58,11 +56,7 @@ pub(super) fn stale_from(
 
 /// Returns the number of requests that a conversation is still expected to have. Calls make more of them than turns; how
 /// many is not known before the model answers.
-fn expected(turn: &Turn<'_>) -> f64 {
+pub(super) fn expected(turn: &Turn<'_>) -> f64 {
     let turns = messages::turns(turn.api, turn.messages).max(LEAST_TURNS);
     f64::from(u32::try_from(turns).unwrap_or(u32::MAX))
-}
-
-fn tokens(turn: &Turn<'_>, messages: &[Value]) -> u32 {
-    messages.iter().map(|message| (turn.count)(&message.to_string())).sum()
 }

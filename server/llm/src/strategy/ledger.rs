@@ -23,10 +23,17 @@ pub(super) struct Way {
     pub strategy: Strategy,
 }
 
+impl Way {
+    /// Returns the way of an addition after so many messages: before all of them, tools stand in `tools`.
+    pub(super) fn at(self, after: usize) -> Self {
+        if after == 0 { Self { strategy: Strategy::Cut, ..self } } else { self }
+    }
+}
+
 /// Tools that were added at one place of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Addition {
-    /// Number of the agent's messages before the addition.
+    /// Number of the agent's messages before the addition; 0 for tools that stand in `tools`.
     pub after: usize,
     /// Digest of these messages.
     pub digest: u64,

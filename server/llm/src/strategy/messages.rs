@@ -53,11 +53,22 @@ pub(super) fn place(api: Api, messages: &[Value]) -> Option<usize> {
     Some(last + 1 + messages[last + 1..].iter().take_while(instructed).count())
 }
 
-/// Returns true if an addition may stand after so many messages. Anthropic takes a system message only at the end or
+/// Returns true if an addition may stand after so many messages; before all of them it stands in `tools`. Anthropic takes a system message only at the end or
 /// before one of the model.
 pub(super) fn may_follow(api: Api, messages: &[Value], after: usize) -> bool {
     let next = messages.get(after);
-    api != Api::Anthropic || next.is_none_or(|next| speaker(api, next) == Speaker::Model)
+    api != Api::Anthropic
+        || after == 0
+        || next.is_none_or(|next| speaker(api, next) == Speaker::Model)
+}
+
+/// Returns the tokens of messages or definitions.
+pub(super) fn tokens<'a>(
+    count: &dyn Fn(&str) -> u32,
+    values: impl IntoIterator<Item = &'a Value>,
+) -> u32 {
+    let counted = values.into_iter().map(|value| count(&value.to_string()));
+    counted.fold(0, u32::saturating_add)
 }
 
 /// Returns the number of turns: messages of the user.

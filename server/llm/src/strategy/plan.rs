@@ -1,15 +1,21 @@
 //! The planner: which tools are added at which place of the conversation. It knows nothing of how an addition is
-//! written.
+//! written. Tools that are added before the first message stand in `tools`.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::additions;
 use super::ledger::{Added, Addition};
 use super::messages::{self, Speaker};
 use super::toolset::{self, render_added};
 use super::{Ledger, Turn, Way, digest, keep};
+use crate::price::{Cut, Rates};
 use crate::render::{Loss, RenderError, Tool};
+
+/// Share of conversations that are expected to drop the tools which stand in `tools` since their beginning. Few do, because
+/// it must pay for all messages.
+const DROPPING: f64 = 0.1;
 
 /// Additions of a request.
 #[derive(Debug, Default)]
@@ -25,7 +31,7 @@ pub(super) struct Plan {
 /// Tools to add at one place.
 #[derive(Debug)]
 pub(super) struct Placed {
-    /// Number of the agent's messages before the addition.
+    /// Number of the agent's messages before the addition; 0 for tools that stand in `tools`.
     pub after: usize,
     /// The tools.
     pub tools: Vec<Defined>,
@@ -45,6 +51,13 @@ pub(super) struct Defined {
 }
 
 impl Plan {
+    /// Takes out the definitions that stand in `tools`.
+    pub(super) fn take_base(&mut self) -> Vec<Value> {
+        let is_base = |placed: &mut Placed| placed.after == 0;
+        let base = self.additions.extract_if(.., is_base).flat_map(|placed| placed.tools);
+        base.map(|tool| tool.definition).collect()
+    }
+
     /// Returns the ledger for the next turn.
     pub(super) fn ledger(&self, way: Way) -> Ledger {
         let added = |tool: &Defined| {
@@ -102,10 +115,10 @@ fn holding(turn: &Turn<'_>, way: Way, prefixes: &[u64]) -> usize {
     if turn.ledger.way != Some(way) {
         return 0;
     }
-    let mut before = 0;
+    let mut before = None;
     let holds = |addition: &&Addition| {
-        let is_next = before < addition.after;
-        before = addition.after;
+        let is_next = before < Some(addition.after);
+        before = Some(addition.after);
         is_next
             && prefixes.get(addition.after) == Some(&addition.digest)
             && messages::may_follow(turn.api, turn.messages, addition.after)
@@ -133,8 +146,9 @@ impl Planner<'_, '_> {
                 continue;
             }
             let mut held = None;
+            let way = self.way.at(addition.after);
             for tool in self.forms(&added.name) {
-                let defined = define(self.way, tool, added.anew)?;
+                let defined = define(way, tool, added.anew)?;
                 held = held.or(defined.tool.filter(|tool| tool.digest == added.definition));
             }
             if let Some(tool) = held {
@@ -207,8 +221,14 @@ impl Planner<'_, '_> {
     /// Adds what the conversation has not: the active set, and what was added before and does not stand any more.
     fn add(&mut self, place: usize, lost: &[Addition]) -> Result<(), RenderError> {
         let mut tools = Vec::new();
+        if self.begins_in_tools(place)? {
+            for tool in self.turn.offer.active {
+                self.take(self.way.at(0), *tool, false, &mut tools)?;
+            }
+            self.place(0, std::mem::take(&mut tools));
+        }
         for tool in self.turn.offer.active {
-            self.take(*tool, false, &mut tools)?;
+            self.take(self.way, *tool, false, &mut tools)?;
         }
         let used = used(self.turn);
         for name in std::mem::take(&mut self.again) {
@@ -224,6 +244,32 @@ impl Planner<'_, '_> {
         Ok(())
     }
 
+    /// Returns true if the active set is to stand in `tools`: at the beginning of a conversation whose strategy is chosen
+    /// by itself, if that is cheaper. The first request is written to the cache anyway, and definitions are shorter there,
+    /// but to drop them would cost all messages.
+    fn begins_in_tools(&self, place: usize) -> Result<bool, RenderError> {
+        let Turn { strategy, ledger, offer, messages, count, .. } = self.turn;
+        if strategy.is_some() || ledger.way == Some(self.way) {
+            return Ok(false);
+        }
+        let defined = |way| -> Result<Vec<Defined>, RenderError> {
+            let definitions = offer.active.iter().map(|tool| define(way, *tool, false));
+            let definitions = definitions.collect::<Result<Vec<_>, _>>()?;
+            Ok(definitions.into_iter().filter_map(|definition| definition.tool).collect())
+        };
+        let mut added = Vec::new();
+        additions::add(self.way, &mut added, &defined(self.way)?);
+        let base = defined(self.way.at(0))?;
+        let base = messages::tokens(count, base.iter().map(|tool| &tool.definition));
+        let cut = Cut {
+            overhead: messages::tokens(count, &added).saturating_sub(base),
+            behind: messages::tokens(count, messages.iter().take(place.saturating_sub(1))),
+            changes: DROPPING,
+            requests: keep::expected(self.turn),
+        };
+        Ok(Rates::of(self.turn.api, &self.turn.endpoint).saved_by_cutting(&cut) >= 0.0)
+    }
+
     fn take_found(
         &mut self,
         name: &str,
@@ -231,19 +277,20 @@ impl Planner<'_, '_> {
         tools: &mut Vec<Defined>,
     ) -> Result<(), RenderError> {
         match (self.turn.offer.find)(name) {
-            Some(tool) => self.take(tool, anew, tools),
+            Some(tool) => self.take(self.way, tool, anew, tools),
             None => Ok(()),
         }
     }
 
     fn take(
         &mut self,
+        way: Way,
         tool: Tool<'_>,
         anew: bool,
         tools: &mut Vec<Defined>,
     ) -> Result<(), RenderError> {
         if self.known.insert(tool.name.to_owned()) {
-            let definition = define(self.way, tool, anew)?;
+            let definition = define(way, tool, anew)?;
             tools.extend(definition.tool);
             self.plan.losses.extend(definition.losses);
         }

@@ -18,10 +18,9 @@ const NAMES_BUDGET: u32 = 400;
 /// Definition of the envelope. `name` comes first, so that a stream can be told as a call of that tool early on.
 const CALL_TOOL: Tool<'static> = Tool {
     name: CALL_TOOL_NAME,
-    description: "Calls a tool that is described in the conversation and not defined here.",
+    description: "Calls a tool that a message describes.",
     input_schema_json: concat!(
-        r#"{"type":"object","properties":{"name":{"type":"string","description":"Name of the tool."},"#,
-        r#""arguments":{"type":"object","description":"Arguments that match the tool's `input_schema`."}},"#,
+        r#"{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"}},"#,
         r#""required":["name","arguments"]}"#,
     ),
     output_schema_json: "",

@@ -1,0 +1,58 @@
+"""`toolgate bench conversation` with the real encoder, on a small grid."""
+
+import json
+import subprocess
+from itertools import product
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[2]
+APIS = ["anthropic", "openai_responses", "openai_chat", "gemini"]
+METHODS = ["naive", "paper", "anew", "pass", "native", "envelope", "cut", "auto"]
+DATA = ["--catalog", "tests/data/servers", "--queries", "tests/data/conversations/dev.jsonl"]
+GRID = ["--history", "0,20000", "--turns", "1,3", "--conversations", "1"]
+
+
+def bench(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(binary), "bench", "conversation", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+def test_auto_costs_no_more_than_another_and_every_file_is_written(
+    binary: Path, tmp_path: Path
+) -> None:
+    page, cells, plots = tmp_path / "page.md", tmp_path / "cells.json", tmp_path / "new" / "plots"
+    outputs = ["--markdown", str(page), "--json", str(cells), "--plots", str(plots)]
+    done = bench(binary, *DATA, *GRID, *outputs)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr.count("too dear")
+    report = json.loads(cells.read_text())
+    (grid,) = report["grids"]
+    assert report["auto_dearer"] == []
+    found = [(one["api"], one["history"], one["turns"], one["method"]) for one in grid["cells"]]
+    assert sorted(found) == sorted(product(APIS, [0, 20_000], [1, 3], METHODS))
+    for api in APIS:
+        assert f"dev, {api} (" in done.stdout
+        assert f"dev, {api} (" in page.read_text()
+    assert {path.name for path in plots.iterdir()} == {f"dev-{api}.svg" for api in APIS}
+    for path in plots.iterdir():
+        drawn = ElementTree.fromstring(path.read_text())
+        assert drawn.tag.endswith("svg")
+        texts = [text.strip() for text in drawn.itertext()]
+        assert {"paper", "anew", "cut", "auto"} <= set(texts), path.name
+
+
+def test_what_is_wrong_is_told_before_anything_is_measured(binary: Path, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "none" / "page.md")
+    for arguments, words in [
+        (DATA[:2], "--queries"),
+        ([*DATA, "--turns", "0"], "from 1"),
+        ([*DATA, "--history", "many"], "from 0"),
+        ([*DATA, "--markdown", nowhere], "page.md"),
+        ([*DATA[:3], str(tmp_path / "none.jsonl")], "none.jsonl"),
+    ]:
+        done = bench(binary, *arguments)
+        assert done.returncode in {1, 2}, (arguments, done.stderr)
+        assert words in done.stderr, (arguments, done.stderr)
