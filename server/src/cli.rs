@@ -29,6 +29,7 @@ mod route;
 mod search;
 mod serve;
 mod servers;
+mod small_catalog;
 mod store;
 mod summarize;
 mod svg;

@@ -123,3 +123,30 @@ def test_a_conversation_has_a_limit(start_server: StartServer) -> None:
             stub.Route(request("long", long))
         assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
         stub.Route(request("long", json.dumps(openai_chat("x" * 100))))
+
+
+def test_a_conversation_is_counted_beside_the_tools(
+    client: Client, router: router_pb2_grpc.RouterServiceStub, tenant: str
+) -> None:
+    client.register_server("web", [tool("summarize_page")])
+
+    def cost(words: int, window: int, system: int = 0) -> router_pb2.TokenAccounting:
+        asked = request(tenant, json.dumps(openai_chat("word " * words)))
+        asked.options.context_window, asked.options.system_tokens = window, system
+        return router.Route(asked).accounting
+
+    long = cost(1_000, 100_000)
+    tools = long.phase1_tokens + long.phase2_tokens
+    assert 1_000 < long.conversation_tokens < 1_100
+    share = long.conversation_tokens / (long.conversation_tokens + tools)
+    assert long.conversation_rho == pytest.approx(share)
+    assert list(long.warnings) == []
+    full = cost(1_000, 1_000).warnings
+    assert list(full) == [router_pb2.CONTEXT_WARNING_WINDOW_NEARLY_FULL]
+    crowded = cost(1, 100_000, system=5_000)
+    assert crowded.conversation_rho < 0.3
+    assert list(crowded.warnings) == [router_pb2.CONTEXT_WARNING_LOW_UTILISATION]
+    without = router.Route(request(tenant, "")).accounting
+    assert without.conversation_tokens == 0
+    assert not without.HasField("conversation_rho")
+    assert list(without.warnings) == []

@@ -3,6 +3,7 @@
 import itertools
 import json
 from functools import partial
+from typing import Any
 
 import pytest
 from catalogs import NOTES, WEATHER, tool
@@ -20,6 +21,7 @@ from toolgate import (
     ToolSettings,
     is_authenticated,
 )
+from toolgate._gen.v1 import router_pb2, router_pb2_grpc
 
 RAIN = "will it rain in Oslo tomorrow?"
 WRITE = "jot down what we agreed on today"
@@ -421,3 +423,24 @@ def test_a_turn_is_rendered_in_two_formats(notes: Client) -> None:
     assert create["input_schema"] == NOTES[0]["inputSchema"]
     chat = notes.route(WRITE, threshold=-1, render="openai_chat")
     assert [t["function"]["name"] for t in chat.rendered_tools] == names(turn)
+
+
+def test_the_servers_of_a_turn_are_told_for_a_sandbox(
+    notes: Client, router: router_pb2_grpc.RouterServiceStub, tenant: str
+) -> None:
+    def servers(text: str, **options: Any) -> tuple[list[str], list[str]]:
+        request = router_pb2.RouteRequest(
+            tenant=tenant,
+            intents=[router_pb2.Intent(text=text)],
+            options=router_pb2.RouteOptions(**options),
+        )
+        turn = router.Route(request, timeout=10)
+        best_first = sorted(turn.active_tools, key=lambda tool: -tool.score)
+        return list(turn.servers), list(dict.fromkeys(tool.server for tool in best_first))
+
+    rain, expected = servers(RAIN, threshold=-1)
+    assert rain == expected
+    assert (rain[0], sorted(rain)) == ("weather", ["notes", "weather"])
+    assert servers(WRITE, threshold=-1)[0][0] == "notes"
+    assert servers(RAIN, threshold=-1, servers=["weather"])[0] == ["weather"]
+    assert servers(RAIN, threshold=1)[0] == []

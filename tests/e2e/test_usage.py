@@ -6,6 +6,7 @@ import subprocess
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -14,7 +15,13 @@ from conftest import StartServer
 from toolgate_process import ToolgateProcess
 
 from toolgate import Call, Client, DeferralVerdict, RefusalCode
-from toolgate._gen.v1 import usage_pb2, usage_pb2_grpc
+from toolgate._gen.v1 import (
+    router_pb2,
+    router_pb2_grpc,
+    state_pb2,
+    usage_pb2,
+    usage_pb2_grpc,
+)
 
 
 def midnight() -> datetime:
@@ -179,6 +186,56 @@ def test_decision_events_are_in_the_span_of_their_call(start_server: StartServer
     assert route["phase2_tokens"] == turn.accounting.phase2_tokens
     assert gate["span"]["rpc"] == "RouterService/Gate"
     assert (gate["allowed"], gate["refused"]) == (0, "ARGUMENTS_INVALID:1")
+
+
+def test_what_became_of_refused_calls_is_counted_once(
+    binary: Path, server: ToolgateProcess, notes: Client, tenant: str
+) -> None:
+    handle = notes.route("write down a note", threshold=-1).handle
+    wrong = Call("mcp__notes__create_note", {"oops": 1})
+    refusal = json.dumps(notes.gate(handle, wrong).verdicts[0].to_tool_error())
+    called = {"name": wrong.tool, "arguments": json.dumps(wrong.arguments)}
+
+    def call(call_id: str, result: str) -> list[dict[str, Any]]:
+        asked = {"id": call_id, "type": "function", "function": called}
+        return [
+            {"role": "assistant", "tool_calls": [asked]},
+            {"role": "tool", "tool_call_id": call_id, "content": result},
+        ]
+
+    def says(role: str, text: str) -> list[dict[str, Any]]:
+        return [{"role": role, "content": text}]
+
+    turns = [
+        [*call("1", refusal), *call("2", "noted"), *says("assistant", "Done.")],
+        [*call("3", refusal), *says("assistant", "What title shall it have?")],
+        [*call("4", refusal), *says("assistant", "That did not work.")],
+    ]
+    history = says("user", "write down a note")
+    with grpc.insecure_channel(server.target) as channel:
+        router = router_pb2_grpc.RouterServiceStub(channel)
+        usage = usage_pb2_grpc.UsageServiceStub(channel)
+
+        def route(messages: list[dict[str, Any]]) -> None:
+            state = state_pb2.AgentState(messages_json=json.dumps(messages))
+            intents = [router_pb2.Intent(text="write down a note")]
+            request = router_pb2.RouteRequest(tenant=tenant, intents=intents, state=state)
+            router.Route(request, timeout=10)
+
+        for turn in turns:
+            for steps in range(len(turn) + 1):
+                route([*history, *turn[:steps]])
+            history += [*turn, *says("user", "and another one")]
+        route(history)
+        request = usage_pb2.GetUsageRequest(tenant=tenant)
+        outcomes = usage.GetUsage(request, timeout=10).refusal_outcomes
+    counted = (outcomes.mended_calls, outcomes.asked_calls, outcomes.given_up_calls)
+    assert counted == (1, 1, 1)
+    said = say(binary, server, tenant)
+    assert "1 (33%) mended by a later call, 1 (33%) asked the user, 1 (33%) given up" in said
+    assert "The catalog is small" in said
+    totals = json.loads(say(binary, server, tenant, "--json"))["spans"][-1]["refusal_outcomes"]
+    assert totals == {"mended_calls": 1, "asked_calls": 1, "given_up_calls": 1}
 
 
 # The command line

@@ -1,6 +1,7 @@
 //! Deferral of tools: deferred tools are found when needed, instead of all being sent. When in doubt, more tools are
 //! sent and none is hidden. This module knows nothing of catalogs and of the wire.
 
+mod catalog_size;
 mod decide;
 mod mode;
 mod pattern;
@@ -9,6 +10,7 @@ use std::collections::HashMap;
 
 use crate::identity::TenantId;
 
+pub use catalog_size::CatalogSize;
 pub use decide::{Decision, DeferralRequest, Reason, Source};
 pub use mode::Mode;
 pub use pattern::{Pattern, host_of};

@@ -5,6 +5,7 @@ mod approve;
 mod bounded;
 mod call_tool;
 mod catalog_service;
+mod conversation;
 mod edge;
 mod fields;
 mod guard;

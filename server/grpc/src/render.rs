@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use prost_types::Timestamp;
 use toolgate_proto::v1;
 
+use super::conversation::Conversation;
 use toolgate_core::deferral::{Mode, Reason, Source};
 use toolgate_core::identity::TenantId;
 use toolgate_core::tokens::TOKENIZER;
 use toolgate_routing::gate::verdict::{RefusalCode, Refused, Verdict};
 use toolgate_routing::router::answers::account::Account;
+use toolgate_routing::router::answers::conversation::ContextWarning;
 use toolgate_routing::router::answers::explain::Refusal;
 use toolgate_routing::router::answers::pool::PoolDelta;
 use toolgate_routing::router::query::Detail;
@@ -21,11 +23,11 @@ use toolgate_routing::router::search::{Form, SearchAnswer};
 use toolgate_routing::router::selection::deferring::Deferral;
 use toolgate_routing::shard::snapshot::Snapshot;
 
-/// Renders the answer of Route. The snapshot of the conversation is empty without one.
+/// Renders the answer of Route to a conversation.
 pub(super) fn route(
     tenant: &TenantId,
     answer: &Answer,
-    conversation_snapshot: String,
+    conversation: &Conversation,
 ) -> v1::RouteResponse {
     let snapshot = &*answer.snapshot;
     let tool = |active: &Active| active_tool(tenant, snapshot, active, answer.detail);
@@ -37,7 +39,7 @@ pub(super) fn route(
         summary_pool: answer.pool.as_ref().map(|delta| pool(snapshot, delta)),
         refusals: answer.refusals.iter().map(|r| refusal(snapshot, r)).collect(),
         pending_servers: answer.pending.clone(),
-        accounting: Some(accounting(&answer.account)),
+        accounting: Some(accounting(&answer.account, conversation)),
         degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
         timings: answer.timings.iter().map(|(stage, micros)| timing(stage, *micros)).collect(),
         deferral: Some(deferral(answer)),
@@ -45,23 +47,9 @@ pub(super) fn route(
         ranking: answer.ranking.as_ref().map(|of| ranking(answer, of)),
         fit: Some(fit(snapshot, &answer.fit)),
         rendered: None,
-        conversation_snapshot,
-        servers: servers(answer),
+        conversation_snapshot: conversation.snapshot.clone(),
+        servers: answer.servers().into_iter().map(|name| name.as_str().to_owned()).collect(),
     }
-}
-
-/// Returns the MCP servers of the active tools, in the order of their best tools.
-fn servers(answer: &Answer) -> Vec<String> {
-    let mut tools: Vec<&Active> = answer.active.iter().collect();
-    tools.sort_by(|a, b| b.chosen.score.total_cmp(&a.chosen.score));
-    let mut servers: Vec<String> = Vec::new();
-    for tool in tools {
-        let server = answer.snapshot.tool(tool.chosen.slot).id.server.as_str();
-        if !servers.iter().any(|known| known == server) {
-            servers.push(server.to_owned());
-        }
-    }
-    servers
 }
 
 /// Renders the quality of the best match.
@@ -142,7 +130,7 @@ pub(super) fn search(tenant: &TenantId, answer: &SearchAnswer) -> v1::SearchTool
         lacking_required_terms: answer.lacking_required,
         degraded: answer.degraded.iter().map(|d| degraded(*d) as i32).collect(),
         rendered: None,
-        deferred_tools: 0,
+        deferred_tools: u32::try_from(answer.deferred).unwrap_or(u32::MAX),
     }
 }
 
@@ -287,7 +275,8 @@ fn refusal(snapshot: &Snapshot, refusal: &Refusal) -> v1::Refusal {
     }
 }
 
-fn accounting(account: &Account) -> v1::TokenAccounting {
+fn accounting(account: &Account, conversation: &Conversation) -> v1::TokenAccounting {
+    let used = conversation.utilisation(account);
     v1::TokenAccounting {
         tokenizer: TOKENIZER.to_owned(),
         full_catalog_tokens: account.full_catalog,
@@ -296,7 +285,16 @@ fn accounting(account: &Account) -> v1::TokenAccounting {
         saved_tokens: account.saved(),
         rho: account.rho,
         rho_full: account.rho_full,
-        ..Default::default()
+        conversation_tokens: used.tokens,
+        conversation_rho: used.rho,
+        warnings: used.warnings.into_iter().map(|one| warning(one) as i32).collect(),
+    }
+}
+
+fn warning(warning: ContextWarning) -> v1::ContextWarning {
+    match warning {
+        ContextWarning::LowUtilisation => v1::ContextWarning::LowUtilisation,
+        ContextWarning::WindowNearlyFull => v1::ContextWarning::WindowNearlyFull,
     }
 }
 

@@ -3,6 +3,7 @@
 use toolgate_proto::v1;
 
 use super::call_tool::ReadCall;
+use super::conversation::ReadConversation;
 use super::fields::{Fields, within};
 use super::state::{self, Told};
 use toolgate_access::auth::Caller;
@@ -10,6 +11,8 @@ use toolgate_config::{LimitsConfig, RouterConfig};
 use toolgate_core::deferral::{DeferralRequest, Mode, host_of};
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
+use toolgate_llm::history;
+use toolgate_routing::router::answers::conversation::Surroundings;
 use toolgate_routing::router::context::{self, Before, Weights};
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::{Detail, Listing, Options, RouteQuery, Unset};
@@ -44,8 +47,8 @@ const ACTIVE_SET_MAX: u32 = 1_024;
 pub(super) struct RouteInput {
     /// Query of the router.
     pub(super) query: RouteQuery,
-    /// Snapshot of the conversation for the answer; empty without a conversation.
-    pub(super) conversation_snapshot: String,
+    /// Conversation in the agent's state.
+    pub(super) conversation: ReadConversation,
 }
 
 /// Parses a Route request.
@@ -63,13 +66,23 @@ pub(super) fn route(
     let turn_id_fits = wire.turn_id.len() <= TURN_ID_MAX;
     fields.require(turn_id_fits, "turn_id", "must be at most 128 bytes");
     let listing = listing(wire.prompt_listing, &mut fields);
-    let Told { state, said, snapshot } = state::parse_told(wire.state, limits, caller)?;
+    let Told { state, said, snapshot, messages } = state::parse_told(wire.state, limits, caller)?;
     fields.finish()?;
     let mut intents = intents;
     if defaults.context {
         let before = Before { asks: &said.asks, results: &said.results };
         intents.extend(context::beside(&intents, before, Weights::default()));
     }
+    let beside = Surroundings {
+        system_tokens: options.system_tokens,
+        context_window: options.context_window,
+    };
+    let conversation = ReadConversation {
+        snapshot,
+        texts: history::texts(&messages),
+        outcomes: history::refusal_outcomes(&messages),
+        beside,
+    };
     let query = RouteQuery {
         intents,
         state,
@@ -80,7 +93,7 @@ pub(super) fn route(
         turn_id: wire.turn_id,
         listing,
     };
-    Ok(RouteInput { query, conversation_snapshot: snapshot })
+    Ok(RouteInput { query, conversation })
 }
 
 /// Parses what the prompt lists of the catalog; `None` if the request does not say.

@@ -11,6 +11,7 @@ use toolgate_proto::v1::{
     SearchToolsResponse,
 };
 
+use super::conversation::Conversation;
 use super::edge::Edge;
 use super::request::RouteInput;
 use super::strategy::PromptRequest;
@@ -19,6 +20,7 @@ use super::{bounded, render, request, state};
 use toolgate_config::RouterConfig;
 use toolgate_core::deferral::Mode;
 use toolgate_core::error::Error;
+use toolgate_core::identity::TenantId;
 use toolgate_core::method::Method;
 use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::handle::Holder;
@@ -51,6 +53,13 @@ impl Routing {
         Ok(answer)
     }
 
+    /// Counts what became of refused calls, once for each answer.
+    fn count_outcomes(&self, tenant: &TenantId, conversation: &Conversation) {
+        if let Some(amounts) = conversation.amounts() {
+            self.edge.pipeline.plane.usage.count(tenant, &amounts);
+        }
+    }
+
     /// Answers Route with the whole request to a model. If that would hide tools from the model, they are routed once
     /// more, all of them.
     async fn prompt(
@@ -62,21 +71,26 @@ impl Routing {
         message_max: usize,
     ) -> Result<RouteResponse, Error> {
         let prompt = Arc::new(prompt);
-        let RouteInput { mut query, conversation_snapshot } = input;
+        let RouteInput { mut query, conversation } = input;
         let history_tokens = &mut query.options.history_tokens;
         *history_tokens = history_tokens.or(prompt.history_tokens());
+        let router = &self.edge.pipeline.plane.router;
+        let conversation = conversation.counted(router, holder.tenant).await?;
         let mut is_whole = prompt.needs_everything();
         loop {
             if is_whole {
                 query.options.deferral.mode = Some(Mode::Off);
             }
             let answer = self.routed(holder, query.clone(), deadline).await?;
-            let wire = render::route(holder.tenant, &answer, conversation_snapshot.clone());
+            let wire = render::route(holder.tenant, &answer, &conversation);
             let wire = bounded::route(wire, message_max);
             let state = query.state.clone();
             let completed = Arc::clone(&prompt).complete(wire, answer, state, message_max);
             match completed.await? {
-                Some(wire) => return Ok(wire),
+                Some(wire) => {
+                    self.count_outcomes(holder.tenant, &conversation);
+                    return Ok(wire);
+                }
                 None if is_whole => {
                     return Err(Error::internal("a request hides tools that were all routed"));
                 }
@@ -101,8 +115,11 @@ impl RouterService for Routing {
             if let Some(prompt) = prompt {
                 return self.prompt(holder, input, prompt, deadline, message_max).await;
             }
-            let answer = self.routed(holder, input.query, deadline).await?;
-            let wire = render::route(&tenant, &answer, input.conversation_snapshot);
+            let RouteInput { query, conversation } = input;
+            let answer = self.routed(holder, query, deadline).await?;
+            let conversation = conversation.counted(&edge.pipeline.plane.router, &tenant).await?;
+            self.count_outcomes(&tenant, &conversation);
+            let wire = render::route(&tenant, &answer, &conversation);
             let wire = bounded::route(wire, message_max);
             Ok(rendered(wire, format, message_max))
         })

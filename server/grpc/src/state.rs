@@ -22,6 +22,8 @@ pub(super) struct Told {
     pub(super) said: Said,
     /// Snapshot of `messages_json` as JSON; empty without it.
     pub(super) snapshot: String,
+    /// Messages of `messages_json`; none without it.
+    pub(super) messages: Vec<Value>,
 }
 
 /// Parses an agent's state. An absent state stands for an agent without calls and scopes. The caller's credential
@@ -43,18 +45,19 @@ pub(super) fn parse_told(
     let mut said = Said::default();
     let mut snapshot = String::new();
     let mut wire = wire.unwrap_or_default();
-    let messages = std::mem::take(&mut wire.messages_json);
+    let messages_json = std::mem::take(&mut wire.messages_json);
+    let mut messages = Vec::new();
     within("limits.max_state_size", limits.max_state_bytes, wire.encoded_len())?;
-    within("limits.max_messages_size", limits.max_messages_bytes, messages.len())?;
+    within("limits.max_messages_size", limits.max_messages_bytes, messages_json.len())?;
     let mut calls: Vec<PriorCall> = wire.calls.into_iter().map(call).collect();
     let mut discovered = wire.discovered_tools;
-    if !messages.is_empty() {
+    if !messages_json.is_empty() {
         if !calls.is_empty() || !discovered.is_empty() {
             let problem =
                 "must be empty, or calls and discovered_tools must: they are read from it";
             return Err(Error::field("state.messages_json", problem));
         }
-        let messages = list(&messages)?;
+        messages = list(&messages_json)?;
         let history = scan(&messages, None);
         said = history::said(&messages);
         snapshot = snapshot_of(&history);
@@ -71,7 +74,7 @@ pub(super) fn parse_told(
         principal: caller.principal().to_owned(),
         now_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
     };
-    Ok(Told { state, said, snapshot })
+    Ok(Told { state, said, snapshot, messages })
 }
 
 /// Returns a snapshot that may be followed by messages that it covers. Its turns end with the last call: the turns after it

@@ -119,7 +119,11 @@ fn render(usage: &Usage, begins: Option<Hour>, ends: Hour) -> GetUsageResponse {
         buckets: usage.buckets.iter().map(bucket).collect(),
         start_time: begins.and_then(time),
         end_time: time(ends),
-        refusal_outcomes: None,
+        refusal_outcomes: Some(v1::RefusalOutcomes {
+            mended_calls: total.mended_calls,
+            asked_calls: total.asked_calls,
+            given_up_calls: total.given_up_calls,
+        }),
     }
 }
 

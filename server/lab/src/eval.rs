@@ -10,6 +10,7 @@ pub mod comparison;
 pub mod contexts;
 pub mod conversation;
 pub mod embeddings;
+pub mod failures;
 pub mod fits;
 pub mod formats;
 pub mod forms;
@@ -54,6 +55,7 @@ use comparison::Comparison;
 use contexts::ContextRow;
 use conversation::{Conversation, Scene};
 use embeddings::Embeddings;
+use failures::Failures;
 use latency::Latency;
 use measured::{Field, Measured, groups};
 use ranking::{Answer, Ranked, Ranking, Way};
@@ -240,10 +242,12 @@ impl Evaluation {
         let compared = |(name, other): (&str, &Samples)| {
             Comparison::of(name, &found.samples, other, bootstrap)
         };
+        let counts = Counts::new(self, embedded);
         Report {
             encoder: embedded.encoder.fingerprint().to_owned(),
             router: self.router,
-            counts: Counts::new(self, embedded),
+            failures: Failures::of(answers, queries, &counts.missing, self.router.top_k),
+            counts,
             bootstrap: *bootstrap,
             metrics: measured(&found.samples),
             no_tool: Measured::of(&found.samples.no_tool, bootstrap),

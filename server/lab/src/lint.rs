@@ -25,6 +25,7 @@ use crate::eval::ranking::Ranked;
 use crate::eval::stock::Stock;
 use crate::eval::{CatalogServer, Progress, Sides};
 use toolgate_config::LimitsConfig;
+use toolgate_core::deferral::CatalogSize;
 use toolgate_core::error::Error;
 
 pub use finding::{Code, Finding, Severity};
@@ -55,6 +56,8 @@ pub struct Linted {
     pub tools: Vec<Findable>,
     /// Summaries that find their tools better; empty unless requested.
     pub suggestions: Vec<Suggestion>,
+    /// Size of the catalog.
+    pub size: CatalogSize,
 }
 
 /// Summary that finds its tool better when all other suggestions are applied too.
@@ -125,7 +128,8 @@ impl Lint {
         findings.extend(twins::check(&tools, &snapshot, &embeddings)?);
         let suggestions = asked.try_out(&trial, &tools, suggested, &by_intent, &findings)?;
         finding::sort(&mut findings);
-        Ok(Linted { findings, tools: found, suggestions })
+        let size = CatalogSize::of(tools.iter().map(|tool| tool.record.schema_tokens));
+        Ok(Linted { findings, tools: found, suggestions, size })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Message histories of conversations. [`scan`] reads the tools that were discovered and called, for the agent's state.
-//! [`said`] reads the last texts of the user and of tools. [`strip`] removes what can't be sent to the provider. [`compacted`] puts a snapshot before the messages that remain
+//! [`said`] reads the last texts of the user and of tools, [`refusal_outcomes`] what became of refused calls, [`texts`] what
+//! costs tokens. [`strip`] removes what can't be sent to the provider. [`compacted`] puts a snapshot before the messages that remain
 //! after a compaction.
 //!
 //! Histories are JSON values: messages of Anthropic's Messages API, OpenAI's Chat Completions and Responses APIs, and
@@ -7,16 +8,20 @@
 //! fail. `client-sdk/conformance` holds the cases.
 
 mod events;
+mod outcomes;
 mod reading;
 mod said;
 mod scanner;
 mod snapshot;
 mod strip;
+mod texts;
 
+pub use outcomes::{RefusalOutcomes, refusal_outcomes};
 pub use said::{Said, said};
 use serde_json::Value;
 pub use snapshot::is_snapshot;
 pub use strip::{Reason, Removed, Stripped, strip};
+pub use texts::texts;
 
 /// Outcome of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -20,6 +20,7 @@ pub(super) fn route(answer: &v1::RouteResponse) -> Value {
             .collect::<Vec<_>>(),
         "change": answer.change.as_ref().map(change),
         "ranking": answer.ranking.as_ref().map(ranking),
+        "servers": answer.servers,
     })
 }
 
@@ -79,6 +80,7 @@ pub(super) fn search(answer: &v1::SearchToolsResponse) -> Value {
         "form": short(answer.form().as_str_name(), "SEARCH_FORM_"),
         "message": non_empty(&answer.message),
         "searched_tools": answer.searched_tools,
+        "deferred_tools": answer.deferred_tools,
         "lacking_required_terms": answer.lacking_required_terms,
         "degraded": degraded(answer.degraded()),
     })
@@ -129,6 +131,11 @@ fn accounting(tokens: &v1::TokenAccounting) -> Value {
         "saved_tokens": tokens.saved_tokens,
         "rho": tokens.rho,
         "rho_full": tokens.rho_full,
+        "conversation_tokens": tokens.conversation_tokens,
+        "conversation_rho": tokens.conversation_rho,
+        "warnings": tokens.warnings()
+            .map(|warning| short(warning.as_str_name(), "CONTEXT_WARNING_"))
+            .collect::<Vec<_>>(),
     })
 }
 
@@ -217,11 +224,20 @@ pub(super) fn usage(span: &str, answer: &v1::GetUsageResponse) -> Value {
         "on_demand_tokens": answer.on_demand_tokens,
         "saved_gross_tokens": answer.saved_gross_tokens,
         "saved_net_tokens": answer.saved_net_tokens,
+        "refusal_outcomes": answer.refusal_outcomes.as_ref().map(refusal_outcomes),
         "refusals": refusals
             .map(|count| json!({"code": refusal_code(count.code()), "calls": count.calls}))
             .collect::<Vec<_>>(),
         "deferral": short(answer.deferral().as_str_name(), "DEFERRAL_VERDICT_"),
         "buckets": answer.buckets.iter().map(usage_bucket).collect::<Vec<_>>(),
+    })
+}
+
+fn refusal_outcomes(outcomes: &v1::RefusalOutcomes) -> Value {
+    json!({
+        "mended_calls": outcomes.mended_calls,
+        "asked_calls": outcomes.asked_calls,
+        "given_up_calls": outcomes.given_up_calls,
     })
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use serde_json::{Value, json};
-use toolgate_client::v1;
 use toolgate_client::well_known::Timestamp;
+use toolgate_client::{Client, v1};
 
 use self::moment::{SECONDS_OF_A_DAY, midnight, parse};
 use self::report::Row;
@@ -16,6 +16,7 @@ use super::arguments::ClientArguments;
 use super::failure::{Exit, Failure};
 use super::json::usage;
 use super::output;
+use toolgate_core::deferral::CatalogSize;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,9 +78,20 @@ pub(super) async fn run(arguments: Usage) -> Result<Exit, Failure> {
         let spans: Vec<Value> = rows.iter().map(|row| usage(&row.span, &row.usage)).collect();
         output::print_json(&json!({ "spans": spans }))?;
     } else {
-        output::print(&report::report(&rows, drawn))?;
+        let size = catalog_size(&client, &rows[drawn].usage).await;
+        output::print(&report::report(&rows, drawn, size))?;
     }
     Ok(Exit::Done)
+}
+
+/// Returns the size of the catalog if it may be small; else, and if the caller may not list tools, no size.
+async fn catalog_size(client: &Client, usage: &v1::GetUsageResponse) -> CatalogSize {
+    let a_turn = usage.full_catalog_tokens.checked_div(usage.route_calls).unwrap_or(0);
+    if a_turn > CatalogSize::SMALL_MAX {
+        return CatalogSize::default();
+    }
+    let tools = client.all_tools(None, None).await.unwrap_or_default();
+    CatalogSize::of(tools.iter().map(|tool| tool.schema_tokens))
 }
 
 fn spans(arguments: &Usage) -> Result<Vec<Span>, Failure> {

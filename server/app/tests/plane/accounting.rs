@@ -91,3 +91,16 @@ async fn a_listing_that_is_said_is_charged_where_everything_is_sent() {
     let summaries = phase1(Some(Listing::Summaries)).await;
     assert!(0 < names && names < summaries, "{names} {summaries}");
 }
+
+#[tokio::test]
+async fn a_conversation_costs_what_its_texts_cost() {
+    let world = World::new().await;
+    let tenant = toolgate_core::identity::TenantId::parse("acme").unwrap();
+    let texts = ["refund the invoice", "", &"a long answer ".repeat(3_000)].map(str::to_owned);
+    let counted = async || {
+        world.plane.router.conversation_tokens(&tenant, texts.to_vec()).await.expect("a count")
+    };
+    let expected = texts.iter().map(|text| u64::from(tokens::count(text))).sum::<u64>();
+    assert!(expected > 9_000, "{expected}");
+    assert_eq!((counted().await, counted().await), (expected, expected));
+}

@@ -433,3 +433,24 @@ async fn the_server_that_was_called_last_is_the_likelier_one() {
         assert_eq!(first(neutral).await, "mcp__a__refund", "{neutral:?} says nothing");
     }
 }
+
+#[tokio::test]
+async fn a_sandbox_needs_the_servers_of_the_active_tools_best_tool_first() {
+    let world = World::new().await;
+    world.register("acme", server("pay", vec![tool("refund", "refund invoice")])).await;
+    let ship = vec![tool("deploy", "deploy branch"), tool("undo", "deploy branch")];
+    world.register("acme", server("ship", ship)).await;
+    world.register("acme", server("idle", vec![tool("rest", "weather photo")])).await;
+    let servers = |answer: &toolgate_routing::router::route::Answer| {
+        answer.servers().iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    let first = world.route("acme", ask("refund invoice")).await;
+    assert_eq!(servers(&first), ["pay"]);
+    let both = RouteQuery { previous: first.handle, ..ask("deploy branch") };
+    let both = world.route("acme", both).await;
+    assert_eq!(model_names(&both)[0], "mcp__pay__refund", "a kept tool keeps its place");
+    assert_eq!(servers(&both), ["ship", "pay"], "each once, those of the best tools first");
+    let nothing = Options { threshold: 1.1, ..options() };
+    let nothing = world.route("acme", RouteQuery { options: nothing, ..ask("zebra") }).await;
+    assert_eq!(servers(&nothing), Vec::<String>::new());
+}

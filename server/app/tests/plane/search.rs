@@ -1,6 +1,7 @@
 //! Tests of SearchTools: every form of the grammar, the published weights and the text of an empty answer. Tools that
 //! the state hides are not found.
 
+use toolgate_core::deferral::Policy;
 use toolgate_core::mcp_server::TransportHint;
 use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::registration::Registration;
@@ -45,6 +46,27 @@ async fn the_published_example_scores_as_published() {
     let answer = world.search("acme", look_for("slack send")).await;
     assert_eq!((answer.form, answer.searched), (Form::Keywords, 4));
     assert_eq!(world.encoder.take_count(), 4, "only summaries were embedded, no query");
+}
+
+#[tokio::test]
+async fn deferred_tools_are_those_that_only_a_search_finds() {
+    let world = world().await;
+    let admin = vec![tool("drop", "Drops a table.").scope("admin")];
+    world.register("acme", server("db", admin)).await;
+    world.register("acme", server("base", vec![tool("wait", "Waits.").always()])).await;
+    let deferred = async |previous: &str, state: AgentState| {
+        let query = SearchQuery { previous: previous.to_owned(), state, ..look_for("slack send") };
+        let answer = world.search("acme", query).await;
+        (answer.searched, answer.deferred)
+    };
+    let nobody = AgentState::default;
+    assert_eq!(deferred("", nobody()).await, (5, 4), "one is always loaded, one is hidden");
+    assert_eq!(deferred("", granted(&["admin"])).await, (6, 5));
+    let loaded = world.search("acme", look_for("select:send_message,wait")).await;
+    assert_eq!(loaded.deferred, 4, "it is the search that found them");
+    assert_eq!(deferred(&loaded.handle, nobody()).await, (5, 3), "one of the set is loaded anyway");
+    world.deferral.replace(Policy { kill_switch: true, ..Policy::default() });
+    assert_eq!(deferred("", nobody()).await, (5, 0), "nothing is deferred");
 }
 
 #[tokio::test]

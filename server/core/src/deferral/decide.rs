@@ -101,6 +101,13 @@ impl Policy {
         }
     }
 
+    /// Returns true if the operator lets none of the tenant's tools be deferred, unless a request asks for it.
+    #[must_use]
+    pub fn is_off(&self, tenant: &TenantId) -> bool {
+        let (mode, _) = self.chosen(tenant, &DeferralRequest::default());
+        self.kill_switch || mode == Mode::Off
+    }
+
     fn chosen(&self, tenant: &TenantId, asked: &DeferralRequest) -> (Mode, Source) {
         let request = asked.mode.map(|mode| (mode, Source::Request));
         let of_tenant = || self.tenants.get(tenant).map(|mode| (*mode, Source::Tenant));
@@ -187,6 +194,7 @@ mod tests {
             let decision = decide(&policy, mode, "", u64::MAX);
             assert_eq!((decision.deferred, decision.reason), (false, Reason::KillSwitch));
         }
+        assert!(policy.is_off(&tenant()));
     }
 
     #[test]

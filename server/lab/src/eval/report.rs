@@ -11,6 +11,7 @@ use super::bootstrap::Bootstrap;
 use super::comparison::Comparison;
 use super::contexts::ContextRow;
 use super::conversation::Conversation;
+use super::failures::Failures;
 use super::fits::FitRow;
 use super::latency::Latency;
 use super::measured::{Group, Measured};
@@ -47,6 +48,8 @@ pub struct Report {
     pub abstention: Option<Abstention>,
     /// Accuracy of the reported fit of the best tool.
     pub fits: Vec<FitRow>,
+    /// Reasons why active sets lack relevant tools.
+    pub failures: Failures,
     /// Measures by kind of query.
     pub kinds: Vec<Group>,
     /// Measures by language of the query.

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod answer_size;
+pub mod conversation;
 pub mod event;
 pub mod explain;
 pub mod listing;

@@ -12,6 +12,7 @@ use crate::gate::key::HandleKey;
 use crate::gate::warmer::Warmer;
 use crate::memory::Memory;
 use crate::router::answers::account::{self, Account};
+use crate::router::answers::conversation::TextTokens;
 use crate::router::answers::event;
 use crate::router::answers::explain::{self, Refusal};
 use crate::router::answers::pool::{self, PoolDelta};
@@ -35,7 +36,7 @@ use crate::shard::snapshot::Snapshot;
 use crate::usage::Ledger;
 use toolgate_core::deferral::Policy;
 use toolgate_core::error::Error;
-use toolgate_core::identity::TenantId;
+use toolgate_core::identity::{ServerName, TenantId};
 use toolgate_core::live::Live;
 use toolgate_core::quantized_embedding::{QuantizedEmbedding, encoder_key};
 use toolgate_store::Revision;
@@ -124,6 +125,23 @@ pub struct Answer {
     pub timings: Vec<(&'static str, u64)>,
 }
 
+impl Answer {
+    /// Returns the MCP servers of the active tools, in the order of their best tools.
+    #[must_use]
+    pub fn servers(&self) -> Vec<&ServerName> {
+        let mut tools: Vec<&Active> = self.active.iter().collect();
+        tools.sort_by(|a, b| b.chosen.score.total_cmp(&a.chosen.score));
+        let mut servers: Vec<&ServerName> = Vec::new();
+        for tool in tools {
+            let server = &self.snapshot.tool(tool.chosen.slot).id.server;
+            if !servers.contains(&server) {
+                servers.push(server);
+            }
+        }
+        servers
+    }
+}
+
 /// Router for the calls of all tenants.
 pub struct Router {
     pub(in crate::router) shards: Arc<Shards>,
@@ -135,6 +153,7 @@ pub struct Router {
     memory: Option<Arc<Memory>>,
     deferral: Arc<Live<Policy>>,
     costs: Arc<Costs>,
+    pub(in crate::router) text_tokens: Arc<TextTokens>,
     background: Background,
     outage: Outage,
 }
@@ -165,6 +184,7 @@ impl Router {
             memory,
             deferral,
             costs,
+            text_tokens: Arc::default(),
             background,
             outage: Outage::default(),
         }
@@ -297,6 +317,11 @@ impl Router {
         let policy = self.deferral.now();
         let costs = Arc::clone(&self.costs);
         Deferring { tenant: tenant.clone(), policy, costs }
+    }
+
+    /// Returns false if the operator lets none of the tenant's tools be deferred.
+    pub(in crate::router) fn defers(&self, tenant: &TenantId) -> bool {
+        !self.deferral.now().is_off(tenant)
     }
 
     /// Returns the memory of the tenant's past calls; `None` where there is none.

@@ -1,6 +1,7 @@
 //! Explicit discovery: a query in the grammar of the contract, answered from the tools that the state allows. Queries
 //! that words alone can answer do not use the encoder.
 
+mod deferred;
 mod empty;
 pub mod grammar;
 mod keywords;
@@ -101,6 +102,8 @@ pub struct SearchAnswer {
     pub message: String,
     /// Number of tools that were searched.
     pub searched: usize,
+    /// Number of tools that this caller finds only by searching.
+    pub deferred: usize,
     /// Number of tools that match a term but lack a required one, when nothing was found.
     pub lacking_required: u32,
     /// MCP servers that are announced and have no tools yet.
@@ -183,9 +186,14 @@ impl Router {
         };
         degraded.extend(self.staleness(holder.tenant, &snapshot));
         let pending = pending::visible(&snapshot, &visibilities, &query.state);
+        let deferred = match self.defers(holder.tenant) {
+            true => deferred::count(&snapshot, &visibilities, &covered.tools),
+            false => 0,
+        };
         let mut answer = self.shown(holder, snapshot, &query, findings, &visibilities, covered)?;
         answer.message = with_pending(answer.message, answer.tools.is_empty(), &pending);
         answer.pending = pending;
+        answer.deferred = deferred;
         answer.degraded = degraded;
         self.usage.count(holder.tenant, &account::looked_up(&answer.tools));
         event::log_search(holder.tenant, &answer);
@@ -277,6 +285,7 @@ impl Router {
             message: findings.message,
             pending: Vec::new(),
             searched: findings.searched,
+            deferred: 0,
             lacking_required: findings.lacking_required,
             degraded: Vec::new(),
             tools,

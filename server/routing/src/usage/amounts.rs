@@ -27,6 +27,12 @@ pub struct Amounts {
     pub lookup_calls: u64,
     /// Tokens of the tools sent by those calls.
     pub on_demand_tokens: u64,
+    /// Refused calls after which another call of their turn succeeded.
+    pub mended_calls: u64,
+    /// Other refused calls whose turn ended with a question to the user.
+    pub asked_calls: u64,
+    /// Refused calls that neither came of.
+    pub given_up_calls: u64,
     /// Calls that Gate refused, by the name of the refusal code.
     pub refused: BTreeMap<Cow<'static, str>, u64>,
 }
@@ -90,7 +96,7 @@ impl Amounts {
     }
 
     /// Returns the fixed amounts with their names, in the order of [`Amounts::fixed`].
-    fn named(&self) -> [(&'static str, u64); 8] {
+    fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("route_calls", self.route_calls),
             ("allowed_calls", self.allowed_calls),
@@ -100,10 +106,13 @@ impl Amounts {
             ("new_tokens", self.new_tokens),
             ("lookup_calls", self.lookup_calls),
             ("on_demand_tokens", self.on_demand_tokens),
+            ("mended_calls", self.mended_calls),
+            ("asked_calls", self.asked_calls),
+            ("given_up_calls", self.given_up_calls),
         ]
     }
 
-    fn fixed(&mut self) -> [&mut u64; 8] {
+    fn fixed(&mut self) -> [&mut u64; 11] {
         [
             &mut self.route_calls,
             &mut self.allowed_calls,
@@ -113,6 +122,9 @@ impl Amounts {
             &mut self.new_tokens,
             &mut self.lookup_calls,
             &mut self.on_demand_tokens,
+            &mut self.mended_calls,
+            &mut self.asked_calls,
+            &mut self.given_up_calls,
         ]
     }
 }
@@ -143,6 +155,9 @@ mod tests {
             new_tokens: 40,
             lookup_calls: 5,
             on_demand_tokens: 10,
+            mended_calls: 7,
+            asked_calls: 8,
+            given_up_calls: 9,
             refused: refusals(&[("UNKNOWN_TOOL", 3), ("SCOPE_MISSING", 4)]),
         }
     }
@@ -161,6 +176,9 @@ mod tests {
             new_tokens: 80,
             lookup_calls: 10,
             on_demand_tokens: 20,
+            mended_calls: 14,
+            asked_calls: 16,
+            given_up_calls: 18,
             refused: refusals(&[("HANDLE_EXPIRED", 1), ("SCOPE_MISSING", 8), ("UNKNOWN_TOOL", 6)]),
         };
         assert_eq!(sum, doubled);

@@ -8,6 +8,7 @@ use toolgate_lab::eval::abstention::{Abstention, Point};
 use toolgate_lab::eval::bootstrap::{Bootstrap, Estimate, Interval};
 use toolgate_lab::eval::comparison::{Comparison, Row};
 use toolgate_lab::eval::embeddings::Batches;
+use toolgate_lab::eval::failures::{Failure, Failures};
 use toolgate_lab::eval::fits::FitRow;
 use toolgate_lab::eval::latency::Latency;
 use toolgate_lab::eval::measured::{Group, Measured};
@@ -88,6 +89,7 @@ pub(super) fn example() -> Report {
             among: Some(Estimate { value: 0.75, interval: None }),
             no_tool: 1,
         }],
+        failures: Failures { counts: [(Failure::StrictCut, 2), (Failure::PoorText, 5)].into() },
         kinds: vec![Group { name: "single".to_owned(), labelled, no_tool: None }],
         languages: Vec::new(),
         visible: Vec::new(),

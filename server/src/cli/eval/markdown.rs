@@ -77,6 +77,7 @@ mod tests {
             "## Active set",
             "## Abstention",
             "## Fit",
+            "## Failures",
             "## Compared with plain",
             "## By kind",
             "## Thresholds",

@@ -141,6 +141,13 @@ What Route says of how well the best tool fits, and how often it, or one of the 
 FIT        LABELLED          FIRST RIGHT  A CONTENDER  NO TOOL
 ambiguous         2  0.500 (0.250-0.625)        0.750        1
 
+Queries whose active set lacks a relevant tool of the catalog, each by the first reason that holds.
+FAILURE     QUERIES  REASON
+multi_hop         0  several tools needed, some found
+strict_cut        2  ranked within top_k, but cut
+ambiguous         0  other tools fit about equally
+poor_text         5  its text does not say it
+
 Compared with plain, query by query; p is how likely such a difference is by chance.
 MEASURE    THIS  OTHER  DIFFERENCE  95% FROM      TO       P
 recall@1  0.250  0.200      +0.050    -0.010  +0.110  0.1250

@@ -8,6 +8,7 @@ use toolgate_lab::eval::bootstrap::Estimate;
 use toolgate_lab::eval::comparison::{Comparison, Row};
 use toolgate_lab::eval::contexts::ContextRow;
 use toolgate_lab::eval::conversation::{ANSWER_TOKENS, Conversation, Layout, Played};
+use toolgate_lab::eval::failures::Failure;
 use toolgate_lab::eval::fits::FitRow;
 use toolgate_lab::eval::measured::{Group, Measured};
 use toolgate_lab::eval::metrics::Measure;
@@ -34,8 +35,14 @@ pub(super) struct Section {
 
 /// Returns a section for each measured part.
 pub(super) fn sections(report: &Report) -> Vec<Section> {
-    let parts =
-        [ranking(report), active_set(report), visible(report), abstention(report), fits(report)];
+    let parts = [
+        ranking(report),
+        active_set(report),
+        visible(report),
+        abstention(report),
+        fits(report),
+        failures(report),
+    ];
     let comparisons = report.comparisons.iter().map(comparison);
     let groups = [groups("KIND", &report.kinds), groups("LANGUAGE", &report.languages)];
     let conversation = report.conversation.as_ref().map(conversation);
@@ -200,6 +207,30 @@ fn fits(report: &Report) -> Option<Section> {
             Column::Right("NO TOOL"),
         ],
         rows: report.fits.iter().map(row).collect(),
+    })
+}
+
+fn failures(report: &Report) -> Option<Section> {
+    let row = |failure: Failure| {
+        let reason = match failure {
+            Failure::MultiHop => "several tools needed, some found",
+            Failure::StrictCut => "ranked within top_k, but cut",
+            Failure::Ambiguous => "other tools fit about equally",
+            Failure::PoorText => "its text does not say it",
+        };
+        let count = report.failures.count(failure);
+        vec![failure.name().to_owned(), grouped(count as u64), reason.to_owned()]
+    };
+    (!report.failures.counts.is_empty()).then(|| Section {
+        title: "Failures".to_owned(),
+        words: "Queries whose active set lacks a relevant tool of the catalog, each by the first reason that holds."
+            .to_owned(),
+        columns: vec![
+            Column::Left("FAILURE"),
+            Column::Right("QUERIES"),
+            Column::Left("REASON"),
+        ],
+        rows: Failure::ALL.into_iter().map(row).collect(),
     })
 }
 

@@ -4,6 +4,7 @@ use anstyle::Style;
 use serde_json::{Value, json};
 
 use crate::cli::output::{BAD, GOOD, ODD, STRONG};
+use crate::cli::small_catalog;
 use crate::cli::table::{Column, render};
 use crate::cli::text::{counted, grouped, one_line};
 use toolgate_lab::eval::ranking::RANKED;
@@ -83,6 +84,7 @@ fn summary(linted: &Linted, shown: usize) -> String {
         counted(count(Severity::Note), "note"),
         found(&linted.tools),
     ));
+    text.push_str(&small_catalog::advice(linted.size));
     text
 }
 
@@ -111,6 +113,12 @@ pub(super) fn as_json(linted: &Linted) -> Value {
     json!({
         "findings": linted.findings,
         "counts": counts,
+        "catalog": {
+            "tools": linted.size.tools,
+            "schema_tokens": linted.size.tokens,
+            "largest_schema_tokens": linted.size.largest,
+            "is_small": linted.size.is_small(),
+        },
         "tools": linted.tools.iter().map(tool).collect::<Vec<_>>(),
         "suggestions": linted.suggestions.iter().map(suggestion).collect::<Vec<_>>(),
     })
@@ -140,6 +148,7 @@ fn suggestion(suggestion: &Suggestion) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolgate_core::deferral::CatalogSize;
 
     fn finding(code: Code, severity: Severity) -> Finding {
         Finding {
@@ -174,7 +183,9 @@ mod tests {
             before: None,
             after: Some(2),
         }];
-        Linted { findings, tools: [Some(1), Some(7), None].map(ranked).into(), suggestions }
+        let tools = [Some(1), Some(7), None].map(ranked).into();
+        let size = CatalogSize { tools: 51, tokens: 30_000, largest: 900 };
+        Linted { findings, tools, suggestions, size }
     }
 
     #[test]
@@ -200,6 +211,14 @@ For their own intents 33.3% come first, 33.3% within 5, 66.7% within 10.
     }
 
     #[test]
+    fn a_small_catalog_need_not_be_deferred() {
+        let size = CatalogSize { tools: 3, tokens: 900, largest: 400 };
+        let text = report(&Linted { size, ..linted() }, Severity::Warning);
+        let advice = small_catalog::advice(size);
+        assert!(!advice.is_empty() && text.ends_with(&advice), "{text}");
+    }
+
+    #[test]
     fn machines_get_everything() {
         let json = as_json(&linted());
         assert_eq!(json["findings"][2]["code"], "SUMMARY_CUT");
@@ -209,6 +228,7 @@ For their own intents 33.3% come first, 33.3% within 5, 66.7% within 10.
             (&json!(1), &json!(0))
         );
         assert_eq!(json["tools"][2]["intent_rank"], Value::Null);
+        assert_eq!(json["catalog"]["is_small"], false);
         assert_eq!(json["suggestions"][0]["rank_after"], 2);
     }
 }

@@ -22,6 +22,12 @@ pub(super) fn report(answer: &v1::RouteResponse, explained: bool) -> String {
     if let Some(tokens) = &answer.accounting {
         text.push_str(&undeferred.map_or_else(|| savings(tokens), |_| sent_whole(tokens)));
     }
+    if let Some(tokens) = &answer.accounting {
+        text.push_str(&conversation(tokens));
+    }
+    if !answer.servers.is_empty() {
+        push(&mut text, format_args!("MCP servers: {}\n", answer.servers.join(", ")));
+    }
     if let Some(deferral) = undeferred {
         push(&mut text, format_args!("Tools are {}\n", deferral.message));
     }
@@ -97,6 +103,24 @@ fn change(change: &v1::ActiveSetChange) -> String {
                 grouped(change.cache_saving_tokens)
             ),
         );
+    }
+    text
+}
+
+/// Formats the conversation's share of the request, with warnings. Empty without a conversation.
+fn conversation(tokens: &v1::TokenAccounting) -> String {
+    let Some(rho) = tokens.conversation_rho else { return String::new() };
+    let count = grouped(tokens.conversation_tokens);
+    let mut text = format!("Conversation: {count} tokens, {:.1}% of the request\n", 100.0 * rho);
+    for warning in tokens.warnings() {
+        let problem = match warning {
+            v1::ContextWarning::LowUtilisation => {
+                "tools and system prompt are most of the request (70% or more)"
+            }
+            v1::ContextWarning::WindowNearlyFull => "the context window is filled to 70% or more",
+            v1::ContextWarning::Unspecified => continue,
+        };
+        push(&mut text, format_args!("{ODD}note:{ODD:#} {problem}\n"));
     }
     text
 }
@@ -277,11 +301,15 @@ mod tests {
                 saved_tokens: 90_000,
                 rho: Some(0.95),
                 rho_full: Some(0.5),
+                conversation_tokens: 2_500,
+                conversation_rho: Some(0.2),
+                warnings: vec![v1::ContextWarning::LowUtilisation.into()],
                 ..Default::default()
             }),
             degraded: vec![v1::DegradedReason::LexicalOnly.into()],
             timings: vec![v1::StageTiming { stage: "embed".into(), micros: 2_500 }],
             active_set_handle: "abc".into(),
+            servers: vec!["git".into(), "notes".into()],
             ranking: Some(v1::Ranking {
                 abstain_below: 0.28,
                 candidates: vec![v1::RankedTool {
@@ -303,6 +331,8 @@ mod tests {
             "Sent: 10,000 tokens (summaries 9,000 + schemas 1,000). All tools: 100,000 tokens. \
              Saved: 90,000 (90.0%)",
             "Context left to the task: 95.0%; with all tools 50.0%",
+            "Conversation: 2,500 tokens, 20.0% of the request\nnote: tools and system prompt are most",
+            "MCP servers: git, notes\n",
             "note: the encoder cannot be reached",
             "Took: 2.50 ms (embed 2.50)",
         ] {

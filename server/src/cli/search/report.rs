@@ -26,7 +26,11 @@ pub(super) fn report(answer: &v1::SearchToolsResponse) -> String {
         text.push_str(&format!("{ODD}note:{ODD:#} {}\n", degraded(reason)));
     }
     let searched = counted(answer.searched_tools as usize, "tool");
-    text.push_str(&format!("Searched {searched} by {}\n", form(answer.form())));
+    let deferred = grouped(answer.deferred_tools.into());
+    text.push_str(&format!(
+        "Searched {searched} by {}; {deferred} deferred\n",
+        form(answer.form())
+    ));
     if !answer.active_set_handle.is_empty() && !answer.tools.is_empty() {
         text.push_str(&format!("Handle: {}\n", answer.active_set_handle));
     }
@@ -79,12 +83,15 @@ mod tests {
             active_set_handle: "abc".into(),
             form: v1::SearchForm::Keywords.into(),
             searched_tools: 3,
+            deferred_tools: 2,
             ..Default::default()
         };
         let text = report(&answer);
-        for part in
-            ["mcp__slack__send  24.00   1,200  new", "Searched 3 tools by keywords", "Handle: abc"]
-        {
+        for part in [
+            "mcp__slack__send  24.00   1,200  new",
+            "Searched 3 tools by keywords; 2 deferred\n",
+            "Handle: abc",
+        ] {
             assert!(text.contains(part), "{text}\nlacks {part}");
         }
     }

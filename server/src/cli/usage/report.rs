@@ -9,8 +9,10 @@ use toolgate_client::well_known::Timestamp;
 use super::moment::{SECONDS_OF_A_DAY, midnight};
 use crate::cli::json::refusal_code;
 use crate::cli::output::{GOOD, ODD};
+use crate::cli::small_catalog;
 use crate::cli::table::{Column, render};
 use crate::cli::text::{grouped, grouped_signed};
+use toolgate_core::deferral::CatalogSize;
 
 /// Maximum number of days that are drawn. Earlier days are left out.
 const DAYS_DRAWN: i64 = 60;
@@ -25,8 +27,8 @@ pub(super) struct Row {
     pub(super) usage: v1::GetUsageResponse,
 }
 
-/// Formats the report. The days and the verdict are those of the row `drawn`.
-pub(super) fn report(rows: &[Row], drawn: usize) -> String {
+/// Formats the report. The days and the verdict are those of the row `drawn`; the advice is on the catalog as it is.
+pub(super) fn report(rows: &[Row], drawn: usize, size: CatalogSize) -> String {
     let columns = [
         Column::Left("SPAN"),
         Column::Right("ROUTES"),
@@ -43,8 +45,11 @@ pub(super) fn report(rows: &[Row], drawn: usize) -> String {
     if let Some(Row { span, usage }) = rows.get(drawn) {
         push_days(&mut text, usage);
         push_refusals(&mut text, usage);
+        push_outcomes(&mut text, usage);
+        push_tax(&mut text, usage);
         push_verdict(&mut text, span, usage);
     }
+    text.push_str(&small_catalog::advice(size));
     text
 }
 
@@ -129,6 +134,48 @@ fn push_refusals(text: &mut String, usage: &v1::GetUsageResponse) {
     }
 }
 
+fn push_outcomes(text: &mut String, usage: &v1::GetUsageResponse) {
+    let outcomes = usage.refusal_outcomes.unwrap_or_default();
+    let v1::RefusalOutcomes { mended_calls, asked_calls, given_up_calls } = outcomes;
+    let all = mended_calls.saturating_add(asked_calls).saturating_add(given_up_calls);
+    if all == 0 {
+        return;
+    }
+    let part = |calls: u64| format!("{} ({})", grouped(calls), share(calls as f64, all));
+    push(
+        text,
+        format_args!(
+            "what became of refused calls, in conversations that Route was told of: {} mended by a later call, \
+             {} asked the user, {} given up\n",
+            part(mended_calls),
+            part(asked_calls),
+            part(given_up_calls)
+        ),
+    );
+}
+
+/// Adds what tools cost over the span: turns x tokens of tools a turn.
+fn push_tax(text: &mut String, usage: &v1::GetUsageResponse) {
+    let turns = usage.route_calls;
+    if turns == 0 {
+        return;
+    }
+    let phases = usage.phase1_tokens.saturating_add(usage.phase2_tokens);
+    let spent = phases.saturating_add(usage.on_demand_tokens);
+    let product = |tokens: u64| {
+        let mean = (tokens as f64 / turns as f64).round() as u64;
+        format!("{} x {} = {}", grouped(turns), grouped(mean), grouped(tokens))
+    };
+    let full = product(usage.full_catalog_tokens);
+    push(
+        text,
+        format_args!(
+            "tools tax (turns x tokens a turn): {}; with every schema {full}\n",
+            product(spent)
+        ),
+    );
+}
+
 fn push_verdict(text: &mut String, span: &str, usage: &v1::GetUsageResponse) {
     let over = if span == "span" { "over this span".into() } else { format!("over {span}") };
     let full = usage.full_catalog_tokens;
@@ -205,7 +252,7 @@ mod tests {
 
     fn plain(usage: v1::GetUsageResponse) -> String {
         let rows = [Row { span: "30 days".into(), usage }];
-        anstream::adapter::strip_str(&report(&rows, 0)).to_string()
+        anstream::adapter::strip_str(&report(&rows, 0, CatalogSize::default())).to_string()
     }
 
     #[test]
@@ -217,6 +264,11 @@ mod tests {
                 count(v1::RefusalCode::UnknownTool, 2),
                 count(v1::RefusalCode::ScopeMissing, 1),
             ],
+            refusal_outcomes: Some(v1::RefusalOutcomes {
+                mended_calls: 3,
+                asked_calls: 1,
+                given_up_calls: 0,
+            }),
             buckets: vec![
                 day("2026-11-16", 3, 10),
                 day("2026-11-17", 2, -5),
@@ -232,9 +284,19 @@ mod tests {
              \n\
              saved a day since 2026-11-16: ▁x··█ (· no calls, x saved nothing)\n\
              refused: UNKNOWN_TOOL 2, SCOPE_MISSING 1\n\
+             what became of refused calls, in conversations that Route was told of: 3 (75%) mended by a later call, \
+             1 (25%) asked the user, 0 (0%) given up\n\
+             tools tax (turns x tokens a turn): 1,234 x 41 = 50,000; with every schema 1,234 x 162 = 200,000\n\
              Deferral paid over 30 days: 150,000 tokens, 75% of what every schema on every turn would have \
              cost.\n"
         );
+    }
+
+    #[test]
+    fn a_small_catalog_is_told_to_be_loaded_whole() {
+        let size = CatalogSize { tools: 12, tokens: 4_800, largest: 700 };
+        let rows = [Row { span: "all".into(), usage: used(v1::DeferralVerdict::Paid) }];
+        assert!(report(&rows, 0, size).ends_with(&small_catalog::advice(size)));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::eval::bootstrap::{CONFIDENCE, Estimate, Interval};
 use crate::eval::comparison::{Comparison, Row};
 use crate::eval::contexts::ContextRow;
 use crate::eval::conversation::{Conversation, Layout, Played};
+use crate::eval::failures::Failure;
 use crate::eval::fits::FitRow;
 use crate::eval::latency::Latency;
 use crate::eval::measured::{Group, Measured};
@@ -57,6 +58,10 @@ impl Report {
             "comparisons": self.comparisons.iter().map(comparison).collect::<Vec<_>>(),
             "abstention": self.abstention.as_ref().map(|held| self.abstention_json(held)),
             "fits": self.fits.iter().map(fit).collect::<Vec<_>>(),
+            "failures": Failure::ALL
+                .map(|one| (one.name().to_owned(), json!(self.failures.count(one))))
+                .into_iter()
+                .collect::<Map<_, _>>(),
             "kinds": self.kinds.iter().map(group).collect::<Vec<_>>(),
             "languages": self.languages.iter().map(group).collect::<Vec<_>>(),
             "visible": self.visible.iter().map(visible).collect::<Vec<_>>(),

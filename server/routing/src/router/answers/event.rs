@@ -103,6 +103,7 @@ pub fn log_search(tenant: &TenantId, answer: &SearchAnswer) {
         detail = ?answer.detail,
         revision = answer.snapshot.revision,
         searched = answer.searched,
+        deferred = answer.deferred,
         found = answer.tools.len(),
         refused = answer.refusals.len(),
         tokens = answer.tools.iter().map(|tool| u64::from(tool.tokens)).sum::<u64>(),
