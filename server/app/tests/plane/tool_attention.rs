@@ -16,7 +16,7 @@ use toolgate_routing::shard::snapshot::Snapshot;
 
 use crate::support::encoder::{cosine, embed};
 use crate::support::world::Setup;
-use crate::support::{Mode, World, ask, look_for, reached, server, shown, tool};
+use crate::support::{Mode, ToolText, World, ask, look_for, reached, server, shown, tool};
 
 /// Threshold of the paper, and number of tools.
 const PUBLISHED: (f32, usize) = (0.28, 10);
@@ -59,15 +59,22 @@ fn intents() -> Vec<String> {
     intents
 }
 
+/// Returns the tools of a shipped catalog, without their schemas, which no summary shows.
+fn tools_of(file: &Path) -> Vec<ToolText> {
+    let catalog = std::fs::read(file).expect("a catalog");
+    let catalog: Value = serde_json::from_slice(&catalog).expect("a JSON object");
+    let text = |tool: &Value, key: &str| tool[key].as_str().unwrap_or_default().to_owned();
+    let tools = catalog["tools"].as_array().expect("a list");
+    tools.iter().map(|one| tool(&text(one, "name"), &text(one, "description"))).collect()
+}
+
 /// Creates a world with all shipped catalogs and packs.
 async fn everything() -> World {
     let packs = Some(Arc::new(Packs::shipped()));
     let world = World::with(Setup { packs, memory_budget: 1 << 30, ..Setup::default() }).await;
     for file in files("servers") {
         let name = file.file_stem().and_then(|name| name.to_str()).expect("a name");
-        let mut registration = server(name, Vec::new());
-        registration.body = std::fs::read(&file).expect("a catalog").into();
-        world.register("acme", registration).await;
+        world.register("acme", server(name, tools_of(&file))).await;
     }
     world
 }
