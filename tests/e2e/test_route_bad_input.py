@@ -90,6 +90,15 @@ def test_a_detail_that_nobody_defined(
         router.Route(request)
 
 
+def test_a_selection_rule_that_nobody_defined(
+    notes: Client, router: router_pb2_grpc.RouterServiceStub, tenant: str
+) -> None:
+    request = router_pb2.RouteRequest(tenant=tenant, intents=[router_pb2.Intent(text="x")])
+    request.options.selection_rule = 99  # type: ignore[assignment]
+    with invalid("INVALID_FIELD", field="options.selection_rule"):
+        router.Route(request)
+
+
 def test_an_oversize_state(notes: Client) -> None:
     with invalid("LIMIT_EXCEEDED") as caught:
         notes.route("hello", state={"milestones": ["m" * 1000] * 70})

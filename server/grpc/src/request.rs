@@ -15,7 +15,7 @@ use toolgate_llm::history;
 use toolgate_routing::router::answers::conversation::Surroundings;
 use toolgate_routing::router::context::{self, Before, Weights};
 use toolgate_routing::router::intent::Intent;
-use toolgate_routing::router::query::{Detail, Listing, Options, RouteQuery, Unset};
+use toolgate_routing::router::query::{Detail, Listing, Options, RouteQuery, SelectionRule, Unset};
 use toolgate_routing::router::schemas::SchemasQuery;
 use toolgate_routing::router::search::SearchQuery;
 use toolgate_routing::router::search::grammar::Query;
@@ -177,7 +177,9 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
     check_prompt(&wire, fields);
     let servers = servers(&wire, fields);
     let deferral = deferral(&wire, fields);
+    let selection_rule = selection_rule(wire.selection_rule, fields);
     Options {
+        selection_rule,
         top_k: top_k as usize,
         threshold,
         ratio: Some(defaults.relative_cutoff).filter(|ratio| unset.threshold && *ratio > 0.0),
@@ -325,6 +327,17 @@ fn deferral(wire: &v1::RouteOptions, fields: &mut Fields) -> DeferralRequest {
     let host = host_of(url);
     fields.require(url.is_empty() || host.is_some(), field, "must be a URL with a host");
     DeferralRequest { mode, model_host: host.map(str::to_owned) }
+}
+
+fn selection_rule(wire: i32, fields: &mut Fields) -> SelectionRule {
+    match v1::SelectionRule::try_from(wire) {
+        Ok(v1::SelectionRule::Unspecified) => SelectionRule::Own,
+        Ok(v1::SelectionRule::ToolAttention) => SelectionRule::ToolAttention,
+        Err(_) => {
+            fields.require(false, "options.selection_rule", "must be a value of SelectionRule");
+            SelectionRule::default()
+        }
+    }
 }
 
 fn detail(wire: i32, field: &str, fields: &mut Fields) -> Detail {

@@ -6,12 +6,14 @@ mod ablations;
 mod bed;
 mod cli_lazy;
 mod comparison;
+mod export;
 mod methods;
 pub mod paper;
 pub mod poison;
 mod projections;
 pub mod report;
 mod scaling;
+pub mod seeds;
 mod tally;
 mod tasks;
 mod testbed;
@@ -20,6 +22,8 @@ mod tests;
 mod tfidf;
 
 use std::collections::HashMap;
+
+use serde_json::Value;
 
 use crate::eval;
 use crate::eval::embeddings::Embeddings;
@@ -38,6 +42,7 @@ use bed::{Bed, Rule};
 use comparison::Comparison;
 use methods::{Routed, play};
 use report::{Table, grouped};
+use seeds::{SEEDS_MAX, Seeded};
 use tasks::Task;
 use testbed::Testbed;
 use tfidf::TfIdf;
@@ -52,6 +57,8 @@ pub struct Bench {
     pub seed: u64,
     /// Number of tasks on the testbed, at least [`TASKS_MIN`].
     pub tasks: usize,
+    /// Number of seeds from `seed` on to measure with 95% intervals, at most [`seeds::SEEDS_MAX`]. With 1 there are none.
+    pub seeds: usize,
     /// Real catalog with queries, which is measured too.
     pub catalog: Option<Labelled>,
 }
@@ -77,6 +84,8 @@ struct Prepared {
     main: Played,
     /// Catalogs of other sizes, including the paper's own.
     sizes: Vec<Played>,
+    /// Testbeds and tasks of several seeds; empty if only one is measured.
+    seeds: Vec<Seeded>,
     /// Real catalog and its tasks.
     real: Option<(StoredCatalog, Vec<Task>)>,
     warnings: Vec<String>,
@@ -102,6 +111,9 @@ impl Bench {
         tables.push(scaling(&prepared.sizes, &encoded)?);
         tables.extend(prepared.poison(&encoded)?);
         tables.extend(prepared.real(&encoded).await?);
+        if !prepared.seeds.is_empty() {
+            tables.push(seeds::table(&prepared.seeds, &encoded)?);
+        }
         tables.push(projections::table());
         Ok(Report {
             seed: self.seed,
@@ -112,6 +124,17 @@ impl Bench {
         })
     }
 
+    /// Returns the testbed and its tasks as JSON, for agents that play them live.
+    ///
+    /// # Errors
+    /// Returns an internal error if the testbed is defective.
+    pub fn export(&self) -> Result<Value, Error> {
+        let bed = Testbed::new(self.seed, paper::TOOLS)?;
+        let tasks = tasks::generate(&bed, self.tasks, self.seed);
+        let several = tasks::of_several(&bed, self.tasks, self.seed);
+        export::document(self.seed, &bed, &tasks, &several)
+    }
+
     fn prepare(&self) -> Result<Prepared, Error> {
         let played = |tools: usize, tasks: usize| {
             let bed = Testbed::new(self.seed, tools)?;
@@ -120,11 +143,14 @@ impl Bench {
         };
         let fewer = (self.tasks / 5).max(TASKS_MIN);
         let sizes = scaling::SIZES.iter().map(|size| played(*size, fewer));
+        let several = if self.seeds > 1 { self.seeds.min(SEEDS_MAX) } else { 0 };
+        let seeds = (0..several as u64).map(|n| Seeded::new(self.seed.wrapping_add(n), self.tasks));
         let mut warnings = Vec::new();
         let real = self.catalog.as_ref().map(|labelled| labelled.check(&mut warnings));
         Ok(Prepared {
             main: played(paper::TOOLS, self.tasks)?,
             sizes: sizes.collect::<Result<_, _>>()?,
+            seeds: seeds.collect::<Result<_, _>>()?,
             real,
             warnings,
         })
@@ -165,11 +191,13 @@ impl Prepared {
             definitions.into_iter().flatten().map(by_definition).collect();
         let mut texts = summaries(&self.main.bed.catalog);
         texts.extend(self.sizes.iter().flat_map(|played| summaries(&played.bed.catalog)));
+        texts.extend(self.seeds.iter().flat_map(|seeded| summaries(&seeded.bed.catalog)));
         texts.extend(self.real.iter().flat_map(|(catalog, _)| summaries(catalog)));
         texts.extend(definitions.iter().flat_map(summaries));
         texts.extend(poisoned.iter().map(String::as_str));
         let tasks = self.sizes.iter().chain([&self.main]).flat_map(|played| &played.tasks);
         let tasks = tasks.chain(self.real.iter().flat_map(|(_, tasks)| tasks));
+        let tasks = tasks.chain(self.seeds.iter().flat_map(Seeded::tasks));
         let mut intents: Vec<&str> = tasks.flatten().map(|turn| turn.text.as_str()).collect();
         intents.extend(poison_intents);
         let intents = eval::texts(intents.into_iter());

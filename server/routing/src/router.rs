@@ -15,5 +15,6 @@ pub mod search;
 pub mod selection;
 mod stages;
 pub mod summary_pool;
+pub mod tool_attention;
 
 pub use route::Router;

@@ -60,6 +60,9 @@ pub(super) struct Route {
     /// Change the set even when the lost cache costs more.
     #[arg(long)]
     ignore_cache_cost: bool,
+    /// The rule that chooses tools. With tool-attention, a threshold that is not given is 0.28.
+    #[arg(long, value_enum, value_name = "RULE", default_value_t = SelectionRule::Own)]
+    selection_rule: SelectionRule,
     /// How much of each tool the model is sent.
     #[arg(long, value_enum, value_name = "DETAIL", default_value_t = Detail::Schemas)]
     detail: Detail,
@@ -109,6 +112,24 @@ pub(super) enum Detail {
     Schemas,
     /// Names that the provider expands to definitions it holds.
     References,
+}
+
+/// The rule that chooses tools.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SelectionRule {
+    /// Toolgate's own: overlap and words, packs, what was called before, and the tools of the turn before.
+    Own,
+    /// The paper's: the tools of the highest overlap that reach the threshold, each by itself, and nothing else.
+    ToolAttention,
+}
+
+impl From<SelectionRule> for v1::SelectionRule {
+    fn from(rule: SelectionRule) -> Self {
+        match rule {
+            SelectionRule::Own => Self::Unspecified,
+            SelectionRule::ToolAttention => Self::ToolAttention,
+        }
+    }
 }
 
 impl From<Detail> for v1::Detail {
@@ -189,6 +210,7 @@ impl Route {
                 deferral_percent,
                 model: self.model,
                 signature_tail: self.tail,
+                selection_rule: v1::SelectionRule::from(self.selection_rule).into(),
                 ..Default::default()
             }),
             ..Default::default()
@@ -218,7 +240,7 @@ mod tests {
     fn the_line_becomes_the_request() {
         let line = "toolgate route a b --top-k 3 --threshold -0.25 --detail names --server git --pin p \
                     --exclude x --exclude y --handle h --explain --window 1000 --budget 5 --active-budget 9 \
-                    --history 7 --ignore-cache-cost --deferral auto:7 --model m --tail 8";
+                    --history 7 --ignore-cache-cost --deferral auto:7 --model m --tail 8 --selection-rule tool-attention";
         let parsed = Arguments::try_parse_from(line.split_whitespace()).expect("a good line");
         let Command::Route(route) = parsed.command else {
             panic!("{:?}", parsed.command);
@@ -243,6 +265,7 @@ mod tests {
             deferral_percent: Some(7),
             model: "m".into(),
             signature_tail: 8,
+            selection_rule: v1::SelectionRule::ToolAttention.into(),
             ..Default::default()
         };
         assert_eq!(request.options, Some(want));

@@ -28,5 +28,6 @@ mod shards;
 mod support;
 mod surfaces;
 mod tail;
+mod tool_attention;
 mod usage;
 mod visibility;

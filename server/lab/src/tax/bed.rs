@@ -17,43 +17,34 @@ use toolgate_routing::gate::verdict::Verdict;
 use toolgate_routing::gate::visibility::Visibilities;
 use toolgate_routing::router::allow::Allowed;
 use toolgate_routing::router::intent::{self, Intent};
-use toolgate_routing::router::query::{Options, RouteQuery};
+use toolgate_routing::router::query::{Options, RouteQuery, SelectionRule};
 use toolgate_routing::router::ranking::level::Level;
-use toolgate_routing::router::ranking::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
+use toolgate_routing::router::ranking::rank::Embedded;
 use toolgate_routing::router::selection::choose::Choice;
-use toolgate_routing::shard::Hit;
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_store::StoredCatalog;
 
 /// Maximum number of candidates; the same as in Route.
 const LOOK_AT: usize = 100;
 
-/// Ranking order of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Overlap alone, as in the paper.
-    Overlap,
-    /// Ranking of Route.
-    Router,
-}
-
-/// Rule by which an active set is chosen.
+/// Rule by which an active set is chosen, as options of Route.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
-    pub(super) order: Order,
     pub(super) options: Options,
 }
 
 impl Rule {
-    /// Creates the paper's rule: a threshold on each tool's overlap, and at most the best `top_k` above it.
+    /// Creates the paper's rule, which is an option of the product: a threshold on each tool's overlap, and at most the
+    /// best `top_k` above it.
     pub(super) fn paper(threshold: f32, top_k: usize) -> Self {
-        let options = Options { threshold, top_k, ratio: None, ..Options::default() };
-        Self { order: Order::Overlap, options }
+        let selection_rule = SelectionRule::ToolAttention;
+        let options = Options { selection_rule, threshold, top_k, ..Options::default() };
+        Self { options }
     }
 
     /// Creates the product's rule with its defaults.
     pub(super) fn product() -> Self {
-        Self { order: Order::Router, options: Options::default() }
+        Self { options: Options::default() }
     }
 }
 
@@ -93,19 +84,14 @@ impl<'a> Bed<'a> {
         rule: &Rule,
         previous: Option<&ActiveSet>,
     ) -> Result<Vec<u32>, Error> {
-        let intent = match rule.order {
-            Order::Router => Intent::new(turn.text.clone(), 1.0),
-            Order::Overlap => Intent::undivided(turn.text.clone(), 1.0),
-        };
+        let intent = Intent::new(turn.text.clone(), 1.0);
         let query = RouteQuery {
-            options: rule.options.clone(),
+            options: rule.options.under(&self.snapshot.policy),
             state: turn.state.clone(),
             ..RouteQuery::of(vec![intent])
         };
-        let texts = match rule.order {
-            Order::Router => intent::texts(&query.intents),
-            Order::Overlap => vec![turn.text.clone()],
-        };
+        let query = query.by_its_rule();
+        let texts = intent::texts(&query.intents);
         let vectors = texts.iter().filter_map(|text| self.embeddings.vector(text));
         let vectors: Vec<_> = vectors.map(<[f32]>::to_vec).collect();
         let visibilities = Visibilities::of(&self.snapshot, &query.state);
@@ -118,33 +104,15 @@ impl<'a> Bed<'a> {
             &self.background,
             allowed_slots,
         );
-        let embedded = Embedded { level, ..Embedded::new(&query.intents, &vectors) };
-        let candidates = match rule.order {
-            Order::Router => embedded.rank(&self.snapshot, LOOK_AT, allowed_slots)?,
-            Order::Overlap => self.by_overlap(&vectors, &allowed)?,
-        };
+        let rule = query.options.selection_rule;
+        let embedded = Embedded { rule, level, ..Embedded::new(&query.intents, &vectors) };
+        if embedded.is_words_only(&self.snapshot) {
+            return Err(Error::internal("a turn was not embedded"));
+        }
+        let candidates = embedded.rank(&self.snapshot, LOOK_AT, allowed_slots)?;
         let choice = Choice::new(&self.snapshot, &allowed, &embedded, &query, level);
         let outcome = choice.make(previous, &candidates, true);
         Ok(outcome.active.iter().map(|chosen| chosen.slot).collect())
-    }
-
-    fn by_overlap(&self, vectors: &[Vec<f32>], allowed: &Allowed) -> Result<Vec<Candidate>, Error> {
-        let (Some(index), Some(vector)) = (self.snapshot.vectors(), vectors.first()) else {
-            return Err(Error::internal("a turn was not embedded"));
-        };
-        let hits =
-            index.search(vector, LOOK_AT, allowed.slots.as_ref()).map_err(Error::internal)?;
-        let candidate = |hit: &Hit| Candidate {
-            slot: hit.slot,
-            overlap: hit.overlap,
-            score: hit.overlap,
-            found_by: FoundBy::Overlap,
-            parts: Parts { nearest: hit.overlap, ..Parts::default() },
-            leads: false,
-            recent: Recent::default(),
-            from_context: false,
-        };
-        Ok(hits.iter().map(candidate).collect())
     }
 
     /// Returns the contents of a handle for these tools.

@@ -42,12 +42,24 @@ pub(super) struct Fixed<'a, 'e> {
     bed: &'a Bed<'e>,
     slots: Vec<u32>,
     tokens: u64,
+    /// Tokens of the summary pool, if it is sent as well.
+    pool: Option<u64>,
 }
 
 impl<'a, 'e> Fixed<'a, 'e> {
     /// Sends all definitions.
     pub(super) fn full(bed: &'a Bed<'e>) -> Self {
         Self::of(bed, bed.all())
+    }
+
+    /// Sends the summary pool and no definition.
+    pub(super) fn none(bed: &'a Bed<'e>) -> Self {
+        Self::of(bed, Vec::new()).with_pool()
+    }
+
+    /// Sends the summary pool as well. The definitions then count as on demand, as those of phase 2 do.
+    pub(super) fn with_pool(self) -> Self {
+        Self { pool: Some(self.bed.pool_tokens()), ..self }
     }
 
     /// Sends the 30 tools that these tasks need most often. No curator could choose better.
@@ -65,14 +77,18 @@ impl<'a, 'e> Fixed<'a, 'e> {
 
     fn of(bed: &'a Bed<'e>, slots: Vec<u32>) -> Self {
         let tokens = bed.schema_tokens(&slots);
-        Self { bed, slots, tokens }
+        Self { bed, slots, tokens, pool: None }
     }
 }
 
 impl Method for Fixed<'_, '_> {
     fn turn(&mut self, turn: &Turn) -> Result<Sent, Error> {
         let found = found(self.bed, turn, &self.slots);
-        Ok(Sent { standing: self.tokens, on_demand: 0, tools: self.slots.len(), found })
+        let sent = Sent { standing: self.tokens, on_demand: 0, tools: self.slots.len(), found };
+        Ok(match self.pool {
+            Some(pool) => Sent { standing: pool, on_demand: self.tokens, ..sent },
+            None => sent,
+        })
     }
 }
 

@@ -20,6 +20,24 @@ pub enum Kind {
     Projection,
 }
 
+/// Origin of one figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// Measured by this benchmark.
+    Measured,
+    /// Measured tokens beside a task and a system prompt whose sizes were fitted to the paper's figures.
+    Fitted,
+    /// Copied from another row, whose prompts are the same.
+    Copied,
+    /// Published by the paper as measured.
+    Published,
+    /// Published by the paper as a projection.
+    Projected,
+    /// No figure.
+    None,
+}
+
 /// Table of figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
@@ -86,6 +104,25 @@ impl Table {
         self.why.push((row.to_owned(), reason.into()));
     }
 
+    /// Returns the origin of the figure in this row and column, both counted from 0.
+    #[must_use]
+    pub fn origin(&self, row: usize, column: usize) -> Origin {
+        let cell = self.rows.get(row).and_then(|cells| cells.get(column));
+        match cell {
+            _ if column == 0 => Origin::None,
+            None | Some(Cell::None) => Origin::None,
+            Some(Cell::Copied(_)) => Origin::Copied,
+            Some(_) if self.kind == Kind::Projection => Origin::Projected,
+            Some(_) => of_column(self.columns[column]),
+        }
+    }
+
+    fn origins(&self) -> Vec<Vec<Origin>> {
+        let of_row =
+            |row: usize| (0..self.columns.len()).map(|column| self.origin(row, column)).collect();
+        (0..self.rows.len()).map(of_row).collect()
+    }
+
     /// Returns the table as Markdown, with its heading and its paragraph.
     #[must_use]
     pub fn to_markdown(&self) -> String {
@@ -99,6 +136,15 @@ impl Table {
             Kind::Measured => self.title.clone(),
             Kind::Projection => format!("Projection: {}", self.title),
         }
+    }
+}
+
+/// Returns the origin of what stands in a column of this heading.
+fn of_column(heading: &str) -> Origin {
+    match heading {
+        "paper" => Origin::Published,
+        _ if heading.contains("rho") => Origin::Fitted,
+        _ => Origin::Measured,
     }
 }
 
@@ -120,6 +166,7 @@ impl Report {
                 "title": table.title,
                 "columns": table.columns,
                 "rows": table.rows,
+                "origins": table.origins(),
                 "why_it_differs": table.why.iter().map(reason).collect::<Vec<_>>(),
             })
         };

@@ -63,6 +63,21 @@ pub(super) fn generate(bed: &Testbed, count: usize, seed: u64) -> Vec<Task> {
     (0..count).map(play).collect()
 }
 
+/// Generates `count` tasks of one prompt that asks for two or three things, with a tool for each. What the tools require
+/// was done before.
+pub(super) fn of_several(bed: &Testbed, count: usize, seed: u64) -> Vec<Task> {
+    let mut random = Random::new(seed.rotate_left(32) ^ !seed);
+    let prompt = |_| {
+        let steps = Play::begin(bed, &mut random).play(2, 3);
+        let texts = steps.iter().map(|step| step.text.trim_end_matches(['?', '.']));
+        let text = texts.collect::<Vec<_>>().join(", then ");
+        let needs: BTreeSet<String> = steps.iter().flat_map(|step| step.needs.clone()).collect();
+        let state = steps.into_iter().last().map(|step| step.state).unwrap_or_default();
+        vec![Turn { text, needs: needs.into_iter().collect(), state }]
+    };
+    (0..count).map(prompt).collect()
+}
+
 /// Converts labelled queries to tasks of one turn each. `model_name` finds a tool by its label.
 pub(super) fn of_queries(
     queries: &[LabelledQuery],
@@ -185,6 +200,26 @@ mod tests {
         assert_eq!(tasks[0].len(), LONGEST);
         let talk = tasks.iter().flatten().filter(|turn| turn.needs.is_empty()).count();
         assert!(talk > 20, "{talk}");
+    }
+
+    #[test]
+    fn a_prompt_of_several_tools_needs_two_or_three_that_are_open() {
+        let bed = bed();
+        let prompts = of_several(&bed, 100, 42);
+        assert!(prompts.iter().all(|task| task.len() == 1));
+        let needs =
+            |count: usize| prompts.iter().filter(|task| task[0].needs.len() == count).count();
+        assert!(needs(2) > 20 && needs(3) > 20 && needs(1) < 20, "{} {}", needs(2), needs(3));
+        for turn in prompts.iter().flatten() {
+            assert!(turn.text.contains(", then "), "{}", turn.text);
+            let needed = bed.tools.iter().filter(|tool| turn.needs.contains(&tool.model_name));
+            for precondition in needed.filter_map(BedTool::precondition) {
+                for condition in precondition.conditions().expect("conditions") {
+                    let holds = condition.holds(&turn.state, &mut Fuel::default());
+                    assert_eq!(holds.ok(), Some(true), "{}: {precondition}", turn.text);
+                }
+            }
+        }
     }
 
     #[test]

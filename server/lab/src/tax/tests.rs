@@ -3,16 +3,21 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use super::report::{Cell, Kind};
+use super::report::{Cell, Kind, Origin};
 use super::*;
 use crate::eval::{catalog_file, query_file};
 
 static REPORT: LazyLock<Report> = LazyLock::new(run);
 
 fn run() -> Report {
+    run_with(1)
+}
+
+fn run_with(seeds: usize) -> Report {
     let bed = Testbed::new(42, 240).expect("a testbed");
     let encoder = TfIdf::of(summaries(&bed.catalog));
-    let bench = Bench { seed: paper::SEED, tasks: TASKS_MIN, catalog: Some(shipped()) };
+    let bench =
+        Bench { seed: paper::SEED, tasks: TASKS_MIN, seeds, catalog: (seeds == 1).then(shipped) };
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let sides = Sides { passages: &encoder, queries: &encoder };
     runtime.block_on(bench.run(sides, &|_, _| {})).expect("a report")
@@ -76,7 +81,52 @@ fn ablations_change_what_they_say() {
     assert!(phase_2("threshold .40") < phase_2("threshold .20"));
     assert!(phase_2("threshold .20") <= phase_2("threshold .15"));
     assert!(phase_2("phase 1 only, k = 0 (the paper's is phase 1)") < 0.5);
-    assert_eq!(row("ablations", "no check of calls")[2], row("ablations", "Tool Attention")[2]);
+    let whole = row("ablations", "Tool Attention");
+    assert_eq!(row("ablations", "no check of calls")[2], Cell::Copied(Box::new(whole[2].clone())));
+    let eager = row("ablations", "no lazy loading: summaries and all definitions");
+    let all = [Cell::Count(48_600.0), Cell::None, Cell::Mean(120.0), Cell::Share(1.0)];
+    assert_eq!((&eager[1], &eager[2..]), (&whole[1], &all[..]));
+}
+
+#[test]
+fn each_cell_says_whether_it_is_measured_fitted_copied_or_published() {
+    let json = REPORT.to_json();
+    for (place, table) in REPORT.tables.iter().enumerate() {
+        let origins = &json["tables"][place]["origins"];
+        for (row, cells) in table.rows.iter().enumerate() {
+            assert_eq!(origins[row].as_array().map(Vec::len), Some(cells.len()), "{}", table.id);
+            for (column, cell) in cells.iter().enumerate() {
+                let origin = table.origin(row, column);
+                let heading = table.columns[column];
+                let has_none = column == 0 || *cell == Cell::None;
+                assert_eq!(origin == Origin::None, has_none, "{}: {cell:?}", table.id);
+                let is_papers = matches!(origin, Origin::Published | Origin::Projected);
+                let is_headed = heading == "paper" || table.kind == Kind::Projection;
+                assert!(has_none || is_papers == is_headed, "{}: {heading}: {origin:?}", table.id);
+                let is_fitted = origin == Origin::Fitted;
+                assert!(
+                    has_none || is_fitted == heading.contains("rho"),
+                    "{}: {heading}",
+                    table.id
+                );
+            }
+        }
+    }
+    let mut copied = Vec::new();
+    for table in &REPORT.tables {
+        for (row, cells) in table.rows.iter().enumerate() {
+            if (0..cells.len()).any(|column| table.origin(row, column) == Origin::Copied) {
+                copied.push(cells[0].to_string());
+            }
+        }
+    }
+    assert_eq!(copied, ["no check of calls"]);
+    let mpnet = row("ablations", "MPNet instead of MiniLM");
+    assert_eq!((&mpnet[2], &mpnet[3], &mpnet[5]), (&Cell::None, &Cell::count(2_371), &Cell::None));
+    let reasons = &table("ablations").why;
+    assert!(
+        reasons.iter().any(|(row, why)| row.starts_with("MPNet") && why.contains("not loaded"))
+    );
 }
 
 #[test]
@@ -139,6 +189,26 @@ fn the_page_in_the_docs_is_this_benchmarks() {
     let projections = REPORT.to_markdown();
     let projections = projections.split("\n## ").last().expect("the last table");
     assert!(page.ends_with(projections), "run `make docs-tax`");
+}
+
+#[test]
+fn three_seeds_have_intervals_for_both_kinds_of_prompts() {
+    let report = run_with(3);
+    let seeds = report.tables.iter().find(|table| table.id == "seeds").expect("a table");
+    assert_eq!((seeds.rows.len(), seeds.title.as_str()), (8, "3 seeds, with 95% intervals"));
+    let row = |name: &str| {
+        let row = seeds.rows.iter().find(|row| row[0] == Cell::Text(name.to_owned()));
+        row.expect("a row")
+    };
+    let full = row("one tool a turn: full schemas");
+    assert_eq!(full[1..3], [Cell::Count(48_600.0), Cell::Count(0.0)]);
+    for kind in ["one tool a turn", "several tools in a prompt"] {
+        let routed = row(&format!("{kind}: Tool Attention"));
+        assert!(count(&routed[1]) < count(&full[1]) && count(&routed[2]) > 0.0, "{routed:?}");
+    }
+    let several = row("several tools in a prompt: Toolgate's defaults");
+    assert!(matches!(several[5], Cell::Percent(found) if found > 0.5), "{several:?}");
+    assert!(REPORT.tables.iter().all(|table| table.id != "seeds"), "one seed has no interval");
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub struct Intent {
     clauses: Vec<String>,
     /// True if the text holds what was said before the message.
     is_context: bool,
+    /// True if the text is embedded as it stands, with quotations, addresses and ids.
+    is_verbatim: bool,
 }
 
 impl Intent {
@@ -21,13 +23,19 @@ impl Intent {
     #[must_use]
     pub fn new(text: String, weight: f32) -> Self {
         let clauses = clauses::of(&text).into_iter().map(str::to_owned).collect();
-        Self { text, weight, clauses, is_context: false }
+        Self { clauses, ..Self::undivided(text, weight) }
     }
 
     /// Creates an intent of this weight that is not divided into clauses.
     #[must_use]
     pub fn undivided(text: String, weight: f32) -> Self {
-        Self { text, weight, clauses: Vec::new(), is_context: false }
+        Self { text, weight, clauses: Vec::new(), is_context: false, is_verbatim: false }
+    }
+
+    /// Creates an intent of this weight that is not divided into clauses and is embedded as it stands.
+    #[must_use]
+    pub fn verbatim(text: String, weight: f32) -> Self {
+        Self { is_verbatim: true, ..Self::undivided(text, weight) }
     }
 
     /// Creates an intent of what was said before the message, which is not divided into clauses.
@@ -50,7 +58,8 @@ impl Intent {
 
     /// Returns the texts to embed: the whole, then its clauses.
     pub fn texts(&self) -> impl Iterator<Item = String> {
-        std::iter::once(&self.text).chain(&self.clauses).map(|text| plain::of(text).into_owned())
+        let texts = std::iter::once(&self.text).chain(&self.clauses);
+        texts.map(|text| if self.is_verbatim { text.clone() } else { plain::of(text).into_owned() })
     }
 
     /// Returns the number of texts to embed.

@@ -2,6 +2,7 @@
 
 use crate::router::intent::Intent;
 use crate::router::selection::caps::UntrustedCaps;
+use crate::router::tool_attention;
 use toolgate_core::deferral::DeferralRequest;
 use toolgate_core::identity::ServerName;
 use toolgate_core::policy::{Learned, Policy};
@@ -30,9 +31,22 @@ impl Detail {
     }
 }
 
+/// Rule that chooses the tools of a turn. The wire's `SelectionRule` has the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SelectionRule {
+    /// Toolgate's own: overlap and words, requests of packs, earlier calls, and the tools of the turn before.
+    #[default]
+    Own,
+    /// Rule of the paper "Tool Attention": the `top_k` tools of the highest overlap whose overlap reaches the threshold
+    /// and whose preconditions hold. [`crate::router::tool_attention`] has its parts.
+    ToolAttention,
+}
+
 /// Options of a Route call.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Rule that chooses the tools.
+    pub selection_rule: SelectionRule,
     /// Maximum number of tools to choose by rank.
     pub top_k: usize,
     /// Minimum overlap of a tool chosen by rank. With a `ratio`, only the best tool must reach it.
@@ -105,6 +119,9 @@ impl Options {
     pub fn under(&self, policy: &Policy) -> Self {
         let said = &policy.defaults;
         let unset = self.unset;
+        if self.selection_rule == SelectionRule::ToolAttention {
+            return tool_attention::options(self, policy);
+        }
         Self {
             top_k: said.top_k.filter(|_| unset.top_k).unwrap_or(self.top_k),
             threshold: said.threshold.filter(|_| unset.threshold).unwrap_or(self.threshold),
@@ -150,6 +167,7 @@ impl Default for Options {
     /// Returns the product's defaults.
     fn default() -> Self {
         Self {
+            selection_rule: SelectionRule::Own,
             top_k: 10,
             threshold: 0.28,
             abstain_below: None,
@@ -224,6 +242,17 @@ impl RouteQuery {
             min_revision: 0,
             turn_id: String::new(),
             listing: None,
+        }
+    }
+
+    /// Returns this query with the intents that its rule reads.
+    #[must_use]
+    pub fn by_its_rule(self) -> Self {
+        match self.options.selection_rule {
+            SelectionRule::Own => self,
+            SelectionRule::ToolAttention => {
+                Self { intents: tool_attention::intents(self.intents), ..self }
+            }
         }
     }
 

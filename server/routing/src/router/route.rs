@@ -223,6 +223,7 @@ impl Router {
         let previous = self.previous(holder, &query.previous)?;
         let snapshot = self.shards.reach(holder.tenant, query.min_revision, deadline).await?;
         stages.next("embed");
+        let query = query.by_its_rule();
         let texts = intent::texts(&query.intents);
         let embedding = self.embed(holder.tenant, texts, deadline).instrument(stages.span());
         let (vectors, degraded) = embedding.await?;

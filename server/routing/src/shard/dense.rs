@@ -76,6 +76,33 @@ impl<'s> Dense<'s> {
         Ok(hits)
     }
 
+    /// Returns the `k` best of the allowed slots by [`Dense::cosine`], best first. Equal cosines are ordered by slot.
+    ///
+    /// # Errors
+    /// Same errors as [`VectorIndex::search`].
+    pub fn search_summaries(
+        &self,
+        query: &[f32],
+        k: usize,
+        allowed: Option<&FixedBitSet>,
+    ) -> Result<Vec<Hit>, IndexError> {
+        let mixed = &self.footing.mixed;
+        if mixed.is_empty() {
+            return self.index.search(query, k, allowed);
+        }
+        // A mixed row does not show how near its summary is, so that each of them is looked at.
+        let is_allowed = |slot: &u32| allowed.is_none_or(|bits| bits.contains(*slot as usize));
+        let mut others = FixedBitSet::with_capacity(self.index.len());
+        let slots = (0..self.index.len() as u32).filter(is_allowed);
+        others.extend(slots.filter(|slot| !mixed.contains_key(slot)).map(|slot| slot as usize));
+        let mut hits = self.index.search(query, k, Some(&others))?;
+        let hit = |slot: u32| Some(Hit { slot, overlap: self.cosine(query, slot)? });
+        hits.extend(mixed.keys().copied().filter(is_allowed).filter_map(hit));
+        hits.sort_by(|a, b| b.overlap.total_cmp(&a.overlap).then(a.slot.cmp(&b.slot)));
+        hits.truncate(k);
+        Ok(hits)
+    }
+
     /// Returns the overlap of a slot for rankings: that of its row, less the amount for rows mixed from requests.
     #[must_use]
     pub fn overlap(&self, query: &[f32], slot: u32) -> Option<f32> {
@@ -144,5 +171,32 @@ mod tests {
         assert_eq!(order(Some(0.7)), [1, 2, 0]);
         assert_eq!(order(Some(-0.1)), [0, 1, 2], "nothing is added");
         assert_eq!(order(None), [1, 0, 2], "not known: the constant");
+    }
+
+    #[test]
+    fn summaries_are_searched_as_if_there_were_no_packs() {
+        // The row of slot 0 is .4 of its summary (.28, .96) plus its requests' mean (1, 0), at unit length.
+        let sum = [0.4 * 0.28 + 1.0, 0.4 * 0.96_f32];
+        let length = sum[0].hypot(sum[1]);
+        let unit = |x: f32| [x, (1.0 - x * x).sqrt()];
+        let rows = [[sum[0] / length, sum[1] / length], unit(0.5), unit(0.2)].concat();
+        let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
+        let mixed = HashMap::from([(0, Mixed::new(Arc::from([1.0, 0.0]), length))]);
+        let footing = Footing::new(mixed, Some(0.0));
+        let dense = Dense::new(&index, &footing);
+        let slots = |hits: Vec<Hit>| hits.iter().map(|hit| hit.slot).collect::<Vec<_>>();
+        let query = [1.0, 0.0];
+        let search = |k, allowed: Option<&FixedBitSet>| {
+            dense.search_summaries(&query, k, allowed).expect("searched")
+        };
+        assert_eq!(slots(dense.search(&query, 3, None).expect("searched")), [0, 1, 2]);
+        assert_eq!(slots(search(3, None)), [1, 0, 2]);
+        assert!((search(3, None)[1].overlap - 0.28).abs() < 1e-6);
+        assert_eq!(slots(search(1, None)), [1]);
+        let allowed: FixedBitSet = [0, 2].into_iter().collect();
+        assert_eq!(slots(search(3, Some(&allowed))), [0, 2]);
+        let none = Footing::default();
+        let plain = Dense::new(&index, &none).search_summaries(&query, 3, None);
+        assert_eq!(slots(plain.expect("searched")), [0, 1, 2], "the rows are the summaries");
     }
 }

@@ -11,6 +11,7 @@ use crate::cli::embedding::with_encoders;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::files::{check_writable, write};
 use crate::cli::output::{self, STRONG};
+use crate::cli::serve::with_causes;
 use crate::cli::table::{Column, render};
 use toolgate_config::Config;
 use toolgate_lab::eval::{Progress, Sides, catalog_file, query_file};
@@ -23,6 +24,8 @@ Examples:
   toolgate bench tax --markdown tax.md --json tax.json
   toolgate bench tax --catalog servers/ --queries queries.jsonl
   toolgate bench tax --tasks 20                 a quick look
+  toolgate bench tax --seeds 3                  three seeds, and prompts that need several tools
+  toolgate bench tax --export testbed.json      also what agents need to play the tasks live
 
 The testbed, the methods and the ablations are those of \"Tool Attention Is All You Need\", whose figures
 stand beside ours, each difference with its reason. Catalogs and queries are files as `toolgate eval`
@@ -47,12 +50,18 @@ pub(super) struct Tax {
     /// What the testbed and its tasks are drawn by.
     #[arg(long, value_name = "N", default_value_t = paper::SEED)]
     seed: u64,
+    /// Measure so many seeds from --seed on, with 95% intervals, and on prompts that need several tools at once, 1 to 5.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=5))]
+    seeds: u64,
     /// Write the tables as Markdown.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     /// Write the tables as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the testbed and its tasks as JSON, for agents that play them live.
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
     /// The encoder's model directory (encoder.model_dir).
     #[arg(long, value_name = "DIR")]
     model_dir: Option<PathBuf>,
@@ -63,9 +72,18 @@ pub(super) struct Tax {
 pub(super) async fn run(tax: Tax) -> Result<Exit, Failure> {
     let began = Instant::now();
     let config = tax.config()?;
-    let bench = Bench { seed: tax.seed, tasks: tax.tasks, catalog: tax.catalog()? };
-    let outputs: Vec<_> = tax.markdown.iter().chain(&tax.json).collect();
+    let bench = Bench {
+        seed: tax.seed,
+        tasks: tax.tasks,
+        seeds: tax.seeds as usize,
+        catalog: tax.catalog()?,
+    };
+    let outputs: Vec<_> = tax.markdown.iter().chain(&tax.json).chain(&tax.export).collect();
     outputs.into_iter().try_for_each(|path| check_writable(path))?;
+    if let Some(path) = &tax.export {
+        let exported = bench.export().map_err(|error| Failure::new(with_causes(&error)))?;
+        write(path, &format!("{exported:#}\n"))?;
+    }
     let measure =
         async move |sides: Sides<'_>, progress: &Progress| bench.run(sides, progress).await;
     let report = with_encoders(&config, "the benchmark", measure).await?;

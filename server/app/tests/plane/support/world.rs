@@ -23,6 +23,7 @@ use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::gate::key::HandleKey;
 use toolgate_routing::gate::verdict::{Allowed, Refused, Verdict};
 use toolgate_routing::memory::MemoryMetrics;
+use toolgate_routing::packs::Packs;
 use toolgate_routing::router::answers::pool::PoolDelta;
 use toolgate_routing::router::query::{Detail, MESSAGE_MAX, RouteQuery};
 use toolgate_routing::router::route::Answer;
@@ -48,6 +49,7 @@ pub struct Setup {
     pub fingerprint: &'static str,
     pub deferral: Policy,
     pub memory: MemoryConfig,
+    pub packs: Option<Arc<Packs>>,
     /// Vetting of registrations; most tests leave it off.
     pub vetting: Option<Vetting>,
     /// Time by which the store's clock is ahead of this process.
@@ -63,6 +65,7 @@ impl Default for Setup {
             fingerprint: "fake-1",
             deferral: Policy::default(),
             memory: MemoryConfig::default(),
+            packs: None,
             vetting: None,
             store_ahead: Duration::ZERO,
         }
@@ -110,7 +113,7 @@ impl World {
             copies: None,
             max_staleness: Duration::from_secs(900),
             max_watches: 8,
-            packs: None,
+            packs: setup.packs,
             memory: (setup.memory, MemoryMetrics::default()),
             limits: Arc::new(Live::new(setup.limits)),
             memory_budget: setup.memory_budget,

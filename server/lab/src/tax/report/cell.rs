@@ -19,6 +19,8 @@ pub enum Cell {
     Percent(f64),
     /// Number of hits, and the number that they are out of.
     Of(u64, u64),
+    /// Figure of another row, whose prompts are the same.
+    Copied(Box<Cell>),
     /// No figure.
     None,
 }
@@ -39,6 +41,7 @@ impl fmt::Display for Cell {
             Self::Share(share) => write!(f, "{share:.2}"),
             Self::Percent(share) => write!(f, "{:.1}%", share * 100.0),
             Self::Of(some, all) => write!(f, "{some}/{all}"),
+            Self::Copied(cell) => write!(f, "{cell} (copied)"),
             Self::None => f.write_str("-"),
         }
     }
@@ -52,6 +55,7 @@ impl Serialize for Cell {
                 serializer.serialize_f64(*x)
             }
             Self::Of(some, all) => [some, all].serialize(serializer),
+            Self::Copied(cell) => cell.serialize(serializer),
             Self::None => serializer.serialize_none(),
         }
     }
@@ -85,6 +89,7 @@ mod tests {
             (Cell::Share(0.9), "0.90"),
             (Cell::Percent(0.9504), "95.0%"),
             (Cell::Of(46, 50), "46/50"),
+            (Cell::Copied(Box::new(Cell::count(1_000))), "1,000 (copied)"),
             (Cell::None, "-"),
         ];
         for (cell, wanted) in cells {

@@ -15,7 +15,9 @@ pub(super) fn render(report: &Report) -> String {
     let intro = format!(
         "What tools cost in prompts, by `toolgate bench tax` ({} tasks, seed {}); `make docs-tax` writes this page \
          anew. The testbed and the methods are those of A. Sadani, \"Tool Attention Is All You Need\" (2026); its \
-         figures stand beside ours in the columns headed `paper`, and each difference has its reason. Tokens are \
+         figures stand beside ours in the columns headed `paper`, and each difference has its reason. All else is measured, but for \
+         *rho*, whose task is fitted to the paper's figures, and for what is marked as copied; `--json` has the unrounded \
+         figures, each with its origin. Tokens are \
          cl100k_base and counted on the text that is sent. The encoder's last digits depend on the instructions \
          of the CPU, so that another machine may differ in a few choices.",
         report.tasks, report.seed

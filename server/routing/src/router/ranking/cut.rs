@@ -1,7 +1,7 @@
 //! Cut of the ranking: it decides which candidates are near enough to be chosen.
 
 use crate::gate::verdict::RefusalCode;
-use crate::router::query::Options;
+use crate::router::query::{Options, SelectionRule};
 use crate::router::ranking::learned::Best;
 use crate::router::ranking::level::Level;
 use crate::router::ranking::rank::{Candidate, Embedded, FoundBy, Parts};
@@ -168,6 +168,8 @@ pub struct Cut<'a> {
     snapshot: &'a Snapshot,
     by_words: bool,
     bar: Bar<'a>,
+    /// Overlap that each tool must reach even if the policy sets a lower threshold for it.
+    floor: Option<f32>,
 }
 
 impl<'a> Cut<'a> {
@@ -186,10 +188,13 @@ impl<'a> Cut<'a> {
             (Some(ratio), None) => Rule::Ratio(ratio),
         };
         let bar = Bar::new(rule, level, best(snapshot, candidates));
-        Self { snapshot, by_words: embedded.is_words_only(snapshot), bar }
+        let is_published = options.selection_rule == SelectionRule::ToolAttention;
+        let floor = is_published.then_some(options.threshold);
+        Self { snapshot, by_words: embedded.is_words_only(snapshot), bar, floor }
     }
 
-    /// Returns true if a candidate is near enough. A threshold that the policy sets for a tool overrides the rule.
+    /// Returns true if a candidate is near enough. A threshold that the policy sets for a tool overrides the rule, but
+    /// for Tool Attention's, which it can only make stricter.
     #[must_use]
     pub fn passes(&self, candidate: &Candidate) -> bool {
         let near_enough = || self.bar.passes(candidate);
@@ -218,7 +223,8 @@ impl<'a> Cut<'a> {
 
     fn own(&self, candidate: &Candidate) -> Option<f32> {
         let own = self.snapshot.tool(candidate.slot).threshold;
-        own.filter(|_| candidate.found_by != FoundBy::Name)
+        let is_stricter = |least: &f32| self.floor.is_none_or(|floor| *least > floor);
+        own.filter(is_stricter).filter(|_| candidate.found_by != FoundBy::Name)
     }
 }
 

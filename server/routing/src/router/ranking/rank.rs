@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use fixedbitset::FixedBitSet;
 
 use crate::router::intent::Intent;
+use crate::router::query::SelectionRule;
 use crate::router::ranking::blend::{Among, Blend, RankedTool};
 use crate::router::ranking::fuse::POOL;
 use crate::router::ranking::level::Level;
 use crate::router::ranking::names;
 use crate::router::ranking::parts::Part;
 use crate::router::ranking::recall::Recall;
+use crate::router::tool_attention;
 use crate::shard::Dense;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
@@ -120,6 +122,21 @@ impl Parts {
 }
 
 impl Candidate {
+    /// Creates a candidate that is ranked by its overlap alone.
+    #[must_use]
+    pub fn of_overlap(slot: u32, overlap: f32) -> Self {
+        Self {
+            slot,
+            overlap,
+            score: overlap,
+            found_by: FoundBy::Overlap,
+            parts: Parts { whole: overlap, nearest: overlap, ..Parts::default() },
+            leads: false,
+            recent: Recent::default(),
+            from_context: false,
+        }
+    }
+
     /// Takes over the values of the same tool for another intent where they are higher.
     fn take_better(&mut self, other: &Self) {
         self.overlap = self.overlap.max(other.overlap);
@@ -140,6 +157,8 @@ pub struct Embedded<'a> {
     pub intents: &'a [Intent],
     /// Embeddings, one for each of [`Intent::texts`]; empty if the encoder is unavailable.
     pub vectors: &'a [Vec<f32>],
+    /// Rule that tools are ranked by.
+    pub rule: SelectionRule,
     /// Weights of overlap, words, memory and clauses in a score.
     pub blend: Blend,
     /// Memory of the tenant's past calls; `None` where there is none.
@@ -161,7 +180,8 @@ impl<'a> Embedded<'a> {
     #[must_use]
     pub fn new(intents: &'a [Intent], vectors: &'a [Vec<f32>]) -> Self {
         let level = Level::NONE;
-        Self { intents, vectors, blend: Blend::default(), recall: None, level }
+        let rule = SelectionRule::Own;
+        Self { intents, vectors, rule, blend: Blend::default(), recall: None, level }
     }
 
     /// Returns each intent with its embeddings.
@@ -174,7 +194,8 @@ impl<'a> Embedded<'a> {
         })
     }
 
-    /// Returns up to `k` allowed tools for each intent and the tools that intents name, ordered by [`sort`].
+    /// Returns up to `k` allowed tools for each intent and the tools that intents name, ordered by [`sort`]. By the rule
+    /// of Tool Attention, a name finds nothing, unless words decide.
     ///
     /// # Errors
     /// [`Error::Internal`] when an embedding does not fit the index.
@@ -185,6 +206,10 @@ impl<'a> Embedded<'a> {
         allowed: Option<&FixedBitSet>,
     ) -> Result<Vec<Candidate>, Error> {
         let mut candidates = match self.index(snapshot) {
+            Some(index) if self.rule == SelectionRule::ToolAttention => {
+                let vectors = self.each().filter_map(|embedded| embedded.vectors.first());
+                return tool_attention::rank(snapshot, index, vectors, k, allowed);
+            }
             Some(index) => self.by_both(snapshot, index, k, allowed)?,
             None => self.by_words(snapshot, k, allowed),
         };

@@ -13,7 +13,7 @@ use crate::gate::verdict::RefusalCode;
 use crate::gate::visibility::Visibility;
 use crate::router::allow::Allowed;
 use crate::router::answers::answer_size::{self, AnswerSize};
-use crate::router::query::{Options, RouteQuery};
+use crate::router::query::{Options, RouteQuery, SelectionRule};
 use crate::router::ranking::level::Level;
 use crate::router::ranking::rank::{Candidate, Embedded, FoundBy};
 use crate::router::selection::active_set::{ActiveSetBuilder, Bounds};
@@ -115,7 +115,7 @@ impl<'a> Choice<'a> {
     }
 
     /// Chooses the active set: kept and discovered tools, then required ones, then the best of `candidates`. Without
-    /// deferral, chooses all tools instead of the best.
+    /// deferral, chooses all tools instead of the best. By the rule of Tool Attention, no tool is kept.
     #[must_use]
     pub fn make(
         mut self,
@@ -129,14 +129,17 @@ impl<'a> Choice<'a> {
         let ranked = self.passing(candidates);
         let places = self.options.top_k + self.options.signature_tail;
         self.eviction.want(ranked.passing.iter().take(places).map(|candidate| candidate.slot));
-        if let Some(previous) = previous {
-            self.keep(previous);
+        let kept_from = previous.filter(|_| self.options.selection_rule == SelectionRule::Own);
+        if let Some(kept_from) = kept_from {
+            self.keep(kept_from);
         }
-        self.discover(previous.is_some());
+        if self.options.selection_rule == SelectionRule::Own {
+            self.discover(previous.is_some());
+        }
         if deferred {
             self.eviction.trim(&mut self.set, 0);
             self.require();
-            self.rank(&ranked, previous.is_some());
+            self.rank(&ranked, kept_from.is_some());
         } else {
             self.set.unbind_tools();
             self.eviction.trim(&mut self.set, 0);
@@ -145,7 +148,10 @@ impl<'a> Choice<'a> {
             // Drops refusals of tools that the ranking cut and that are sent after all.
             self.left_out.retain(|tool| tool.slot.is_none_or(|slot| !self.set.contains(slot)));
         }
-        let (active, removed) = self.set.finish();
+        let (mut active, mut removed) = self.set.finish();
+        if let Some(previous) = previous.filter(|_| kept_from.is_none()) {
+            removed = kept::compare(self.snapshot, self.allowed, previous, &mut active);
+        }
         let change = self.eviction.finish(&active, removed);
         Outcome { active, left_out: self.left_out, change }
     }

@@ -7,7 +7,7 @@ use crate::gate::visibility::Visibilities;
 use crate::router::allow::Allowed;
 use crate::router::answers::explain::{self, LOOK_BEYOND};
 use crate::router::answers::pending;
-use crate::router::query::{Options, RouteQuery};
+use crate::router::query::{Options, RouteQuery, SelectionRule};
 use crate::router::ranking::cut::Cut;
 use crate::router::ranking::fit::Fit;
 use crate::router::ranking::fuse::POOL;
@@ -73,12 +73,17 @@ impl RouteInputs<'_> {
         let deferral = deferring.decide(snapshot, &allowed, options);
         let level =
             Level::of(snapshot, &query.intents, options, background, allowed.slots.as_ref());
-        let embedded = Embedded { recall, level, ..Embedded::new(&query.intents, &vectors) };
+        let rule = options.selection_rule;
+        let is_own_rule = rule == SelectionRule::Own;
+        let recall = recall.filter(|_| is_own_rule);
+        let embedded = Embedded { rule, recall, level, ..Embedded::new(&query.intents, &vectors) };
         let look_at = look_at(snapshot, options);
         // Ranks more than are reported: candidates found by words must not hide tools that reach a threshold.
         let mut candidates = embedded.rank(snapshot, look_at.max(POOL), allowed.slots.as_ref())?;
         recent::note(snapshot, &query.state, &mut candidates);
-        recent::lean(snapshot, &query.state, &mut candidates);
+        if is_own_rule {
+            recent::lean(snapshot, &query.state, &mut candidates);
+        }
         let words_only = embedded.is_words_only(snapshot);
         let cut = Cut::of(snapshot, &embedded, options, level, &candidates);
         let fit =

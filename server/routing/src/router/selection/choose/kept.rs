@@ -4,11 +4,13 @@ use super::Choice;
 use crate::gate::handle::ActiveSet;
 use crate::gate::verdict::RefusalCode;
 use crate::gate::visibility::Visibility;
+use crate::router::allow::Allowed;
 use crate::router::answers::answer_size;
 use crate::router::ranking::rank::{Candidate, FoundBy};
 use crate::router::ranking::recent;
 use crate::router::selection::active_set::ActiveSetBuilder;
 use crate::router::selection::choose::Chosen;
+use crate::shard::snapshot::Snapshot;
 
 impl Choice<'_> {
     /// Keeps tools of the previous turn in their places. A tool whose definition changed is promoted again at the end.
@@ -106,6 +108,28 @@ impl Choice<'_> {
             self.leave_out(&left, RefusalCode::KeptForCache);
         }
     }
+}
+
+/// Marks the tools of a newly chosen set that the previous one had in the same form, and returns those that left it. A
+/// hidden tool left it silently, like an unregistered one.
+pub(super) fn compare(
+    snapshot: &Snapshot,
+    allowed: &Allowed,
+    previous: &ActiveSet,
+    active: &mut [Chosen],
+) -> Vec<u32> {
+    let mut removed = Vec::new();
+    for shown in &previous.tools {
+        let Some(slot) = snapshot.names.key(&shown.id) else { continue };
+        let hash = &snapshot.tool(slot).hash;
+        if let Some(chosen) = active.iter_mut().find(|chosen| chosen.slot == slot) {
+            let has_same_form = shown.is_signature_of(hash) == chosen.is_brief;
+            chosen.newly_promoted = !(shown.is_of(hash) && has_same_form);
+        } else if allowed.visibilities.tool(snapshot, slot) != Visibility::Hidden {
+            removed.push(slot);
+        }
+    }
+    removed
 }
 
 /// Returns the last `most` of these tools, or all if there are fewer.
