@@ -104,7 +104,7 @@ impl Turn {
                     let refused = is_refusal(content) || response.is_some_and(is_refusal);
                     self.answer(key, failed, refused);
                 }
-                Event::Spoke { .. } | Event::Found { .. } => {}
+                Event::Spoke { .. } | Event::Found { .. } | Event::Referred { .. } => {}
             }
         }
     }
