@@ -75,7 +75,7 @@ pub(super) async fn run(tax: Tax) -> Result<Exit, Failure> {
     let bench = Bench {
         seed: tax.seed,
         tasks: tax.tasks,
-        seeds: tax.seeds as usize,
+        seeds: usize::try_from(tax.seeds).unwrap_or(1),
         catalog: tax.catalog()?,
     };
     let outputs: Vec<_> = tax.markdown.iter().chain(&tax.json).chain(&tax.export).collect();
