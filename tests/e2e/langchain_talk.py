@@ -152,7 +152,7 @@ def described(request: Request) -> list[str]:
 
 
 def cached(requests: list[Request]) -> list[str]:
-    """What each request but the first has in common with the beginning of the one before it."""
+    """Returns what each request but the first shares with the beginning of the one before it."""
     return [_prefix(before.text, after.text) for before, after in pairwise(requests)]
 
 

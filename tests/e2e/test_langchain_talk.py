@@ -1,4 +1,4 @@
-"""What the provider's cache keeps of a long conversation with a LangChain agent."""
+"""The provider's cache over a long conversation with a LangChain agent."""
 
 import asyncio
 from itertools import pairwise

@@ -152,7 +152,7 @@ func (PromptStrategy) EnumDescriptor() ([]byte, []int) {
 	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{1}
 }
 
-// Which tools are chosen.
+// Rule that chooses tools.
 type SelectionRule int32
 
 const (
@@ -782,7 +782,7 @@ func (FoundBy) EnumDescriptor() ([]byte, []int) {
 	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{11}
 }
 
-// What is wrong with the use of the context window.
+// Problem with the use of the context window.
 type ContextWarning int32
 
 const (
@@ -1817,7 +1817,7 @@ type RouteResponse struct {
 	Fit *Fit `protobuf:"bytes,14,opt,name=fit,proto3" json:"fit,omitempty"`
 	// The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
 	Rendered *RenderedTools `protobuf:"bytes,15,opt,name=rendered,proto3" json:"rendered,omitempty"`
-	// What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+	// Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
 	// for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
 	// as well. Requests to a provider don't carry it. Set with `state.messages_json`.
 	ConversationSnapshot string `protobuf:"bytes,16,opt,name=conversation_snapshot,json=conversationSnapshot,proto3" json:"conversation_snapshot,omitempty"`
@@ -2633,7 +2633,7 @@ type TokenAccounting struct {
 	// Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +
 	// system)`. Absent without a conversation.
 	ConversationRho *float64 `protobuf:"fixed64,9,opt,name=conversation_rho,json=conversationRho,proto3,oneof" json:"conversation_rho,omitempty"`
-	// What the agent should look at. Empty: nothing.
+	// Problems that the agent should look at. Empty: none.
 	Warnings      []ContextWarning `protobuf:"varint,10,rep,packed,name=warnings,proto3,enum=toolgate.v1.ContextWarning" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

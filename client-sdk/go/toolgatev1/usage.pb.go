@@ -249,7 +249,7 @@ type GetUsageResponse struct {
 	LookupCalls uint64 `protobuf:"varint,15,opt,name=lookup_calls,json=lookupCalls,proto3" json:"lookup_calls,omitempty"`
 	// cl100k_base tokens of the tools that those calls sent: what was spent on demand.
 	OnDemandTokens uint64 `protobuf:"varint,16,opt,name=on_demand_tokens,json=onDemandTokens,proto3" json:"on_demand_tokens,omitempty"`
-	// What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+	// Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
 	RefusalOutcomes *RefusalOutcomes `protobuf:"bytes,17,opt,name=refusal_outcomes,json=refusalOutcomes,proto3" json:"refusal_outcomes,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -404,7 +404,7 @@ func (x *GetUsageResponse) GetRefusalOutcomes() *RefusalOutcomes {
 	return nil
 }
 
-// What became of refused calls. Each is counted when the user's next message is routed.
+// Outcomes of refused calls. Each is counted when the user's next message is routed.
 type RefusalOutcomes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Another call of the same turn succeeded after them.

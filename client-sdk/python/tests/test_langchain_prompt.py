@@ -1,4 +1,4 @@
-"""What the LangChain middleware makes of a request that Route put together."""
+"""Requests of the LangChain middleware that Route put together."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a provider's cache keeps of twenty turns with an OpenAI agent, by strategy.
+"""Measures what a provider's cache keeps of twenty turns with an OpenAI agent, by strategy.
 
 TOOLGATE_TARGET=127.0.0.1:7070 python client-sdk/python/tests_server/openai_agents_talk.py
 
@@ -70,7 +70,7 @@ def registered(client: Client) -> list[FunctionTool]:
 
 
 def messages() -> list[str]:
-    """What people ask for, of these MCP servers only."""
+    """Returns requests of people, of these MCP servers only."""
     lines = (DATA / "intents" / "people.jsonl").read_text().splitlines()
     asked = [json.loads(line) for line in lines]
     ours = [
@@ -99,14 +99,14 @@ async def talk(
 
 
 def common(before: bytes, after: bytes) -> int:
-    """How many bytes both begin with."""
+    """Returns the number of bytes that both begin with."""
     pairs = enumerate(zip(before, after, strict=False))
     differing = (at for at, (one, other) in pairs if one != other)
     return next(differing, min(len(before), len(after)))
 
 
 def cost(requests: Sequence[dict[str, Any]]) -> Cost:
-    """What the requests of one conversation cost."""
+    """Costs of the requests of one conversation."""
     before, whole, new = b"", 0, 0
     for request in requests:
         body = (json.dumps(request["tools"]) + json.dumps(request["input"])).encode()

@@ -3409,7 +3409,7 @@ pub struct RouteResponse {
     /// The active set in the format that `render` asked for; the definitions in `active_tools` are then empty.
     #[prost(message, optional, tag = "15")]
     pub rendered: ::core::option::Option<RenderedTools>,
-    /// What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+    /// Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
     /// for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
     /// as well. Requests to a provider don't carry it. Set with `state.messages_json`.
     #[prost(string, tag = "16")]
@@ -3621,7 +3621,7 @@ pub struct TokenAccounting {
     /// Effective context utilisation with the conversation as it is: `conversation_tokens / (conversation_tokens + tools +  system)`. Absent without a conversation.
     #[prost(double, optional, tag = "9")]
     pub conversation_rho: ::core::option::Option<f64>,
-    /// What the agent should look at. Empty: nothing.
+    /// Problems that the agent should look at. Empty: none.
     #[prost(enumeration = "ContextWarning", repeated, tag = "10")]
     pub warnings: ::prost::alloc::vec::Vec<i32>,
 }
@@ -4019,7 +4019,7 @@ impl PromptStrategy {
         }
     }
 }
-/// Which tools are chosen.
+/// Rule that chooses tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum SelectionRule {
@@ -4449,7 +4449,7 @@ impl FoundBy {
         }
     }
 }
-/// What is wrong with the use of the context window.
+/// Problem with the use of the context window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ContextWarning {
@@ -5202,11 +5202,11 @@ pub struct GetUsageResponse {
     /// cl100k_base tokens of the tools that those calls sent: what was spent on demand.
     #[prost(uint64, tag = "16")]
     pub on_demand_tokens: u64,
-    /// What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+    /// Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
     #[prost(message, optional, tag = "17")]
     pub refusal_outcomes: ::core::option::Option<RefusalOutcomes>,
 }
-/// What became of refused calls. Each is counted when the user's next message is routed.
+/// Outcomes of refused calls. Each is counted when the user's next message is routed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RefusalOutcomes {
     /// Another call of the same turn succeeded after them.

@@ -393,7 +393,7 @@ def tell_many(log: logging.Logger, count: int, left_out: int = 0) -> None:
 
 
 def fits(entries: Iterable[Any]) -> bool:
-    """Whether one call takes entries as they are."""
+    """Returns true if one call takes entries as they are."""
     return sum(map(_size, entries)) <= _MESSAGES_CHARS
 
 

@@ -56,7 +56,7 @@ class RouteArguments(TypedDict, total=False):
     cache than it saves. 0: the tools stand directly before the message, and the set holds what the
     turn needs alone. Default: the cache is not counted."""
     selection_rule: SelectionRule | str
-    """Which tools are chosen: "tool_attention" is the rule of the paper "Tool Attention", whose
+    """Rule that chooses tools: "tool_attention" is the rule of the paper "Tool Attention", whose
     `threshold` every chosen tool must reach by itself. Default: the server's own rule."""
     ignore_cache_cost: bool
     """Change the set even when the lost cache costs more. Default: False."""

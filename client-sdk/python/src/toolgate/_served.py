@@ -80,7 +80,7 @@ class ServedTools:
             await asked(self._client, lambda client: client.announce_server(name))
 
     def is_registered(self, name: str) -> bool:
-        """Whether a server was registered before."""
+        """Returns true if a server was registered before."""
         return name in self._servers
 
     def model_names(self, name: str) -> Mapping[str, str]:
@@ -88,7 +88,7 @@ class ServedTools:
         return self._model_names.get(name, {})
 
     def has_lost(self, turn: RouteResult) -> bool:
-        """Whether the catalog is older than what was registered: it began anew."""
+        """Returns true if the catalog is older than what was registered: it began anew."""
         return any(turn.catalog_revision < one.revision for one in self._servers.values())
 
     async def register_again(self) -> None:

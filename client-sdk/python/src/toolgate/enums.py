@@ -112,14 +112,14 @@ class PromptStrategy(WireEnum):
 
 
 class SelectionRule(WireEnum):
-    """Which tools are chosen; `UNSPECIFIED` is the server's own rule."""
+    """Rule that chooses tools; `UNSPECIFIED` is the server's own."""
 
     UNSPECIFIED = "UNSPECIFIED"
     TOOL_ATTENTION = "TOOL_ATTENTION"
 
 
 class ContextWarning(WireEnum):
-    """What is wrong with the use of the context window."""
+    """Problem with the use of the context window."""
 
     UNSPECIFIED = "UNSPECIFIED"
     LOW_UTILISATION = "LOW_UTILISATION"

@@ -153,7 +153,7 @@ class TokenAccounting:
     """The share of the request that the conversation has as it is, beside tools and system prompt;
     None without a conversation."""
     warnings: tuple[ContextWarning, ...] = ()
-    """What to look at; empty: nothing."""
+    """Problems to look at; empty: none."""
 
     @classmethod
     def from_proto(cls, message: router_pb2.TokenAccounting) -> "TokenAccounting":
@@ -299,7 +299,7 @@ class RouteResult:
     """The MCP servers that this turn needs, for a sandbox that runs the model's code: those of the
     active tools, in the order of their best tools."""
     conversation_snapshot: dict[str, Any] | None = None
-    """What the conversation has called and discovered, for `AgentState.snapshot`; None unless the
+    """Calls and discovered tools of the conversation, for `AgentState.snapshot`; None unless the
     state had messages or a snapshot."""
     rendered: Rendered | None = None
     """The active set in the format that `render` asked for; None without. The definitions in

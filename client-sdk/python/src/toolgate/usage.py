@@ -69,7 +69,7 @@ class UsageBucket:
 
 @dataclass(frozen=True, slots=True)
 class RefusalOutcomes:
-    """What became of refused calls, told by the user's next message."""
+    """Outcomes of refused calls, told by the user's next message."""
 
     mended_calls: int
     """Another call of the same turn succeeded after them."""
@@ -97,7 +97,7 @@ class Usage:
     end: datetime
     """The full hour that counting ended before, in UTC."""
     refusal_outcomes: RefusalOutcomes | None = None
-    """What became of refused calls, in conversations whose messages Route was told; None from a
+    """Outcomes of refused calls, in conversations whose messages Route was told; None from a
     service that does not count it."""
 
     @classmethod

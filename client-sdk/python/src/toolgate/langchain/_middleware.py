@@ -70,9 +70,9 @@ class ToolgateState(AgentState[Any]):
     toolgate_history: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     """Route's snapshot of the conversation."""
     toolgate_unread: NotRequired[Annotated[bool, PrivateStateAttr]]
-    """Whether there are messages that the snapshot may not stand for."""
+    """True if there are messages that the snapshot may not stand for."""
     toolgate_prompt: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    """What Route added to the messages, with a strategy."""
+    """Additions of Route to the messages, with a strategy."""
 
 
 class ToolgateMiddleware(AgentMiddleware[Any, Any]):

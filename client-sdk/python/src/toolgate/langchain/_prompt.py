@@ -16,7 +16,7 @@ CALL_TOOL = "toolgate_call_tool"
 
 
 class Prompt:
-    """What Route added to the messages of a conversation, as the graph's state keeps it."""
+    """Additions of Route to the messages of a conversation, as the graph's state keeps them."""
 
     def __init__(self, kept: Mapping[str, Any] | None = None) -> None:
         kept = kept or {}

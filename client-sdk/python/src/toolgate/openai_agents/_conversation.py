@@ -351,7 +351,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What a request shows to the model."""
+    """Tools and messages that a request shows to the model."""
 
     items: Any
     tools: list[Tool]

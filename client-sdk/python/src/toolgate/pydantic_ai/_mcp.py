@@ -22,7 +22,7 @@ class McpToolset(WrapperToolset[Any]):
     served: ServedTools
     """The servers in the catalog."""
     is_open: bool = False
-    """Whether the server can be reached in this run."""
+    """True if the server can be reached in this run."""
 
     async def for_run(self, ctx: RunContext[Any]) -> "McpToolset":
         """Always a copy, which knows for one run whether the server can be reached."""

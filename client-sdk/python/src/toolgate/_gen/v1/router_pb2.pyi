@@ -121,7 +121,7 @@ class _SelectionRuleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Selecti
     """
 
 class SelectionRule(_SelectionRule, metaclass=_SelectionRuleEnumTypeWrapper):
-    """Which tools are chosen."""
+    """Rule that chooses tools."""
 
 SELECTION_RULE_UNSPECIFIED: SelectionRule.ValueType  # 0
 """The server's own: overlap and words, the packs' words, what was called before, and the cost of the cache."""
@@ -470,7 +470,7 @@ class _ContextWarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Contex
     """Conversation, tools and system prompt fill 70% of the context window or more."""
 
 class ContextWarning(_ContextWarning, metaclass=_ContextWarningEnumTypeWrapper):
-    """What is wrong with the use of the context window."""
+    """Problem with the use of the context window."""
 
 CONTEXT_WARNING_UNSPECIFIED: ContextWarning.ValueType  # 0
 """Never sent."""
@@ -1053,7 +1053,7 @@ class RouteResponse(_message.Message):
     catalog_revision: _builtins.int
     """The catalog revision that this answer is based on."""
     conversation_snapshot: _builtins.str
-    """What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+    """Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
     for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
     as well. Requests to a provider don't carry it. Set with `state.messages_json`.
     """
@@ -1515,7 +1515,7 @@ class TokenAccounting(_message.Message):
     """
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[Global___ContextWarning.ValueType]:
-        """What the agent should look at. Empty: nothing."""
+        """Problems that the agent should look at. Empty: none."""
 
     def __init__(
         self,

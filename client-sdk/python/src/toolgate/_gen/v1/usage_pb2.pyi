@@ -194,7 +194,7 @@ class GetUsageResponse(_message.Message):
 
     @_builtins.property
     def refusal_outcomes(self) -> Global___RefusalOutcomes:
-        """What became of refused calls, in conversations that Route was told of (`state.messages_json`)."""
+        """Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`)."""
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
 
 @_typing.final
 class RefusalOutcomes(_message.Message):
-    """What became of refused calls. Each is counted when the user's next message is routed."""
+    """Outcomes of refused calls. Each is counted when the user's next message is routed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

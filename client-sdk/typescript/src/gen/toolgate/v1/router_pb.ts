@@ -712,7 +712,7 @@ export type RouteResponse = Message<"toolgate.v1.RouteResponse"> & {
   rendered?: RenderedTools | undefined;
 
   /**
-   * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+   * Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
    * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
    * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
    *
@@ -1215,7 +1215,7 @@ export type TokenAccounting = Message<"toolgate.v1.TokenAccounting"> & {
   conversationRho?: number | undefined;
 
   /**
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    *
    * @generated from field: repeated toolgate.v1.ContextWarning warnings = 10;
    */
@@ -2081,7 +2081,7 @@ export const PromptStrategySchema: GenEnum<PromptStrategy> = /*@__PURE__*/
   enumDesc(file_toolgate_v1_router, 1);
 
 /**
- * Which tools are chosen.
+ * Rule that chooses tools.
  *
  * @generated from enum toolgate.v1.SelectionRule
  */
@@ -2593,7 +2593,7 @@ export const FoundBySchema: GenEnum<FoundBy> = /*@__PURE__*/
   enumDesc(file_toolgate_v1_router, 11);
 
 /**
- * What is wrong with the use of the context window.
+ * Problem with the use of the context window.
  *
  * @generated from enum toolgate.v1.ContextWarning
  */

@@ -179,7 +179,7 @@ export type GetUsageResponse = Message<"toolgate.v1.GetUsageResponse"> & {
   onDemandTokens: bigint;
 
   /**
-   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
    *
    * @generated from field: toolgate.v1.RefusalOutcomes refusal_outcomes = 17;
    */
@@ -194,7 +194,7 @@ export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*
   messageDesc(file_toolgate_v1_usage, 1);
 
 /**
- * What became of refused calls. Each is counted when the user's next message is routed.
+ * Outcomes of refused calls. Each is counted when the user's next message is routed.
  *
  * @generated from message toolgate.v1.RefusalOutcomes
  */

@@ -7,7 +7,7 @@ package dev.toolgate.v1;
 
 /**
  * <pre>
- * What is wrong with the use of the context window.
+ * Problem with the use of the context window.
  * </pre>
  *
  * Protobuf enum {@code toolgate.v1.ContextWarning}

@@ -445,7 +445,7 @@ private static final long serialVersionUID = 0L;
   private dev.toolgate.v1.RefusalOutcomes refusalOutcomes_;
   /**
    * <pre>
-   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
    * </pre>
    *
    * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -457,7 +457,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
    * </pre>
    *
    * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -469,7 +469,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
    * </pre>
    *
    * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -2803,7 +2803,7 @@ private static final long serialVersionUID = 0L;
         dev.toolgate.v1.RefusalOutcomes, dev.toolgate.v1.RefusalOutcomes.Builder, dev.toolgate.v1.RefusalOutcomesOrBuilder> refusalOutcomesBuilder_;
     /**
      * <pre>
-     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
      * </pre>
      *
      * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -2814,7 +2814,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
      * </pre>
      *
      * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -2829,7 +2829,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
      * </pre>
      *
      * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -2849,7 +2849,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
      * </pre>
      *
      * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -2867,7 +2867,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
      * </pre>
      *
      * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -2892,7 +2892,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
      * </pre>
      *
      * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -2909,7 +2909,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
      * </pre>
      *
      * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -2921,7 +2921,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
      * </pre>
      *
      * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -2936,7 +2936,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+     * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
      * </pre>
      *
      * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>

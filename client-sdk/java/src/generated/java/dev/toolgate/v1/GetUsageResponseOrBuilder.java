@@ -284,7 +284,7 @@ public interface GetUsageResponseOrBuilder extends
 
   /**
    * <pre>
-   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
    * </pre>
    *
    * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -293,7 +293,7 @@ public interface GetUsageResponseOrBuilder extends
   boolean hasRefusalOutcomes();
   /**
    * <pre>
-   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
    * </pre>
    *
    * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
@@ -302,7 +302,7 @@ public interface GetUsageResponseOrBuilder extends
   dev.toolgate.v1.RefusalOutcomes getRefusalOutcomes();
   /**
    * <pre>
-   * What became of refused calls, in conversations that Route was told of (`state.messages_json`).
+   * Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
    * </pre>
    *
    * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>

@@ -7,7 +7,7 @@ package dev.toolgate.v1;
 
 /**
  * <pre>
- * What became of refused calls. Each is counted when the user's next message is routed.
+ * Outcomes of refused calls. Each is counted when the user's next message is routed.
  * </pre>
  *
  * Protobuf type {@code toolgate.v1.RefusalOutcomes}
@@ -276,7 +276,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What became of refused calls. Each is counted when the user's next message is routed.
+   * Outcomes of refused calls. Each is counted when the user's next message is routed.
    * </pre>
    *
    * Protobuf type {@code toolgate.v1.RefusalOutcomes}

@@ -757,7 +757,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object conversationSnapshot_ = "";
   /**
    * <pre>
-   * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+   * Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
    * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
    * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
    * </pre>
@@ -780,7 +780,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+   * Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
    * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
    * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
    * </pre>
@@ -4570,7 +4570,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object conversationSnapshot_ = "";
     /**
      * <pre>
-     * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+     * Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
      * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
      * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
      * </pre>
@@ -4592,7 +4592,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+     * Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
      * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
      * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
      * </pre>
@@ -4615,7 +4615,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+     * Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
      * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
      * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
      * </pre>
@@ -4634,7 +4634,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+     * Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
      * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
      * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
      * </pre>
@@ -4650,7 +4650,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+     * Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
      * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
      * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
      * </pre>

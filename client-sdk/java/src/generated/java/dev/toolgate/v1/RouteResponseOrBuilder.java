@@ -493,7 +493,7 @@ public interface RouteResponseOrBuilder extends
 
   /**
    * <pre>
-   * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+   * Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
    * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
    * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
    * </pre>
@@ -504,7 +504,7 @@ public interface RouteResponseOrBuilder extends
   java.lang.String getConversationSnapshot();
   /**
    * <pre>
-   * What the conversation has called and discovered, as a JSON object. As the first entry of `state.messages_json` it stands
+   * Calls and discovered tools of the conversation, as a JSON object. As the first entry of `state.messages_json` it stands
    * for all messages that were read for it, so that they may be summarised or left out; messages that it covers may follow it
    * as well. Requests to a provider don't carry it. Set with `state.messages_json`.
    * </pre>

@@ -7,7 +7,7 @@ package dev.toolgate.v1;
 
 /**
  * <pre>
- * Which tools are chosen.
+ * Rule that chooses tools.
  * </pre>
  *
  * Protobuf enum {@code toolgate.v1.SelectionRule}

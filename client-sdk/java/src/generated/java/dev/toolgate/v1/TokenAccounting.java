@@ -273,7 +273,7 @@ private static final long serialVersionUID = 0L;
           };
   /**
    * <pre>
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    * </pre>
    *
    * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -286,7 +286,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    * </pre>
    *
    * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -298,7 +298,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    * </pre>
    *
    * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -311,7 +311,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    * </pre>
    *
    * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -324,7 +324,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    * </pre>
    *
    * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1407,7 +1407,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1419,7 +1419,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1430,7 +1430,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1442,7 +1442,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1460,7 +1460,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1476,7 +1476,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1494,7 +1494,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1508,7 +1508,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1521,7 +1521,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1533,7 +1533,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1550,7 +1550,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -1565,7 +1565,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent should look at. Empty: nothing.
+     * Problems that the agent should look at. Empty: none.
      * </pre>
      *
      * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>

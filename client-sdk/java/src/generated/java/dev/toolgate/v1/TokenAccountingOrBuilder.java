@@ -144,7 +144,7 @@ public interface TokenAccountingOrBuilder extends
 
   /**
    * <pre>
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    * </pre>
    *
    * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -153,7 +153,7 @@ public interface TokenAccountingOrBuilder extends
   java.util.List<dev.toolgate.v1.ContextWarning> getWarningsList();
   /**
    * <pre>
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    * </pre>
    *
    * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -162,7 +162,7 @@ public interface TokenAccountingOrBuilder extends
   int getWarningsCount();
   /**
    * <pre>
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    * </pre>
    *
    * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -172,7 +172,7 @@ public interface TokenAccountingOrBuilder extends
   dev.toolgate.v1.ContextWarning getWarnings(int index);
   /**
    * <pre>
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    * </pre>
    *
    * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
@@ -182,7 +182,7 @@ public interface TokenAccountingOrBuilder extends
   getWarningsValueList();
   /**
    * <pre>
-   * What the agent should look at. Empty: nothing.
+   * Problems that the agent should look at. Empty: none.
    * </pre>
    *
    * <code>repeated .toolgate.v1.ContextWarning warnings = 10;</code>
