@@ -20,17 +20,17 @@ def bench(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_auto_costs_no_more_than_another_and_every_file_is_written(
+def test_every_file_is_written_and_the_exit_status_says_whether_auto_is_too_dear(
     binary: Path, tmp_path: Path
 ) -> None:
     page, cells, plots = tmp_path / "page.md", tmp_path / "cells.json", tmp_path / "new" / "plots"
     outputs = ["--markdown", str(page), "--json", str(cells), "--plots", str(plots)]
     done = bench(binary, *DATA, *GRID, *outputs)
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr.count("too dear")
     report = json.loads(cells.read_text())
+    # Few conversations say little about the price: that is for the benchmark, not for its test.
+    assert done.returncode == (3 if report["auto_dearer"] else 0), done.stderr
+    assert done.stderr.count("auto costs") == min(len(report["auto_dearer"]), 5)
     (grid,) = report["grids"]
-    assert report["auto_dearer"] == []
     found = [(one["api"], one["history"], one["turns"], one["method"]) for one in grid["cells"]]
     assert sorted(found) == sorted(product(APIS, [0, 20_000], [1, 3], METHODS))
     for api in APIS:
