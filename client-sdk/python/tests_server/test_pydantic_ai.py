@@ -431,16 +431,19 @@ def test_a_search_brings_its_tools_into_the_messages(
     assert FORECAST in str(script.sent[1])
 
 
-def test_auto_defers_by_the_envelope_or_not_at_all(
+def test_auto_goes_by_the_length_of_the_request(
     client: Client, tools: AbstractToolset[Any]
 ) -> None:
-    script = Script("One.", "One.")
-    for deferral in ("always", "off"):
-        toolgate = Toolgate(client, tools, top_k=1, deferral=deferral, strategy="auto")
-        run(script, toolgate, "search through my notes")
-    assert script.shown[0] == [SEARCH, ENVELOPE]
-    assert set(script.shown[1]) == {FIND, CREATE, FORECAST}
-    assert "[Toolgate]" not in str(script.sent[1])
+    script = Script("One.", "One.", "One.")
+    named: Any = {"top_k": 1, "strategy": "auto"}
+    run(script, Toolgate(client, tools, deferral="always", **named), "search through my notes")
+    long = "search through my notes" + " once more" * 2_000
+    run(script, Toolgate(client, tools, deferral="always", **named), long)
+    run(script, Toolgate(client, tools, deferral="off", **named), "search through my notes")
+    assert script.shown[0] == [SEARCH, FIND], "no cache keeps so short a request"
+    assert ENVELOPE in script.shown[1]
+    assert set(script.shown[2]) == {FIND, CREATE, FORECAST}
+    assert "[Toolgate]" not in str(script.sent[2])
 
 
 def test_a_strategy_leaves_what_is_no_text_in_its_place(

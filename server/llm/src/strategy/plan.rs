@@ -267,7 +267,7 @@ impl Planner<'_, '_> {
             changes: DROPPING,
             requests: keep::expected(self.turn),
         };
-        Ok(Rates::of(self.turn.api, &self.turn.endpoint).saved_by_cutting(&cut) >= 0.0)
+        Ok(Rates::of(self.turn.api, &self.turn.endpoint).saved_by_cutting(&cut) > 0.0)
     }
 
     fn take_found(

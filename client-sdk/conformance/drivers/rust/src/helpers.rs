@@ -47,7 +47,9 @@ fn precondition(expr: &Value) -> Result<Precondition, Failure> {
     let no_expr = || Failure::driver(format!("no precondition: {expr}"));
     let (kind, value) = expr.as_object().and_then(|expr| expr.iter().next()).ok_or_else(no_expr)?;
     let text = || value.as_str().ok_or_else(no_expr);
-    let operands = || list(value).iter().map(precondition).collect::<Result<Vec<_>, _>>();
+    let operands = || -> Result<Vec<_>, _> {
+        value.as_array().ok_or_else(no_expr)?.iter().map(precondition).collect()
+    };
     Ok(match kind.as_str() {
         "is_authenticated" => is_authenticated(text()?),
         "has_prior_tool_output" => has_prior_tool_output(text()?),
