@@ -17,6 +17,7 @@ import {
 import type { AgentState } from "./gen/toolgate/v1/state_pb.js";
 import type { JsonObject } from "./json.js";
 import { answerOf, SEARCH_TOOL } from "./offering.js";
+import { isLost, type ServedServers } from "./serving.js";
 import { agentState, type Grants } from "./state.js";
 
 /** What is told of each model call beside what the middleware itself knows. */
@@ -124,19 +125,36 @@ export interface Turn {
 /** Routes, gates and searches for one agent's tools. It holds nothing of a conversation. */
 export class Gatekeeper {
   readonly #client: RemoteClient;
-  readonly #managed: ReadonlySet<string>;
+  #managed: ReadonlySet<string> = new Set();
   readonly #options: MiddlewareOptions;
+  readonly #served: ServedServers | undefined;
   #hasTold = false;
   #hasToldMany = false;
 
   /**
    * @param managed names of all tools that Toolgate manages.
+   * @param served MCP servers to register again when the service has lost them. Default: none.
    * @throws TypeError names that are not model-facing.
    */
-  constructor(client: RemoteClient, managed: Iterable<string>, options: MiddlewareOptions) {
+  constructor(
+    client: RemoteClient,
+    managed: Iterable<string>,
+    options: MiddlewareOptions,
+    served?: ServedServers,
+  ) {
     this.#client = client;
-    this.#managed = new Set(managed);
     this.#options = options;
+    this.#served = served;
+    this.manage(managed);
+  }
+
+  /**
+   * Takes other tools over.
+   *
+   * @throws TypeError names that are not model-facing.
+   */
+  manage(managed: Iterable<string>): void {
+    this.#managed = new Set(managed);
     const bare = [...this.#managed].filter((name) => !isModelFacing(name));
     if (bare.length > 0) {
       throw new TypeError(
@@ -208,7 +226,7 @@ export class Gatekeeper {
       state: agentState({ ...grants, messages: newest(entries), snapshot: held.history }),
     };
     try {
-      const turn = await this.#routeFrom(request, held.handle);
+      const turn = await this.#routeServed(request, held.handle);
       // Once offered, the search stays: taking it away would cost the cache of what follows it.
       const offered =
         turn.deferral?.offerSearch === true || held.active?.includes(SEARCH_TOOL.modelName) === true;
@@ -292,6 +310,22 @@ export class Gatekeeper {
     }
     const availableTools = verdict.availableTools.filter((name) => this.#managed.has(name));
     return { text: JSON.stringify(toToolError({ ...verdict, availableTools })) };
+  }
+
+  /** Routes; registers the MCP servers again if the service has lost them. */
+  async #routeServed(request: RequestOf<(typeof RouterService)["method"]["route"]>, handle: string) {
+    const served = this.#served;
+    if (served === undefined) {
+      return this.#routeFrom(request, handle);
+    }
+    try {
+      const turn = await this.#routeFrom(request, handle);
+      if (!served.hasLost(turn)) return turn;
+    } catch (error) {
+      if (!isLost(error)) throw error;
+    }
+    await served.registerAgain();
+    return this.#routeFrom(request, handle);
   }
 
   async #routeFrom(request: RequestOf<(typeof RouterService)["method"]["route"]>, handle: string) {

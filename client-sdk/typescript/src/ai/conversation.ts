@@ -5,7 +5,9 @@ import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
 import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions, noSuchTool } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
+import type { ServingOptions } from "../serving.js";
 import type { Grants } from "../state.js";
+import { type McpSource, McpTools } from "./mcp.js";
 import { entryOf, intentsOf, tokensOf } from "./messages.js";
 
 /** Settings of a conversation. */
@@ -22,6 +24,9 @@ export interface ToolgateOptions extends MiddlewareOptions {
   /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
   readonly state?: Held;
 }
+
+/** Settings of a conversation that registers MCP servers itself; their tenant is `route.tenant`. */
+export type FromMcpOptions = ToolgateOptions & Omit<ServingOptions, "tenant">;
 
 /** A step's settings, as the AI SDK asks for them before each step. */
 export type PrepareStep = (options: {
@@ -82,7 +87,8 @@ export class ToolgateConversation {
   /** All tools: the agent's own, the search, and those that Toolgate manages. */
   readonly tools: ToolSet;
   readonly #gatekeeper: Gatekeeper;
-  readonly #managed: ToolSet;
+  readonly #mcp: McpTools | undefined;
+  #managed: ToolSet;
   readonly #own: readonly string[];
   readonly #grants: () => Grants | Promise<Grants>;
   readonly #countTokens: ((messages: readonly ModelMessage[]) => number) | false;
@@ -92,21 +98,60 @@ export class ToolgateConversation {
   readonly #repaired = new Map<string, Allowed>();
 
   /**
-   * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`).
+   * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`), or those of MCP servers, among
+   *     which alone turns are routed then.
    * @throws TypeError tools under other names.
    */
-  constructor(client: RemoteClient, tools: ToolSet, options: ToolgateOptions = {}) {
+  constructor(client: RemoteClient, tools: ToolSet | McpTools, options: ToolgateOptions = {}) {
     const { grants = {}, own = {}, state = { handle: "" } } = options;
-    this.#gatekeeper = new Gatekeeper(client, Object.keys(tools), options);
-    this.#managed = tools;
+    this.#mcp = tools instanceof McpTools ? tools : undefined;
+    this.#managed = tools instanceof McpTools ? tools.tools : tools;
+    const served = this.#mcp?.served;
+    const settings = served === undefined ? options : amongServers(options, served.names);
+    this.#gatekeeper = new Gatekeeper(client, Object.keys(this.#managed), settings, served);
     this.#own = Object.keys(own);
     this.#grants = typeof grants === "function" ? grants : () => grants;
     this.#countTokens = options.countTokens ?? tokensOf;
     this.#held = state;
     const search = this.#gatekeeper.searches ? { [SEARCH_TOOL.modelName]: this.#searchTool() } : {};
-    const gated = Object.entries(tools).map(([name, inner]) => [name, this.#gated(name, inner)] as const);
-    this.tools = { ...own, ...search, ...Object.fromEntries(gated) };
+    this.tools = { ...own, ...search, ...this.#gatedTools() };
     this.#gatekeeper.tellOwn(this.#own);
+  }
+
+  /**
+   * A conversation over MCP servers, whose tools are registered as the servers list them, and again after the service lost
+   * its catalog. Servers that can't be reached are left out with a warning. For many conversations, `McpTools.load` once.
+   *
+   * @param servers the MCP servers, by their names in the catalog.
+   * @throws TypeError settings of a server that is not among them.
+   * @throws ToolgateError a registration failed.
+   */
+  static async fromMcp(
+    client: RemoteClient,
+    servers: Readonly<Record<string, McpSource>>,
+    options: FromMcpOptions = {},
+  ): Promise<ToolgateConversation> {
+    const tenant = options.route?.tenant;
+    const serving = { ...options, ...(tenant === undefined ? {} : { tenant }) };
+    return new ToolgateConversation(client, await McpTools.load(client, servers, serving), options);
+  }
+
+  /**
+   * Lists the MCP servers again; the next step shows their tools. See `McpTools.refresh`.
+   *
+   * @throws TypeError the conversation has no MCP servers.
+   * @throws ToolgateError a registration failed.
+   */
+  async refresh(): Promise<void> {
+    if (this.#mcp === undefined) {
+      throw new TypeError("only a conversation over MCP servers (fromMcp) can be refreshed");
+    }
+    await this.#mcp.refresh();
+  }
+
+  /** Closes the MCP clients that `fromMcp` connected. */
+  async close(): Promise<void> {
+    await this.#mcp?.close();
   }
 
   /** What the conversation remembers, as JSON: keep it with the messages, and give it back to go on elsewhere. */
@@ -123,6 +168,7 @@ export class ToolgateConversation {
   /** Routes, and shows the model the active set; see the AI SDK's `prepareStep`. */
   readonly prepareStep: PrepareStep = async ({ messages }) => {
     this.#repaired.clear();
+    this.#takeOver();
     const entries = messages.map(entryOf);
     const grants = await this.#grants();
     const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);
@@ -158,6 +204,25 @@ export class ToolgateConversation {
     this.#repaired.set(toolCallId, verdict);
     return { ...toolCall, toolName: meant, input: argumentsJson || input };
   };
+
+  /** Takes over what the MCP servers list since, in the object that the AI SDK was given. */
+  #takeOver(): void {
+    const managed = this.#mcp?.tools ?? this.#managed;
+    if (managed === this.#managed) {
+      return;
+    }
+    for (const name of Object.keys(this.#managed)) Reflect.deleteProperty(this.tools, name);
+    this.#managed = managed;
+    this.#gatekeeper.manage(Object.keys(managed));
+    Object.assign(this.tools, this.#gatedTools());
+  }
+
+  #gatedTools(): ToolSet {
+    const gated = Object.entries(this.#managed).map(
+      ([name, inner]) => [name, this.#gated(name, inner)] as const,
+    );
+    return Object.fromEntries(gated);
+  }
 
   #gated(name: string, inner: AnyTool): AnyTool {
     // The versions of the AI SDK differ in what else they tell a tool's function, which is passed on as it came.
@@ -210,6 +275,12 @@ export class ToolgateConversation {
   async #agent(messages: readonly ModelMessage[]) {
     return this.#gatekeeper.state(messages.map(entryOf), this.#held, await this.#grants());
   }
+}
+
+/** The settings of turns that are routed among these MCP servers alone, unless the caller names others. */
+function amongServers(options: ToolgateOptions, names: readonly string[]): ToolgateOptions {
+  const servers = [...names];
+  return { ...options, route: { ...options.route, options: { servers, ...options.route?.options } } };
 }
 
 /** A tool's result. Of one that gives several, the last: whether it may run is known before it gives any. */

@@ -7,7 +7,9 @@
  */
 export type { CatalogTools, McpDefinition } from "../catalog.js";
 export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
+export type { RegisterSettings, ServingOptions } from "../serving.js";
 export {
+  type FromMcpOptions,
   type PrepareStep,
   type RepairToolCall,
   type Settings,
@@ -16,4 +18,5 @@ export {
   ToolRefusedError,
   type UnparsedCall,
 } from "./conversation.js";
+export { type McpClient, type McpPage, type McpSource, McpTools } from "./mcp.js";
 export { mcpDefinitions, modelFacing } from "./tools.js";
