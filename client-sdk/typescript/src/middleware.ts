@@ -9,14 +9,17 @@ import {
   DeferralMode,
   type GateVerdict,
   PromptListing,
+  PromptStrategy,
   type RequestedCall,
   type RouteResponse,
   type RouterService,
   type SearchToolsResponse,
+  ToolFormat,
 } from "./gen/toolgate/v1/router_pb.js";
 import type { AgentState } from "./gen/toolgate/v1/state_pb.js";
 import type { JsonObject } from "./json.js";
 import { answerOf, SEARCH_TOOL } from "./offering.js";
+import { modelRequest } from "./rendering.js";
 import { isLost, type ServedServers } from "./serving.js";
 import { agentState, type Grants } from "./state.js";
 
@@ -49,6 +52,29 @@ export interface MiddlewareOptions {
   readonly onManyTools?: (count: number) => void;
 }
 
+/**
+ * How tools get into requests: "cut" defines those of the turn in `tools`; "envelope" describes them in the messages, so
+ * that the provider's cached prefix stays; "auto" takes what is cheaper.
+ */
+export type Strategy = "cut" | "auto" | "envelope";
+
+/** A definition of Chat Completions, without its wrapping. */
+export interface Defined {
+  readonly name: string;
+  readonly description?: string;
+  readonly parameters?: JsonObject;
+}
+
+/** What Route added to a conversation. */
+export interface Prompt {
+  /** For Route. */
+  readonly ledger: string;
+  /** The definitions to send; empty: the active set is sent as it is. */
+  readonly tools: readonly Defined[];
+  /** The texts that are added, by their places. */
+  readonly added: Readonly<Record<string, string>>;
+}
+
 /** What a conversation remembers: JSON, to be kept wherever its messages are. */
 export interface Held {
   /** The handle of the last active set; "" before there was one. */
@@ -59,6 +85,8 @@ export interface Held {
   readonly history?: JsonObject;
   /** True where messages came since that Route has not read. */
   readonly isUnread?: boolean;
+  /** What Route added to the messages, where it puts requests together. */
+  readonly prompt?: Prompt;
   /** Names of the agent's own tools, where only a request tells them. */
   readonly own?: readonly string[];
 }
@@ -120,6 +148,15 @@ export interface Turn {
   readonly intents: readonly Intent[];
   /** Tokens of the messages behind the tools; absent where Route is not to be told. */
   readonly historyTokens?: number | undefined;
+  /** How Route is to put the request together; absent: "cut". */
+  readonly rendered?: { readonly strategy: Strategy; readonly places: readonly string[] } | undefined;
+}
+
+/** The tool through which a model calls those that are described in the messages. */
+export const CALL_TOOL = "toolgate_call_tool";
+
+interface Entry {
+  readonly content?: unknown;
 }
 
 /** Routes, gates and searches for one agent's tools. It holds nothing of a conversation. */
@@ -212,7 +249,7 @@ export class Gatekeeper {
    */
   async route(
     entries: readonly unknown[],
-    { intents, historyTokens }: Turn,
+    { intents, historyTokens, rendered }: Turn,
     held: Held,
     grants: Grants,
   ): Promise<Held> {
@@ -220,10 +257,14 @@ export class Gatekeeper {
     if (intents.length === 0) {
       return unread;
     }
+    const messages = newest(entries);
+    // What does not fit as a whole is sent without additions.
+    const asked = messages.length === entries.length ? rendered : undefined;
     const request = {
       ...this.#route(historyTokens),
+      ...(asked === undefined ? {} : { render: renderOf(asked.strategy, held.prompt) }),
       intents: intents.map((intent) => ({ ...intent })),
-      state: agentState({ ...grants, messages: newest(entries), snapshot: held.history }),
+      state: agentState({ ...grants, messages, snapshot: held.history }),
     };
     try {
       const turn = await this.#routeServed(request, held.handle);
@@ -232,7 +273,9 @@ export class Gatekeeper {
         turn.deferral?.offerSearch === true || held.active?.includes(SEARCH_TOOL.modelName) === true;
       const search = offered && this.searches ? [SEARCH_TOOL.modelName] : [];
       const active = [...search, ...turn.activeTools.map(({ modelName }) => modelName)];
-      return { ...held, ...readIn(turn), handle: turn.activeSetHandle, active };
+      const { prompt: _, ...kept } = held;
+      const prompt = asked === undefined ? {} : { prompt: promptOf(turn, messages, asked.places) };
+      return { ...kept, ...prompt, ...readIn(turn), handle: turn.activeSetHandle, active };
     } catch (error) {
       this.#passOver(error);
       return unread;
@@ -408,6 +451,32 @@ function newest(entries: readonly unknown[]): unknown[] {
     return left < 0;
   });
   return entries.slice(tooMany + 1);
+}
+
+function renderOf(strategy: Strategy, before: Prompt | undefined) {
+  return {
+    format: ToolFormat.OPENAI_CHAT,
+    strategy: strategy === "auto" ? PromptStrategy.AUTO : PromptStrategy.ENVELOPE,
+    searchTool: true,
+    ledger: before?.ledger ?? "",
+  };
+}
+
+/** What Route added to the messages that it was asked with. */
+function promptOf(turn: RouteResponse, asked: readonly unknown[], places: readonly string[]): Prompt {
+  const { strategy, ledger, tools, messages } = modelRequest<{ function: Defined }, Entry>(turn);
+  if (strategy !== PromptStrategy.ENVELOPE) {
+    return { ledger, tools: [], added: {} };
+  }
+  // The snapshot stands before the conversation.
+  const answered = messages.slice(messages.length - asked.length);
+  const added = answered.flatMap(({ content }, at) => {
+    const { content: before } = asked[at] as Entry;
+    const isAdded = typeof content === "string" && typeof before === "string" && content.startsWith(before);
+    const text = isAdded ? content.slice(before.length) : "";
+    return text === "" ? [] : [[places[at] ?? "", text] as const];
+  });
+  return { ledger, tools: tools.map((tool) => tool.function), added: Object.fromEntries(added) };
 }
 
 /** What Route read of the messages; nothing where the service is older than its snapshots. */

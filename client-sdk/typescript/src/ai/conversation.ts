@@ -1,14 +1,22 @@
 /** One conversation of an agent of the AI SDK: routes before each step, gates calls before they run. */
-import { jsonSchema, type ModelMessage, NoSuchToolError, tool, type ToolSet } from "ai";
+import { jsonSchema, type LanguageModel, type ModelMessage, NoSuchToolError, tool, type ToolSet } from "ai";
 
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
-import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions, noSuchTool } from "../middleware.js";
+import {
+  type Allowed,
+  Gatekeeper,
+  type Held,
+  type MiddlewareOptions,
+  noSuchTool,
+  type Strategy,
+} from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 import type { ServingOptions } from "../serving.js";
 import type { Grants } from "../state.js";
 import { type McpSource, McpTools } from "./mcp.js";
 import { entryOf, intentsOf, tokensOf } from "./messages.js";
+import { chatOf, prompted } from "./prompt.js";
 
 /** Settings of a conversation. */
 export interface ToolgateOptions extends MiddlewareOptions {
@@ -19,6 +27,11 @@ export interface ToolgateOptions extends MiddlewareOptions {
    * only where that is worth the cache. Default: an estimate, a token for four bytes of text. False: not told.
    */
   readonly countTokens?: ((messages: readonly ModelMessage[]) => number) | false;
+  /**
+   * How tools get into requests; other strategies than "cut" need the model itself, not its name, and `search`. Default:
+   * "cut".
+   */
+  readonly strategy?: Strategy;
   /** The agent's own tools: always shown and never gated. Default: none. */
   readonly own?: ToolSet;
   /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
@@ -31,7 +44,8 @@ export type FromMcpOptions = ToolgateOptions & Omit<ServingOptions, "tenant">;
 /** A step's settings, as the AI SDK asks for them before each step. */
 export type PrepareStep = (options: {
   readonly messages: readonly ModelMessage[];
-}) => Promise<{ activeTools: string[] }>;
+  readonly model?: LanguageModel;
+}) => Promise<{ activeTools: string[]; model?: LanguageModel }>;
 
 /** A call of a model, as the AI SDK hands it over to be repaired. */
 export interface UnparsedCall {
@@ -92,6 +106,7 @@ export class ToolgateConversation {
   readonly #own: readonly string[];
   readonly #grants: () => Grants | Promise<Grants>;
   readonly #countTokens: ((messages: readonly ModelMessage[]) => number) | false;
+  readonly #strategy: Strategy;
   #held: Held;
   #searches: Promise<unknown> = Promise.resolve();
   /** Of this step, by the calls' identifiers. */
@@ -112,6 +127,8 @@ export class ToolgateConversation {
     this.#own = Object.keys(own);
     this.#grants = typeof grants === "function" ? grants : () => grants;
     this.#countTokens = options.countTokens ?? tokensOf;
+    // Without a search nothing may be described: Route would send the whole catalog.
+    this.#strategy = this.#gatekeeper.searches ? (options.strategy ?? "cut") : "cut";
     this.#held = state;
     const search = this.#gatekeeper.searches ? { [SEARCH_TOOL.modelName]: this.#searchTool() } : {};
     this.tools = { ...own, ...search, ...this.#gatedTools() };
@@ -166,15 +183,16 @@ export class ToolgateConversation {
   }
 
   /** Routes, and shows the model the active set; see the AI SDK's `prepareStep`. */
-  readonly prepareStep: PrepareStep = async ({ messages }) => {
+  readonly prepareStep: PrepareStep = async ({ messages, model }) => {
     this.#repaired.clear();
     this.#takeOver();
-    const entries = messages.map(entryOf);
-    const grants = await this.#grants();
-    const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);
-    const turn = { intents: intentsOf(messages), historyTokens };
-    this.#held = await this.#gatekeeper.route(entries, turn, this.#held, grants);
-    const { active } = this.#held;
+    this.#held = await this.#routed(messages);
+    const { active, prompt } = this.#held;
+    if (this.#strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
+      const isOurs = (name: string) => Object.hasOwn(this.tools, name) && !this.#own.includes(name);
+      // The AI SDK runs tools that are described too; the model gets those of Route's answer.
+      return { activeTools: Object.keys(this.tools), model: prompted(model, prompt, isOurs) };
+    }
     // The agent's own tools first, then the active set in its order, so that caches hold.
     const shown = active?.filter((name) => Object.hasOwn(this.tools, name)) ?? Object.keys(this.#managed);
     const activeTools = [...this.#own, ...shown];
@@ -204,6 +222,19 @@ export class ToolgateConversation {
     this.#repaired.set(toolCallId, verdict);
     return { ...toolCall, toolName: meant, input: argumentsJson || input };
   };
+
+  async #routed(messages: readonly ModelMessage[]): Promise<Held> {
+    const grants = await this.#grants();
+    const intents = intentsOf(messages);
+    if (this.#strategy !== "cut") {
+      const { entries, places } = chatOf(messages);
+      // What is described at the end of the messages has nothing behind it.
+      const turn = { intents, historyTokens: 0, rendered: { strategy: this.#strategy, places } };
+      return this.#gatekeeper.route(entries, turn, this.#held, grants);
+    }
+    const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);
+    return this.#gatekeeper.route(messages.map(entryOf), { intents, historyTokens }, this.#held, grants);
+  }
 
   /** Takes over what the MCP servers list since, in the object that the AI SDK was given. */
   #takeOver(): void {

@@ -6,7 +6,7 @@
  *     await generateText({ model, prompt, stopWhen: stepCountIs(8), ...toolgate.settings() });
  */
 export type { CatalogTools, McpDefinition } from "../catalog.js";
-export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
+export type { Held, MiddlewareOptions, RouteDefaults, Strategy } from "../middleware.js";
 export type { RegisterSettings, ServingOptions } from "../serving.js";
 export {
   type FromMcpOptions,
