@@ -9,14 +9,18 @@ import {
   DeferralMode,
   type GateVerdict,
   PromptListing,
+  PromptStrategy,
   type RequestedCall,
   type RouteResponse,
   type RouterService,
   type SearchToolsResponse,
+  ToolFormat,
 } from "./gen/toolgate/v1/router_pb.js";
 import type { AgentState } from "./gen/toolgate/v1/state_pb.js";
 import type { JsonObject } from "./json.js";
 import { answerOf, SEARCH_TOOL } from "./offering.js";
+import { modelRequest } from "./rendering.js";
+import { isLost, type ServedServers } from "./serving.js";
 import { agentState, type Grants } from "./state.js";
 
 /** What is told of each model call beside what the middleware itself knows. */
@@ -48,6 +52,29 @@ export interface MiddlewareOptions {
   readonly onManyTools?: (count: number) => void;
 }
 
+/**
+ * How tools get into requests: "cut" defines those of the turn in `tools`; "envelope" describes them in the messages, so
+ * that the provider's cached prefix stays; "auto" takes what is cheaper.
+ */
+export type Strategy = "cut" | "auto" | "envelope";
+
+/** A definition of Chat Completions, without its wrapping. */
+export interface Defined {
+  readonly name: string;
+  readonly description?: string;
+  readonly parameters?: JsonObject;
+}
+
+/** What Route added to a conversation. */
+export interface Prompt {
+  /** For Route. */
+  readonly ledger: string;
+  /** The definitions to send; empty: the active set is sent as it is. */
+  readonly tools: readonly Defined[];
+  /** The texts that are added, by their places. */
+  readonly added: Readonly<Record<string, string>>;
+}
+
 /** What a conversation remembers: JSON, to be kept wherever its messages are. */
 export interface Held {
   /** The handle of the last active set; "" before there was one. */
@@ -58,6 +85,8 @@ export interface Held {
   readonly history?: JsonObject;
   /** True where messages came since that Route has not read. */
   readonly isUnread?: boolean;
+  /** What Route added to the messages, where it puts requests together. */
+  readonly prompt?: Prompt;
   /** Names of the agent's own tools, where only a request tells them. */
   readonly own?: readonly string[];
 }
@@ -119,24 +148,50 @@ export interface Turn {
   readonly intents: readonly Intent[];
   /** Tokens of the messages behind the tools; absent where Route is not to be told. */
   readonly historyTokens?: number | undefined;
+  /** How Route is to put the request together; absent: "cut". */
+  readonly rendered?: { readonly strategy: Strategy; readonly places: readonly string[] } | undefined;
+}
+
+/** The tool through which a model calls those that are described in the messages. */
+export const CALL_TOOL = "toolgate_call_tool";
+
+interface Entry {
+  readonly content?: unknown;
 }
 
 /** Routes, gates and searches for one agent's tools. It holds nothing of a conversation. */
 export class Gatekeeper {
   readonly #client: RemoteClient;
-  readonly #managed: ReadonlySet<string>;
+  #managed: ReadonlySet<string> = new Set();
   readonly #options: MiddlewareOptions;
+  readonly #served: ServedServers | undefined;
   #hasTold = false;
   #hasToldMany = false;
 
   /**
    * @param managed names of all tools that Toolgate manages.
+   * @param served MCP servers to register again when the service has lost them. Default: none.
    * @throws TypeError names that are not model-facing.
    */
-  constructor(client: RemoteClient, managed: Iterable<string>, options: MiddlewareOptions) {
+  constructor(
+    client: RemoteClient,
+    managed: Iterable<string>,
+    options: MiddlewareOptions,
+    served?: ServedServers,
+  ) {
     this.#client = client;
-    this.#managed = new Set(managed);
     this.#options = options;
+    this.#served = served;
+    this.manage(managed);
+  }
+
+  /**
+   * Takes other tools over.
+   *
+   * @throws TypeError names that are not model-facing.
+   */
+  manage(managed: Iterable<string>): void {
+    this.#managed = new Set(managed);
     const bare = [...this.#managed].filter((name) => !isModelFacing(name));
     if (bare.length > 0) {
       throw new TypeError(
@@ -194,7 +249,7 @@ export class Gatekeeper {
    */
   async route(
     entries: readonly unknown[],
-    { intents, historyTokens }: Turn,
+    { intents, historyTokens, rendered }: Turn,
     held: Held,
     grants: Grants,
   ): Promise<Held> {
@@ -202,19 +257,25 @@ export class Gatekeeper {
     if (intents.length === 0) {
       return unread;
     }
+    const messages = newest(entries);
+    // What does not fit as a whole is sent without additions.
+    const asked = messages.length === entries.length ? rendered : undefined;
     const request = {
       ...this.#route(historyTokens),
+      ...(asked === undefined ? {} : { render: renderOf(asked.strategy, held.prompt) }),
       intents: intents.map((intent) => ({ ...intent })),
-      state: agentState({ ...grants, messages: newest(entries), snapshot: held.history }),
+      state: agentState({ ...grants, messages, snapshot: held.history }),
     };
     try {
-      const turn = await this.#routeFrom(request, held.handle);
+      const turn = await this.#routeServed(request, held.handle);
       // Once offered, the search stays: taking it away would cost the cache of what follows it.
       const offered =
         turn.deferral?.offerSearch === true || held.active?.includes(SEARCH_TOOL.modelName) === true;
       const search = offered && this.searches ? [SEARCH_TOOL.modelName] : [];
       const active = [...search, ...turn.activeTools.map(({ modelName }) => modelName)];
-      return { ...held, ...readIn(turn), handle: turn.activeSetHandle, active };
+      const { prompt: _, ...kept } = held;
+      const prompt = asked === undefined ? {} : { prompt: promptOf(turn, messages, asked.places) };
+      return { ...kept, ...prompt, ...readIn(turn), handle: turn.activeSetHandle, active };
     } catch (error) {
       this.#passOver(error);
       return unread;
@@ -292,6 +353,22 @@ export class Gatekeeper {
     }
     const availableTools = verdict.availableTools.filter((name) => this.#managed.has(name));
     return { text: JSON.stringify(toToolError({ ...verdict, availableTools })) };
+  }
+
+  /** Routes; registers the MCP servers again if the service has lost them. */
+  async #routeServed(request: RequestOf<(typeof RouterService)["method"]["route"]>, handle: string) {
+    const served = this.#served;
+    if (served === undefined) {
+      return this.#routeFrom(request, handle);
+    }
+    try {
+      const turn = await this.#routeFrom(request, handle);
+      if (!served.hasLost(turn)) return turn;
+    } catch (error) {
+      if (!isLost(error)) throw error;
+    }
+    await served.registerAgain();
+    return this.#routeFrom(request, handle);
   }
 
   async #routeFrom(request: RequestOf<(typeof RouterService)["method"]["route"]>, handle: string) {
@@ -374,6 +451,32 @@ function newest(entries: readonly unknown[]): unknown[] {
     return left < 0;
   });
   return entries.slice(tooMany + 1);
+}
+
+function renderOf(strategy: Strategy, before: Prompt | undefined) {
+  return {
+    format: ToolFormat.OPENAI_CHAT,
+    strategy: strategy === "auto" ? PromptStrategy.AUTO : PromptStrategy.ENVELOPE,
+    searchTool: true,
+    ledger: before?.ledger ?? "",
+  };
+}
+
+/** What Route added to the messages that it was asked with. */
+function promptOf(turn: RouteResponse, asked: readonly unknown[], places: readonly string[]): Prompt {
+  const { strategy, ledger, tools, messages } = modelRequest<{ function: Defined }, Entry>(turn);
+  if (strategy !== PromptStrategy.ENVELOPE) {
+    return { ledger, tools: [], added: {} };
+  }
+  // The snapshot stands before the conversation.
+  const answered = messages.slice(messages.length - asked.length);
+  const added = answered.flatMap(({ content }, at) => {
+    const { content: before } = asked[at] as Entry;
+    const isAdded = typeof content === "string" && typeof before === "string" && content.startsWith(before);
+    const text = isAdded ? content.slice(before.length) : "";
+    return text === "" ? [] : [[places[at] ?? "", text] as const];
+  });
+  return { ledger, tools: tools.map((tool) => tool.function), added: Object.fromEntries(added) };
 }
 
 /** What Route read of the messages; nothing where the service is older than its snapshots. */

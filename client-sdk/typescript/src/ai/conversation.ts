@@ -1,12 +1,22 @@
 /** One conversation of an agent of the AI SDK: routes before each step, gates calls before they run. */
-import { jsonSchema, type ModelMessage, NoSuchToolError, tool, type ToolSet } from "ai";
+import { jsonSchema, type LanguageModel, type ModelMessage, NoSuchToolError, tool, type ToolSet } from "ai";
 
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
-import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions, noSuchTool } from "../middleware.js";
+import {
+  type Allowed,
+  Gatekeeper,
+  type Held,
+  type MiddlewareOptions,
+  noSuchTool,
+  type Strategy,
+} from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
+import type { ServingOptions } from "../serving.js";
 import type { Grants } from "../state.js";
+import { type McpSource, McpTools } from "./mcp.js";
 import { entryOf, intentsOf, tokensOf } from "./messages.js";
+import { chatOf, prompted } from "./prompt.js";
 
 /** Settings of a conversation. */
 export interface ToolgateOptions extends MiddlewareOptions {
@@ -17,16 +27,25 @@ export interface ToolgateOptions extends MiddlewareOptions {
    * only where that is worth the cache. Default: an estimate, a token for four bytes of text. False: not told.
    */
   readonly countTokens?: ((messages: readonly ModelMessage[]) => number) | false;
+  /**
+   * How tools get into requests; other strategies than "cut" need the model itself, not its name, and `search`. Default:
+   * "cut".
+   */
+  readonly strategy?: Strategy;
   /** The agent's own tools: always shown and never gated. Default: none. */
   readonly own?: ToolSet;
   /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
   readonly state?: Held;
 }
 
+/** Settings of a conversation that registers MCP servers itself; their tenant is `route.tenant`. */
+export type FromMcpOptions = ToolgateOptions & Omit<ServingOptions, "tenant">;
+
 /** A step's settings, as the AI SDK asks for them before each step. */
 export type PrepareStep = (options: {
   readonly messages: readonly ModelMessage[];
-}) => Promise<{ activeTools: string[] }>;
+  readonly model?: LanguageModel;
+}) => Promise<{ activeTools: string[]; model?: LanguageModel }>;
 
 /** A call of a model, as the AI SDK hands it over to be repaired. */
 export interface UnparsedCall {
@@ -82,31 +101,74 @@ export class ToolgateConversation {
   /** All tools: the agent's own, the search, and those that Toolgate manages. */
   readonly tools: ToolSet;
   readonly #gatekeeper: Gatekeeper;
-  readonly #managed: ToolSet;
+  readonly #mcp: McpTools | undefined;
+  #managed: ToolSet;
   readonly #own: readonly string[];
   readonly #grants: () => Grants | Promise<Grants>;
   readonly #countTokens: ((messages: readonly ModelMessage[]) => number) | false;
+  readonly #strategy: Strategy;
   #held: Held;
   #searches: Promise<unknown> = Promise.resolve();
   /** Of this step, by the calls' identifiers. */
   readonly #repaired = new Map<string, Allowed>();
 
   /**
-   * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`).
+   * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`), or those of MCP servers, among
+   *     which alone turns are routed then.
    * @throws TypeError tools under other names.
    */
-  constructor(client: RemoteClient, tools: ToolSet, options: ToolgateOptions = {}) {
+  constructor(client: RemoteClient, tools: ToolSet | McpTools, options: ToolgateOptions = {}) {
     const { grants = {}, own = {}, state = { handle: "" } } = options;
-    this.#gatekeeper = new Gatekeeper(client, Object.keys(tools), options);
-    this.#managed = tools;
+    this.#mcp = tools instanceof McpTools ? tools : undefined;
+    this.#managed = tools instanceof McpTools ? tools.tools : tools;
+    const served = this.#mcp?.served;
+    const settings = served === undefined ? options : amongServers(options, served.names);
+    this.#gatekeeper = new Gatekeeper(client, Object.keys(this.#managed), settings, served);
     this.#own = Object.keys(own);
     this.#grants = typeof grants === "function" ? grants : () => grants;
     this.#countTokens = options.countTokens ?? tokensOf;
+    // Without a search nothing may be described: Route would send the whole catalog.
+    this.#strategy = this.#gatekeeper.searches ? (options.strategy ?? "cut") : "cut";
     this.#held = state;
     const search = this.#gatekeeper.searches ? { [SEARCH_TOOL.modelName]: this.#searchTool() } : {};
-    const gated = Object.entries(tools).map(([name, inner]) => [name, this.#gated(name, inner)] as const);
-    this.tools = { ...own, ...search, ...Object.fromEntries(gated) };
+    this.tools = { ...own, ...search, ...this.#gatedTools() };
     this.#gatekeeper.tellOwn(this.#own);
+  }
+
+  /**
+   * A conversation over MCP servers, whose tools are registered as the servers list them, and again after the service lost
+   * its catalog. Servers that can't be reached are left out with a warning. For many conversations, `McpTools.load` once.
+   *
+   * @param servers the MCP servers, by their names in the catalog.
+   * @throws TypeError settings of a server that is not among them.
+   * @throws ToolgateError a registration failed.
+   */
+  static async fromMcp(
+    client: RemoteClient,
+    servers: Readonly<Record<string, McpSource>>,
+    options: FromMcpOptions = {},
+  ): Promise<ToolgateConversation> {
+    const tenant = options.route?.tenant;
+    const serving = { ...options, ...(tenant === undefined ? {} : { tenant }) };
+    return new ToolgateConversation(client, await McpTools.load(client, servers, serving), options);
+  }
+
+  /**
+   * Lists the MCP servers again; the next step shows their tools. See `McpTools.refresh`.
+   *
+   * @throws TypeError the conversation has no MCP servers.
+   * @throws ToolgateError a registration failed.
+   */
+  async refresh(): Promise<void> {
+    if (this.#mcp === undefined) {
+      throw new TypeError("only a conversation over MCP servers (fromMcp) can be refreshed");
+    }
+    await this.#mcp.refresh();
+  }
+
+  /** Closes the MCP clients that `fromMcp` connected. */
+  async close(): Promise<void> {
+    await this.#mcp?.close();
   }
 
   /** What the conversation remembers, as JSON: keep it with the messages, and give it back to go on elsewhere. */
@@ -121,14 +183,16 @@ export class ToolgateConversation {
   }
 
   /** Routes, and shows the model the active set; see the AI SDK's `prepareStep`. */
-  readonly prepareStep: PrepareStep = async ({ messages }) => {
+  readonly prepareStep: PrepareStep = async ({ messages, model }) => {
     this.#repaired.clear();
-    const entries = messages.map(entryOf);
-    const grants = await this.#grants();
-    const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);
-    const turn = { intents: intentsOf(messages), historyTokens };
-    this.#held = await this.#gatekeeper.route(entries, turn, this.#held, grants);
-    const { active } = this.#held;
+    this.#takeOver();
+    this.#held = await this.#routed(messages);
+    const { active, prompt } = this.#held;
+    if (this.#strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
+      const isOurs = (name: string) => Object.hasOwn(this.tools, name) && !this.#own.includes(name);
+      // The AI SDK runs tools that are described too; the model gets those of Route's answer.
+      return { activeTools: Object.keys(this.tools), model: prompted(model, prompt, isOurs) };
+    }
     // The agent's own tools first, then the active set in its order, so that caches hold.
     const shown = active?.filter((name) => Object.hasOwn(this.tools, name)) ?? Object.keys(this.#managed);
     const activeTools = [...this.#own, ...shown];
@@ -158,6 +222,38 @@ export class ToolgateConversation {
     this.#repaired.set(toolCallId, verdict);
     return { ...toolCall, toolName: meant, input: argumentsJson || input };
   };
+
+  async #routed(messages: readonly ModelMessage[]): Promise<Held> {
+    const grants = await this.#grants();
+    const intents = intentsOf(messages);
+    if (this.#strategy !== "cut") {
+      const { entries, places } = chatOf(messages);
+      // What is described at the end of the messages has nothing behind it.
+      const turn = { intents, historyTokens: 0, rendered: { strategy: this.#strategy, places } };
+      return this.#gatekeeper.route(entries, turn, this.#held, grants);
+    }
+    const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);
+    return this.#gatekeeper.route(messages.map(entryOf), { intents, historyTokens }, this.#held, grants);
+  }
+
+  /** Takes over what the MCP servers list since, in the object that the AI SDK was given. */
+  #takeOver(): void {
+    const managed = this.#mcp?.tools ?? this.#managed;
+    if (managed === this.#managed) {
+      return;
+    }
+    for (const name of Object.keys(this.#managed)) Reflect.deleteProperty(this.tools, name);
+    this.#managed = managed;
+    this.#gatekeeper.manage(Object.keys(managed));
+    Object.assign(this.tools, this.#gatedTools());
+  }
+
+  #gatedTools(): ToolSet {
+    const gated = Object.entries(this.#managed).map(
+      ([name, inner]) => [name, this.#gated(name, inner)] as const,
+    );
+    return Object.fromEntries(gated);
+  }
 
   #gated(name: string, inner: AnyTool): AnyTool {
     // The versions of the AI SDK differ in what else they tell a tool's function, which is passed on as it came.
@@ -210,6 +306,12 @@ export class ToolgateConversation {
   async #agent(messages: readonly ModelMessage[]) {
     return this.#gatekeeper.state(messages.map(entryOf), this.#held, await this.#grants());
   }
+}
+
+/** The settings of turns that are routed among these MCP servers alone, unless the caller names others. */
+function amongServers(options: ToolgateOptions, names: readonly string[]): ToolgateOptions {
+  const servers = [...names];
+  return { ...options, route: { ...options.route, options: { servers, ...options.route?.options } } };
 }
 
 /** A tool's result. Of one that gives several, the last: whether it may run is known before it gives any. */

@@ -6,8 +6,10 @@
  *     await generateText({ model, prompt, stopWhen: stepCountIs(8), ...toolgate.settings() });
  */
 export type { CatalogTools, McpDefinition } from "../catalog.js";
-export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
+export type { Held, MiddlewareOptions, RouteDefaults, Strategy } from "../middleware.js";
+export type { RegisterSettings, ServingOptions } from "../serving.js";
 export {
+  type FromMcpOptions,
   type PrepareStep,
   type RepairToolCall,
   type Settings,
@@ -16,4 +18,5 @@ export {
   ToolRefusedError,
   type UnparsedCall,
 } from "./conversation.js";
+export { type McpClient, type McpPage, type McpSource, McpTools } from "./mcp.js";
 export { mcpDefinitions, modelFacing } from "./tools.js";

@@ -5,7 +5,8 @@ import { argumentsOf, cut, estimatedTokens, type Intent, intentOf } from "../mid
 import { SEARCH_TOOL } from "../offering.js";
 
 type Part = ToolModelMessage["content"][number];
-type Result = Extract<Part, { type: "tool-result" }>;
+/** A tool's result in a message. */
+export type Result = Extract<Part, { type: "tool-result" }>;
 
 /** A message as Route reads it: one of Anthropic's. The AI SDK has calls and results in parts of their own. */
 export function entryOf(message: ModelMessage): object {
@@ -59,7 +60,8 @@ function saidIn(part: object): string {
   }
 }
 
-function partsOf(content: string | readonly { readonly type: string }[]): readonly object[] {
+/** A message's content in parts. */
+export function partsOf(content: string | readonly { readonly type: string }[]): readonly object[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
@@ -86,19 +88,21 @@ function isResult(part: Part): part is Result {
   return part.type === "tool-result";
 }
 
-function isFailed({ output }: Result): boolean {
+/** Whether the call failed, or was not allowed. */
+export function isFailed({ output }: Result): boolean {
   return /^error|denied$/.test(output.type);
 }
 
 /** A result's output as text. */
-function outputOf({ output }: Result): string {
+export function outputOf({ output }: Result): string {
   if (!("value" in output)) {
     return "";
   }
   return typeof output.value === "string" ? output.value : JSON.stringify(output.value);
 }
 
-function textOf(content: ModelMessage["content"]): string {
+/** A message's text. */
+export function textOf(content: ModelMessage["content"]): string {
   if (typeof content === "string") {
     return content;
   }

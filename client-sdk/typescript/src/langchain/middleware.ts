@@ -8,9 +8,10 @@ import { z } from "zod";
 
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
-import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions } from "../middleware.js";
+import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions, type Strategy } from "../middleware.js";
 import type { Grants } from "../state.js";
 import { entryOf, intentsOf, lastAnswer, openCalls, renamed, tokensOf } from "./messages.js";
+import { chatEntryOf, messagesOf, placesOf } from "./prompt.js";
 import { searchTool } from "./tools.js";
 
 /** What a function that gives an agent's grants is told. */
@@ -30,6 +31,8 @@ export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
    * only where that is worth the cache. Default: an estimate, a token for four bytes of text. False: not told.
    */
   readonly countTokens?: ((messages: readonly BaseMessage[]) => number) | false;
+  /** How tools get into requests; other strategies than "cut" need `search`. Default: "cut". */
+  readonly strategy?: Strategy;
 }
 
 /** What the middleware keeps in the graph's state, and so in its checkpoints. */
@@ -73,6 +76,18 @@ export function toolgateMiddleware(
   const search = gatekeeper.searches ? [searchTool()] : [];
   const ours = new Map([...search, ...tools].map((tool) => [tool.name, tool]));
   const { grants = {}, countTokens = tokensOf } = options;
+  // Without a search nothing may be described: Route would send the whole catalog.
+  const strategy = gatekeeper.searches ? (options.strategy ?? "cut") : "cut";
+  const routed = (messages: readonly BaseMessage[], held: Held, granted: Grants) => {
+    const intents = intentsOf(messages);
+    if (strategy !== "cut") {
+      // What is described at the end of the messages has nothing behind it.
+      const turn = { intents, historyTokens: 0, rendered: { strategy, places: placesOf(messages) } };
+      return gatekeeper.route(messages.map(chatEntryOf), turn, held, granted);
+    }
+    const historyTokens = countTokens === false ? undefined : countTokens(messages);
+    return gatekeeper.route(messages.map(entryOf), { intents, historyTokens }, held, granted);
+  };
   const grantsOf = async (state: AgentState, runtime: unknown) =>
     typeof grants === "function" ? grants({ state, runtime }) : grants;
 
@@ -113,16 +128,25 @@ export function toolgateMiddleware(
       const { messages } = request;
       const granted = await grantsOf(request.state, request.runtime);
       const held = heldIn(request.state);
-      const historyTokens = countTokens === false ? undefined : countTokens(messages);
-      const turn = { intents: intentsOf(messages), historyTokens };
-      const after = await gatekeeper.route(messages.map(entryOf), turn, held, granted);
+      const after = await routed(messages, held, granted);
       // The agent's own tools first, then the active set in its order, so that caches hold.
       const own = request.tools.filter((tool) => !isOneOf(ours, tool));
       const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
       gatekeeper.tellOwn(names);
       const shown = after.active?.flatMap((name) => ours.get(name) ?? []) ?? tools;
       gatekeeper.tellMany(own.length + shown.length);
-      await handler({ ...request, tools: [...own, ...shown] });
+      const { prompt } = after;
+      if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
+        const defined = new Set(prompt.tools.map(({ name }) => name));
+        const isWrapped = (name: string) => ours.has(name) && !defined.has(name);
+        const listed = prompt.tools.map(
+          (tool) => ours.get(tool.name) ?? { type: "function", function: tool },
+        );
+        const sent = messagesOf(messages, prompt, isWrapped);
+        await handler({ ...request, messages: sent, tools: [...own, ...listed] });
+      } else {
+        await handler({ ...request, tools: [...own, ...shown] });
+      }
       // LangChain adds the model's message by itself.
       return new Command({ update: { _toolgate: { ...after, own: names } } });
     },

@@ -1,0 +1,169 @@
+/** Tools of MCP servers for the AI SDK, registered as the servers list them. */
+import type { ToolSet } from "ai";
+
+import type { RemoteClient } from "../client.js";
+import { ServedServers, type ServingOptions } from "../serving.js";
+
+/** A page of a server's `tools/list`. */
+export interface McpPage {
+  readonly tools: readonly object[];
+  readonly nextCursor?: string | undefined;
+}
+
+/** What is used of the AI SDK's MCP client: what `createMCPClient` of `@ai-sdk/mcp` gives. */
+export interface McpClient {
+  listTools(options?: { params?: { cursor?: string } }): Promise<McpPage>;
+  toolsFromDefinitions(definitions: { tools: object[] }): object;
+  close(): Promise<void>;
+}
+
+/**
+ * An MCP server: a client that is connected and that the caller closes, or a function that connects one, which is asked
+ * again while the server can't be reached.
+ */
+export type McpSource = McpClient | (() => Promise<McpClient>);
+
+type AnyTool = ToolSet[string];
+
+interface Described {
+  readonly isError?: boolean;
+  readonly content?: readonly { readonly text?: unknown }[];
+}
+
+/**
+ * The tools of MCP servers, which any number of conversations share.
+ *
+ *     const mcp = await McpTools.load(client, { git: () => createMCPClient({ transport }) });
+ *     const toolgate = new ToolgateConversation(client, mcp);
+ */
+export class McpTools implements AsyncDisposable {
+  readonly #served: ServedServers;
+  readonly #sources: Readonly<Record<string, McpSource>>;
+  readonly #connected = new Map<string, McpClient>();
+  #tools: ToolSet = {};
+
+  private constructor(served: ServedServers, sources: Readonly<Record<string, McpSource>>) {
+    this.#served = served;
+    this.#sources = sources;
+  }
+
+  /**
+   * Lists and registers servers.
+   *
+   * @param sources the MCP servers, by their names in the catalog.
+   * @throws TypeError settings for a server that is not among them.
+   * @throws ToolgateError a registration failed.
+   */
+  static async load(
+    client: RemoteClient,
+    sources: Readonly<Record<string, McpSource>>,
+    options: ServingOptions = {},
+  ): Promise<McpTools> {
+    const mcp = new McpTools(new ServedServers(client, Object.keys(sources), options), sources);
+    try {
+      await mcp.refresh();
+    } catch (error) {
+      await mcp.close();
+      throw error;
+    }
+    return mcp;
+  }
+
+  /** The tools under the names that the model is to see; another object after each `refresh`. */
+  get tools(): ToolSet {
+    return this.#tools;
+  }
+
+  /** The servers in the catalog. */
+  get served(): ServedServers {
+    return this.#served;
+  }
+
+  /**
+   * Lists the servers again: their tools are registered and shown anew. Call it when a server says that its tools changed
+   * (`notifications/tools/list_changed`), or from time to time. Servers that can't be reached are left out with a warning,
+   * until a `refresh` reaches them.
+   *
+   * @throws ToolgateError a registration failed.
+   */
+  async refresh(): Promise<void> {
+    const loaded = await Promise.all(this.#served.names.map((name) => this.#load(name)));
+    this.#tools = Object.fromEntries(loaded.flat());
+  }
+
+  /** Closes the clients that functions connected. */
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#connected.keys(), (name) => this.#disconnect(name)));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #load(name: string): Promise<[string, AnyTool][]> {
+    let client: McpClient;
+    let definitions: object[];
+    try {
+      client = await this.#connect(name);
+      definitions = await listed(client);
+    } catch (error) {
+      await this.#disconnect(name);
+      await this.#served.leaveOut(name, error);
+      return [];
+    }
+    const names = await this.#served.register(name, definitions);
+    const tools = Object.entries(client.toolsFromDefinitions({ tools: definitions }) as ToolSet);
+    return tools.flatMap(([own, tool]) => {
+      const modelName = names.get(own);
+      return modelName === undefined ? [] : [[modelName, failing(tool)]];
+    });
+  }
+
+  async #connect(name: string): Promise<McpClient> {
+    const source = this.#sources[name];
+    if (source === undefined) {
+      throw new TypeError(`no MCP server ${name}`);
+    }
+    if (typeof source !== "function") {
+      return source;
+    }
+    const client = this.#connected.get(name) ?? (await source());
+    this.#connected.set(name, client);
+    return client;
+  }
+
+  async #disconnect(name: string): Promise<void> {
+    const client = this.#connected.get(name);
+    this.#connected.delete(name);
+    // One whose server is gone may not close; nothing is to be done about it.
+    await client?.close().catch(() => undefined);
+  }
+}
+
+/** All tools of a server, as it defines them. */
+async function listed(client: McpClient): Promise<object[]> {
+  let page = await client.listTools();
+  const tools = [...page.tools];
+  while (page.nextCursor) {
+    page = await client.listTools({ params: { cursor: page.nextCursor } });
+    tools.push(...page.tools);
+  }
+  return tools;
+}
+
+/** A tool whose results with `isError` are failed calls, which unlock nothing. The AI SDK takes them for answers. */
+function failing(tool: AnyTool): AnyTool {
+  const run = tool.execute as ((input: unknown, options: unknown) => unknown) | undefined;
+  if (run === undefined) {
+    return tool;
+  }
+  const execute = async (input: unknown, options: unknown): Promise<unknown> => {
+    const result = await run(input, options);
+    const { isError = false, content = [] } = (result ?? {}) as Described;
+    if (isError) {
+      throw new Error(content.map(({ text }) => (typeof text === "string" ? text : "")).join("\n"));
+    }
+    return result;
+  };
+  return { ...tool, execute } as AnyTool;
+}

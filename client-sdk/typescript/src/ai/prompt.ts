@@ -1,0 +1,175 @@
+/** Requests that Route puts together: its additions to prompts, and calls through the envelope. */
+import type { LanguageModel, ModelMessage } from "ai";
+
+import { argumentsOf, CALL_TOOL, cut, type Prompt } from "../middleware.js";
+import { isFailed, outputOf, partsOf, type Result, textOf } from "./messages.js";
+
+/** A part of a prompt, of an answer, or of a stream of one. */
+type Part = Readonly<Record<string, unknown>>;
+
+interface PromptMessage {
+  readonly role: string;
+  readonly content: string | readonly Part[];
+}
+
+interface ModelOptions {
+  readonly prompt: readonly PromptMessage[];
+  readonly tools?: readonly Part[];
+}
+
+/** What both versions' models have in common. */
+interface Model {
+  doGenerate(options: ModelOptions): PromiseLike<{ content: readonly Part[] }>;
+  doStream(options: ModelOptions): PromiseLike<{ stream: ReadableStream<Part> }>;
+}
+
+/** Where Route's additions go, in the order of the entries. */
+export interface Chat {
+  readonly entries: readonly object[];
+  /** The place of each entry: "" where nothing can be added. */
+  readonly places: readonly string[];
+}
+
+/** The conversation as one of Chat Completions, one entry for each message, or for each result in it. */
+export function chatOf(messages: readonly ModelMessage[]): Chat {
+  const entries: object[] = [];
+  const places: string[] = [];
+  let users = 0;
+  for (const { role, content } of messages) {
+    if (role === "tool") {
+      for (const result of partsOf(content).filter(isResult)) {
+        const status = isFailed(result) ? { status: "error" } : {};
+        const { toolCallId } = result;
+        entries.push({ role, tool_call_id: toolCallId, content: cut(outputOf(result)), ...status });
+        places.push(`tool:${toolCallId}`);
+      }
+      continue;
+    }
+    const calls = role === "assistant" ? (partsOf(content) as Part[]).flatMap(callIn) : [];
+    const made = calls.length > 0 ? { tool_calls: calls } : {};
+    entries.push({ role, content: cut(textOf(content)), ...made });
+    places.push(role === "user" ? `user:${String(users++)}` : "");
+  }
+  return { entries, places };
+}
+
+/**
+ * The model, which gets requests as Route put them together, and whose envelopes are opened before the AI SDK sees them.
+ *
+ * @param isOurs whether a tool is called through the envelope.
+ * @throws TypeError a model's name instead of the model.
+ */
+export function prompted(
+  model: LanguageModel | undefined,
+  prompt: Prompt,
+  isOurs: (name: string) => boolean,
+): LanguageModel {
+  if (typeof model !== "object") {
+    throw new TypeError("strategy: needs the model itself, not its name, such as openai.chat(name)");
+  }
+  const inner = model as unknown as Model;
+  const generate: Model["doGenerate"] = async (options) => {
+    const answer = await inner.doGenerate(requestOf(options, prompt, isOurs));
+    return { ...answer, content: answer.content.map(opened) };
+  };
+  const stream: Model["doStream"] = async (options) => {
+    const answer = await inner.doStream(requestOf(options, prompt, isOurs));
+    return { ...answer, stream: answer.stream.pipeThrough(opening()) };
+  };
+  return new Proxy(model, {
+    get(target, key): unknown {
+      if (key === "doGenerate") return generate;
+      if (key === "doStream") return stream;
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+/** The request with Route's tools, and with copies of the messages where tools are described or calls are wrapped. */
+function requestOf(options: ModelOptions, prompt: Prompt, isOurs: (name: string) => boolean): ModelOptions {
+  const defined = new Map(prompt.tools.map((tool) => [tool.name, tool]));
+  const given = options.tools ?? [];
+  const own = given.filter(({ name }) => !isOurs(String(name)) && !defined.has(String(name)));
+  const shown = prompt.tools.map(({ name, description, parameters }) => {
+    const known = given.find((tool) => tool["name"] === name);
+    return known ?? { type: "function", name, description, inputSchema: parameters };
+  });
+  const isWrapped = (name: string) => isOurs(name) && !defined.has(name);
+  let users = 0;
+  const messages = options.prompt.map((message) => {
+    if (typeof message.content === "string") return message;
+    const content = message.content.map((part) => partOf(part, prompt, isWrapped));
+    if (message.role !== "user") return { ...message, content };
+    const text = prompt.added[`user:${String(users++)}`];
+    return text === undefined ? message : { ...message, content: [...content, { type: "text", text }] };
+  });
+  return { ...options, prompt: messages, tools: [...own, ...shown] };
+}
+
+function partOf(part: Part, { added }: Prompt, isWrapped: (name: string) => boolean): Part {
+  const name = String(part["toolName"]);
+  const named = isWrapped(name) ? { ...part, toolName: CALL_TOOL } : part;
+  if (part["type"] === "tool-call" && isWrapped(name)) {
+    return { ...named, input: { name, arguments: part["input"] ?? {} } };
+  }
+  if (part["type"] !== "tool-result") {
+    return part;
+  }
+  const text = added[`tool:${String(part["toolCallId"])}`];
+  return text === undefined ? named : { ...named, output: withText(part as unknown as Result, text) };
+}
+
+/** A result's output with a text after it. */
+function withText(result: Result, text: string): object {
+  const { output } = result;
+  if (output.type === "content") {
+    return { ...output, value: [...output.value, { type: "text", text }] };
+  }
+  return { type: isFailed(result) ? "error-text" : "text", value: outputOf(result) + text };
+}
+
+/** A call in an envelope as the tool's own. A mistaken envelope stays: Gate tells the model what is wrong with it. */
+function opened(part: Part): Part {
+  if (part["type"] !== "tool-call" || part["toolName"] !== CALL_TOOL) {
+    return part;
+  }
+  const envelope = parsed(String(part["input"]));
+  const { name, arguments: args = {} } = (envelope ?? {}) as { name?: unknown; arguments?: unknown };
+  if (typeof name !== "string" || name.trim() === "" || typeof args !== "object" || args === null) {
+    return part;
+  }
+  return { ...part, toolName: name, input: JSON.stringify(args) };
+}
+
+/** Opens calls in a stream; pieces of an envelope are left out. */
+function opening(): TransformStream<Part, Part> {
+  const enveloped = new Set<unknown>();
+  return new TransformStream({
+    transform(part, controller) {
+      if (part["type"] === "tool-input-start" && part["toolName"] === CALL_TOOL) enveloped.add(part["id"]);
+      const isPiece = String(part["type"]).startsWith("tool-input-") && enveloped.has(part["id"]);
+      if (!isPiece) controller.enqueue(opened(part));
+    },
+  });
+}
+
+function callIn(part: Part): object[] {
+  if (part["type"] !== "tool-call") {
+    return [];
+  }
+  const call = { name: part["toolName"], arguments: argumentsOf(part["input"]) };
+  return [{ id: part["toolCallId"], type: "function", function: call }];
+}
+
+function isResult(part: object): part is Result {
+  return (part as Part)["type"] === "tool-result";
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
