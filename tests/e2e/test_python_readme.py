@@ -154,7 +154,10 @@ def test_langchain(client: Client) -> None:
     assert model.shown_tools[0] == [FIND]
 
 
-def test_langchain_over_an_mcp_server(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("of", ["create_agent", "a graph"])
+def test_langchain_over_an_mcp_server(
+    client: Client, of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = "mcp__time__get_current_time"
     model = ScriptedModel(script=[calls((now, {"timezone": "Asia/Tokyo"})), says("It is late.")])
     scope: dict[str, Any] = {"client": client, "model": model}
@@ -163,9 +166,12 @@ def test_langchain_over_an_mcp_server(client: Client, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", os.pathsep.join([here, os.environ["PATH"]]))
     block = example("ToolgateMiddleware.from_mcp(client, mcp)")
     code = compile(block, str(README), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    graph = compile(example("model_node(toolgate, model)"), str(README), "exec")
 
     async def run() -> Any:
         await eval(code, scope)
+        if of == "a graph":
+            exec(graph, scope)
         asked = HumanMessage("what time is it in Tokyo right now?")
         return await scope["agent"].ainvoke({"messages": [asked]})
 

@@ -95,12 +95,23 @@ def test_an_agent_over_an_mcp_server(name: str, target: str, tenant: str) -> Non
     assert said[-1].removeprefix("ai: ") == "It is late in Tokyo."
 
 
+def test_a_graph_over_mcp_servers(target: str, tenant: str) -> None:
+    said = run("langgraph_mcp_agent.py", target, tenant)
+    shown = [line for line in said if line.startswith("the model sees")]
+    assert shown == [f"the model sees {SEARCH}, mcp__time__get_current_time"] * 3
+    answers = [line for line in said if line.startswith("tool: ")]
+    assert "arguments_invalid" in answers[0]
+    assert "Asia/Tokyo" in "\n".join(said)
+    assert said[-1] == "ai: It is late in Tokyo."
+
+
 def test_every_example_is_run() -> None:
     names = {path.name for path in EXAMPLES.glob("*.py")}
     assert names == {
         "agent.py",
         "langchain_agent.py",
         "langchain_mcp_agent.py",
+        "langgraph_mcp_agent.py",
         "openai_agents_agent.py",
         "openai_agents_mcp_agent.py",
         "pydantic_ai_agent.py",
