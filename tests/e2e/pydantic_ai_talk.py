@@ -1,0 +1,49 @@
+"""The forty messages to a Pydantic AI agent.
+
+    TOOLGATE_BIN=target/debug/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \
+      python tests/e2e/pydantic_ai_talk.py
+
+prints its rows of the table of docs/frameworks.md; counting tokens needs the package `tiktoken`.
+"""
+
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastmcp.client.transports import StdioTransport
+from forty_messages import TURNS, Request, Talk, commands, print_table
+from openai import AsyncOpenAI
+from pydantic_ai import Agent, ModelMessage
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from toolgate import Client
+from toolgate.pydantic_ai import Toolgate
+
+
+async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
+    """Has the talk; the model's requests."""
+    talk = Talk()
+    async with AsyncExitStack() as stack:
+        servers: dict[str, MCPToolset[None]] = {
+            name: await stack.enter_async_context(
+                MCPToolset(StdioTransport(sys.executable, arguments), init_timeout=60)
+            )
+            for name, arguments in commands(folder).items()
+        }
+        http = httpx.AsyncClient(transport=talk.transport())
+        api = await stack.enter_async_context(AsyncOpenAI(api_key="none", http_client=http))
+        model = OpenAIChatModel("gpt", provider=OpenAIProvider(openai_client=api))
+        toolgate = Toolgate.from_mcp(client, servers, **options)
+        agent = Agent(model, capabilities=[toolgate])
+        history: list[ModelMessage] = []
+        for _ in range(TURNS):
+            history = (await agent.run(talk.say(), message_history=history)).all_messages()
+    return talk.requests
+
+
+if __name__ == "__main__":
+    print_table(play)
