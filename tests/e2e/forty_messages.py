@@ -13,7 +13,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from toolgate_process import ToolgateProcess
 
 from toolgate import Client
@@ -119,10 +119,10 @@ class Talk:
         given = {"text": "now"} if "house" in name else {"timezone": "Asia/Tokyo"}
         return (CALL, {"name": name, "arguments": given}) if CALL in names else (name, given)
 
-    def transport(self) -> httpx.MockTransport:
+    def transport(self) -> httpx2.MockTransport:
         """Chat Completions that answer so, for clients that take a transport of HTTP."""
 
-        def respond(request: httpx.Request) -> httpx.Response:
+        def respond(request: httpx2.Request) -> httpx2.Response:
             body = json.loads(request.content)
             call = self.answer(body.get("tools", []), body["messages"])
             message: dict[str, Any] = {"role": "assistant", "content": None if call else ANSWER}
@@ -133,9 +133,9 @@ class Talk:
             reason = "tool_calls" if call else "stop"
             choice = {"index": 0, "message": message, "finish_reason": reason}
             answer = {"id": "chat", "object": "chat.completion", "created": 1, "model": "gpt"}
-            return httpx.Response(200, json={**answer, "choices": [choice]})
+            return httpx2.Response(200, json={**answer, "choices": [choice]})
 
-        return httpx.MockTransport(respond)
+        return httpx2.MockTransport(respond)
 
 
 Play = Callable[..., Awaitable[list[Request]]]

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from agents import (
     Agent,
     OpenAIChatCompletionsModel,
@@ -42,7 +42,7 @@ async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
             for name, arguments in commands(folder).items()
         }
         conversation = await Conversation.from_mcp(client, servers, **options)
-        http = httpx.AsyncClient(transport=talk.transport())
+        http = httpx2.AsyncClient(transport=talk.transport())
         api = await stack.enter_async_context(AsyncOpenAI(api_key="none", http_client=http))
         agent = Agent(name="desk", model=OpenAIChatCompletionsModel("gpt", api))
         session = SQLiteSession("talk")

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from fastmcp.client.transports import StdioTransport
 from forty_messages import TURNS, Request, Talk, commands, print_table
 from openai import AsyncOpenAI
@@ -34,7 +34,7 @@ async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
             )
             for name, arguments in commands(folder).items()
         }
-        http = httpx.AsyncClient(transport=talk.transport())
+        http = httpx2.AsyncClient(transport=talk.transport())
         api = await stack.enter_async_context(AsyncOpenAI(api_key="none", http_client=http))
         model = OpenAIChatModel("gpt", provider=OpenAIProvider(openai_client=api))
         toolgate = Toolgate.from_mcp(client, servers, **options)
