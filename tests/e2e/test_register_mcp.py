@@ -123,8 +123,10 @@ def test_a_server_behind_a_url_is_listed(
 
 def test_what_cannot_be_listed_is_said(binary: Path, to: dict[str, str]) -> None:
     failing = f"{PYTHON} -c \"import sys; sys.exit('no key was given')\""
+    flooding = f"{PYTHON} -c \"while True: print('x' * 1_000_000, end='')\""
     for mcp, words in [
         ("/absent/server", "/absent/server cannot be started"),
+        (flooding, "the handshake failed"),
         (failing, "no key was given"),
         ("http://tools.example/mcp", "must begin with https://"),
         ("''", "names no command"),
