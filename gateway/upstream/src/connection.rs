@@ -229,9 +229,18 @@ fn shaken(
     stderr: &StandardError,
 ) -> Result<RunningService<RoleClient, Handler>, UpstreamError> {
     result.map_err(|error| UpstreamError::Handshake {
-        problem: error.to_string(),
+        problem: problem_of(&error),
         said: stderr.said(),
     })
+}
+
+/// Returns what went wrong, without names of types.
+fn problem_of(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => error.error.to_string(),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => problem_of(fallback),
+        other => other.to_string(),
+    }
 }
 
 /// Subscribes to changes where the server is of 2026-07-28 and tells them. Older ones tell them without being asked.
