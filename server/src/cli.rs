@@ -15,6 +15,7 @@ mod eval;
 mod failure;
 mod files;
 mod gate;
+mod gateway;
 mod json;
 mod key;
 mod language_model;
@@ -69,6 +70,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Route(route) => interruptible(route::run(route)),
         Command::Search(search) => interruptible(search::run(search)),
         Command::Gate(gate) => interruptible(gate::run(gate)),
+        Command::Gateway(gateway) => gateway::run(gateway),
         Command::Tools(tools) => interruptible(tools::run(tools)),
         Command::Servers(servers) => interruptible(servers::list(servers)),
         Command::Unregister(unregister) => interruptible(servers::remove(unregister)),
