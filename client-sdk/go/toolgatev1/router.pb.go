@@ -835,6 +835,64 @@ func (ContextWarning) EnumDescriptor() ([]byte, []int) {
 	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{12}
 }
 
+// How it is known that a model was shown a tool's definition.
+type Evidence int32
+
+const (
+	// As EVIDENCE_HANDLE.
+	Evidence_EVIDENCE_UNSPECIFIED Evidence = 0
+	// By the active-set handle.
+	Evidence_EVIDENCE_HANDLE Evidence = 1
+	// By the tag of each call. A call without one is refused as TOOL_NOT_AVAILABLE, one with a wrong one as
+	// SCHEMA_CHANGED.
+	Evidence_EVIDENCE_TAGS Evidence = 2
+	// By the tag of a call that has one. A tool that is called without one and that the caller may see counts as shown.
+	Evidence_EVIDENCE_CATALOG Evidence = 3
+)
+
+// Enum value maps for Evidence.
+var (
+	Evidence_name = map[int32]string{
+		0: "EVIDENCE_UNSPECIFIED",
+		1: "EVIDENCE_HANDLE",
+		2: "EVIDENCE_TAGS",
+		3: "EVIDENCE_CATALOG",
+	}
+	Evidence_value = map[string]int32{
+		"EVIDENCE_UNSPECIFIED": 0,
+		"EVIDENCE_HANDLE":      1,
+		"EVIDENCE_TAGS":        2,
+		"EVIDENCE_CATALOG":     3,
+	}
+)
+
+func (x Evidence) Enum() *Evidence {
+	p := new(Evidence)
+	*p = x
+	return p
+}
+
+func (x Evidence) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Evidence) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgate_v1_router_proto_enumTypes[13].Descriptor()
+}
+
+func (Evidence) Type() protoreflect.EnumType {
+	return &file_toolgate_v1_router_proto_enumTypes[13]
+}
+
+func (x Evidence) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Evidence.Descriptor instead.
+func (Evidence) EnumDescriptor() ([]byte, []int) {
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{13}
+}
+
 // How a query was read.
 type SearchForm int32
 
@@ -880,11 +938,11 @@ func (x SearchForm) String() string {
 }
 
 func (SearchForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_toolgate_v1_router_proto_enumTypes[13].Descriptor()
+	return file_toolgate_v1_router_proto_enumTypes[14].Descriptor()
 }
 
 func (SearchForm) Type() protoreflect.EnumType {
-	return &file_toolgate_v1_router_proto_enumTypes[13]
+	return &file_toolgate_v1_router_proto_enumTypes[14]
 }
 
 func (x SearchForm) Number() protoreflect.EnumNumber {
@@ -893,7 +951,7 @@ func (x SearchForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SearchForm.Descriptor instead.
 func (SearchForm) EnumDescriptor() ([]byte, []int) {
-	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{13}
+	return file_toolgate_v1_router_proto_rawDescGZIP(), []int{14}
 }
 
 // One text that says what the agent wants this turn.
@@ -2369,8 +2427,11 @@ type ActiveTool struct {
 	// a nested type or an optional parameter was cut. Required parameters never are; descriptions of
 	// parameters are no part of a signature and don't count. Set with DETAIL_SIGNATURES.
 	SignatureLossy bool `protobuf:"varint,15,opt,name=signature_lossy,json=signatureLossy,proto3" json:"signature_lossy,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+	// tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+	ShownTag      string `protobuf:"bytes,16,opt,name=shown_tag,json=shownTag,proto3" json:"shown_tag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ActiveTool) Reset() {
@@ -2506,6 +2567,13 @@ func (x *ActiveTool) GetSignatureLossy() bool {
 		return x.SignatureLossy
 	}
 	return false
+}
+
+func (x *ActiveTool) GetShownTag() string {
+	if x != nil {
+		return x.ShownTag
+	}
+	return ""
 }
 
 // A tool that was left out, or a call that may not run, and why.
@@ -2948,14 +3016,16 @@ type GateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant. Absent: "default" while authentication is off.
 	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	// The handle that Route gave for this turn. Required.
+	// The handle that Route gave for this turn. Required unless `evidence` says otherwise.
 	ActiveSetHandle string `protobuf:"bytes,2,opt,name=active_set_handle,json=activeSetHandle,proto3" json:"active_set_handle,omitempty"`
 	// The model's calls, 1 to 128.
 	Calls []*RequestedCall `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`
 	// The agent's state now. Absent: nothing.
 	State *AgentState `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// As in RouteRequest.
-	MinRevision   uint64 `protobuf:"varint,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	MinRevision uint64 `protobuf:"varint,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	// How it is known what the model was shown. Absent: by `active_set_handle`.
+	Evidence      Evidence `protobuf:"varint,6,opt,name=evidence,proto3,enum=toolgate.v1.Evidence" json:"evidence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3025,6 +3095,13 @@ func (x *GateRequest) GetMinRevision() uint64 {
 	return 0
 }
 
+func (x *GateRequest) GetEvidence() Evidence {
+	if x != nil {
+		return x.Evidence
+	}
+	return Evidence_EVIDENCE_UNSPECIFIED
+}
+
 // One call that a model asks for.
 type RequestedCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3037,6 +3114,8 @@ type RequestedCall struct {
 	// The arguments as JSON text, at most 1 MiB. Absent, "" and `null` mean `{}`; an object written as a
 	// JSON string, at most twice over, is the object.
 	ArgumentsJson string `protobuf:"bytes,3,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
+	// The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+	ShownTag      string `protobuf:"bytes,4,opt,name=shown_tag,json=shownTag,proto3" json:"shown_tag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3088,6 +3167,13 @@ func (x *RequestedCall) GetTool() string {
 func (x *RequestedCall) GetArgumentsJson() string {
 	if x != nil {
 		return x.ArgumentsJson
+	}
+	return ""
+}
+
+func (x *RequestedCall) GetShownTag() string {
+	if x != nil {
+		return x.ShownTag
 	}
 	return ""
 }
@@ -3179,7 +3265,10 @@ type GateVerdict struct {
 	NearestTool string `protobuf:"bytes,13,opt,name=nearest_tool,json=nearestTool,proto3" json:"nearest_tool,omitempty"`
 	// The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
 	// allowed.
-	ModelName     string `protobuf:"bytes,14,opt,name=model_name,json=modelName,proto3" json:"model_name,omitempty"`
+	ModelName string `protobuf:"bytes,14,opt,name=model_name,json=modelName,proto3" json:"model_name,omitempty"`
+	// The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+	// goes by tags.
+	ShownTag      string `protobuf:"bytes,15,opt,name=shown_tag,json=shownTag,proto3" json:"shown_tag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3308,6 +3397,13 @@ func (x *GateVerdict) GetNearestTool() string {
 func (x *GateVerdict) GetModelName() string {
 	if x != nil {
 		return x.ModelName
+	}
+	return ""
+}
+
+func (x *GateVerdict) GetShownTag() string {
+	if x != nil {
+		return x.ShownTag
 	}
 	return ""
 }
@@ -4103,7 +4199,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\aremoved\x18\x04 \x03(\tR\aremoved\x12$\n" +
 	"\x0ekept_for_cache\x18\x05 \x01(\bR\fkeptForCache\x12*\n" +
 	"\x11cache_loss_tokens\x18\x06 \x01(\x04R\x0fcacheLossTokens\x12.\n" +
-	"\x13cache_saving_tokens\x18\a \x01(\x04R\x11cacheSavingTokens\"\x82\x04\n" +
+	"\x13cache_saving_tokens\x18\a \x01(\x04R\x11cacheSavingTokens\"\x9f\x04\n" +
 	"\n" +
 	"ActiveTool\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
@@ -4122,7 +4218,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x10annotations_json\x18\f \x01(\tR\x0fannotationsJson\x12\x1c\n" +
 	"\tsignature\x18\r \x01(\tR\tsignature\x12#\n" +
 	"\rschema_tokens\x18\x0e \x01(\rR\fschemaTokens\x12'\n" +
-	"\x0fsignature_lossy\x18\x0f \x01(\bR\x0esignatureLossy\"\xce\x01\n" +
+	"\x0fsignature_lossy\x18\x0f \x01(\bR\x0esignatureLossy\x12\x1b\n" +
+	"\tshown_tag\x18\x10 \x01(\tR\bshownTag\"\xce\x01\n" +
 	"\aRefusal\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -4161,20 +4258,22 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\fSummaryEntry\x12\x1d\n" +
 	"\n" +
 	"model_name\x18\x01 \x01(\tR\tmodelName\x12\x18\n" +
-	"\asummary\x18\x02 \x01(\tR\asummary\"\xd5\x01\n" +
+	"\asummary\x18\x02 \x01(\tR\asummary\"\x88\x02\n" +
 	"\vGateRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12*\n" +
 	"\x11active_set_handle\x18\x02 \x01(\tR\x0factiveSetHandle\x120\n" +
 	"\x05calls\x18\x03 \x03(\v2\x1a.toolgate.v1.RequestedCallR\x05calls\x12-\n" +
 	"\x05state\x18\x04 \x01(\v2\x17.toolgate.v1.AgentStateR\x05state\x12!\n" +
-	"\fmin_revision\x18\x05 \x01(\x04R\vminRevision\"c\n" +
+	"\fmin_revision\x18\x05 \x01(\x04R\vminRevision\x121\n" +
+	"\bevidence\x18\x06 \x01(\x0e2\x15.toolgate.v1.EvidenceR\bevidence\"\x80\x01\n" +
 	"\rRequestedCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12%\n" +
-	"\x0earguments_json\x18\x03 \x01(\tR\rargumentsJson\"o\n" +
+	"\x0earguments_json\x18\x03 \x01(\tR\rargumentsJson\x12\x1b\n" +
+	"\tshown_tag\x18\x04 \x01(\tR\bshownTag\"o\n" +
 	"\fGateResponse\x124\n" +
 	"\bverdicts\x18\x01 \x03(\v2\x18.toolgate.v1.GateVerdictR\bverdicts\x12)\n" +
-	"\x10catalog_revision\x18\x02 \x01(\x04R\x0fcatalogRevision\"\xed\x03\n" +
+	"\x10catalog_revision\x18\x02 \x01(\x04R\x0fcatalogRevision\"\x8a\x04\n" +
 	"\vGateVerdict\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
 	"\aallowed\x18\x02 \x01(\bR\aallowed\x12\x16\n" +
@@ -4193,7 +4292,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x0earguments_json\x18\f \x01(\tR\rargumentsJson\x12!\n" +
 	"\fnearest_tool\x18\r \x01(\tR\vnearestTool\x12\x1d\n" +
 	"\n" +
-	"model_name\x18\x0e \x01(\tR\tmodelName\"G\n" +
+	"model_name\x18\x0e \x01(\tR\tmodelName\x12\x1b\n" +
+	"\tshown_tag\x18\x0f \x01(\tR\bshownTag\"G\n" +
 	"\x11ArgumentViolation\x12\x18\n" +
 	"\apointer\x18\x01 \x01(\tR\apointer\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\xd7\x02\n" +
@@ -4328,7 +4428,12 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x0eContextWarning\x12\x1f\n" +
 	"\x1bCONTEXT_WARNING_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONTEXT_WARNING_LOW_UTILISATION\x10\x01\x12&\n" +
-	"\"CONTEXT_WARNING_WINDOW_NEARLY_FULL\x10\x02*\x8c\x01\n" +
+	"\"CONTEXT_WARNING_WINDOW_NEARLY_FULL\x10\x02*b\n" +
+	"\bEvidence\x12\x18\n" +
+	"\x14EVIDENCE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fEVIDENCE_HANDLE\x10\x01\x12\x11\n" +
+	"\rEVIDENCE_TAGS\x10\x02\x12\x14\n" +
+	"\x10EVIDENCE_CATALOG\x10\x03*\x8c\x01\n" +
 	"\n" +
 	"SearchForm\x12\x1b\n" +
 	"\x17SEARCH_FORM_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -4356,7 +4461,7 @@ func file_toolgate_v1_router_proto_rawDescGZIP() []byte {
 	return file_toolgate_v1_router_proto_rawDescData
 }
 
-var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 14)
+var file_toolgate_v1_router_proto_enumTypes = make([]protoimpl.EnumInfo, 15)
 var file_toolgate_v1_router_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_toolgate_v1_router_proto_goTypes = []any{
 	(Detail)(0),                         // 0: toolgate.v1.Detail
@@ -4372,51 +4477,52 @@ var file_toolgate_v1_router_proto_goTypes = []any{
 	(DegradedReason)(0),                 // 10: toolgate.v1.DegradedReason
 	(FoundBy)(0),                        // 11: toolgate.v1.FoundBy
 	(ContextWarning)(0),                 // 12: toolgate.v1.ContextWarning
-	(SearchForm)(0),                     // 13: toolgate.v1.SearchForm
-	(*Intent)(nil),                      // 14: toolgate.v1.Intent
-	(*RouteRequest)(nil),                // 15: toolgate.v1.RouteRequest
-	(*RenderOptions)(nil),               // 16: toolgate.v1.RenderOptions
-	(*AnthropicRenderOptions)(nil),      // 17: toolgate.v1.AnthropicRenderOptions
-	(*RenderedTools)(nil),               // 18: toolgate.v1.RenderedTools
-	(*RenderLoss)(nil),                  // 19: toolgate.v1.RenderLoss
-	(*RouteOptions)(nil),                // 20: toolgate.v1.RouteOptions
-	(*Deferral)(nil),                    // 21: toolgate.v1.Deferral
-	(*RouteResponse)(nil),               // 22: toolgate.v1.RouteResponse
-	(*Fit)(nil),                         // 23: toolgate.v1.Fit
-	(*Ranking)(nil),                     // 24: toolgate.v1.Ranking
-	(*RankedTool)(nil),                  // 25: toolgate.v1.RankedTool
-	(*ActiveSetChange)(nil),             // 26: toolgate.v1.ActiveSetChange
-	(*ActiveTool)(nil),                  // 27: toolgate.v1.ActiveTool
-	(*Refusal)(nil),                     // 28: toolgate.v1.Refusal
-	(*TokenAccounting)(nil),             // 29: toolgate.v1.TokenAccounting
-	(*StageTiming)(nil),                 // 30: toolgate.v1.StageTiming
-	(*SummaryPoolDelta)(nil),            // 31: toolgate.v1.SummaryPoolDelta
-	(*SummaryEntry)(nil),                // 32: toolgate.v1.SummaryEntry
-	(*GateRequest)(nil),                 // 33: toolgate.v1.GateRequest
-	(*RequestedCall)(nil),               // 34: toolgate.v1.RequestedCall
-	(*GateResponse)(nil),                // 35: toolgate.v1.GateResponse
-	(*GateVerdict)(nil),                 // 36: toolgate.v1.GateVerdict
-	(*ArgumentViolation)(nil),           // 37: toolgate.v1.ArgumentViolation
-	(*SearchToolsRequest)(nil),          // 38: toolgate.v1.SearchToolsRequest
-	(*SearchToolsResponse)(nil),         // 39: toolgate.v1.SearchToolsResponse
-	(*GetSummaryPoolRequest)(nil),       // 40: toolgate.v1.GetSummaryPoolRequest
-	(*GetSummaryPoolResponse)(nil),      // 41: toolgate.v1.GetSummaryPoolResponse
-	(*BatchGetToolSchemasRequest)(nil),  // 42: toolgate.v1.BatchGetToolSchemasRequest
-	(*BatchGetToolSchemasResponse)(nil), // 43: toolgate.v1.BatchGetToolSchemasResponse
-	(*AgentState)(nil),                  // 44: toolgate.v1.AgentState
-	(*timestamppb.Timestamp)(nil),       // 45: google.protobuf.Timestamp
-	(RefusalCode)(0),                    // 46: toolgate.v1.RefusalCode
+	(Evidence)(0),                       // 13: toolgate.v1.Evidence
+	(SearchForm)(0),                     // 14: toolgate.v1.SearchForm
+	(*Intent)(nil),                      // 15: toolgate.v1.Intent
+	(*RouteRequest)(nil),                // 16: toolgate.v1.RouteRequest
+	(*RenderOptions)(nil),               // 17: toolgate.v1.RenderOptions
+	(*AnthropicRenderOptions)(nil),      // 18: toolgate.v1.AnthropicRenderOptions
+	(*RenderedTools)(nil),               // 19: toolgate.v1.RenderedTools
+	(*RenderLoss)(nil),                  // 20: toolgate.v1.RenderLoss
+	(*RouteOptions)(nil),                // 21: toolgate.v1.RouteOptions
+	(*Deferral)(nil),                    // 22: toolgate.v1.Deferral
+	(*RouteResponse)(nil),               // 23: toolgate.v1.RouteResponse
+	(*Fit)(nil),                         // 24: toolgate.v1.Fit
+	(*Ranking)(nil),                     // 25: toolgate.v1.Ranking
+	(*RankedTool)(nil),                  // 26: toolgate.v1.RankedTool
+	(*ActiveSetChange)(nil),             // 27: toolgate.v1.ActiveSetChange
+	(*ActiveTool)(nil),                  // 28: toolgate.v1.ActiveTool
+	(*Refusal)(nil),                     // 29: toolgate.v1.Refusal
+	(*TokenAccounting)(nil),             // 30: toolgate.v1.TokenAccounting
+	(*StageTiming)(nil),                 // 31: toolgate.v1.StageTiming
+	(*SummaryPoolDelta)(nil),            // 32: toolgate.v1.SummaryPoolDelta
+	(*SummaryEntry)(nil),                // 33: toolgate.v1.SummaryEntry
+	(*GateRequest)(nil),                 // 34: toolgate.v1.GateRequest
+	(*RequestedCall)(nil),               // 35: toolgate.v1.RequestedCall
+	(*GateResponse)(nil),                // 36: toolgate.v1.GateResponse
+	(*GateVerdict)(nil),                 // 37: toolgate.v1.GateVerdict
+	(*ArgumentViolation)(nil),           // 38: toolgate.v1.ArgumentViolation
+	(*SearchToolsRequest)(nil),          // 39: toolgate.v1.SearchToolsRequest
+	(*SearchToolsResponse)(nil),         // 40: toolgate.v1.SearchToolsResponse
+	(*GetSummaryPoolRequest)(nil),       // 41: toolgate.v1.GetSummaryPoolRequest
+	(*GetSummaryPoolResponse)(nil),      // 42: toolgate.v1.GetSummaryPoolResponse
+	(*BatchGetToolSchemasRequest)(nil),  // 43: toolgate.v1.BatchGetToolSchemasRequest
+	(*BatchGetToolSchemasResponse)(nil), // 44: toolgate.v1.BatchGetToolSchemasResponse
+	(*AgentState)(nil),                  // 45: toolgate.v1.AgentState
+	(*timestamppb.Timestamp)(nil),       // 46: google.protobuf.Timestamp
+	(RefusalCode)(0),                    // 47: toolgate.v1.RefusalCode
 }
 var file_toolgate_v1_router_proto_depIdxs = []int32{
-	14, // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
-	44, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
-	20, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
+	15, // 0: toolgate.v1.RouteRequest.intents:type_name -> toolgate.v1.Intent
+	45, // 1: toolgate.v1.RouteRequest.state:type_name -> toolgate.v1.AgentState
+	21, // 2: toolgate.v1.RouteRequest.options:type_name -> toolgate.v1.RouteOptions
 	5,  // 3: toolgate.v1.RouteRequest.prompt_listing:type_name -> toolgate.v1.PromptListing
-	16, // 4: toolgate.v1.RouteRequest.render:type_name -> toolgate.v1.RenderOptions
+	17, // 4: toolgate.v1.RouteRequest.render:type_name -> toolgate.v1.RenderOptions
 	4,  // 5: toolgate.v1.RenderOptions.format:type_name -> toolgate.v1.ToolFormat
-	17, // 6: toolgate.v1.RenderOptions.anthropic:type_name -> toolgate.v1.AnthropicRenderOptions
+	18, // 6: toolgate.v1.RenderOptions.anthropic:type_name -> toolgate.v1.AnthropicRenderOptions
 	1,  // 7: toolgate.v1.RenderOptions.strategy:type_name -> toolgate.v1.PromptStrategy
-	19, // 8: toolgate.v1.RenderedTools.losses:type_name -> toolgate.v1.RenderLoss
+	20, // 8: toolgate.v1.RenderedTools.losses:type_name -> toolgate.v1.RenderLoss
 	1,  // 9: toolgate.v1.RenderedTools.strategy:type_name -> toolgate.v1.PromptStrategy
 	3,  // 10: toolgate.v1.RenderedTools.reason:type_name -> toolgate.v1.StrategyReason
 	0,  // 11: toolgate.v1.RouteOptions.detail:type_name -> toolgate.v1.Detail
@@ -4425,63 +4531,64 @@ var file_toolgate_v1_router_proto_depIdxs = []int32{
 	6,  // 14: toolgate.v1.Deferral.mode:type_name -> toolgate.v1.DeferralMode
 	8,  // 15: toolgate.v1.Deferral.source:type_name -> toolgate.v1.DeferralSource
 	7,  // 16: toolgate.v1.Deferral.reason:type_name -> toolgate.v1.DeferralReason
-	27, // 17: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
-	45, // 18: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	31, // 19: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
-	28, // 20: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
-	29, // 21: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
+	28, // 17: toolgate.v1.RouteResponse.active_tools:type_name -> toolgate.v1.ActiveTool
+	46, // 18: toolgate.v1.RouteResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	32, // 19: toolgate.v1.RouteResponse.summary_pool:type_name -> toolgate.v1.SummaryPoolDelta
+	29, // 20: toolgate.v1.RouteResponse.refusals:type_name -> toolgate.v1.Refusal
+	30, // 21: toolgate.v1.RouteResponse.accounting:type_name -> toolgate.v1.TokenAccounting
 	10, // 22: toolgate.v1.RouteResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	30, // 23: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
-	21, // 24: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
-	26, // 25: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
-	24, // 26: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
-	23, // 27: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
-	18, // 28: toolgate.v1.RouteResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	31, // 23: toolgate.v1.RouteResponse.timings:type_name -> toolgate.v1.StageTiming
+	22, // 24: toolgate.v1.RouteResponse.deferral:type_name -> toolgate.v1.Deferral
+	27, // 25: toolgate.v1.RouteResponse.change:type_name -> toolgate.v1.ActiveSetChange
+	25, // 26: toolgate.v1.RouteResponse.ranking:type_name -> toolgate.v1.Ranking
+	24, // 27: toolgate.v1.RouteResponse.fit:type_name -> toolgate.v1.Fit
+	19, // 28: toolgate.v1.RouteResponse.rendered:type_name -> toolgate.v1.RenderedTools
 	9,  // 29: toolgate.v1.Fit.kind:type_name -> toolgate.v1.FitKind
-	25, // 30: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
+	26, // 30: toolgate.v1.Ranking.candidates:type_name -> toolgate.v1.RankedTool
 	11, // 31: toolgate.v1.RankedTool.found_by:type_name -> toolgate.v1.FoundBy
 	11, // 32: toolgate.v1.ActiveTool.found_by:type_name -> toolgate.v1.FoundBy
-	46, // 33: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
+	47, // 33: toolgate.v1.Refusal.code:type_name -> toolgate.v1.RefusalCode
 	12, // 34: toolgate.v1.TokenAccounting.warnings:type_name -> toolgate.v1.ContextWarning
-	32, // 35: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
-	34, // 36: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
-	44, // 37: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
-	36, // 38: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
-	46, // 39: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
-	37, // 40: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
-	0,  // 41: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
-	44, // 42: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
-	16, // 43: toolgate.v1.SearchToolsRequest.render:type_name -> toolgate.v1.RenderOptions
-	27, // 44: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
-	45, // 45: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	28, // 46: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
-	13, // 47: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
-	10, // 48: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
-	18, // 49: toolgate.v1.SearchToolsResponse.rendered:type_name -> toolgate.v1.RenderedTools
-	44, // 50: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
-	31, // 51: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
-	44, // 52: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
-	0,  // 53: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
-	16, // 54: toolgate.v1.BatchGetToolSchemasRequest.render:type_name -> toolgate.v1.RenderOptions
-	27, // 55: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
-	28, // 56: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
-	45, // 57: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
-	18, // 58: toolgate.v1.BatchGetToolSchemasResponse.rendered:type_name -> toolgate.v1.RenderedTools
-	15, // 59: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
-	33, // 60: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
-	38, // 61: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
-	40, // 62: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
-	42, // 63: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
-	22, // 64: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
-	35, // 65: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
-	39, // 66: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
-	41, // 67: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
-	43, // 68: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
-	64, // [64:69] is the sub-list for method output_type
-	59, // [59:64] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	33, // 35: toolgate.v1.SummaryPoolDelta.added:type_name -> toolgate.v1.SummaryEntry
+	35, // 36: toolgate.v1.GateRequest.calls:type_name -> toolgate.v1.RequestedCall
+	45, // 37: toolgate.v1.GateRequest.state:type_name -> toolgate.v1.AgentState
+	13, // 38: toolgate.v1.GateRequest.evidence:type_name -> toolgate.v1.Evidence
+	37, // 39: toolgate.v1.GateResponse.verdicts:type_name -> toolgate.v1.GateVerdict
+	47, // 40: toolgate.v1.GateVerdict.code:type_name -> toolgate.v1.RefusalCode
+	38, // 41: toolgate.v1.GateVerdict.violations:type_name -> toolgate.v1.ArgumentViolation
+	0,  // 42: toolgate.v1.SearchToolsRequest.detail:type_name -> toolgate.v1.Detail
+	45, // 43: toolgate.v1.SearchToolsRequest.state:type_name -> toolgate.v1.AgentState
+	17, // 44: toolgate.v1.SearchToolsRequest.render:type_name -> toolgate.v1.RenderOptions
+	28, // 45: toolgate.v1.SearchToolsResponse.tools:type_name -> toolgate.v1.ActiveTool
+	46, // 46: toolgate.v1.SearchToolsResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	29, // 47: toolgate.v1.SearchToolsResponse.refusals:type_name -> toolgate.v1.Refusal
+	14, // 48: toolgate.v1.SearchToolsResponse.form:type_name -> toolgate.v1.SearchForm
+	10, // 49: toolgate.v1.SearchToolsResponse.degraded:type_name -> toolgate.v1.DegradedReason
+	19, // 50: toolgate.v1.SearchToolsResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	45, // 51: toolgate.v1.GetSummaryPoolRequest.state:type_name -> toolgate.v1.AgentState
+	32, // 52: toolgate.v1.GetSummaryPoolResponse.pool:type_name -> toolgate.v1.SummaryPoolDelta
+	45, // 53: toolgate.v1.BatchGetToolSchemasRequest.state:type_name -> toolgate.v1.AgentState
+	0,  // 54: toolgate.v1.BatchGetToolSchemasRequest.detail:type_name -> toolgate.v1.Detail
+	17, // 55: toolgate.v1.BatchGetToolSchemasRequest.render:type_name -> toolgate.v1.RenderOptions
+	28, // 56: toolgate.v1.BatchGetToolSchemasResponse.tools:type_name -> toolgate.v1.ActiveTool
+	29, // 57: toolgate.v1.BatchGetToolSchemasResponse.refusals:type_name -> toolgate.v1.Refusal
+	46, // 58: toolgate.v1.BatchGetToolSchemasResponse.handle_expire_time:type_name -> google.protobuf.Timestamp
+	19, // 59: toolgate.v1.BatchGetToolSchemasResponse.rendered:type_name -> toolgate.v1.RenderedTools
+	16, // 60: toolgate.v1.RouterService.Route:input_type -> toolgate.v1.RouteRequest
+	34, // 61: toolgate.v1.RouterService.Gate:input_type -> toolgate.v1.GateRequest
+	39, // 62: toolgate.v1.RouterService.SearchTools:input_type -> toolgate.v1.SearchToolsRequest
+	41, // 63: toolgate.v1.RouterService.GetSummaryPool:input_type -> toolgate.v1.GetSummaryPoolRequest
+	43, // 64: toolgate.v1.RouterService.BatchGetToolSchemas:input_type -> toolgate.v1.BatchGetToolSchemasRequest
+	23, // 65: toolgate.v1.RouterService.Route:output_type -> toolgate.v1.RouteResponse
+	36, // 66: toolgate.v1.RouterService.Gate:output_type -> toolgate.v1.GateResponse
+	40, // 67: toolgate.v1.RouterService.SearchTools:output_type -> toolgate.v1.SearchToolsResponse
+	42, // 68: toolgate.v1.RouterService.GetSummaryPool:output_type -> toolgate.v1.GetSummaryPoolResponse
+	44, // 69: toolgate.v1.RouterService.BatchGetToolSchemas:output_type -> toolgate.v1.BatchGetToolSchemasResponse
+	65, // [65:70] is the sub-list for method output_type
+	60, // [60:65] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_toolgate_v1_router_proto_init() }
@@ -4503,7 +4610,7 @@ func file_toolgate_v1_router_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgate_v1_router_proto_rawDesc), len(file_toolgate_v1_router_proto_rawDesc)),
-			NumEnums:      14,
+			NumEnums:      15,
 			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -3562,6 +3562,10 @@ pub struct ActiveTool {
     /// parameters are no part of a signature and don't count. Set with DETAIL_SIGNATURES.
     #[prost(bool, tag = "15")]
     pub signature_lossy: bool,
+    /// Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+    /// tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+    #[prost(string, tag = "16")]
+    pub shown_tag: ::prost::alloc::string::String,
 }
 /// A tool that was left out, or a call that may not run, and why.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3676,7 +3680,7 @@ pub struct GateRequest {
     /// The tenant. Absent: "default" while authentication is off.
     #[prost(string, tag = "1")]
     pub tenant: ::prost::alloc::string::String,
-    /// The handle that Route gave for this turn. Required.
+    /// The handle that Route gave for this turn. Required unless `evidence` says otherwise.
     #[prost(string, tag = "2")]
     pub active_set_handle: ::prost::alloc::string::String,
     /// The model's calls, 1 to 128.
@@ -3688,6 +3692,9 @@ pub struct GateRequest {
     /// As in RouteRequest.
     #[prost(uint64, tag = "5")]
     pub min_revision: u64,
+    /// How it is known what the model was shown. Absent: by `active_set_handle`.
+    #[prost(enumeration = "Evidence", tag = "6")]
+    pub evidence: i32,
 }
 /// One call that a model asks for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3704,6 +3711,9 @@ pub struct RequestedCall {
     /// JSON string, at most twice over, is the object.
     #[prost(string, tag = "3")]
     pub arguments_json: ::prost::alloc::string::String,
+    /// The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+    #[prost(string, tag = "4")]
+    pub shown_tag: ::prost::alloc::string::String,
 }
 /// The verdicts.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3762,6 +3772,10 @@ pub struct GateVerdict {
     /// allowed.
     #[prost(string, tag = "14")]
     pub model_name: ::prost::alloc::string::String,
+    /// The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+    /// goes by tags.
+    #[prost(string, tag = "15")]
+    pub shown_tag: ::prost::alloc::string::String,
 }
 /// One mistake in a call's arguments.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4478,6 +4492,44 @@ impl ContextWarning {
             "CONTEXT_WARNING_UNSPECIFIED" => Some(Self::Unspecified),
             "CONTEXT_WARNING_LOW_UTILISATION" => Some(Self::LowUtilisation),
             "CONTEXT_WARNING_WINDOW_NEARLY_FULL" => Some(Self::WindowNearlyFull),
+            _ => None,
+        }
+    }
+}
+/// How it is known that a model was shown a tool's definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Evidence {
+    /// As EVIDENCE_HANDLE.
+    Unspecified = 0,
+    /// By the active-set handle.
+    Handle = 1,
+    /// By the tag of each call. A call without one is refused as TOOL_NOT_AVAILABLE, one with a wrong one as
+    /// SCHEMA_CHANGED.
+    Tags = 2,
+    /// By the tag of a call that has one. A tool that is called without one and that the caller may see counts as shown.
+    Catalog = 3,
+}
+impl Evidence {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EVIDENCE_UNSPECIFIED",
+            Self::Handle => "EVIDENCE_HANDLE",
+            Self::Tags => "EVIDENCE_TAGS",
+            Self::Catalog => "EVIDENCE_CATALOG",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EVIDENCE_UNSPECIFIED" => Some(Self::Unspecified),
+            "EVIDENCE_HANDLE" => Some(Self::Handle),
+            "EVIDENCE_TAGS" => Some(Self::Tags),
+            "EVIDENCE_CATALOG" => Some(Self::Catalog),
             _ => None,
         }
     }

@@ -20,6 +20,7 @@ impl ReadCall {
             let call = Call {
                 tool: wire.tool.clone(),
                 arguments: wire.arguments_json.clone(),
+                shown_tag: wire.shown_tag.clone(),
                 mistake: None,
             };
             return Self { call, enveloped: None };
@@ -27,8 +28,12 @@ impl ReadCall {
         match envelope::open(&Value::from(wire.arguments_json.as_str())) {
             Ok(named) => {
                 let enveloped = Some(named.arguments_json.clone());
-                let call =
-                    Call { tool: named.name, arguments: named.arguments_json, mistake: None };
+                let call = Call {
+                    tool: named.name,
+                    arguments: named.arguments_json,
+                    shown_tag: wire.shown_tag.clone(),
+                    mistake: None,
+                };
                 Self { call, enveloped }
             }
             Err(problem) => {

@@ -22,6 +22,7 @@ use toolgate_routing::router::schemas::SchemaLookup;
 use toolgate_routing::router::search::{Form, SearchAnswer};
 use toolgate_routing::router::selection::deferring::Deferral;
 use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_routing::shard::tool::Tool;
 
 /// Renders the answer of Route to a conversation.
 pub(super) fn route(
@@ -114,9 +115,19 @@ fn change(answer: &Answer) -> v1::ActiveSetChange {
 }
 
 /// Renders the answer of SearchTools.
-pub(super) fn search(tenant: &TenantId, answer: &SearchAnswer) -> v1::SearchToolsResponse {
+pub(super) fn search(
+    tenant: &TenantId,
+    answer: &SearchAnswer,
+    tag: impl Fn(&Tool) -> String,
+) -> v1::SearchToolsResponse {
     let snapshot = &*answer.snapshot;
-    let tool = |active: &Active| active_tool(tenant, snapshot, active, answer.detail);
+    let is_shown = answer.detail != Detail::Names;
+    let tool = |active: &Active| {
+        let shown_tag =
+            if is_shown { tag(snapshot.tool(active.chosen.slot)) } else { String::new() };
+        let tool = active_tool(tenant, snapshot, active, answer.detail);
+        v1::ActiveTool { shown_tag, ..tool }
+    };
     v1::SearchToolsResponse {
         tools: answer.tools.iter().map(tool).collect(),
         active_set_handle: answer.handle.clone(),
@@ -253,6 +264,7 @@ fn active_tool(
         signature: active.signature.as_ref().map_or_else(String::new, |s| s.text.clone()),
         signature_lossy: active.signature.as_ref().is_some_and(|signature| signature.lossy),
         schema_tokens: active.tokens,
+        shown_tag: String::new(),
     }
 }
 

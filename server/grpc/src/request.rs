@@ -12,6 +12,7 @@ use toolgate_core::deferral::{DeferralRequest, Mode, host_of};
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
 use toolgate_llm::history;
+use toolgate_routing::gate::Evidence;
 use toolgate_routing::router::answers::conversation::Surroundings;
 use toolgate_routing::router::context::{self, Before, Weights};
 use toolgate_routing::router::intent::Intent;
@@ -126,10 +127,23 @@ pub(super) fn calls(wire: &[v1::RequestedCall]) -> Result<Vec<ReadCall>, Error> 
     Ok(wire.iter().map(ReadCall::of).collect())
 }
 
-/// Checks that the handle is present. The gate checks its contents.
-pub(super) fn require_handle(handle: &str) -> Result<(), Error> {
-    let problem = "is missing: send the handle that Route gave for this turn";
-    if handle.is_empty() { Err(Error::field("active_set_handle", problem)) } else { Ok(()) }
+/// Parses the evidence of what the model was shown. The gate checks the content of a handle.
+pub(super) fn evidence(evidence: i32, handle: String) -> Result<Evidence, Error> {
+    let by_handle = "is missing: send the handle that Route gave for this turn";
+    let by_tags = "must be absent where `evidence` goes by tags";
+    let has_handle = !handle.is_empty();
+    match v1::Evidence::try_from(evidence) {
+        Ok(v1::Evidence::Unspecified | v1::Evidence::Handle) if has_handle => {
+            Ok(Evidence::Handle(handle))
+        }
+        Ok(v1::Evidence::Unspecified | v1::Evidence::Handle) => {
+            Err(Error::field("active_set_handle", by_handle))
+        }
+        Ok(_) if has_handle => Err(Error::field("active_set_handle", by_tags)),
+        Ok(v1::Evidence::Tags) => Ok(Evidence::Tags),
+        Ok(v1::Evidence::Catalog) => Ok(Evidence::Catalog),
+        Err(_) => Err(Error::field("evidence", "must be a value of Evidence")),
+    }
 }
 
 fn intents(

@@ -22,11 +22,12 @@ use toolgate_core::deferral::Mode;
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::method::Method;
-use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::handle::Holder;
+use toolgate_routing::gate::{Evidence, GateQuery};
 use toolgate_routing::router::query::RouteQuery;
 use toolgate_routing::router::route::Answer;
 use toolgate_routing::router::summary_pool::PoolQuery;
+use toolgate_routing::shard::tool::Tool;
 
 /// Implementation of `RouterService`.
 pub(super) struct Routing {
@@ -130,11 +131,12 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call(Method::Gate, call, |caller, tenant, message, deadline| async move {
             let mut calls = request::calls(&message.calls)?;
-            request::require_handle(&message.active_set_handle)?;
+            let evidence = request::evidence(message.evidence, message.active_set_handle)?;
+            let goes_by_tags = !matches!(evidence, Evidence::Handle(_));
             let state = state::parse(message.state, &edge.pipeline.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let query = GateQuery {
-                handle: message.active_set_handle,
+                evidence,
                 calls: calls.iter_mut().map(|read| std::mem::take(&mut read.call)).collect(),
                 state,
                 min_revision: message.min_revision,
@@ -145,7 +147,13 @@ impl RouterService for Routing {
                 let code =
                     verdict.as_ref().map_or_else(|refused| refused.code.name(), |_| "ALLOWED");
                 edge.pipeline.metrics.decision(code);
-                read.complete(render::verdict(&gated.snapshot, &wire.call_id, verdict))
+                let mut wire = render::verdict(&gated.snapshot, &wire.call_id, verdict);
+                if goes_by_tags && let Some(slot) = verdict.as_ref().err().and_then(|v| v.slot) {
+                    let tool = gated.snapshot.tool(slot);
+                    wire.shown_tag = edge.pipeline.plane.gate.shown_tag(holder, tool);
+                    wire.input_schema_json = tool.definition.sent_schema().to_owned();
+                }
+                read.complete(wire)
             });
             let verdicts = verdicts.collect();
             let catalog_revision = gated.snapshot.revision;
@@ -167,7 +175,8 @@ impl RouterService for Routing {
             let query = request::search(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let answer = edge.pipeline.plane.router.search(holder, query, Some(deadline)).await?;
-            let answer = render::search(&tenant, &answer);
+            let tag = |tool: &Tool| edge.pipeline.plane.gate.shown_tag(holder, tool);
+            let answer = render::search(&tenant, &answer, tag);
             let answer = bounded::search(answer, limits.max_message_bytes);
             Ok(rendered(answer, format, limits.max_message_bytes))
         })

@@ -10,8 +10,10 @@ pub mod key;
 pub mod names;
 mod request;
 pub mod schemas;
+mod shown;
 pub mod verdict;
 pub mod visibility;
 pub mod warmer;
 
 pub use request::{Gate, GateQuery, Verdicts};
+pub use shown::Evidence;

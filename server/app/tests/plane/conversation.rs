@@ -263,7 +263,7 @@ async fn a_changed_definition_must_be_shown_anew() {
     let amount = |text: &str| Call {
         tool: "mcp__s__refund".to_owned(),
         arguments: format!("{{\"amount\": {text}}}"),
-        mistake: None,
+        ..Call::default()
     };
     let state = AgentState::default;
     let refused = world.gate_one("acme", &before.handle, amount("\"3\""), state()).await;

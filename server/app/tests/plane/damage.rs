@@ -5,8 +5,8 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
 use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::approval::{Approval, NotApproved};
-use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::handle::Holder;
+use toolgate_routing::gate::{Evidence, GateQuery};
 use toolgate_store::ToolCursor;
 
 use crate::support::{Setup, World, ask, call, granted, model_names, server, shown, tenant, tool};
@@ -84,7 +84,8 @@ async fn a_damaged_policy_is_told_and_lets_nothing_pass() {
     assert!(told.to_string().contains("damaged"), "{told}");
     let t = tenant("acme");
     let calls = vec![call("mcp__s__alpha")];
-    let query = GateQuery { handle, calls, state: AgentState::default(), min_revision: 0 };
+    let evidence = Evidence::Handle(handle);
+    let query = GateQuery { evidence, calls, state: AgentState::default(), min_revision: 0 };
     let holder = Holder { tenant: &t, principal: "" };
     let told = restarted.plane.gate.judge(holder, query, None).await.err().expect("no verdict");
     assert!(matches!(told, Error::StoreDamaged(_)), "{told:?}");

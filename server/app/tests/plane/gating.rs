@@ -4,11 +4,15 @@
 use serde_json::json;
 use toolgate_core::state::AgentState;
 use toolgate_routing::gate::calls::Call;
+use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::gate::verdict::{RefusalCode, Refused};
+use toolgate_routing::gate::{Evidence, GateQuery};
 use toolgate_routing::router::query::{Options, RouteQuery};
 use toolgate_routing::router::search::SearchQuery;
 
-use crate::support::{Setup, ToolText, World, ask, call, granted, look_for, options, server, tool};
+use crate::support::{
+    Setup, ToolText, World, ask, call, granted, look_for, options, server, tenant, tool,
+};
 
 const OPEN: &str = "mcp__git__open_issue";
 const CLOSE: &str = "mcp__git__close_issue";
@@ -58,7 +62,7 @@ async fn a_call_with_a_mistake_in_its_form_is_refused_with_it() {
     let (world, handle) = world().await;
     for tool in [OPEN, "unknown"] {
         let mistake = Some("say which tool".to_owned());
-        let call = Call { tool: tool.to_owned(), arguments: String::new(), mistake };
+        let call = Call { tool: tool.to_owned(), mistake, ..Call::default() };
         let verdict = world.gate_one("acme", &handle, call, AgentState::default()).await;
         let refused = verdict.unwrap_err();
         assert_eq!(refused.code, RefusalCode::ArgumentsInvalid, "{tool}");
@@ -75,7 +79,7 @@ async fn arguments_come_out_of_their_envelope() {
         ("null", Some("{}")),
         (r#""{\"n\": 1}""#, Some(r#"{"n": 1}"#)),
     ] {
-        let call = Call { tool: OPEN.to_owned(), arguments: sent.to_owned(), mistake: None };
+        let call = Call { tool: OPEN.to_owned(), arguments: sent.to_owned(), ..Call::default() };
         let (_, verdicts) = world.gate("acme", &handle, vec![call], AgentState::default()).await;
         let allowed = verdicts[0].as_ref().expect(sent);
         assert_eq!(allowed.arguments.as_deref(), expected, "{sent}");
@@ -83,7 +87,7 @@ async fn arguments_come_out_of_their_envelope() {
     for (sent, pointer) in
         [(r#"{"n": "1"}"#, "/n"), (r#""{\"n\": \"1\"}""#, "/n"), ("[1]", ""), ("{", "")]
     {
-        let call = Call { tool: OPEN.to_owned(), arguments: sent.to_owned(), mistake: None };
+        let call = Call { tool: OPEN.to_owned(), arguments: sent.to_owned(), ..Call::default() };
         let verdict = world.gate_one("acme", &handle, call, AgentState::default()).await;
         let refused = verdict.unwrap_err();
         assert_eq!(refused.code, RefusalCode::ArgumentsInvalid, "{sent}");
@@ -191,4 +195,69 @@ async fn what_was_shown_elsewhere_is_compiled_for_the_call() {
     let (_, again) = replica.gate("acme", &shown.handle, calls, state).await;
     assert_eq!(again, verdicts);
     assert_eq!(replica.plane.gate.schema_compilations(), 9);
+}
+
+/// Judges a call by tags, as a caller of this principal.
+async fn judged_by_tag(
+    world: &World,
+    principal: &str,
+    evidence: Evidence,
+    call: Call,
+) -> Result<(), RefusalCode> {
+    let tenant = tenant("acme");
+    let holder = Holder { tenant: &tenant, principal };
+    let calls = vec![call];
+    let state = AgentState::default();
+    let query = GateQuery { evidence, calls, state, min_revision: 0 };
+    let judged = world.plane.gate.judge(holder, query, None).await.expect("verdicts");
+    let verdict = judged.verdicts.into_iter().next().expect("a verdict");
+    verdict.map(|_allowed| ()).map_err(|refused| refused.code)
+}
+
+async fn tag_of_open(world: &World, principal: &str) -> String {
+    let tenant = tenant("acme");
+    let holder = Holder { tenant: &tenant, principal };
+    let found = world.search("acme", look_for("select:open_issue")).await;
+    let slot = found.tools.first().expect("a tool").chosen.slot;
+    world.plane.gate.shown_tag(holder, found.snapshot.tool(slot))
+}
+
+#[tokio::test]
+async fn a_tag_proves_that_the_definition_was_shown() {
+    let (world, _) = world().await;
+    let tag = tag_of_open(&world, "ann").await;
+    assert_eq!(tag.len(), 6);
+    let call = |tool: &str, tag: &str| Call { shown_tag: tag.to_owned(), ..call(tool) };
+    let judge = |principal, evidence, call| judged_by_tag(&world, principal, evidence, call);
+    let changed = Err(RefusalCode::SchemaChanged);
+    assert_eq!(judge("ann", Evidence::Tags, call(OPEN, &tag)).await, Ok(()));
+    assert_eq!(judge("ann", Evidence::Catalog, call(OPEN, &tag)).await, Ok(()));
+    assert_eq!(judge("bob", Evidence::Tags, call(OPEN, &tag)).await, changed);
+    assert_eq!(judge("ann", Evidence::Tags, call(CLOSE, &tag)).await, changed);
+    assert_eq!(judge("ann", Evidence::Catalog, call(OPEN, "000000")).await, changed);
+    let bare = judge("ann", Evidence::Tags, call(OPEN, "")).await;
+    assert_eq!(bare, Err(RefusalCode::ToolNotAvailable));
+    assert_eq!(judge("ann", Evidence::Catalog, call(OPEN, "")).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_tag_is_of_one_definition() {
+    let (world, _) = world().await;
+    let tag = tag_of_open(&world, "").await;
+    world.register("acme", server("git", vec![tool("open_issue", "open another way")])).await;
+    let call = Call { shown_tag: tag, ..call(OPEN) };
+    let verdict = judged_by_tag(&world, "", Evidence::Tags, call).await;
+    assert_eq!(verdict, Err(RefusalCode::SchemaChanged));
+}
+
+#[tokio::test]
+async fn hidden_tools_are_unknown_without_a_handle_too() {
+    let (world, _) = world().await;
+    for name in ["mcp__git__secret_key", "mcp__git__secret_kei"] {
+        for tag in ["", "000000"] {
+            let call = Call { shown_tag: tag.to_owned(), ..call(name) };
+            let verdict = judged_by_tag(&world, "", Evidence::Catalog, call).await;
+            assert_eq!(verdict, Err(RefusalCode::UnknownTool), "{name} {tag:?}");
+        }
+    }
 }

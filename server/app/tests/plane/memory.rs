@@ -6,8 +6,8 @@ use std::time::Duration;
 use toolgate_config::MemoryConfig;
 use toolgate_core::identity::{ServerName, TenantId};
 use toolgate_core::state::AgentState;
-use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::handle::Holder;
+use toolgate_routing::gate::{Evidence, GateQuery};
 use toolgate_routing::router::query::{Options, RouteQuery};
 use toolgate_routing::router::ranking::rank::FoundBy;
 use toolgate_routing::router::route::Answer;
@@ -199,9 +199,9 @@ async fn gate_as(
     let turn = world.plane.router.route(holder, query, None).await.expect("an answer");
     for _ in 0..times.div_ceil(100) {
         let calls = vec![call(&model_name); times.min(100)];
-        let handle = turn.handle.clone();
+        let evidence = Evidence::Handle(turn.handle.clone());
         let state = AgentState::default();
-        let query = GateQuery { handle, calls, state, min_revision: 0 };
+        let query = GateQuery { evidence, calls, state, min_revision: 0 };
         let gated = world.plane.gate.judge(holder, query, None).await.expect("verdicts");
         assert!(gated.verdicts.iter().all(Result::is_ok));
     }

@@ -131,8 +131,10 @@ async fn watched_turn(world: &World) -> Answer {
     let asked = RouteQuery { turn_id: "turn-1".into(), state: state(), ..ask("refund zanzibar") };
     let turn = world.route("watched", asked).await;
     let arguments = r#"{"secret": "zanzibarargument"}"#.to_owned();
-    let calls =
-        vec![Call { tool: "zanzibartool".into(), arguments, mistake: None }, call("mcp__open__t")];
+    let calls = vec![
+        Call { tool: "zanzibartool".into(), arguments, ..Call::default() },
+        call("mcp__open__t"),
+    ];
     world.gate("watched", &turn.handle, calls, state()).await;
     turn
 }

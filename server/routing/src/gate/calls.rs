@@ -37,6 +37,8 @@ pub struct Call {
     pub arguments: String,
     /// Mistake in the form of the call, for the model; `None` for none. Such a call is refused whatever tool it names.
     pub mistake: Option<String>,
+    /// Tag of the definition that the model was shown. Empty if the call has none.
+    pub shown_tag: String,
 }
 
 /// Input of one Gate request: everything that its verdicts depend on.
@@ -156,7 +158,7 @@ impl CallCheck<'_> {
             }
             (Visibility::Allowed, None) => Err(Box::new(self.not_available(tool, seen))),
             (Visibility::Allowed, Some(shown)) if !shown.is_of(&tool.hash) => {
-                Err(Box::new(changed(tool)))
+                Err(Box::new(Refused { slot: Some(slot), ..changed(tool) }))
             }
             (Visibility::Allowed, Some(_)) => Ok(slot),
         }
@@ -206,7 +208,7 @@ impl CallCheck<'_> {
             tool.model_name
         );
         let input_schema = tool.definition.sent_schema().to_owned();
-        Err(Box::new(Refused { input_schema, violations, ..refused(message) }))
+        Err(Box::new(Refused { slot: Some(slot), input_schema, violations, ..refused(message) }))
     }
 
     /// Returns the refusal for a name that no tool has. A quarantined tool is named only to callers who could have seen

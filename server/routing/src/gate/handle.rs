@@ -238,7 +238,12 @@ fn mac(key: &[u8], holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
     mac_for(b"toolgate active set\0", key, holder, content)
 }
 
-fn mac_for(use_of: &[u8], key: &[u8], holder: Holder<'_>, content: &[u8]) -> Hmac<Sha256> {
+pub(super) fn mac_for(
+    use_of: &[u8],
+    key: &[u8],
+    holder: Holder<'_>,
+    content: &[u8],
+) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(use_of);
     // Lengths precede the names, so that no two holders give the same input.

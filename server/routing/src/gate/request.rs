@@ -8,11 +8,13 @@ use super::event;
 use super::handle::{ActiveSet, Holder};
 use super::judging::Judging;
 use super::key::HandleKey;
+use super::shown::{self, Evidence, TaggedCalls};
 use super::verdict::{RefusalCode, Refused, Verdict};
 use super::warmer::Warmer;
 use crate::memory::{Memory, Observation, now_ms};
 use crate::shard::shards::Shards;
 use crate::shard::snapshot::Snapshot;
+use crate::shard::tool::Tool;
 use crate::usage::{Amounts, Ledger};
 use toolgate_core::error::Error;
 use toolgate_core::quantized_embedding::QuantizedEmbedding;
@@ -22,8 +24,8 @@ use toolgate_store::Revision;
 /// Gate request.
 #[derive(Debug, Clone)]
 pub struct GateQuery {
-    /// Handle that Route returned for this turn.
-    pub handle: String,
+    /// Evidence of the tools that the model was shown.
+    pub evidence: Evidence,
     /// Calls that the model wants to make.
     pub calls: Vec<Call>,
     /// Current state of the agent.
@@ -87,6 +89,12 @@ impl Gate {
         Ok(judged)
     }
 
+    /// Returns the tag that proves that a model was shown this definition: 6 characters, valid today and tomorrow (UTC).
+    #[must_use]
+    pub fn shown_tag(&self, holder: Holder<'_>, tool: &Tool) -> String {
+        shown::tag(&self.key, holder, tool, self.shards.clock())
+    }
+
     /// Waits until the schemas of all shown tools are compiled. Only for tests: calls do not wait for this.
     pub async fn schemas_are_warm(&self) {
         self.warmer.idle().await;
@@ -104,11 +112,24 @@ impl Gate {
         query: GateQuery,
         deadline: Option<Instant>,
     ) -> Result<Verdicts, Error> {
-        let GateQuery { handle, calls, state, min_revision } = query;
+        let GateQuery { evidence, calls, state, min_revision } = query;
         let snapshot = self.shards.reach(holder.tenant, min_revision, deadline).await?;
         let currency = self.shards.currency(holder.tenant, &snapshot);
         self.shards.freshness().vouch(currency)?;
-        let Ok(mut active) = ActiveSet::open(&handle, &self.key, holder) else {
+        let tagged = TaggedCalls {
+            snapshot: &snapshot,
+            state: &state,
+            calls: &calls,
+            key: &self.key,
+            holder,
+            now: self.shards.clock(),
+            is_strict: matches!(evidence, Evidence::Tags),
+        };
+        let active = match evidence {
+            Evidence::Handle(handle) => ActiveSet::open(&handle, &self.key, holder),
+            Evidence::Tags | Evidence::Catalog => Ok(tagged.active_set()),
+        };
+        let Ok(mut active) = active else {
             let message = "The active-set handle is not valid: ask for the tools again.";
             let refused = Box::new(Refused::new(RefusalCode::HandleInvalid, message));
             let verdicts = calls.iter().map(|_| Err(refused.clone())).collect();

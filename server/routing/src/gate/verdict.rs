@@ -75,6 +75,8 @@ pub struct Refused {
     pub available: Vec<String>,
     /// Search to make next. Empty if none would help.
     pub search: String,
+    /// Slot of the tool, for a changed definition and for invalid arguments.
+    pub slot: Option<u32>,
     /// Input schema, for invalid arguments.
     pub input_schema: String,
     /// Violations of the schema, each with its place in the arguments.
@@ -94,6 +96,7 @@ impl Refused {
             message: message.into(),
             available: Vec::new(),
             search: String::new(),
+            slot: None,
             input_schema: String::new(),
             violations: Vec::new(),
             unlock: Vec::new(),

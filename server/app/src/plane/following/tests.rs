@@ -15,10 +15,10 @@ use toolgate_routing::catalog::plan::Mode;
 use toolgate_routing::catalog::registration::Registration;
 use toolgate_routing::encoder::words::WordEncoder;
 use toolgate_routing::encoder::{EmbedFuture, Encoder, Encoders, Flow};
-use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::calls::Call;
 use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::gate::key::HandleKey;
+use toolgate_routing::gate::{Evidence, GateQuery};
 use toolgate_routing::memory::MemoryMetrics;
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::RouteQuery;
@@ -115,7 +115,7 @@ async fn gate(plane: &Plane, handle: &str) -> Result<bool, Error> {
     let holder = Holder { tenant: &tenant, principal: "" };
     let call = Call { tool: "mcp__s__t0".to_owned(), ..Call::default() };
     let query = GateQuery {
-        handle: handle.to_owned(),
+        evidence: Evidence::Handle(handle.to_owned()),
         calls: vec![call],
         state: AgentState::default(),
         min_revision: 0,

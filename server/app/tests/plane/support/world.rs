@@ -17,11 +17,11 @@ use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::registration::{Registered, Registration};
 use toolgate_routing::catalog::vetting::Vetting;
 use toolgate_routing::encoder::Encoders;
-use toolgate_routing::gate::GateQuery;
 use toolgate_routing::gate::calls::Call;
 use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::gate::key::HandleKey;
 use toolgate_routing::gate::verdict::{Allowed, Refused, Verdict};
+use toolgate_routing::gate::{Evidence, GateQuery};
 use toolgate_routing::memory::MemoryMetrics;
 use toolgate_routing::packs::Packs;
 use toolgate_routing::router::answers::pool::PoolDelta;
@@ -207,7 +207,8 @@ impl World {
         state: AgentState,
     ) -> (Arc<Snapshot>, Vec<Verdict>) {
         let tenant = tenant(tenant_name);
-        let query = GateQuery { handle: handle.to_owned(), calls, state, min_revision: 0 };
+        let evidence = Evidence::Handle(handle.to_owned());
+        let query = GateQuery { evidence, calls, state, min_revision: 0 };
         let gated = self.plane.gate.judge(holder(&tenant), query, None).await;
         let verdicts = gated.expect("verdicts");
         (verdicts.snapshot, verdicts.verdicts)

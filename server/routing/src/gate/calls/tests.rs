@@ -62,7 +62,7 @@ fn judge(
     let call = |tool: &Tool| Call {
         tool: tool.model_name.to_string(),
         arguments: "1".to_owned(),
-        mistake: None,
+        ..Call::default()
     };
     let calls: Vec<_> = snapshot.tools.iter().map(call).collect();
     let mut verdicts = vec![None; calls.len()];

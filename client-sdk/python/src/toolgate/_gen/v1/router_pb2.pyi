@@ -480,6 +480,38 @@ CONTEXT_WARNING_WINDOW_NEARLY_FULL: ContextWarning.ValueType  # 2
 """Conversation, tools and system prompt fill 70% of the context window or more."""
 Global___ContextWarning: _TypeAlias = ContextWarning  # noqa: Y015
 
+class _Evidence:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EvidenceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Evidence.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EVIDENCE_UNSPECIFIED: _Evidence.ValueType  # 0
+    """As EVIDENCE_HANDLE."""
+    EVIDENCE_HANDLE: _Evidence.ValueType  # 1
+    """By the active-set handle."""
+    EVIDENCE_TAGS: _Evidence.ValueType  # 2
+    """By the tag of each call. A call without one is refused as TOOL_NOT_AVAILABLE, one with a wrong one as
+    SCHEMA_CHANGED.
+    """
+    EVIDENCE_CATALOG: _Evidence.ValueType  # 3
+    """By the tag of a call that has one. A tool that is called without one and that the caller may see counts as shown."""
+
+class Evidence(_Evidence, metaclass=_EvidenceEnumTypeWrapper):
+    """How it is known that a model was shown a tool's definition."""
+
+EVIDENCE_UNSPECIFIED: Evidence.ValueType  # 0
+"""As EVIDENCE_HANDLE."""
+EVIDENCE_HANDLE: Evidence.ValueType  # 1
+"""By the active-set handle."""
+EVIDENCE_TAGS: Evidence.ValueType  # 2
+"""By the tag of each call. A call without one is refused as TOOL_NOT_AVAILABLE, one with a wrong one as
+SCHEMA_CHANGED.
+"""
+EVIDENCE_CATALOG: Evidence.ValueType  # 3
+"""By the tag of a call that has one. A tool that is called without one and that the caller may see counts as shown."""
+Global___Evidence: _TypeAlias = Evidence  # noqa: Y015
+
 class _SearchForm:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1359,6 +1391,7 @@ class ActiveTool(_message.Message):
     SIGNATURE_FIELD_NUMBER: _builtins.int
     SCHEMA_TOKENS_FIELD_NUMBER: _builtins.int
     SIGNATURE_LOSSY_FIELD_NUMBER: _builtins.int
+    SHOWN_TAG_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """`tenants/{tenant}/servers/{server}/tools/{name}`."""
     server: _builtins.str
@@ -1396,6 +1429,10 @@ class ActiveTool(_message.Message):
     a nested type or an optional parameter was cut. Required parameters never are; descriptions of
     parameters are no part of a signature and don't count. Set with DETAIL_SIGNATURES.
     """
+    shown_tag: _builtins.str
+    """Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+    tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+    """
     def __init__(
         self,
         *,
@@ -1414,10 +1451,11 @@ class ActiveTool(_message.Message):
         signature: _builtins.str = ...,
         schema_tokens: _builtins.int = ...,
         signature_lossy: _builtins.bool = ...,
+        shown_tag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations_json", b"annotations_json", "description", b"description", "found_by", b"found_by", "id", b"id", "input_schema_json", b"input_schema_json", "model_name", b"model_name", "name", b"name", "newly_promoted", b"newly_promoted", "output_schema_json", b"output_schema_json", "overlap", b"overlap", "schema_tokens", b"schema_tokens", "score", b"score", "server", b"server", "signature", b"signature", "signature_lossy", b"signature_lossy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations_json", b"annotations_json", "description", b"description", "found_by", b"found_by", "id", b"id", "input_schema_json", b"input_schema_json", "model_name", b"model_name", "name", b"name", "newly_promoted", b"newly_promoted", "output_schema_json", b"output_schema_json", "overlap", b"overlap", "schema_tokens", b"schema_tokens", "score", b"score", "server", b"server", "shown_tag", b"shown_tag", "signature", b"signature", "signature_lossy", b"signature_lossy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1664,12 +1702,15 @@ class GateRequest(_message.Message):
     CALLS_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     active_set_handle: _builtins.str
-    """The handle that Route gave for this turn. Required."""
+    """The handle that Route gave for this turn. Required unless `evidence` says otherwise."""
     min_revision: _builtins.int
     """As in RouteRequest."""
+    evidence: Global___Evidence.ValueType
+    """How it is known what the model was shown. Absent: by `active_set_handle`."""
     @_builtins.property
     def calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___RequestedCall]:
         """The model's calls, 1 to 128."""
@@ -1686,10 +1727,11 @@ class GateRequest(_message.Message):
         calls: _abc.Iterable[Global___RequestedCall] | None = ...,
         state: _state_pb2.AgentState | None = ...,
         min_revision: _builtins.int = ...,
+        evidence: Global___Evidence.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "calls", b"calls", "min_revision", b"min_revision", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_set_handle", b"active_set_handle", "calls", b"calls", "evidence", b"evidence", "min_revision", b"min_revision", "state", b"state", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1704,6 +1746,7 @@ class RequestedCall(_message.Message):
     CALL_ID_FIELD_NUMBER: _builtins.int
     TOOL_FIELD_NUMBER: _builtins.int
     ARGUMENTS_JSON_FIELD_NUMBER: _builtins.int
+    SHOWN_TAG_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The provider's identifier of the call, handed back as it is. Absent: ""."""
     tool: _builtins.str
@@ -1715,16 +1758,19 @@ class RequestedCall(_message.Message):
     """The arguments as JSON text, at most 1 MiB. Absent, "" and `null` mean `{}`; an object written as a
     JSON string, at most twice over, is the object.
     """
+    shown_tag: _builtins.str
+    """The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none."""
     def __init__(
         self,
         *,
         call_id: _builtins.str = ...,
         tool: _builtins.str = ...,
         arguments_json: _builtins.str = ...,
+        shown_tag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_json", b"arguments_json", "call_id", b"call_id", "tool", b"tool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_json", b"arguments_json", "call_id", b"call_id", "shown_tag", b"shown_tag", "tool", b"tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1778,6 +1824,7 @@ class GateVerdict(_message.Message):
     ARGUMENTS_JSON_FIELD_NUMBER: _builtins.int
     NEAREST_TOOL_FIELD_NUMBER: _builtins.int
     MODEL_NAME_FIELD_NUMBER: _builtins.int
+    SHOWN_TAG_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """As in the request."""
     allowed: _builtins.bool
@@ -1803,6 +1850,10 @@ class GateVerdict(_message.Message):
     model_name: _builtins.str
     """The model-facing name of the tool, however the call spelt it, also within a call of `toolgate_call_tool`. Set when
     allowed.
+    """
+    shown_tag: _builtins.str
+    """The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+    goes by tags.
     """
     @_builtins.property
     def available_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1833,10 +1884,11 @@ class GateVerdict(_message.Message):
         arguments_json: _builtins.str = ...,
         nearest_tool: _builtins.str = ...,
         model_name: _builtins.str = ...,
+        shown_tag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "arguments_json", b"arguments_json", "available_tools", b"available_tools", "call_id", b"call_id", "code", b"code", "input_schema_json", b"input_schema_json", "message", b"message", "model_name", b"model_name", "name", b"name", "nearest_tool", b"nearest_tool", "search_query", b"search_query", "server", b"server", "unlock", b"unlock", "violations", b"violations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "arguments_json", b"arguments_json", "available_tools", b"available_tools", "call_id", b"call_id", "code", b"code", "input_schema_json", b"input_schema_json", "message", b"message", "model_name", b"model_name", "name", b"name", "nearest_tool", b"nearest_tool", "search_query", b"search_query", "server", b"server", "shown_tag", b"shown_tag", "unlock", b"unlock", "violations", b"violations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

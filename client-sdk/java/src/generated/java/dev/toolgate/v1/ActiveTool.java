@@ -42,6 +42,7 @@ private static final long serialVersionUID = 0L;
     outputSchemaJson_ = "";
     annotationsJson_ = "";
     signature_ = "";
+    shownTag_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -587,6 +588,55 @@ private static final long serialVersionUID = 0L;
     return signatureLossy_;
   }
 
+  public static final int SHOWN_TAG_FIELD_NUMBER = 16;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object shownTag_ = "";
+  /**
+   * <pre>
+   * Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+   * tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+   * </pre>
+   *
+   * <code>string shown_tag = 16;</code>
+   * @return The shownTag.
+   */
+  @java.lang.Override
+  public java.lang.String getShownTag() {
+    java.lang.Object ref = shownTag_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      shownTag_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+   * tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+   * </pre>
+   *
+   * <code>string shown_tag = 16;</code>
+   * @return The bytes for shownTag.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getShownTagBytes() {
+    java.lang.Object ref = shownTag_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      shownTag_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -645,6 +695,9 @@ private static final long serialVersionUID = 0L;
     }
     if (signatureLossy_ != false) {
       output.writeBool(15, signatureLossy_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(shownTag_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 16, shownTag_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -706,6 +759,9 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(15, signatureLossy_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(shownTag_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(16, shownTag_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -752,6 +808,8 @@ private static final long serialVersionUID = 0L;
         != other.getSchemaTokens()) return false;
     if (getSignatureLossy()
         != other.getSignatureLossy()) return false;
+    if (!getShownTag()
+        .equals(other.getShownTag())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -797,6 +855,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + SIGNATURE_LOSSY_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getSignatureLossy());
+    hash = (37 * hash) + SHOWN_TAG_FIELD_NUMBER;
+    hash = (53 * hash) + getShownTag().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -947,6 +1007,7 @@ private static final long serialVersionUID = 0L;
       signature_ = "";
       schemaTokens_ = 0;
       signatureLossy_ = false;
+      shownTag_ = "";
       return this;
     }
 
@@ -1025,6 +1086,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00004000) != 0)) {
         result.signatureLossy_ = signatureLossy_;
       }
+      if (((from_bitField0_ & 0x00008000) != 0)) {
+        result.shownTag_ = shownTag_;
+      }
     }
 
     @java.lang.Override
@@ -1101,6 +1165,11 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getSignatureLossy() != false) {
         setSignatureLossy(other.getSignatureLossy());
+      }
+      if (!other.getShownTag().isEmpty()) {
+        shownTag_ = other.shownTag_;
+        bitField0_ |= 0x00008000;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1203,6 +1272,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00004000;
               break;
             } // case 120
+            case 130: {
+              shownTag_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00008000;
+              break;
+            } // case 130
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2351,6 +2425,103 @@ private static final long serialVersionUID = 0L;
     public Builder clearSignatureLossy() {
       bitField0_ = (bitField0_ & ~0x00004000);
       signatureLossy_ = false;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object shownTag_ = "";
+    /**
+     * <pre>
+     * Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+     * tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+     * </pre>
+     *
+     * <code>string shown_tag = 16;</code>
+     * @return The shownTag.
+     */
+    public java.lang.String getShownTag() {
+      java.lang.Object ref = shownTag_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        shownTag_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+     * tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+     * </pre>
+     *
+     * <code>string shown_tag = 16;</code>
+     * @return The bytes for shownTag.
+     */
+    public com.google.protobuf.ByteString
+        getShownTagBytes() {
+      java.lang.Object ref = shownTag_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        shownTag_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+     * tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+     * </pre>
+     *
+     * <code>string shown_tag = 16;</code>
+     * @param value The shownTag to set.
+     * @return This builder for chaining.
+     */
+    public Builder setShownTag(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      shownTag_ = value;
+      bitField0_ |= 0x00008000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+     * tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+     * </pre>
+     *
+     * <code>string shown_tag = 16;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearShownTag() {
+      shownTag_ = getDefaultInstance().getShownTag();
+      bitField0_ = (bitField0_ & ~0x00008000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+     * tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+     * </pre>
+     *
+     * <code>string shown_tag = 16;</code>
+     * @param value The bytes for shownTag to set.
+     * @return This builder for chaining.
+     */
+    public Builder setShownTagBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      shownTag_ = value;
+      bitField0_ |= 0x00008000;
       onChanged();
       return this;
     }

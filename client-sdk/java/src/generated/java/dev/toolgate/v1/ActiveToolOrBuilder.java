@@ -264,4 +264,26 @@ public interface ActiveToolOrBuilder extends
    * @return The signatureLossy.
    */
   boolean getSignatureLossy();
+
+  /**
+   * <pre>
+   * Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+   * tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+   * </pre>
+   *
+   * <code>string shown_tag = 16;</code>
+   * @return The shownTag.
+   */
+  java.lang.String getShownTag();
+  /**
+   * <pre>
+   * Proves to Gate that the model was shown this definition: 6 characters, valid today and tomorrow (UTC), for this
+   * tenant and principal only. Set by SearchTools, except with DETAIL_NAMES.
+   * </pre>
+   *
+   * <code>string shown_tag = 16;</code>
+   * @return The bytes for shownTag.
+   */
+  com.google.protobuf.ByteString
+      getShownTagBytes();
 }

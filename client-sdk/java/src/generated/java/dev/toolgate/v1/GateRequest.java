@@ -35,6 +35,7 @@ private static final long serialVersionUID = 0L;
     tenant_ = "";
     activeSetHandle_ = "";
     calls_ = java.util.Collections.emptyList();
+    evidence_ = 0;
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -103,7 +104,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object activeSetHandle_ = "";
   /**
    * <pre>
-   * The handle that Route gave for this turn. Required.
+   * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -124,7 +125,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The handle that Route gave for this turn. Required.
+   * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -259,6 +260,32 @@ private static final long serialVersionUID = 0L;
     return minRevision_;
   }
 
+  public static final int EVIDENCE_FIELD_NUMBER = 6;
+  private int evidence_ = 0;
+  /**
+   * <pre>
+   * How it is known what the model was shown. Absent: by `active_set_handle`.
+   * </pre>
+   *
+   * <code>.toolgate.v1.Evidence evidence = 6;</code>
+   * @return The enum numeric value on the wire for evidence.
+   */
+  @java.lang.Override public int getEvidenceValue() {
+    return evidence_;
+  }
+  /**
+   * <pre>
+   * How it is known what the model was shown. Absent: by `active_set_handle`.
+   * </pre>
+   *
+   * <code>.toolgate.v1.Evidence evidence = 6;</code>
+   * @return The evidence.
+   */
+  @java.lang.Override public dev.toolgate.v1.Evidence getEvidence() {
+    dev.toolgate.v1.Evidence result = dev.toolgate.v1.Evidence.forNumber(evidence_);
+    return result == null ? dev.toolgate.v1.Evidence.UNRECOGNIZED : result;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -288,6 +315,9 @@ private static final long serialVersionUID = 0L;
     if (minRevision_ != 0L) {
       output.writeUInt64(5, minRevision_);
     }
+    if (evidence_ != dev.toolgate.v1.Evidence.EVIDENCE_UNSPECIFIED.getNumber()) {
+      output.writeEnum(6, evidence_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -314,6 +344,10 @@ private static final long serialVersionUID = 0L;
     if (minRevision_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(5, minRevision_);
+    }
+    if (evidence_ != dev.toolgate.v1.Evidence.EVIDENCE_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(6, evidence_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -343,6 +377,7 @@ private static final long serialVersionUID = 0L;
     }
     if (getMinRevision()
         != other.getMinRevision()) return false;
+    if (evidence_ != other.evidence_) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -369,6 +404,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + MIN_REVISION_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getMinRevision());
+    hash = (37 * hash) + EVIDENCE_FIELD_NUMBER;
+    hash = (53 * hash) + evidence_;
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -526,6 +563,7 @@ private static final long serialVersionUID = 0L;
         stateBuilder_ = null;
       }
       minRevision_ = 0L;
+      evidence_ = 0;
       return this;
     }
 
@@ -588,6 +626,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.minRevision_ = minRevision_;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.evidence_ = evidence_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -644,6 +685,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getMinRevision() != 0L) {
         setMinRevision(other.getMinRevision());
+      }
+      if (other.evidence_ != 0) {
+        setEvidenceValue(other.getEvidenceValue());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -706,6 +750,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 40
+            case 48: {
+              evidence_ = input.readEnum();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 48
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -818,7 +867,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object activeSetHandle_ = "";
     /**
      * <pre>
-     * The handle that Route gave for this turn. Required.
+     * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -838,7 +887,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle that Route gave for this turn. Required.
+     * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -859,7 +908,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle that Route gave for this turn. Required.
+     * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -876,7 +925,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle that Route gave for this turn. Required.
+     * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -890,7 +939,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle that Route gave for this turn. Required.
+     * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -1416,6 +1465,77 @@ private static final long serialVersionUID = 0L;
     public Builder clearMinRevision() {
       bitField0_ = (bitField0_ & ~0x00000010);
       minRevision_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private int evidence_ = 0;
+    /**
+     * <pre>
+     * How it is known what the model was shown. Absent: by `active_set_handle`.
+     * </pre>
+     *
+     * <code>.toolgate.v1.Evidence evidence = 6;</code>
+     * @return The enum numeric value on the wire for evidence.
+     */
+    @java.lang.Override public int getEvidenceValue() {
+      return evidence_;
+    }
+    /**
+     * <pre>
+     * How it is known what the model was shown. Absent: by `active_set_handle`.
+     * </pre>
+     *
+     * <code>.toolgate.v1.Evidence evidence = 6;</code>
+     * @param value The enum numeric value on the wire for evidence to set.
+     * @return This builder for chaining.
+     */
+    public Builder setEvidenceValue(int value) {
+      evidence_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How it is known what the model was shown. Absent: by `active_set_handle`.
+     * </pre>
+     *
+     * <code>.toolgate.v1.Evidence evidence = 6;</code>
+     * @return The evidence.
+     */
+    @java.lang.Override
+    public dev.toolgate.v1.Evidence getEvidence() {
+      dev.toolgate.v1.Evidence result = dev.toolgate.v1.Evidence.forNumber(evidence_);
+      return result == null ? dev.toolgate.v1.Evidence.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * How it is known what the model was shown. Absent: by `active_set_handle`.
+     * </pre>
+     *
+     * <code>.toolgate.v1.Evidence evidence = 6;</code>
+     * @param value The evidence to set.
+     * @return This builder for chaining.
+     */
+    public Builder setEvidence(dev.toolgate.v1.Evidence value) {
+      if (value == null) { throw new NullPointerException(); }
+      bitField0_ |= 0x00000020;
+      evidence_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How it is known what the model was shown. Absent: by `active_set_handle`.
+     * </pre>
+     *
+     * <code>.toolgate.v1.Evidence evidence = 6;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearEvidence() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      evidence_ = 0;
       onChanged();
       return this;
     }

@@ -32,7 +32,7 @@ public interface GateRequestOrBuilder extends
 
   /**
    * <pre>
-   * The handle that Route gave for this turn. Required.
+   * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -41,7 +41,7 @@ public interface GateRequestOrBuilder extends
   java.lang.String getActiveSetHandle();
   /**
    * <pre>
-   * The handle that Route gave for this turn. Required.
+   * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -130,4 +130,23 @@ public interface GateRequestOrBuilder extends
    * @return The minRevision.
    */
   long getMinRevision();
+
+  /**
+   * <pre>
+   * How it is known what the model was shown. Absent: by `active_set_handle`.
+   * </pre>
+   *
+   * <code>.toolgate.v1.Evidence evidence = 6;</code>
+   * @return The enum numeric value on the wire for evidence.
+   */
+  int getEvidenceValue();
+  /**
+   * <pre>
+   * How it is known what the model was shown. Absent: by `active_set_handle`.
+   * </pre>
+   *
+   * <code>.toolgate.v1.Evidence evidence = 6;</code>
+   * @return The evidence.
+   */
+  dev.toolgate.v1.Evidence getEvidence();
 }

@@ -47,6 +47,7 @@ private static final long serialVersionUID = 0L;
     argumentsJson_ = "";
     nearestTool_ = "";
     modelName_ = "";
+    shownTag_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -697,6 +698,55 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int SHOWN_TAG_FIELD_NUMBER = 15;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object shownTag_ = "";
+  /**
+   * <pre>
+   * The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+   * goes by tags.
+   * </pre>
+   *
+   * <code>string shown_tag = 15;</code>
+   * @return The shownTag.
+   */
+  @java.lang.Override
+  public java.lang.String getShownTag() {
+    java.lang.Object ref = shownTag_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      shownTag_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+   * goes by tags.
+   * </pre>
+   *
+   * <code>string shown_tag = 15;</code>
+   * @return The bytes for shownTag.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getShownTagBytes() {
+    java.lang.Object ref = shownTag_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      shownTag_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -752,6 +802,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(modelName_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 14, modelName_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(shownTag_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 15, shownTag_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -817,6 +870,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(modelName_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(14, modelName_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(shownTag_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(15, shownTag_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -859,6 +915,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getNearestTool())) return false;
     if (!getModelName()
         .equals(other.getModelName())) return false;
+    if (!getShownTag()
+        .equals(other.getShownTag())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -905,6 +963,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getNearestTool().hashCode();
     hash = (37 * hash) + MODEL_NAME_FIELD_NUMBER;
     hash = (53 * hash) + getModelName().hashCode();
+    hash = (37 * hash) + SHOWN_TAG_FIELD_NUMBER;
+    hash = (53 * hash) + getShownTag().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1062,6 +1122,7 @@ private static final long serialVersionUID = 0L;
       argumentsJson_ = "";
       nearestTool_ = "";
       modelName_ = "";
+      shownTag_ = "";
       return this;
     }
 
@@ -1148,6 +1209,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00002000) != 0)) {
         result.modelName_ = modelName_;
+      }
+      if (((from_bitField0_ & 0x00004000) != 0)) {
+        result.shownTag_ = shownTag_;
       }
     }
 
@@ -1260,6 +1324,11 @@ private static final long serialVersionUID = 0L;
         bitField0_ |= 0x00002000;
         onChanged();
       }
+      if (!other.getShownTag().isEmpty()) {
+        shownTag_ = other.shownTag_;
+        bitField0_ |= 0x00004000;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1366,6 +1435,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00002000;
               break;
             } // case 114
+            case 122: {
+              shownTag_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00004000;
+              break;
+            } // case 122
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2938,6 +3012,103 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       modelName_ = value;
       bitField0_ |= 0x00002000;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object shownTag_ = "";
+    /**
+     * <pre>
+     * The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+     * goes by tags.
+     * </pre>
+     *
+     * <code>string shown_tag = 15;</code>
+     * @return The shownTag.
+     */
+    public java.lang.String getShownTag() {
+      java.lang.Object ref = shownTag_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        shownTag_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+     * goes by tags.
+     * </pre>
+     *
+     * <code>string shown_tag = 15;</code>
+     * @return The bytes for shownTag.
+     */
+    public com.google.protobuf.ByteString
+        getShownTagBytes() {
+      java.lang.Object ref = shownTag_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        shownTag_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+     * goes by tags.
+     * </pre>
+     *
+     * <code>string shown_tag = 15;</code>
+     * @param value The shownTag to set.
+     * @return This builder for chaining.
+     */
+    public Builder setShownTag(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      shownTag_ = value;
+      bitField0_ |= 0x00004000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+     * goes by tags.
+     * </pre>
+     *
+     * <code>string shown_tag = 15;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearShownTag() {
+      shownTag_ = getDefaultInstance().getShownTag();
+      bitField0_ = (bitField0_ & ~0x00004000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+     * goes by tags.
+     * </pre>
+     *
+     * <code>string shown_tag = 15;</code>
+     * @param value The bytes for shownTag to set.
+     * @return This builder for chaining.
+     */
+    public Builder setShownTagBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      shownTag_ = value;
+      bitField0_ |= 0x00004000;
       onChanged();
       return this;
     }

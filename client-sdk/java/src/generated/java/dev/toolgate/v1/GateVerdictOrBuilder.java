@@ -348,4 +348,26 @@ public interface GateVerdictOrBuilder extends
    */
   com.google.protobuf.ByteString
       getModelNameBytes();
+
+  /**
+   * <pre>
+   * The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+   * goes by tags.
+   * </pre>
+   *
+   * <code>string shown_tag = 15;</code>
+   * @return The shownTag.
+   */
+  java.lang.String getShownTag();
+  /**
+   * <pre>
+   * The tag of the definition as it is now. Set for SCHEMA_CHANGED and ARGUMENTS_INVALID where the request's `evidence`
+   * goes by tags.
+   * </pre>
+   *
+   * <code>string shown_tag = 15;</code>
+   * @return The bytes for shownTag.
+   */
+  com.google.protobuf.ByteString
+      getShownTagBytes();
 }

@@ -35,6 +35,7 @@ private static final long serialVersionUID = 0L;
     callId_ = "";
     tool_ = "";
     argumentsJson_ = "";
+    shownTag_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -197,6 +198,53 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int SHOWN_TAG_FIELD_NUMBER = 4;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object shownTag_ = "";
+  /**
+   * <pre>
+   * The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+   * </pre>
+   *
+   * <code>string shown_tag = 4;</code>
+   * @return The shownTag.
+   */
+  @java.lang.Override
+  public java.lang.String getShownTag() {
+    java.lang.Object ref = shownTag_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      shownTag_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+   * </pre>
+   *
+   * <code>string shown_tag = 4;</code>
+   * @return The bytes for shownTag.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getShownTagBytes() {
+    java.lang.Object ref = shownTag_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      shownTag_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -220,6 +268,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(argumentsJson_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 3, argumentsJson_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(shownTag_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 4, shownTag_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -237,6 +288,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(argumentsJson_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(3, argumentsJson_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(shownTag_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(4, shownTag_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -259,6 +313,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getTool())) return false;
     if (!getArgumentsJson()
         .equals(other.getArgumentsJson())) return false;
+    if (!getShownTag()
+        .equals(other.getShownTag())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -276,6 +332,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getTool().hashCode();
     hash = (37 * hash) + ARGUMENTS_JSON_FIELD_NUMBER;
     hash = (53 * hash) + getArgumentsJson().hashCode();
+    hash = (37 * hash) + SHOWN_TAG_FIELD_NUMBER;
+    hash = (53 * hash) + getShownTag().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -414,6 +472,7 @@ private static final long serialVersionUID = 0L;
       callId_ = "";
       tool_ = "";
       argumentsJson_ = "";
+      shownTag_ = "";
       return this;
     }
 
@@ -456,6 +515,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000004) != 0)) {
         result.argumentsJson_ = argumentsJson_;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.shownTag_ = shownTag_;
+      }
     }
 
     @java.lang.Override
@@ -483,6 +545,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getArgumentsJson().isEmpty()) {
         argumentsJson_ = other.argumentsJson_;
         bitField0_ |= 0x00000004;
+        onChanged();
+      }
+      if (!other.getShownTag().isEmpty()) {
+        shownTag_ = other.shownTag_;
+        bitField0_ |= 0x00000008;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -526,6 +593,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 34: {
+              shownTag_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 34
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -830,6 +902,98 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       argumentsJson_ = value;
       bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object shownTag_ = "";
+    /**
+     * <pre>
+     * The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+     * </pre>
+     *
+     * <code>string shown_tag = 4;</code>
+     * @return The shownTag.
+     */
+    public java.lang.String getShownTag() {
+      java.lang.Object ref = shownTag_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        shownTag_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+     * </pre>
+     *
+     * <code>string shown_tag = 4;</code>
+     * @return The bytes for shownTag.
+     */
+    public com.google.protobuf.ByteString
+        getShownTagBytes() {
+      java.lang.Object ref = shownTag_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        shownTag_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+     * </pre>
+     *
+     * <code>string shown_tag = 4;</code>
+     * @param value The shownTag to set.
+     * @return This builder for chaining.
+     */
+    public Builder setShownTag(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      shownTag_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+     * </pre>
+     *
+     * <code>string shown_tag = 4;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearShownTag() {
+      shownTag_ = getDefaultInstance().getShownTag();
+      bitField0_ = (bitField0_ & ~0x00000008);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+     * </pre>
+     *
+     * <code>string shown_tag = 4;</code>
+     * @param value The bytes for shownTag to set.
+     * @return This builder for chaining.
+     */
+    public Builder setShownTagBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      shownTag_ = value;
+      bitField0_ |= 0x00000008;
       onChanged();
       return this;
     }

@@ -75,4 +75,24 @@ public interface RequestedCallOrBuilder extends
    */
   com.google.protobuf.ByteString
       getArgumentsJsonBytes();
+
+  /**
+   * <pre>
+   * The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+   * </pre>
+   *
+   * <code>string shown_tag = 4;</code>
+   * @return The shownTag.
+   */
+  java.lang.String getShownTag();
+  /**
+   * <pre>
+   * The tag that SearchTools gave with the tool. Read where the request's `evidence` goes by tags. Absent: none.
+   * </pre>
+   *
+   * <code>string shown_tag = 4;</code>
+   * @return The bytes for shownTag.
+   */
+  com.google.protobuf.ByteString
+      getShownTagBytes();
 }

@@ -168,7 +168,7 @@ public enum SearchForm
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(13);
+    return dev.toolgate.v1.Router.getDescriptor().getEnumTypes().get(14);
   }
 
   private static final SearchForm[] VALUES = values();
