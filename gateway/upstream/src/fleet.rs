@@ -16,6 +16,8 @@ use crate::target::Upstream;
 
 mod circuit;
 mod server;
+#[cfg(test)]
+mod tests;
 mod turns;
 
 use server::Server;

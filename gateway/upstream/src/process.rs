@@ -43,6 +43,9 @@ pub(crate) struct StandardError(Arc<Mutex<VecDeque<u8>>>);
 /// Transport to a process. The process and those that it started end with it.
 pub(crate) struct ProcessTransport {
     child: Child,
+    /// Its process group; `None` once all of it was killed.
+    #[cfg(unix)]
+    group: Option<rustix::process::Pid>,
     stdin: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
     lines: Lines<BufReader<ChildStdout>>,
     tap: Tap,
@@ -81,12 +84,16 @@ impl ProcessTransport {
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn().map_err(failed)?;
+        #[cfg(unix)]
+        let group = child.id().and_then(|id| i32::try_from(id).ok());
         let missing = || failed(io::Error::other("a standard stream is missing"));
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let reading = child.stderr.take().ok_or_else(missing)?;
         Ok(Self {
             child,
+            #[cfg(unix)]
+            group: group.and_then(rustix::process::Pid::from_raw),
             stdin: Arc::new(tokio::sync::Mutex::new(Some(stdin))),
             lines: Lines::new(
                 BufReader::with_capacity(READ_AT_ONCE, stdout),
@@ -109,7 +116,11 @@ impl ProcessTransport {
             biased;
             line = self.lines.next() => line,
             _ended = self.child.wait() => {
-                tokio::time::timeout(LAST_WORDS, self.lines.next()).await.unwrap_or(Ok(None))
+                let line = tokio::time::timeout(LAST_WORDS, self.lines.next()).await;
+                if !matches!(line, Ok(Ok(Some(_)))) {
+                    self.kill();
+                }
+                line.unwrap_or(Ok(None))
             }
         };
         line.ok().flatten()
@@ -132,9 +143,7 @@ impl ProcessTransport {
 
     #[cfg(unix)]
     fn signal(&self, signal: rustix::process::Signal) {
-        let id = self.child.id().and_then(|id| i32::try_from(id).ok());
-        let group = id.and_then(rustix::process::Pid::from_raw);
-        if let Some(group) = group {
+        if let Some(group) = self.group {
             // The group may be gone already.
             let _gone = rustix::process::kill_process_group(group, signal);
         }
@@ -146,9 +155,11 @@ impl ProcessTransport {
         let _gone = self.child.start_kill();
     }
 
+    /// Kills all of the group, once: its number may be another's afterwards.
     #[cfg(unix)]
     fn kill(&mut self) {
         self.signal(rustix::process::Signal::KILL);
+        self.group = None;
     }
 }
 
@@ -197,14 +208,14 @@ impl Transport<RoleClient> for ProcessTransport {
         #[cfg(unix)]
         {
             if self.has_left().await {
-                // What it started stays in its group.
-                self.signal(rustix::process::Signal::KILL);
+                self.kill();
                 return Ok(());
             }
             self.signal(rustix::process::Signal::TERM);
         }
-        if !self.has_left().await {
-            self.kill();
+        let has_left = self.has_left().await;
+        self.kill();
+        if !has_left {
             self.child.wait().await?;
         }
         Ok(())
