@@ -15,6 +15,8 @@ use crate::connection::{LEAVE, ServerIdentity};
 use crate::target::Upstream;
 
 mod circuit;
+#[cfg(test)]
+mod http_tests;
 mod server;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-"""An MCP server over stdio whose tools misbehave on purpose. It speaks the protocol by hand, without a library."""
+"""An MCP server over stdio whose tools misbehave on purpose, by hand and without a library."""
 
 import json
 import os

@@ -45,10 +45,10 @@ fn fleet(entries: Vec<Entry>) -> Fleet {
 }
 
 fn tool(name: &str) -> Request {
-    tool_with(name, json!({}), "someone")
+    tool_with(name, &json!({}), "someone")
 }
 
-fn tool_with(name: &str, arguments: Value, principal: &str) -> Request {
+fn tool_with(name: &str, arguments: &Value, principal: &str) -> Request {
     let Value::Object(params) = json!({"name": name, "arguments": arguments}) else {
         panic!("an object");
     };
@@ -176,7 +176,7 @@ async fn a_thousand_calls_through_kills_all_end() {
     for number in 0..1_000 {
         let fleet = fleet.clone();
         let name = if fastrand::u32(..200) == 0 { "die" } else { "echo" };
-        let request = tool_with(name, json!({}), &(number % 7).to_string());
+        let request = tool_with(name, &json!({}), &(number % 7).to_string());
         calls.spawn(async move { fleet.request("a", request, later()).await });
         while calls.len() > 50 {
             failed += usize::from(calls.join_next().await.unwrap().unwrap().is_err());
@@ -235,7 +235,7 @@ async fn a_result_beyond_the_limit_ends_its_call_and_not_the_server() {
     let mut small = entry("a");
     small.limits.result_bytes_max = 1 << 20;
     let fleet = fleet(vec![small]);
-    let huge = tool_with("huge", json!({"mebibytes": 100}), "someone");
+    let huge = tool_with("huge", &json!({"mebibytes": 100}), "someone");
     let error = fleet.request("a", huge, later()).await.unwrap_err();
     assert_eq!(error, RequestError::TooLarge { limit: 1 << 20 });
     ask(&fleet, "a", "echo").await.unwrap();
@@ -328,7 +328,7 @@ async fn a_storm_of_changes_makes_few_lists() {
 async fn changed_tools_are_listed_and_an_empty_list_counts_when_it_comes_again() {
     let fleet = fleet(vec![entry("a")]);
     until(&fleet, "a", is_ready).await;
-    let number = |number: i32| tool_with("tools", json!({"number": number}), "someone");
+    let number = |number: i32| tool_with("tools", &json!({"number": number}), "someone");
     fleet.request("a", number(5), later()).await.unwrap();
     until(&fleet, "a", |status| status.tools == 5).await;
     let lists = ask(&fleet, "a", "state").await.unwrap()["lists"].as_i64();
