@@ -25,6 +25,9 @@ use crate::error::UpstreamError;
 use crate::tap::{Call, Ending, Tap};
 use crate::target::Endpoint;
 
+/// Requests at a time on one connection. Who calls has bounds of their own.
+const REQUESTS_MAX: usize = 256;
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -63,6 +66,7 @@ pub(crate) fn transport(
         result_bytes_max,
     };
     let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
+        .max_concurrent_requests(REQUESTS_MAX)
         .custom_headers(endpoint.headers.iter().cloned().collect());
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
@@ -302,7 +306,8 @@ impl StreamableHttpClient for TappedClient {
             let post = Post { uri, session_id, token: auth_header, headers: custom_headers };
             return self.call(&message, &call, post).await;
         }
-        self.client
+        let posted = self
+            .client
             .post_message_with_response_limits(
                 uri,
                 message,
@@ -311,7 +316,16 @@ impl StreamableHttpClient for TappedClient {
                 custom_headers,
                 limits,
             )
-            .await
+            .await;
+        match posted {
+            // The library takes only a refusal with a challenge for one.
+            Err(StreamableHttpError::UnexpectedServerResponse(text))
+                if text.starts_with("HTTP 401") =>
+            {
+                Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new())))
+            }
+            posted => posted,
+        }
     }
 
     async fn delete_session(

@@ -35,14 +35,23 @@ enum Event {
 struct TestServer {
     events: mpsc::UnboundedSender<Event>,
     is_modern: bool,
+    /// Whether nobody is let in.
+    is_locked: bool,
 }
 
 /// Starts a server, and returns its URL and what happens at it.
 async fn serve(is_modern: bool) -> (String, mpsc::UnboundedReceiver<Event>) {
+    serve_locked(is_modern, false).await
+}
+
+async fn serve_locked(
+    is_modern: bool,
+    is_locked: bool,
+) -> (String, mpsc::UnboundedReceiver<Event>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let (events, happened) = mpsc::unbounded_channel();
-    let server = TestServer { events, is_modern };
+    let server = TestServer { events, is_modern, is_locked };
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(server.clone().answer(stream));
@@ -85,6 +94,7 @@ impl TestServer {
             json_reply(status, &format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
         };
         match body["method"].as_str() {
+            _ if self.is_locked => status_reply("401 Unauthorized"),
             Some("server/discover") if self.is_modern => result(
                 r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#,
             ),
@@ -104,25 +114,18 @@ impl TestServer {
                 }
                 Some("refuse") => error("400 Bad Request", -32123),
                 Some("large") => result(&format!("{{\"x\":\"{}\"}}", "x".repeat(2 << 20))),
-                Some("login") => {
-                    "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-                        .into()
-                }
-                Some("broken") => {
-                    "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-                        .into()
-                }
+                Some("login") => status_reply("401 Unauthorized"),
+                Some("broken") => status_reply("502 Bad Gateway"),
                 _ => result(ECHO),
             },
-            Some(_) => {
-                "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".into()
-            }
-            None => {
-                "HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-                    .into()
-            }
+            Some(_) => status_reply("202 Accepted"),
+            None => status_reply("405 Method Not Allowed"),
         }
     }
+}
+
+fn status_reply(status: &str) -> String {
+    format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
 }
 
 fn json_reply(status: &str, body: &str) -> String {
@@ -271,6 +274,21 @@ async fn a_server_that_asks_for_a_login_waits_for_it() {
     }
     fleet.request("h", tool("t"), later()).await.unwrap();
     fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_lets_nobody_in_needs_a_login() {
+    for is_modern in [false, true] {
+        let (url, _events) = serve_locked(is_modern, true).await;
+        let fleet = fleet(&url);
+        let error = fleet.request("h", tool("t"), later()).await.unwrap_err();
+        let state = ServerState::NeedsLogin;
+        assert!(
+            matches!(error, RequestError::Unavailable { state: told, .. } if told == state),
+            "{error:?}"
+        );
+        fleet.close().await;
+    }
 }
 
 #[tokio::test]

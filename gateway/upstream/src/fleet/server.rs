@@ -330,42 +330,45 @@ impl Server {
     /// Connects to the server and lists its tools.
     async fn open(&self) -> Result<Arc<Connection>, End> {
         self.move_to(ServerState::Starting, |live| live.starts += 1);
-        let opening = async {
-            let _spawn = self.surroundings.spawns.acquire().await;
-            let began = Instant::now();
-            let connection = self.connect().await?;
-            let listing = self.list(&connection).await?;
-            Ok::<_, UpstreamError>((connection, listing, began.elapsed()))
-        };
-        let opened = tokio::select! {
-            biased;
-            () = self.ending() => return Err(End::Stop),
-            () = self.restart.notified() => return Err(End::Restart),
-            opened = tokio::time::timeout(self.entry.limits.start_timeout, opening) => opened,
-        };
-        let (connection, listing, took) = match opened {
-            Ok(Ok(opened)) => opened,
-            Ok(Err(UpstreamError::Handshake { asks_for_login: true, .. })) => {
-                return Err(End::Login);
-            }
-            Ok(Err(error)) => return Err(End::Lost(error.to_string())),
-            Err(_elapsed) => {
-                let seconds = self.entry.limits.start_timeout.as_secs_f64();
-                return Err(End::Lost(format!("it did not start within {seconds} s")));
+        let tuning = self.surroundings.tuning;
+        let began = Instant::now();
+        let until = began + self.entry.limits.start_timeout;
+        let _spawn = self.before_end(until, self.surroundings.spawns.acquire()).await?;
+        let connection = self.before_end(until, self.connect()).await?;
+        let connection = Arc::new(connection.map_err(end_of)?);
+        let listed = self.before_end(until, self.list(&connection)).await;
+        let listing = match listed.and_then(|listed| listed.map_err(end_of)) {
+            Ok(listing) => listing,
+            Err(end) => {
+                connection.shut_down(tuning.leave * 4).await;
+                return Err(end);
             }
         };
-        let connection = Arc::new(connection);
         self.circuit.reset();
         self.move_to(ServerState::Ready, |live| {
             live.protocol = Some(listing.identity.protocol.clone());
             live.problem = None;
-            live.started_in = Some(took);
+            live.started_in = Some(began.elapsed());
             live.was_hurried = false;
             live.heard = Instant::now();
             live.connection = Some(Arc::clone(&connection));
             live.take(listing);
         });
         Ok(connection)
+    }
+
+    /// Returns what a part of the start returns, unless the server is to end, to start anew, or has had its time.
+    async fn before_end<T>(&self, until: Instant, part: impl Future<Output = T>) -> Result<T, End> {
+        tokio::select! {
+            biased;
+            () = self.ending() => Err(End::Stop),
+            () = self.restart.notified() => Err(End::Restart),
+            done = part => Ok(done),
+            () = tokio::time::sleep_until(until) => {
+                let seconds = self.entry.limits.start_timeout.as_secs_f64();
+                Err(End::Lost(format!("it did not start within {seconds} s{}", self.stderr.said())))
+            }
+        }
     }
 
     async fn connect(&self) -> Result<Connection, UpstreamError> {
@@ -479,6 +482,13 @@ impl Listing {
             && self.identity == other.identity
             && self.instructions == other.instructions
             && self.capabilities == other.capabilities
+    }
+}
+
+fn end_of(error: UpstreamError) -> End {
+    match error {
+        UpstreamError::Handshake { asks_for_login: true, .. } => End::Login,
+        error => End::Lost(error.to_string()),
     }
 }
 

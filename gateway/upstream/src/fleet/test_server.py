@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 ECHO = (
@@ -34,8 +35,10 @@ def notify(method: str, **params: Any) -> None:
     write(json.dumps({"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}))
 
 
-def misbehave(tool: str, number: str, arguments: dict[str, Any]) -> None:
+def misbehave(tool: str, number: str, params: dict[str, Any]) -> None:
     """Does what a tool is named after."""
+    arguments = params.get("arguments", {})
+    token = params["_meta"]["progressToken"]
     match tool:
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -55,6 +58,10 @@ def misbehave(tool: str, number: str, arguments: dict[str, Any]) -> None:
             sys.stderr.write("the end\n")
             sys.stderr.flush()
             answer(number, "{}")
+        case "tick":
+            while True:
+                time.sleep(arguments["pause"])
+                notify("progress", progressToken=token, progress=1)
         case "storm":
             for _ in range(1000):
                 notify("tools/list_changed")
@@ -94,7 +101,7 @@ def call(number: str, params: dict[str, Any]) -> None:
             error = '{"code":-32123,"message":"no","data":{"why":[1]}}'
             write(f'{{"jsonrpc":"2.0","id":{number},"error":{error}}}')
         case tool:
-            misbehave(tool, number, arguments)
+            misbehave(tool, number, params)
 
 
 def serve(request: dict[str, Any]) -> None:

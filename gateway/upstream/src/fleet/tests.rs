@@ -315,6 +315,23 @@ async fn progress_and_messages_reach_the_caller() {
 }
 
 #[tokio::test]
+async fn progress_gives_a_call_more_time_up_to_its_maximum() {
+    let mut patient = entry("a");
+    patient.limits.call_timeout = Duration::from_millis(200);
+    patient.limits.call_timeout_max = Duration::from_millis(600);
+    let fleet = fleet(vec![patient]);
+    until(&fleet, "a", is_ready).await;
+    let began = Instant::now();
+    let arguments = json!({"pause": 0.05});
+    let ticking = fleet.request("a", tool_with("tick", &arguments, "someone"), later());
+    let error = ticking.await.unwrap_err();
+    assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
+    assert!(began.elapsed() >= Duration::from_millis(600), "{:?}", began.elapsed());
+    assert!(fleet.restart("a"));
+    fleet.close().await;
+}
+
+#[tokio::test]
 async fn a_storm_of_changes_makes_few_lists() {
     let fleet = fleet(vec![entry("a")]);
     ask(&fleet, "a", "storm").await.unwrap();
