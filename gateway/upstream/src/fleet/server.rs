@@ -207,7 +207,6 @@ impl Server {
     /// Waits for a connection while the server starts. A pause is ended, once.
     async fn connected(&self, deadline: Instant) -> Result<Arc<Connection>, RequestError> {
         let mut moves = self.moves.subscribe();
-        let began = Instant::now();
         loop {
             moves.mark_unchanged();
             if let Some(connection) = self.connection_or_refusal()? {
@@ -216,7 +215,7 @@ impl Server {
             match tokio::time::timeout_at(deadline, moves.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Err(self.unavailable("it was ended", false)),
-                Err(_) => return Err(RequestError::Timeout { after: began.elapsed() }),
+                Err(_) => return Err(self.unavailable("it is still starting", false)),
             }
         }
     }

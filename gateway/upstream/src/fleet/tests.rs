@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
+use crate::connection::{CallError, Connection, Outgoing};
 use crate::target::Upstream;
 
 const SERVER: &str = include_str!("test_server.py");
@@ -312,6 +313,48 @@ async fn progress_and_messages_reach_the_caller() {
     ask(&fleet, "a", "release").await.unwrap();
     assert_eq!(calling.await.unwrap().get(), r#"{"released":true}"#);
     fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_starts_is_waited_for_until_the_deadline() {
+    let mut slow = entry("a");
+    let Upstream::Process(launch) = &mut slow.upstream else { panic!("a process") };
+    launch.arguments[1] = "import sys; sys.stdin.read()".to_owned();
+    let fleet = fleet(vec![slow, entry("b")]);
+    let deadline = Instant::now() + Duration::from_millis(50);
+    let error = fleet.request("a", tool("echo"), deadline).await.unwrap_err();
+    let is_starting = matches!(
+        error,
+        RequestError::Unavailable { state: ServerState::Starting, may_have_run: false, .. }
+    );
+    assert!(is_starting, "{error:?}");
+    ask(&fleet, "b", "echo").await.unwrap();
+    fleet.close().await;
+    assert!(fleet.status().iter().all(|status| status.state == ServerState::Stopped));
+}
+
+#[tokio::test]
+async fn a_connection_alone_tells_changes_and_its_end() {
+    let mut connection = Connection::open(&entry("a").upstream).await.unwrap();
+    assert_eq!(connection.tools().await.unwrap().len(), 2);
+    let call = |request: Request| Outgoing {
+        method: request.method,
+        params: request.params,
+        progress: None,
+        idle: LONG,
+        deadline: later(),
+    };
+    let more = tool_with("tools", &json!({"number": 5}), "someone");
+    connection.call(call(more)).await.unwrap();
+    tokio::time::timeout(LONG, connection.changed()).await.unwrap().unwrap();
+    assert_eq!(connection.tools().await.unwrap().len(), 5);
+    connection.mark_changed();
+    connection.changed().await.unwrap();
+    let lost = connection.call(call(tool("die"))).await.unwrap_err();
+    assert!(matches!(lost, CallError::Lost { may_have_run: true, .. }), "{lost:?}");
+    let ended = tokio::time::timeout(LONG, connection.changed()).await.unwrap();
+    assert!(ended.is_err());
+    connection.close().await;
 }
 
 #[tokio::test]
