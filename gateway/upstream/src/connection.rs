@@ -1,24 +1,29 @@
 //! A connection to one MCP server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    ClientConfig, ClientRequest, Implementation, ListToolsRequest, PaginatedRequestParams,
-    ProtocolVersion, SubscriptionFilter,
+    CancelledNotification, CancelledNotificationParam, ClientConfig, ClientRequest, CustomRequest,
+    Implementation, ProtocolVersion, RequestId, RequestMetaObject, ServerResult,
+    SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions,
+    ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, PeerRequestOptions,
     RunningService, ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::{ClientHandler, RoleClient};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::watch;
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::error::UpstreamError;
 use crate::http;
-use crate::lists::{Lists, Page};
-use crate::process::{ProcessTransport, StandardError};
+use crate::process::{ProcessLimits, ProcessTransport, StandardError};
+use crate::tap::{Answer, Call, ServerError, Tap};
 use crate::target::Upstream;
 
 /// Time for the handshake. Package runners fetch the server first.
@@ -26,14 +31,18 @@ const HANDSHAKE: Duration = Duration::from_secs(60);
 const LIST: Duration = Duration::from_secs(30);
 const CLOSE: Duration = Duration::from_secs(10);
 
+/// Time for a process to leave after its standard input was closed, and again after SIGTERM.
+pub(crate) const LEAVE: Duration = Duration::from_secs(2);
+
 /// Largest number of pages of a list, and of bytes of all of them.
 const PAGES_MAX: usize = 1_000;
 const LIST_BYTES_MAX: usize = 32 << 20;
 
 /// Connection to an MCP server.
+#[derive(Debug)]
 pub struct Connection {
     service: RunningService<RoleClient, Handler>,
-    lists: Lists,
+    tap: Tap,
     stderr: StandardError,
     changes: watch::Receiver<u64>,
     /// Subscription to changes of servers of 2026-07-28; ends with the connection.
@@ -51,6 +60,17 @@ pub struct ServerIdentity {
     pub protocol: String,
 }
 
+/// One page of a list of tools.
+#[derive(Debug, Deserialize)]
+struct Page {
+    /// Definitions, as the server wrote them.
+    tools: Vec<Box<RawValue>>,
+    /// Cursor of the next page; `None` or empty on the last one.
+    #[serde(rename = "nextCursor")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug)]
 struct Handler {
     info: ClientConfig,
     changes: watch::Sender<u64>,
@@ -66,6 +86,69 @@ impl ClientHandler for Handler {
     }
 }
 
+/// Bounds of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionLimits {
+    /// Time for the handshake. Package runners fetch the server first.
+    pub(crate) handshake: Duration,
+    /// Bounds of the process, and of results.
+    pub(crate) process: ProcessLimits,
+}
+
+/// Request to a server.
+pub(crate) struct Outgoing {
+    pub(crate) method: String,
+    pub(crate) params: Map<String, Value>,
+    pub(crate) progress: Option<mpsc::Sender<Value>>,
+    /// Time without an answer or progress.
+    pub(crate) idle: Duration,
+    /// Time of the whole call.
+    pub(crate) deadline: Instant,
+}
+
+/// Failure of a call.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// The server's own error.
+    Server(ServerError),
+    /// The answer is larger than this limit, in bytes.
+    TooLarge(usize),
+    /// The server did not answer within this time.
+    Timeout(Duration),
+    /// The server asks for a login.
+    Login,
+    /// The connection failed.
+    Lost { problem: String, may_have_run: bool },
+}
+
+/// Cancels a call that nobody waits for any more.
+struct Cancelling {
+    peer: Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        let process = ProcessLimits { result_bytes_max: LIST_BYTES_MAX, leave: LEAVE };
+        Self { handshake: HANDSHAKE, process }
+    }
+}
+
+impl Drop for Cancelling {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let peer = self.peer.clone();
+        let reason = Some("nobody waits for it".to_owned());
+        let params = CancelledNotificationParam::new(Some(id), reason);
+        runtime.spawn(async move {
+            let cancelled = CancelledNotification::new(params);
+            // The connection may be gone.
+            let _gone = peer.send_notification(cancelled.into()).await;
+        });
+    }
+}
+
 impl Connection {
     /// Connects to a server: starts its process or opens its URL, and shakes hands. Servers of 2026-07-28 are asked first
     /// whether they are one; an older one costs one more request.
@@ -73,8 +156,16 @@ impl Connection {
     /// # Errors
     /// [`UpstreamError`] if the server can't be started, reached, or understood within a minute.
     pub async fn open(upstream: &Upstream) -> Result<Self, UpstreamError> {
-        let lists = Lists::default();
-        let stderr = StandardError::default();
+        Self::open_within(upstream, ConnectionLimits::default(), StandardError::default()).await
+    }
+
+    /// Connects to a server within bounds. What its process writes to standard error goes to `stderr`.
+    pub(crate) async fn open_within(
+        upstream: &Upstream,
+        limits: ConnectionLimits,
+        stderr: StandardError,
+    ) -> Result<Self, UpstreamError> {
+        let tap = Tap::default();
         let (sender, changes) = watch::channel(0);
         let client = Implementation::new("toolgate", env!("CARGO_PKG_VERSION"));
         let info = ClientConfig::new(Default::default(), client);
@@ -86,26 +177,148 @@ impl Connection {
         let handshake = async {
             match upstream {
                 Upstream::Process(launch) => {
-                    let transport = ProcessTransport::start(launch, lists.clone(), stderr.clone())?;
+                    let transport = ProcessTransport::start(
+                        launch,
+                        tap.clone(),
+                        stderr.clone(),
+                        limits.process,
+                    )?;
                     shaken(serve_client_with_lifecycle(handler, transport, mode).await, &stderr)
                 }
                 Upstream::Http(endpoint) => {
-                    let transport = http::transport(endpoint, lists.clone())?;
+                    let transport =
+                        http::transport(endpoint, tap.clone(), limits.process.result_bytes_max)?;
                     shaken(serve_client_with_lifecycle(handler, transport, mode).await, &stderr)
                 }
             }
         };
-        let request = "the handshake";
-        let service =
-            tokio::time::timeout(HANDSHAKE, Box::pin(handshake)).await.map_err(|_elapsed| {
-                UpstreamError::Timeout {
-                    request,
-                    seconds: HANDSHAKE.as_secs(),
-                    said: stderr.said(),
-                }
-            })??;
+        let handshake = tokio::time::timeout(limits.handshake, Box::pin(handshake)).await;
+        let service = handshake.map_err(|_elapsed| UpstreamError::Timeout {
+            request: "the handshake",
+            seconds: limits.handshake.as_secs(),
+            said: stderr.said(),
+        })??;
         let subscription = subscribe(&service, sender);
-        Ok(Self { service, lists, stderr, changes, subscription })
+        Ok(Self { service, tap, stderr, changes, subscription })
+    }
+
+    /// Sends a request, and returns the bytes of its result. When the returned future is dropped, the call is cancelled.
+    pub(crate) async fn call(&self, outgoing: Outgoing) -> Result<Box<RawValue>, CallError> {
+        let Outgoing { method, mut params, progress, idle, deadline } = outgoing;
+        let (call, answer) = Call::new(&method, progress);
+        let options = self.options(params.remove("_meta"));
+        let mut request = CustomRequest::new(method, Some(Value::Object(params)));
+        request.extensions.insert(Arc::clone(&call));
+        let request = ClientRequest::CustomRequest(request);
+        let peer = self.service.peer();
+        let sent =
+            tokio::time::timeout_at(deadline, peer.send_cancellable_request(request, options));
+        let started = Instant::now();
+        let handle = sent
+            .await
+            .map_err(|_elapsed| CallError::Timeout(started.elapsed()))?
+            .map_err(|error| lost(&error, &call))?;
+        let mut cancelling = Cancelling { peer: peer.clone(), id: Some(handle.id.clone()) };
+        let result = self.answered(&call, answer, handle.rx, idle, deadline).await;
+        if !matches!(result, Err(CallError::Timeout(_) | CallError::TooLarge(_))) {
+            cancelling.id = None;
+        }
+        result
+    }
+
+    /// Waits for the answer to a call.
+    async fn answered(
+        &self,
+        call: &Arc<Call>,
+        mut answer: oneshot::Receiver<Answer>,
+        mut library: oneshot::Receiver<Result<ServerResult, ServiceError>>,
+        idle: Duration,
+        deadline: Instant,
+    ) -> Result<Box<RawValue>, CallError> {
+        let started = Instant::now();
+        let mut until = deadline.min(started + idle);
+        let mut is_pending = true;
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return match answer {
+                    Ok(Answer::Result(result)) => Ok(result),
+                    Ok(Answer::Error(error)) => Err(CallError::Server(error)),
+                    Ok(Answer::TooLarge(limit)) => Err(CallError::TooLarge(limit)),
+                    Err(_ended) => Err(self.ended(call)),
+                },
+                heard = &mut library, if is_pending => match heard {
+                    Ok(Err(error)) => return Err(lost(&error, call)),
+                    // The answer itself is on its way, or the transport ends.
+                    Ok(Ok(_)) => is_pending = false,
+                    Err(_closed) => return Err(self.ended(call)),
+                },
+                () = call.progressed.notified() => until = deadline.min(Instant::now() + idle),
+                () = tokio::time::sleep_until(until) => {
+                    return Err(CallError::Timeout(started.elapsed()));
+                }
+            }
+        }
+    }
+
+    /// Returns the options of a request with the caller's metadata. The revision is the connection's.
+    fn options(&self, meta: Option<Value>) -> PeerRequestOptions {
+        let options = PeerRequestOptions::no_options();
+        let Some(Value::Object(mut meta)) = meta else { return options };
+        meta.remove("progressToken");
+        meta.remove("io.modelcontextprotocol/protocolVersion");
+        if !self.is_modern() {
+            meta.retain(|key, _| !key.starts_with("io.modelcontextprotocol/client"));
+        }
+        match serde_json::from_value::<RequestMetaObject>(Value::Object(meta)) {
+            Ok(meta) => options.with_meta(meta),
+            Err(_) => options,
+        }
+    }
+
+    /// Returns whether the server speaks 2026-07-28 or later.
+    pub(crate) fn is_modern(&self) -> bool {
+        let info = self.service.peer().peer_info();
+        info.is_some_and(|info| !info.protocol_version.has_initialize())
+    }
+
+    fn ended(&self, call: &Call) -> CallError {
+        let problem = format!("the server closed the connection{}", self.stderr.said());
+        CallError::Lost { problem, may_have_run: call.was_sent() }
+    }
+
+    /// Returns what the server tells of how to use it.
+    pub(crate) fn instructions(&self) -> Option<String> {
+        self.service.peer().peer_info()?.instructions.clone()
+    }
+
+    /// Returns the server's capabilities as JSON.
+    pub(crate) fn capabilities(&self) -> Value {
+        let info = self.service.peer().peer_info();
+        let capabilities = info.map(|info| serde_json::to_value(&info.capabilities));
+        capabilities.and_then(Result::ok).unwrap_or_else(|| Value::Object(Map::new()))
+    }
+
+    /// Returns whether the connection has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.tap.has_ended()
+    }
+
+    /// Closes the connection, and waits until the server's process has ended, or for this time.
+    pub(crate) async fn shut_down(&self, longest: Duration) {
+        self.service.cancellation_token().cancel();
+        // What does not end in time is killed when the transport is dropped.
+        let _late = tokio::time::timeout(longest, self.tap.gone()).await;
+    }
+
+    /// Waits until the connection has ended.
+    pub(crate) async fn until_ended(&self) {
+        self.tap.ended().await;
+    }
+
+    /// Returns a counter that grows with each change of tools that the server tells.
+    pub(crate) fn tool_changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
     }
 
     /// Returns what the server tells of itself.
@@ -152,14 +365,9 @@ impl Connection {
     /// # Errors
     /// [`UpstreamError::Request`] once the connection is closed.
     pub async fn changed(&mut self) -> Result<(), UpstreamError> {
-        let closed = async {
-            while !self.service.is_closed() {
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-        };
         let is_changed = tokio::select! {
             changed = self.changes.changed() => changed.is_ok(),
-            () = closed => false,
+            () = self.tap.ended() => false,
         };
         if is_changed {
             return Ok(());
@@ -190,30 +398,52 @@ impl Connection {
             problem,
             said: self.stderr.said(),
         };
-        let params =
-            cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
-        let request = ListToolsRequest { params, ..Default::default() };
-        let options = PeerRequestOptions::with_timeout(LIST);
-        let sent = self
-            .service
-            .peer()
-            .send_cancellable_request(ClientRequest::ListToolsRequest(request), options)
-            .await
-            .map_err(|error| failed(error.to_string()))?;
-        let id = serde_json::to_string(&sent.id).map_err(|error| failed(error.to_string()))?;
-        sent.await_response().await.map_err(|error| match error {
-            ServiceError::Timeout { .. } => UpstreamError::Timeout {
+        let cursor = cursor.map(|cursor| ("cursor".to_owned(), Value::String(cursor)));
+        let outgoing = Outgoing {
+            method: REQUEST.to_owned(),
+            params: cursor.into_iter().collect(),
+            progress: None,
+            idle: LIST,
+            deadline: Instant::now() + LIST,
+        };
+        let listed = self.call(outgoing).await.map_err(|error| match error {
+            CallError::Timeout(after) => UpstreamError::Timeout {
                 request: REQUEST,
-                seconds: LIST.as_secs(),
+                seconds: after.as_secs(),
                 said: self.stderr.said(),
             },
+            CallError::Lost { problem, .. } => {
+                UpstreamError::Request { request: REQUEST, problem, said: String::new() }
+            }
             error => failed(error.to_string()),
         })?;
-        let listed =
-            self.lists.take(&id).ok_or_else(|| failed("the answer holds no tools".to_owned()))?;
         serde_json::from_str(listed.get())
             .map_err(|error| failed(format!("the answer is no list of tools: {error}")))
     }
+}
+
+impl std::fmt::Display for CallError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Server(error) => write!(f, "{} ({})", error.message, error.code),
+            Self::TooLarge(limit) => write!(f, "the answer has more than {limit} bytes"),
+            Self::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
+            Self::Login => f.write_str("it asks for a login"),
+            Self::Lost { problem, .. } => f.write_str(problem),
+        }
+    }
+}
+
+/// Returns the failure of a call that the library tells.
+fn lost(error: &ServiceError, call: &Call) -> CallError {
+    if error.is_authorization_required() {
+        return CallError::Login;
+    }
+    let problem = match error {
+        ServiceError::TransportSend(error) => error.error.to_string(),
+        error => error.to_string(),
+    };
+    CallError::Lost { problem, may_have_run: call.was_sent() }
 }
 
 impl Drop for Connection {
@@ -229,6 +459,7 @@ fn shaken(
     stderr: &StandardError,
 ) -> Result<RunningService<RoleClient, Handler>, UpstreamError> {
     result.map_err(|error| UpstreamError::Handshake {
+        asks_for_login: error.auth_challenge().is_some(),
         problem: problem_of(&error),
         said: stderr.said(),
     })

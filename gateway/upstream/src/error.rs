@@ -20,6 +20,8 @@ pub enum UpstreamError {
     /// The handshake failed.
     #[error("the handshake failed: {problem}{said}")]
     Handshake {
+        /// Whether the server asks for a login (HTTP 401).
+        asks_for_login: bool,
         /// Problem, as the protocol library tells it.
         problem: String,
         /// Last lines of the process's standard error, behind a line break; empty if there are none.

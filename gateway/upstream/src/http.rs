@@ -1,5 +1,6 @@
 //! Servers behind a URL, over Streamable HTTP.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use futures_util::stream::BoxStream;
 use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::redirect::Policy;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpClientTransportConfig,
@@ -21,13 +22,13 @@ use rustls::{ClientConfig, RootCertStore};
 use sse_stream::{Sse, SseStream};
 
 use crate::error::UpstreamError;
-use crate::lists::Lists;
+use crate::tap::{Call, Ending, Tap};
 use crate::target::Endpoint;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Requests at a time on one connection. Who calls has bounds of their own.
+const REQUESTS_MAX: usize = 256;
 
-/// Largest answer to `tools/list`, in bytes.
-const LIST_MAX: usize = 32 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const JSON: &str = "application/json";
@@ -35,11 +36,13 @@ const EVENT_STREAM: &str = "text/event-stream";
 
 type Failure = StreamableHttpError<reqwest::Error>;
 
-/// HTTP client that keeps lists of tools as they come by.
+/// HTTP client that shows messages to the tap.
 #[derive(Clone)]
-pub(crate) struct ListingClient {
+pub(crate) struct TappedClient {
     client: reqwest::Client,
-    lists: Lists,
+    tap: Tap,
+    result_bytes_max: usize,
+    _ending: Arc<Ending>,
 }
 
 /// Parts of a POST besides its message.
@@ -53,10 +56,17 @@ struct Post {
 /// Returns the transport to a server.
 pub(crate) fn transport(
     endpoint: &Endpoint,
-    lists: Lists,
-) -> Result<StreamableHttpClientTransport<ListingClient>, UpstreamError> {
-    let client = ListingClient { client: client()?, lists };
+    tap: Tap,
+    result_bytes_max: usize,
+) -> Result<StreamableHttpClientTransport<TappedClient>, UpstreamError> {
+    let client = TappedClient {
+        client: client()?,
+        _ending: Arc::new(Ending(tap.clone())),
+        tap,
+        result_bytes_max,
+    };
     let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
+        .max_concurrent_requests(REQUESTS_MAX)
         .custom_headers(endpoint.headers.iter().cloned().collect());
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
@@ -79,11 +89,12 @@ fn client() -> Result<reqwest::Client, UpstreamError> {
         .map_err(|error| failed(&error))
 }
 
-impl ListingClient {
-    /// Sends `tools/list`, and keeps the bytes of the answer.
-    async fn list(
+impl TappedClient {
+    /// Sends the request of a call, and hands the answer's bytes to it.
+    async fn call(
         &self,
         message: &ClientJsonRpcMessage,
+        call: &Arc<Call>,
         post: Post,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let has_session = post.session_id.is_some();
@@ -102,52 +113,134 @@ impl ListingClient {
         if let Some(token) = post.token {
             request = request.bearer_auth(token);
         }
-        let response = request.send().await.map_err(StreamableHttpError::Client)?;
-        refuse_failure(&response, has_session)?;
-        let is_stream = media_type(&response).eq_ignore_ascii_case(EVENT_STREAM);
-        let chunks = bounded(response);
-        if is_stream {
-            return Ok(StreamableHttpPostResponse::Sse(self.events(chunks), None));
+        Tap::sent(Some(call));
+        let response = request.send().await.map_err(|error| {
+            if error.is_connect() {
+                Tap::unsent(Some(call));
+            }
+            StreamableHttpError::Client(error)
+        })?;
+        let status = response.status();
+        let failure = failure_of(&response, has_session);
+        let is_json = media_type(&response).eq_ignore_ascii_case(JSON);
+        if let Some(failure) = failure
+            && !(is_json && status.is_client_error() && !is_refusal(status))
+        {
+            return Err(failure);
         }
-        let body = collect(chunks).await?;
-        let text = String::from_utf8_lossy(&body);
-        self.lists.observe(&text);
-        Ok(StreamableHttpPostResponse::Json(serde_json::from_str(&text)?, None))
+        let is_stream = media_type(&response).eq_ignore_ascii_case(EVENT_STREAM);
+        let chunks = bounded(response, self.result_bytes_max);
+        if is_stream {
+            let chunks = self.told_when_too_large(message, chunks);
+            let events = self.events(chunks, Some(Arc::clone(call)));
+            return Ok(StreamableHttpPostResponse::Sse(events, None));
+        }
+        self.json(message, chunks, status).await
     }
 
+    async fn json(
+        &self,
+        message: &ClientJsonRpcMessage,
+        chunks: BoxStream<'static, io::Result<Vec<u8>>>,
+        status: StatusCode,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let body = match collect(chunks).await {
+            Ok(body) => body,
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let stand_in = self.tap.too_large(id_of(message), self.result_bytes_max);
+                let seen = stand_in.ok_or(error)?;
+                return Ok(StreamableHttpPostResponse::Json(serde_json::from_str(&seen)?, None));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let text = String::from_utf8_lossy(&body);
+        let seen = serde_json::from_str(&self.tap.received(&text, None));
+        match seen {
+            Ok(seen) => Ok(StreamableHttpPostResponse::Json(seen, None)),
+            Err(_) if !status.is_success() => Err(status_failure(status)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the chunks of a stream, which end their call when they are too many.
+    fn told_when_too_large(
+        &self,
+        message: &ClientJsonRpcMessage,
+        chunks: BoxStream<'static, io::Result<Vec<u8>>>,
+    ) -> BoxStream<'static, io::Result<Vec<u8>>> {
+        let tap = self.tap.clone();
+        let id = id_of(message);
+        let limit = self.result_bytes_max;
+        let tell = move |chunk: &io::Result<Vec<u8>>| {
+            if chunk.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge) {
+                let _unseen = tap.too_large(id, limit);
+            }
+        };
+        chunks.inspect(tell).boxed()
+    }
+
+    /// Returns the events of a stream, whose messages are shown to the tap.
     fn events(
         &self,
         chunks: BoxStream<'static, io::Result<Vec<u8>>>,
+        call: Option<Arc<Call>>,
     ) -> BoxStream<'static, Result<Sse, SseError>> {
-        let lists = self.lists.clone();
         let chunks = chunks.map(|chunk| chunk.map(std::collections::VecDeque::from));
-        let events = SseStream::from_bytes_stream(chunks);
-        let keep = move |event: &Result<Sse, SseError>| {
-            if let Ok(Sse { data: Some(data), .. }) = event {
-                lists.observe(data);
+        self.tapped(SseStream::from_bytes_stream(chunks).boxed(), call)
+    }
+
+    fn tapped(
+        &self,
+        events: BoxStream<'static, Result<Sse, SseError>>,
+        call: Option<Arc<Call>>,
+    ) -> BoxStream<'static, Result<Sse, SseError>> {
+        let tap = self.tap.clone();
+        let show = move |mut event: Result<Sse, SseError>| {
+            if let Ok(Sse { data: Some(data), .. }) = &mut event
+                && let Cow::Owned(seen) = tap.received(data, call.as_ref())
+            {
+                *data = seen;
             }
+            event
         };
-        events.inspect(keep).boxed()
+        events.map(show).boxed()
     }
 }
 
-fn refuse_failure(response: &reqwest::Response, has_session: bool) -> Result<(), Failure> {
+/// Returns the failure that a response is, if it is one.
+fn failure_of(response: &reqwest::Response, has_session: bool) -> Option<Failure> {
     let status = response.status();
     if status.is_success() {
-        return Ok(());
+        return None;
     }
     if status == StatusCode::NOT_FOUND && has_session {
-        return Err(StreamableHttpError::SessionExpired);
+        return Some(StreamableHttpError::SessionExpired);
     }
-    let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    if status == StatusCode::UNAUTHORIZED
-        && let Some(challenge) = challenge
-    {
-        return Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(
+    if status == StatusCode::UNAUTHORIZED {
+        let challenge = response.headers().get(WWW_AUTHENTICATE);
+        let challenge = challenge.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        return Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(
             challenge.to_owned(),
         )));
     }
-    Err(StreamableHttpError::UnexpectedServerResponse(format!("HTTP {status}").into()))
+    Some(status_failure(status))
+}
+
+fn status_failure(status: StatusCode) -> Failure {
+    StreamableHttpError::UnexpectedServerResponse(format!("HTTP {status}").into())
+}
+
+/// Returns whether a status refuses whatever the body says.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+    )
+}
+
+fn id_of(message: &ClientJsonRpcMessage) -> Option<i64> {
+    let JsonRpcMessage::Request(request) = message else { return None };
+    crate::tap::numeric(&request.id.to_string())
 }
 
 /// Returns the media type of a response without its parameters.
@@ -156,13 +249,13 @@ fn media_type(response: &reqwest::Response) -> &str {
     value.and_then(|value| value.split(';').next()).unwrap_or_default().trim()
 }
 
-/// Returns the body, which fails beyond [`LIST_MAX`] bytes.
-fn bounded(response: reqwest::Response) -> BoxStream<'static, io::Result<Vec<u8>>> {
-    let mut left = LIST_MAX;
+/// Returns the body, which fails beyond a number of bytes.
+fn bounded(response: reqwest::Response, limit: usize) -> BoxStream<'static, io::Result<Vec<u8>>> {
+    let mut left = limit;
     let chunks = response.bytes_stream();
     let checked = chunks.map(move |chunk| {
         let chunk = chunk.map_err(io::Error::other)?;
-        let too_large = || io::Error::other(format!("the answer has more than {LIST_MAX} bytes"));
+        let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         left = left.checked_sub(chunk.len()).ok_or_else(too_large)?;
         Ok(chunk.to_vec())
     });
@@ -177,11 +270,7 @@ async fn collect(mut chunks: BoxStream<'static, io::Result<Vec<u8>>>) -> io::Res
     Ok(body)
 }
 
-fn lists_tools(message: &ClientJsonRpcMessage) -> bool {
-    matches!(message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::ListToolsRequest(_)))
-}
-
-impl StreamableHttpClient for ListingClient {
+impl StreamableHttpClient for TappedClient {
     type Error = reqwest::Error;
 
     async fn post_message(
@@ -213,11 +302,12 @@ impl StreamableHttpClient for ListingClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        if lists_tools(&message) {
+        if let Some(call) = self.tap.sending(&message) {
             let post = Post { uri, session_id, token: auth_header, headers: custom_headers };
-            return self.list(&message, post).await;
+            return self.call(&message, &call, post).await;
         }
-        self.client
+        let posted = self
+            .client
             .post_message_with_response_limits(
                 uri,
                 message,
@@ -226,7 +316,16 @@ impl StreamableHttpClient for ListingClient {
                 custom_headers,
                 limits,
             )
-            .await
+            .await;
+        match posted {
+            // The library takes only a refusal with a challenge for one.
+            Err(StreamableHttpError::UnexpectedServerResponse(text))
+                if text.starts_with("HTTP 401") =>
+            {
+                Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new())))
+            }
+            posted => posted,
+        }
     }
 
     async fn delete_session(
@@ -247,6 +346,10 @@ impl StreamableHttpClient for ListingClient {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        self.client.get_stream(uri, session_id, last_event_id, auth_header, custom_headers).await
+        let events = self
+            .client
+            .get_stream(uri, session_id, last_event_id, auth_header, custom_headers)
+            .await?;
+        Ok(self.tapped(events, None))
     }
 }

@@ -7,22 +7,18 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
-use tokio_util::codec::{FramedRead, LinesCodec};
 
 use crate::error::UpstreamError;
-use crate::lists::Lists;
+use crate::lines::{Line, Lines, id_of};
+use crate::tap::{Ending, Tap};
 use crate::target::Launch;
-
-/// Largest message of a server, in bytes.
-const LINE_MAX: usize = 32 << 20;
 
 /// Bytes of standard error that are kept, the newest.
 const STDERR_KEPT: usize = 64 << 10;
@@ -31,8 +27,14 @@ const STDERR_KEPT: usize = 64 << 10;
 const LINES_SAID: usize = 5;
 const LINE_SAID_MAX: usize = 300;
 
-/// Time for a process to leave after its standard input was closed, and again after SIGTERM.
-const LEAVE: Duration = Duration::from_secs(2);
+/// Bytes of a message beside its result: its ID, and its length in white space.
+const ENVELOPE_MAX: usize = 1 << 10;
+
+/// Bytes that are read at once.
+const READ_AT_ONCE: usize = 64 << 10;
+
+/// Time for what a process wrote before it ended. Processes that it started may hold its output open for ever.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// Newest part of a process's standard error.
 #[derive(Debug, Clone, Default)]
@@ -41,18 +43,33 @@ pub(crate) struct StandardError(Arc<Mutex<VecDeque<u8>>>);
 /// Transport to a process. The process and those that it started end with it.
 pub(crate) struct ProcessTransport {
     child: Child,
+    /// Its process group; `None` once all of it was killed.
+    #[cfg(unix)]
+    group: Option<rustix::process::Pid>,
     stdin: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
-    lines: FramedRead<ChildStdout, LinesCodec>,
-    lists: Lists,
+    lines: Lines<BufReader<ChildStdout>>,
+    tap: Tap,
+    _ending: Ending,
     reading_stderr: JoinHandle<()>,
+    limits: ProcessLimits,
+}
+
+/// Bounds of a process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProcessLimits {
+    /// Largest result, in bytes.
+    pub(crate) result_bytes_max: usize,
+    /// Time for the process to leave after its standard input was closed, and again after SIGTERM.
+    pub(crate) leave: Duration,
 }
 
 impl ProcessTransport {
     /// Starts the process, in a process group of its own.
     pub(crate) fn start(
         launch: &Launch,
-        lists: Lists,
+        tap: Tap,
         stderr: StandardError,
+        limits: ProcessLimits,
     ) -> Result<Self, UpstreamError> {
         let failed = |source| UpstreamError::Spawn { program: launch.program.clone(), source };
         let mut command = Command::new(&launch.program);
@@ -67,28 +84,66 @@ impl ProcessTransport {
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn().map_err(failed)?;
+        #[cfg(unix)]
+        let group = child.id().and_then(|id| i32::try_from(id).ok());
         let missing = || failed(io::Error::other("a standard stream is missing"));
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let reading = child.stderr.take().ok_or_else(missing)?;
         Ok(Self {
             child,
+            #[cfg(unix)]
+            group: group.and_then(rustix::process::Pid::from_raw),
             stdin: Arc::new(tokio::sync::Mutex::new(Some(stdin))),
-            lines: FramedRead::new(stdout, LinesCodec::new_with_max_length(LINE_MAX)),
-            lists,
+            lines: Lines::new(
+                BufReader::with_capacity(READ_AT_ONCE, stdout),
+                limits.result_bytes_max.saturating_add(ENVELOPE_MAX),
+            ),
+            _ending: Ending(tap.clone()),
+            tap,
             reading_stderr: tokio::spawn(stderr.read(reading)),
+            limits,
         })
     }
 
     async fn has_left(&mut self) -> bool {
-        matches!(tokio::time::timeout(LEAVE, self.child.wait()).await, Ok(Ok(_)))
+        matches!(tokio::time::timeout(self.limits.leave, self.child.wait()).await, Ok(Ok(_)))
+    }
+
+    /// Returns the next line; `None` once the process has closed its output or ended.
+    async fn line(&mut self) -> Option<Line> {
+        let line = tokio::select! {
+            biased;
+            line = self.lines.next() => line,
+            _ended = self.child.wait() => {
+                let line = tokio::time::timeout(LAST_WORDS, self.lines.next()).await;
+                if !matches!(line, Ok(Ok(Some(_)))) {
+                    self.kill();
+                }
+                line.unwrap_or(Ok(None))
+            }
+        };
+        line.ok().flatten()
+    }
+
+    /// Returns what the library is to see of a line.
+    fn read(&self, line: &Line) -> Option<RxJsonRpcMessage<RoleClient>> {
+        match line {
+            Line::Whole(bytes) => {
+                let text = String::from_utf8_lossy(bytes);
+                serde_json::from_str(&self.tap.received(&text, None)).ok()
+            }
+            Line::Skipped { head, tail } => {
+                let id = id_of(head, tail);
+                let stand_in = self.tap.too_large(id, self.limits.result_bytes_max)?;
+                serde_json::from_str(&stand_in).ok()
+            }
+        }
     }
 
     #[cfg(unix)]
     fn signal(&self, signal: rustix::process::Signal) {
-        let id = self.child.id().and_then(|id| i32::try_from(id).ok());
-        let group = id.and_then(rustix::process::Pid::from_raw);
-        if let Some(group) = group {
+        if let Some(group) = self.group {
             // The group may be gone already.
             let _gone = rustix::process::kill_process_group(group, signal);
         }
@@ -100,9 +155,11 @@ impl ProcessTransport {
         let _gone = self.child.start_kill();
     }
 
+    /// Kills all of the group, once: its number may be another's afterwards.
     #[cfg(unix)]
     fn kill(&mut self) {
         self.signal(rustix::process::Signal::KILL);
+        self.group = None;
     }
 }
 
@@ -114,24 +171,28 @@ impl Transport<RoleClient> for ProcessTransport {
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let stdin = Arc::clone(&self.stdin);
+        let call = self.tap.sending(&message);
         async move {
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
             let mut stdin = stdin.lock().await;
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
             let stdin = stdin.as_mut().ok_or_else(closed)?;
+            Tap::sent(call.as_ref());
             stdin.write_all(&line).await?;
             stdin.flush().await
         }
     }
 
-    /// Returns the next message; `None` once the process has closed its output or sent a line beyond the limit. Lines that
-    /// are no messages are skipped: some servers log to standard output.
+    /// Returns the next message; `None` once the process has closed its output or ended. Lines that are no messages are
+    /// skipped: some servers log to standard output. So are those beyond the limit, which end their call.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            let line = self.lines.next().await?.ok()?;
-            self.lists.observe(&line);
-            if let Ok(message) = serde_json::from_str(&line) {
+            let Some(line) = self.line().await else {
+                self.tap.end();
+                return None;
+            };
+            if let Some(message) = self.read(&line) {
                 return Some(message);
             }
         }
@@ -139,16 +200,22 @@ impl Transport<RoleClient> for ProcessTransport {
 
     /// Closes standard input and waits for the process to leave; ends its group by SIGTERM, then SIGKILL.
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.stdin.lock().await.take();
+        self.tap.end();
+        // A write to a process that does not read holds it.
+        if let Ok(mut stdin) = tokio::time::timeout(self.limits.leave, self.stdin.lock()).await {
+            stdin.take();
+        }
         #[cfg(unix)]
         {
             if self.has_left().await {
+                self.kill();
                 return Ok(());
             }
             self.signal(rustix::process::Signal::TERM);
         }
-        if !self.has_left().await {
-            self.kill();
+        let has_left = self.has_left().await;
+        self.kill();
+        if !has_left {
             self.child.wait().await?;
         }
         Ok(())
@@ -173,10 +240,15 @@ impl StandardError {
         }
     }
 
+    /// Returns what is kept.
+    pub(crate) fn text(&self) -> String {
+        let bytes: Vec<u8> = self.0.lock().iter().copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// Returns the last lines, behind a line break, for the end of an error message; empty if there are none.
     pub(crate) fn said(&self) -> String {
-        let bytes: Vec<u8> = self.0.lock().iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
+        let text = self.text();
         let mut lines: Vec<&str> =
             text.lines().rev().filter(|line| !line.trim().is_empty()).take(LINES_SAID).collect();
         if lines.is_empty() {

@@ -13,7 +13,7 @@ use crate::error::UpstreamError;
 const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
 /// Place of an MCP server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upstream {
     /// A process that speaks MCP on its standard streams.
     Process(Launch),
@@ -22,7 +22,7 @@ pub enum Upstream {
 }
 
 /// Process to start. No shell is used.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     /// Name or path of the program.
     pub program: String,
@@ -33,7 +33,7 @@ pub struct Launch {
 }
 
 /// URL of a server.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The URL: https, or http on this machine.
     pub url: Url,

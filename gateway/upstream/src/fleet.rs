@@ -1,0 +1,367 @@
+//! A fleet of MCP servers: each is started, watched, restarted and listed by a task of its own, and asked through turns,
+//! a circuit and deadlines, so that a slow or dead one costs the others nothing.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use crate::connection::{LEAVE, ServerIdentity};
+use crate::target::Upstream;
+
+mod circuit;
+#[cfg(test)]
+mod http_tests;
+mod server;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use server::Server;
+
+/// Servers that are started at the same time.
+const SPAWNS_MAX: usize = 8;
+
+/// Server of a fleet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Name, unique in the fleet.
+    pub name: String,
+    /// Place of the server.
+    pub upstream: Upstream,
+    /// Bounds of its use.
+    pub limits: Limits,
+}
+
+/// Bounds of the use of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls at a time; at least 1.
+    pub concurrency: usize,
+    /// Calls that wait for their turn. More are refused.
+    pub queue: usize,
+    /// Time for a start, including the first list of tools.
+    pub start_timeout: Duration,
+    /// Time of a call without an answer or progress.
+    pub call_timeout: Duration,
+    /// Time of a call in all.
+    pub call_timeout_max: Duration,
+    /// Largest result, in bytes.
+    pub result_bytes_max: usize,
+}
+
+/// Servers that are kept running. Clones share them; with the last clone they end.
+#[derive(Debug, Clone)]
+pub struct Fleet(Arc<Shared>);
+
+/// Tools of a server, as it listed them last.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    /// Name of the server in the fleet.
+    pub server: String,
+    /// Identity that the server tells.
+    pub identity: ServerIdentity,
+    /// Advice of the server on its use, if it gives any.
+    pub instructions: Option<String>,
+    /// Capabilities of the server; an object.
+    pub capabilities: Value,
+    /// Definitions of its tools, byte for byte.
+    pub tools: Vec<Box<RawValue>>,
+}
+
+/// State of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerState {
+    /// It is being started.
+    Starting,
+    /// It takes calls.
+    Ready,
+    /// It failed, and is started again after a pause.
+    Waiting,
+    /// It asks for a login (HTTP 401), and is started again by [`Fleet::restart`].
+    NeedsLogin,
+    /// It was ended.
+    Stopped,
+}
+
+/// Status of a server.
+#[derive(Debug, Clone)]
+pub struct ServerStatus {
+    /// Name of the server in the fleet.
+    pub name: String,
+    /// Its state.
+    pub state: ServerState,
+    /// Time at which the state began.
+    pub since: SystemTime,
+    /// Number of tools of its last list.
+    pub tools: usize,
+    /// `stdio` or `http`.
+    pub transport: &'static str,
+    /// Revision of MCP that it speaks; `None` before it was ready.
+    pub protocol: Option<String>,
+    /// Number of starts after the first.
+    pub restarts: u64,
+    /// Problem that it has or had last; `None` once it is ready.
+    pub problem: Option<String>,
+    /// Time that its last start took; `None` before it was ready.
+    pub started_in: Option<Duration>,
+}
+
+/// Request to a server.
+#[derive(Debug)]
+pub struct Request {
+    /// Method of MCP.
+    pub method: String,
+    /// Its parameters. The revision and the progress token in `_meta` are replaced by the connection's own.
+    pub params: Map<String, Value>,
+    /// Principal on whose behalf it is sent. Principals take turns.
+    pub principal: String,
+    /// Receiver of the parameters of `notifications/progress` and `notifications/message` that belong to the request.
+    /// What it does not take in time is dropped.
+    pub progress: Option<mpsc::Sender<Value>>,
+}
+
+/// Error of a request.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RequestError {
+    /// The fleet has no server of this name.
+    #[error("there is no such server")]
+    Unknown,
+    /// JSON-RPC error of the server.
+    #[error("{message} ({code})")]
+    Server {
+        /// Code of the error.
+        code: i64,
+        /// Its message.
+        message: String,
+        /// Its data.
+        data: Option<Value>,
+    },
+    /// The server has as many calls as it may.
+    #[error("the server is busy")]
+    Busy {
+        /// Time after which another try makes sense.
+        retry_after: Duration,
+    },
+    /// The server is not there.
+    #[error("the server is not available: {problem}")]
+    Unavailable {
+        /// State of the server.
+        state: ServerState,
+        /// Problem that it has.
+        problem: String,
+        /// Whether the server may have run the request.
+        may_have_run: bool,
+    },
+    /// The server did not answer in time. The request was cancelled.
+    #[error("no answer within {} ms", after.as_millis())]
+    Timeout {
+        /// Time that the server had.
+        after: Duration,
+    },
+    /// The answer is larger than the limit.
+    #[error("the answer has more than {limit} bytes")]
+    TooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+}
+
+#[derive(Debug)]
+struct Shared {
+    servers: Mutex<Vec<Arc<Server>>>,
+    surroundings: Surroundings,
+}
+
+/// Things that the servers of a fleet share.
+#[derive(Debug, Clone)]
+struct Surroundings {
+    changes: Arc<watch::Sender<u64>>,
+    spawns: Arc<Semaphore>,
+    tasks: TaskTracker,
+    tuning: Tuning,
+}
+
+/// Times that no operator sets.
+#[derive(Debug, Clone, Copy)]
+struct Tuning {
+    /// Pauses before a start: they double from the first to the last.
+    first_pause: Duration,
+    last_pause: Duration,
+    /// Time of health after which pauses begin anew.
+    healthy_after: Duration,
+    /// Silence after which a server is asked whether it is there, and the time that it has to answer.
+    silence: Duration,
+    probe: Duration,
+    /// Time after which tools are listed though no change was told; a tenth more or less is drawn by chance.
+    poll: Duration,
+    /// Shortest time between two lists that the server asks for.
+    list_gap: Duration,
+    /// Time that a circuit stays open.
+    circuit: Duration,
+    /// Time for a process to leave, twice: by itself and after SIGTERM.
+    leave: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            concurrency: 4,
+            queue: 32,
+            start_timeout: Duration::from_secs(60),
+            call_timeout: Duration::from_secs(60),
+            call_timeout_max: Duration::from_secs(600),
+            result_bytes_max: 32 << 20,
+        }
+    }
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            first_pause: Duration::from_millis(500),
+            last_pause: Duration::from_secs(30),
+            healthy_after: Duration::from_secs(60),
+            silence: Duration::from_secs(30),
+            probe: Duration::from_secs(10),
+            poll: Duration::from_secs(300),
+            list_gap: Duration::from_secs(1),
+            circuit: Duration::from_secs(5),
+            leave: LEAVE,
+        }
+    }
+}
+
+impl Fleet {
+    /// Starts servers side by side, and returns at once. Of two entries with the same name the first counts. Must be called
+    /// within a Tokio runtime.
+    #[must_use]
+    pub fn start(entries: Vec<Entry>) -> Self {
+        Self::start_tuned(entries, Tuning::default())
+    }
+
+    fn start_tuned(entries: Vec<Entry>, tuning: Tuning) -> Self {
+        let surroundings = Surroundings {
+            changes: Arc::new(watch::channel(0).0),
+            spawns: Arc::new(Semaphore::new(SPAWNS_MAX)),
+            tasks: TaskTracker::new(),
+            tuning,
+        };
+        let fleet = Self(Arc::new(Shared { servers: Mutex::default(), surroundings }));
+        fleet.apply(entries);
+        fleet
+    }
+
+    /// Makes these the servers of the fleet: new ones start, changed ones start anew, and those that left finish their calls
+    /// and end.
+    pub fn apply(&self, entries: Vec<Entry>) {
+        let surroundings = &self.0.surroundings;
+        let mut servers = self.0.servers.lock();
+        let mut old = std::mem::take(&mut *servers);
+        for entry in entries {
+            if servers.iter().any(|server| server.entry.name == entry.name) {
+                continue;
+            }
+            let place = old.iter().position(|server| server.entry.name == entry.name);
+            let before = place.map(|place| old.swap_remove(place));
+            let server = match before {
+                Some(server) if server.entry == entry => server,
+                before => {
+                    let listing = before.as_ref().and_then(|before| before.listing());
+                    old.extend(before);
+                    Server::start(entry, listing, surroundings.clone())
+                }
+            };
+            servers.push(server);
+        }
+        drop(servers);
+        for server in old {
+            server.leave();
+        }
+        surroundings.changed();
+    }
+
+    /// Returns the status of each server, in the order of the entries.
+    #[must_use]
+    pub fn status(&self) -> Vec<ServerStatus> {
+        self.0.servers.lock().iter().map(|server| server.status()).collect()
+    }
+
+    /// Returns what a server listed last; `None` before its first list. It is kept while the server is away.
+    #[must_use]
+    pub fn listing(&self, server: &str) -> Option<Arc<Listing>> {
+        self.server(server)?.listing()
+    }
+
+    /// Returns a counter that changes with each status and listing.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.surroundings.changes.subscribe()
+    }
+
+    /// Sends a request to a server, and returns the bytes of its result. A server that starts is waited for; one that pauses
+    /// is started at once. When the returned future is dropped, the request is cancelled at the server.
+    ///
+    /// # Errors
+    /// [`RequestError`], at the deadline at the latest.
+    pub async fn request(
+        &self,
+        server: &str,
+        request: Request,
+        deadline: impl Into<Instant>,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let server = self.server(server).ok_or(RequestError::Unknown)?;
+        Box::pin(server.request(request, deadline.into())).await
+    }
+
+    /// Ends a server's process or connection and starts it anew. Returns whether the fleet has the server.
+    #[must_use]
+    pub fn restart(&self, server: &str) -> bool {
+        let server = self.server(server);
+        if let Some(server) = &server {
+            server.restart();
+        }
+        server.is_some()
+    }
+
+    /// Returns the newest 64 KiB of what a server's process wrote to standard error; empty for a URL.
+    #[must_use]
+    pub fn logs(&self, server: &str) -> Option<String> {
+        Some(self.server(server)?.logs())
+    }
+
+    /// Ends all servers, and waits for their processes: three times the time that each has to leave at most.
+    pub async fn close(&self) {
+        let servers = self.0.servers.lock().clone();
+        for server in servers {
+            server.stop();
+        }
+        let Surroundings { tasks, tuning, .. } = &self.0.surroundings;
+        tasks.close();
+        // What does not end in time is killed when its transport is dropped.
+        let _late = tokio::time::timeout(tuning.leave * 4, tasks.wait()).await;
+    }
+
+    fn server(&self, name: &str) -> Option<Arc<Server>> {
+        self.0.servers.lock().iter().find(|server| server.entry.name == name).cloned()
+    }
+}
+
+impl Surroundings {
+    fn changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        for server in self.servers.get_mut() {
+            server.stop();
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! One server of a fleet, and the task that keeps it running.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use serde_json::Map;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::circuit::Circuit;
+use super::turns::{Busy, Turns};
+use super::{Entry, Listing, Request, RequestError, ServerState, ServerStatus, Surroundings};
+use crate::connection::{CallError, Connection, ConnectionLimits, Outgoing};
+use crate::error::UpstreamError;
+use crate::process::{ProcessLimits, StandardError};
+use crate::target::Upstream;
+
+/// Advice to whoever finds a server busy.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// Server of a fleet.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) entry: Entry,
+    surroundings: Surroundings,
+    live: Mutex<Live>,
+    /// Grows with each change of the state.
+    moves: watch::Sender<u64>,
+    turns: Turns,
+    circuit: Circuit,
+    stderr: StandardError,
+    /// Ends the server: at once, or once its calls have ended.
+    stop: CancellationToken,
+    leave: CancellationToken,
+    restart: Notify,
+    /// Ends the pause before a start.
+    hurry: Notify,
+    /// Says that a call was answered with HTTP 401.
+    login: Notify,
+}
+
+/// Part of a server that changes.
+#[derive(Debug)]
+struct Live {
+    state: ServerState,
+    since: SystemTime,
+    problem: Option<String>,
+    protocol: Option<String>,
+    starts: u64,
+    started_in: Option<Duration>,
+    listing: Option<Arc<Listing>>,
+    connection: Option<Arc<Connection>>,
+    /// Whether a call has ended a pause since the server was ready last.
+    was_hurried: bool,
+    /// Whether the last list was empty though the kept one is not.
+    was_emptied: bool,
+    /// Time of the last answer.
+    heard: Instant,
+}
+
+/// End of a connection.
+enum End {
+    Stop,
+    Restart,
+    Login,
+    Lost(String),
+}
+
+impl Server {
+    /// Starts a server. `listing` is what is known of it.
+    pub(super) fn start(
+        entry: Entry,
+        listing: Option<Arc<Listing>>,
+        surroundings: Surroundings,
+    ) -> Arc<Self> {
+        let live = Live {
+            state: ServerState::Starting,
+            since: SystemTime::now(),
+            problem: None,
+            protocol: None,
+            starts: 0,
+            started_in: None,
+            listing,
+            connection: None,
+            was_hurried: false,
+            was_emptied: false,
+            heard: Instant::now(),
+        };
+        let server = Arc::new(Self {
+            live: Mutex::new(live),
+            moves: watch::channel(0).0,
+            turns: Turns::new(entry.limits.concurrency, entry.limits.queue),
+            circuit: Circuit::new(surroundings.tuning.circuit),
+            stderr: StandardError::default(),
+            stop: CancellationToken::new(),
+            leave: CancellationToken::new(),
+            restart: Notify::new(),
+            hurry: Notify::new(),
+            login: Notify::new(),
+            entry,
+            surroundings,
+        });
+        let running = Arc::clone(&server);
+        server.surroundings.tasks.spawn(async move { Box::pin(running.run()).await });
+        server
+    }
+
+    pub(super) fn status(&self) -> ServerStatus {
+        let live = self.live.lock();
+        ServerStatus {
+            name: self.entry.name.clone(),
+            state: live.state,
+            since: live.since,
+            tools: live.listing.as_ref().map_or(0, |listing| listing.tools.len()),
+            transport: match self.entry.upstream {
+                Upstream::Process(_) => "stdio",
+                Upstream::Http(_) => "http",
+            },
+            protocol: live.protocol.clone(),
+            restarts: live.starts.saturating_sub(1),
+            problem: live.problem.clone(),
+            started_in: live.started_in,
+        }
+    }
+
+    pub(super) fn listing(&self) -> Option<Arc<Listing>> {
+        self.live.lock().listing.clone()
+    }
+
+    pub(super) fn logs(&self) -> String {
+        self.stderr.text()
+    }
+
+    pub(super) fn restart(&self) {
+        self.restart.notify_one();
+    }
+
+    /// Ends the server at once.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Ends the server once its calls have ended.
+    pub(super) fn leave(&self) {
+        self.leave.cancel();
+    }
+
+    /// Sends a request.
+    pub(super) async fn request(
+        &self,
+        request: Request,
+        deadline: Instant,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let limits = &self.entry.limits;
+        let deadline = deadline.min(Instant::now() + limits.call_timeout_max);
+        let turn = self.turns.take(&request.principal, deadline).await;
+        let _turn = turn.map_err(|Busy| RequestError::Busy { retry_after: RETRY_AFTER })?;
+        let connection = self.connected(deadline).await?;
+        let attempt = self
+            .circuit
+            .attempt()
+            .ok_or_else(|| self.unavailable("its last calls failed one after another", false))?;
+        let outgoing = Outgoing {
+            method: request.method,
+            params: request.params,
+            progress: request.progress,
+            idle: limits.call_timeout,
+            deadline,
+        };
+        let outcome = connection.call(outgoing).await;
+        match &outcome {
+            Ok(_) | Err(CallError::Server(_) | CallError::TooLarge(_)) => {
+                self.live.lock().heard = Instant::now();
+                attempt.answered();
+            }
+            Err(CallError::Lost { .. }) => attempt.failed(),
+            Err(CallError::Login) => self.login.notify_one(),
+            Err(CallError::Timeout(_)) => {}
+        }
+        outcome.map_err(|error| self.refusal(error))
+    }
+
+    fn refusal(&self, error: CallError) -> RequestError {
+        match error {
+            CallError::Server(error) => {
+                RequestError::Server { code: error.code, message: error.message, data: error.data }
+            }
+            CallError::TooLarge(limit) => RequestError::TooLarge { limit },
+            CallError::Timeout(after) => RequestError::Timeout { after },
+            CallError::Login => RequestError::Unavailable {
+                state: ServerState::NeedsLogin,
+                problem: "it asks for a login".to_owned(),
+                may_have_run: false,
+            },
+            CallError::Lost { problem, may_have_run } => self.unavailable(&problem, may_have_run),
+        }
+    }
+
+    fn unavailable(&self, problem: &str, may_have_run: bool) -> RequestError {
+        let state = self.live.lock().state;
+        RequestError::Unavailable { state, problem: problem.to_owned(), may_have_run }
+    }
+
+    /// Waits for a connection while the server starts. A pause is ended, once.
+    async fn connected(&self, deadline: Instant) -> Result<Arc<Connection>, RequestError> {
+        let mut moves = self.moves.subscribe();
+        loop {
+            moves.mark_unchanged();
+            if let Some(connection) = self.connection_or_refusal()? {
+                return Ok(connection);
+            }
+            match tokio::time::timeout_at(deadline, moves.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(self.unavailable("it was ended", false)),
+                Err(_) => return Err(self.unavailable("it is still starting", false)),
+            }
+        }
+    }
+
+    /// Returns the connection; `None` while there will be one soon.
+    fn connection_or_refusal(&self) -> Result<Option<Arc<Connection>>, RequestError> {
+        let mut live = self.live.lock();
+        let connection = live.connection.as_ref().filter(|connection| !connection.has_ended());
+        if let Some(connection) = connection {
+            return Ok(Some(Arc::clone(connection)));
+        }
+        match live.state {
+            // A connection that has just ended is noticed at once.
+            ServerState::Starting | ServerState::Ready => Ok(None),
+            ServerState::Waiting if !live.was_hurried => {
+                live.was_hurried = true;
+                self.hurry.notify_one();
+                Ok(None)
+            }
+            state => Err(RequestError::Unavailable {
+                state,
+                problem: live.problem.clone().unwrap_or_else(|| "it was ended".to_owned()),
+                may_have_run: false,
+            }),
+        }
+    }
+
+    fn move_to(&self, state: ServerState, change: impl FnOnce(&mut Live)) {
+        {
+            let mut live = self.live.lock();
+            change(&mut live);
+            live.state = state;
+            live.since = SystemTime::now();
+        }
+        self.moves.send_modify(|moves| *moves += 1);
+        self.surroundings.changed();
+    }
+
+    /// Keeps the server running until it is stopped.
+    async fn run(self: Arc<Self>) {
+        let tuning = self.surroundings.tuning;
+        let mut pause = tuning.first_pause;
+        loop {
+            let end = match self.open().await {
+                Ok(connection) => {
+                    let ready = Instant::now();
+                    let end = self.serve(&connection).await;
+                    self.live.lock().connection = None;
+                    connection.shut_down(tuning.leave * 4).await;
+                    if ready.elapsed() >= tuning.healthy_after {
+                        pause = tuning.first_pause;
+                    }
+                    end
+                }
+                Err(end) => end,
+            };
+            match end {
+                End::Stop => break,
+                End::Restart => continue,
+                End::Login => {
+                    let problem = Some("it asks for a login".to_owned());
+                    self.move_to(ServerState::NeedsLogin, |live| live.problem = problem);
+                    if !self.rests(None).await {
+                        break;
+                    }
+                }
+                End::Lost(problem) => {
+                    self.move_to(ServerState::Waiting, |live| live.problem = Some(problem));
+                    if !self.rests(Some(jittered(pause))).await {
+                        break;
+                    }
+                    pause = (pause * 2).min(tuning.last_pause);
+                }
+            }
+        }
+        self.move_to(ServerState::Stopped, |live| live.connection = None);
+    }
+
+    /// Waits for the end of a pause. Returns whether the server is to be started.
+    async fn rests(&self, pause: Option<Duration>) -> bool {
+        let paused = async {
+            match pause {
+                Some(pause) => tokio::select! {
+                    () = tokio::time::sleep(pause) => {},
+                    () = self.hurry.notified() => {},
+                },
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.ending() => false,
+            () = self.restart.notified() => true,
+            () = paused => true,
+        }
+    }
+
+    /// Waits until the server is to end.
+    async fn ending(&self) {
+        tokio::select! {
+            () = self.stop.cancelled() => {},
+            () = async {
+                self.leave.cancelled().await;
+                let longest = self.entry.limits.call_timeout_max;
+                // A call that still waits for a turn has its deadline.
+                let _late = tokio::time::timeout(longest, self.turns.idle()).await;
+            } => {},
+        }
+    }
+
+    /// Connects to the server and lists its tools.
+    async fn open(&self) -> Result<Arc<Connection>, End> {
+        self.move_to(ServerState::Starting, |live| live.starts += 1);
+        let tuning = self.surroundings.tuning;
+        let began = Instant::now();
+        let until = began + self.entry.limits.start_timeout;
+        let _spawn = self.before_end(until, self.surroundings.spawns.acquire()).await?;
+        let connection = self.before_end(until, self.connect()).await?;
+        let connection = Arc::new(connection.map_err(end_of)?);
+        let listed = self.before_end(until, self.list(&connection)).await;
+        let listing = match listed.and_then(|listed| listed.map_err(end_of)) {
+            Ok(listing) => listing,
+            Err(end) => {
+                connection.shut_down(tuning.leave * 4).await;
+                return Err(end);
+            }
+        };
+        self.circuit.reset();
+        self.move_to(ServerState::Ready, |live| {
+            live.protocol = Some(listing.identity.protocol.clone());
+            live.problem = None;
+            live.started_in = Some(began.elapsed());
+            live.was_hurried = false;
+            live.heard = Instant::now();
+            live.connection = Some(Arc::clone(&connection));
+            live.take(listing);
+        });
+        Ok(connection)
+    }
+
+    /// Returns what a part of the start returns, unless the server is to end, to start anew, or has had its time.
+    async fn before_end<T>(&self, until: Instant, part: impl Future<Output = T>) -> Result<T, End> {
+        tokio::select! {
+            biased;
+            () = self.ending() => Err(End::Stop),
+            () = self.restart.notified() => Err(End::Restart),
+            done = part => Ok(done),
+            () = tokio::time::sleep_until(until) => {
+                let seconds = self.entry.limits.start_timeout.as_secs_f64();
+                Err(End::Lost(format!("it did not start within {seconds} s{}", self.stderr.said())))
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, UpstreamError> {
+        let limits = ConnectionLimits {
+            handshake: self.entry.limits.start_timeout,
+            process: ProcessLimits {
+                result_bytes_max: self.entry.limits.result_bytes_max,
+                leave: self.surroundings.tuning.leave,
+            },
+        };
+        Connection::open_within(&self.entry.upstream, limits, self.stderr.clone()).await
+    }
+
+    async fn list(&self, connection: &Connection) -> Result<Arc<Listing>, UpstreamError> {
+        let capabilities = connection.capabilities();
+        // A server without tools may have resources or prompts.
+        let has_tools = capabilities.get("tools").is_some();
+        let tools = if has_tools { connection.tools().await? } else { Vec::new() };
+        Ok(Arc::new(Listing {
+            server: self.entry.name.clone(),
+            identity: connection.identity(),
+            instructions: connection.instructions(),
+            capabilities,
+            tools,
+        }))
+    }
+
+    /// Follows a connection until it ends.
+    async fn serve(&self, connection: &Connection) -> End {
+        tokio::select! {
+            biased;
+            () = self.ending() => End::Stop,
+            () = self.restart.notified() => End::Restart,
+            () = self.login.notified() => End::Login,
+            () = connection.until_ended() => {
+                End::Lost(format!("it closed the connection{}", self.stderr.said()))
+            }
+            problem = self.probe(connection) => End::Lost(problem),
+            () = self.follow(connection) => End::Restart,
+        }
+    }
+
+    /// Keeps the listing in step with the server.
+    async fn follow(&self, connection: &Connection) {
+        let tuning = self.surroundings.tuning;
+        let mut changes = connection.tool_changes();
+        loop {
+            let _told = tokio::time::timeout(jittered(tuning.poll), changes.changed()).await;
+            // Errors are told by the next call, or by the probe.
+            if let Ok(listing) = self.list(connection).await {
+                let mut live = self.live.lock();
+                live.heard = Instant::now();
+                let is_changed = live.take(listing);
+                drop(live);
+                if is_changed {
+                    self.surroundings.changed();
+                }
+            }
+            tokio::time::sleep(tuning.list_gap).await;
+        }
+    }
+
+    /// Asks a silent server whether it is there, and returns the problem when it is not.
+    async fn probe(&self, connection: &Connection) -> String {
+        let tuning = self.surroundings.tuning;
+        let method = if connection.is_modern() { "server/discover" } else { "ping" };
+        loop {
+            let heard = self.live.lock().heard;
+            tokio::time::sleep_until(heard + tuning.silence).await;
+            let is_silent = self.live.lock().heard == heard;
+            if self.turns.running() == 0 && is_silent {
+                let outgoing = Outgoing {
+                    method: method.to_owned(),
+                    params: Map::new(),
+                    progress: None,
+                    idle: tuning.probe,
+                    deadline: Instant::now() + tuning.probe,
+                };
+                match connection.call(outgoing).await {
+                    Ok(_) | Err(CallError::Server(_)) => {}
+                    Err(error) => return format!("it does not answer {method}: {error}"),
+                }
+            }
+            if is_silent {
+                self.live.lock().heard = Instant::now();
+            }
+        }
+    }
+}
+
+impl Live {
+    /// Takes a new listing, and returns whether it differs. An empty one after tools counts when it comes again.
+    fn take(&mut self, listing: Arc<Listing>) -> bool {
+        let kept = self.listing.as_ref();
+        let had_tools = kept.is_some_and(|kept| !kept.tools.is_empty());
+        let is_first_empty = listing.tools.is_empty() && had_tools && !self.was_emptied;
+        self.was_emptied = is_first_empty;
+        let is_changed = !is_first_empty && !kept.is_some_and(|kept| kept.is_same(&listing));
+        if is_changed {
+            self.listing = Some(listing);
+        }
+        is_changed
+    }
+}
+
+impl Listing {
+    fn is_same(&self, other: &Self) -> bool {
+        let mut pairs = self.tools.iter().zip(&other.tools);
+        self.tools.len() == other.tools.len()
+            && pairs.all(|(tool, other)| tool.get() == other.get())
+            && self.identity == other.identity
+            && self.instructions == other.instructions
+            && self.capabilities == other.capabilities
+    }
+}
+
+fn end_of(error: UpstreamError) -> End {
+    match error {
+        UpstreamError::Handshake { asks_for_login: true, .. } => End::Login,
+        error => End::Lost(error.to_string()),
+    }
+}
+
+fn jittered(time: Duration) -> Duration {
+    time.mul_f64(0.9 + 0.2 * fastrand::f64())
+}

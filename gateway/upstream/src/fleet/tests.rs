@@ -1,0 +1,478 @@
+//! Fleets of real processes that misbehave.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::*;
+use crate::connection::{CallError, Connection, Outgoing};
+use crate::target::Upstream;
+
+const SERVER: &str = include_str!("test_server.py");
+
+/// Time in which everything here must happen. Nothing waits for it unless it fails.
+const LONG: Duration = Duration::from_secs(60);
+
+fn entry(name: &str) -> Entry {
+    let Ok(Upstream::Process(mut launch)) = Upstream::parse("python3 -c") else {
+        panic!("a command");
+    };
+    launch.arguments.push(SERVER.to_owned());
+    let limits = Limits { start_timeout: LONG, call_timeout: LONG, ..Limits::default() };
+    Entry { name: name.to_owned(), upstream: Upstream::Process(launch), limits }
+}
+
+fn with_variable(mut entry: Entry, name: &str, value: &str) -> Entry {
+    let Upstream::Process(launch) = &mut entry.upstream else { panic!("a process") };
+    launch.environment.insert(name.to_owned(), value.to_owned());
+    entry
+}
+
+/// Times so short that tests need not wait.
+fn tuning() -> Tuning {
+    Tuning {
+        first_pause: Duration::from_millis(1),
+        last_pause: Duration::from_millis(5),
+        list_gap: Duration::from_millis(20),
+        circuit: Duration::from_millis(5),
+        leave: Duration::from_millis(300),
+        ..Tuning::default()
+    }
+}
+
+fn fleet(entries: Vec<Entry>) -> Fleet {
+    Fleet::start_tuned(entries, tuning())
+}
+
+fn tool(name: &str) -> Request {
+    tool_with(name, &json!({}), "someone")
+}
+
+fn tool_with(name: &str, arguments: &Value, principal: &str) -> Request {
+    let Value::Object(params) = json!({"name": name, "arguments": arguments}) else {
+        panic!("an object");
+    };
+    Request {
+        method: "tools/call".to_owned(),
+        params,
+        principal: principal.to_owned(),
+        progress: None,
+    }
+}
+
+fn later() -> Instant {
+    Instant::now() + LONG
+}
+
+/// Calls a tool. `null` stands for a result that this library can't read.
+async fn ask(fleet: &Fleet, server: &str, name: &str) -> Result<Value, RequestError> {
+    let result = fleet.request(server, tool(name), later()).await?;
+    Ok(serde_json::from_str(result.get()).unwrap_or_default())
+}
+
+/// Waits until a server's status is as it should be.
+async fn until(fleet: &Fleet, server: &str, is_right: impl Fn(&ServerStatus) -> bool) {
+    let mut changes = fleet.changes();
+    let waiting = async {
+        loop {
+            let status = fleet.status();
+            if status.iter().any(|status| status.name == server && is_right(status)) {
+                return;
+            }
+            changes.changed().await.unwrap();
+        }
+    };
+    let waited = tokio::time::timeout(LONG, waiting).await;
+    assert!(waited.is_ok(), "{:?}", fleet.status());
+}
+
+/// Asks a server for its state until it is as it should be.
+async fn until_state(fleet: &Fleet, server: &str, is_right: impl Fn(&Value) -> bool) -> Value {
+    let waiting = async {
+        loop {
+            let state = ask(fleet, server, "state").await.unwrap();
+            if is_right(&state) {
+                return state;
+            }
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("the state")
+}
+
+fn is_ready(status: &ServerStatus) -> bool {
+    status.state == ServerState::Ready
+}
+
+/// Returns whether a process runs. One that nobody has reaped yet has ended.
+fn runs(pid: &Value) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes()[0]);
+    state.is_some_and(|state| state != b'Z' && state != b'X')
+}
+
+fn kill(pid: &Value) {
+    let pid = i32::try_from(pid.as_i64().unwrap()).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+}
+
+#[tokio::test]
+async fn results_and_definitions_keep_their_bytes() {
+    let fleet = fleet(vec![entry("a")]);
+    let result = fleet.request("a", tool("echo"), later()).await.unwrap();
+    let echo = SERVER.split("ECHO = (").nth(1).unwrap().split(")\n").next().unwrap();
+    let lines = echo.lines().filter_map(|line| line.trim().strip_prefix('\'')?.strip_suffix('\''));
+    let expected = lines.collect::<String>().replace("\\\\", "\\");
+    assert_eq!(result.get(), expected);
+    let listing = fleet.listing("a").unwrap();
+    assert_eq!(listing.tools[1].get(), r#"{"name":"t1", "inputSchema":{"type":"object"},"x":1.0}"#);
+    assert_eq!(listing.identity.name, "misbehaving");
+    assert_eq!(listing.instructions.as_deref(), Some("Mind the gap."));
+    assert_eq!(listing.capabilities["tools"]["listChanged"], true);
+    let status = &fleet.status()[0];
+    assert_eq!((status.tools, status.transport, status.restarts), (2, "stdio", 0));
+    assert_eq!(status.protocol.as_deref(), Some("2025-11-25"));
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn errors_of_a_server_are_its_own() {
+    let fleet = fleet(vec![entry("a")]);
+    let error = ask(&fleet, "a", "refuse").await.unwrap_err();
+    let data = Some(json!({"why": [1]}));
+    assert_eq!(error, RequestError::Server { code: -32123, message: "no".to_owned(), data });
+    let mut unknown = tool("echo");
+    unknown.method = "no/such".to_owned();
+    let error = fleet.request("a", unknown, later()).await.unwrap_err();
+    assert!(matches!(error, RequestError::Server { code: -32601, .. }), "{error:?}");
+    assert_eq!(ask(&fleet, "b", "echo").await.unwrap_err(), RequestError::Unknown);
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_killed_server_fails_its_calls_and_comes_back() {
+    let fleet = fleet(vec![entry("a")]);
+    let before = ask(&fleet, "a", "state").await.unwrap();
+    let error = ask(&fleet, "a", "die").await.unwrap_err();
+    let has_run = matches!(error, RequestError::Unavailable { may_have_run: true, .. });
+    assert!(has_run, "{error:?}");
+    assert_eq!(fleet.listing("a").unwrap().tools.len(), 2);
+    let after = ask(&fleet, "a", "state").await.unwrap();
+    assert_ne!(before["pid"], after["pid"]);
+    assert_eq!(fleet.status()[0].restarts, 1);
+    let error = ask(&fleet, "a", "half").await.unwrap_err();
+    assert!(matches!(error, RequestError::Unavailable { .. }), "{error:?}");
+    ask(&fleet, "a", "state").await.unwrap();
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_thousand_calls_through_kills_all_end() {
+    let fleet =
+        fleet(vec![Entry { limits: Limits { queue: 1_000, ..entry("a").limits }, ..entry("a") }]);
+    until(&fleet, "a", is_ready).await;
+    let mut calls = tokio::task::JoinSet::new();
+    let mut failed = 0;
+    for number in 0..1_000 {
+        let fleet = fleet.clone();
+        let name = if fastrand::u32(..200) == 0 { "die" } else { "echo" };
+        let request = tool_with(name, &json!({}), &(number % 7).to_string());
+        calls.spawn(async move { fleet.request("a", request, later()).await });
+        while calls.len() > 50 {
+            failed += usize::from(calls.join_next().await.unwrap().unwrap().is_err());
+        }
+    }
+    while let Some(outcome) = calls.join_next().await {
+        match outcome.unwrap() {
+            Ok(_) => {}
+            Err(RequestError::Unavailable { .. }) => failed += 1,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert!(failed < 1_000);
+    until(&fleet, "a", is_ready).await;
+    ask(&fleet, "a", "echo").await.unwrap();
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_stopped_process_times_out_and_costs_others_nothing() {
+    let mut stopped = entry("a");
+    stopped.limits.call_timeout = Duration::from_millis(100);
+    let fleet = fleet(vec![stopped, entry("b")]);
+    let pid = ask(&fleet, "a", "state").await.unwrap()["pid"].clone();
+    ask(&fleet, "b", "echo").await.unwrap();
+    let error = ask(&fleet, "a", "stop").await.unwrap_err();
+    assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
+    let deadline = Instant::now() + Duration::from_millis(50);
+    let error = fleet.request("a", tool("echo"), deadline).await.unwrap_err();
+    assert!(matches!(error, RequestError::Timeout { after } if after < LONG), "{error:?}");
+    ask(&fleet, "b", "echo").await.unwrap();
+    assert!(fleet.restart("a"));
+    until(&fleet, "a", |status| status.restarts == 1 && is_ready(status)).await;
+    assert!(!runs(&pid));
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_silent_server_is_probed_and_replaced() {
+    let quick = Tuning {
+        silence: Duration::from_millis(50),
+        probe: Duration::from_millis(300),
+        ..tuning()
+    };
+    let mut stopping = entry("a");
+    stopping.limits.call_timeout = Duration::from_millis(500);
+    let fleet = Fleet::start_tuned(vec![stopping], quick);
+    until(&fleet, "a", is_ready).await;
+    let _timeout = ask(&fleet, "a", "stop").await.unwrap_err();
+    until(&fleet, "a", |status| status.restarts >= 1 && is_ready(status)).await;
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_result_beyond_the_limit_ends_its_call_and_not_the_server() {
+    let mut small = entry("a");
+    small.limits.result_bytes_max = 1 << 20;
+    let fleet = fleet(vec![small]);
+    let huge = tool_with("huge", &json!({"mebibytes": 100}), "someone");
+    let error = fleet.request("a", huge, later()).await.unwrap_err();
+    assert_eq!(error, RequestError::TooLarge { limit: 1 << 20 });
+    ask(&fleet, "a", "echo").await.unwrap();
+    assert_eq!(fleet.status()[0].restarts, 0);
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_flood_on_standard_error_keeps_its_end() {
+    let fleet = fleet(vec![entry("a")]);
+    ask(&fleet, "a", "flood").await.unwrap();
+    let waiting = async {
+        while !fleet.logs("a").unwrap().ends_with("the end\n") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("the end");
+    assert_eq!(fleet.logs("a").unwrap().len(), 64 << 10);
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_full_queue_is_busy() {
+    let mut narrow = entry("a");
+    narrow.limits.concurrency = 2;
+    narrow.limits.queue = 1;
+    let fleet = fleet(vec![narrow]);
+    until(&fleet, "a", is_ready).await;
+    let mut hold = Box::pin(fleet.request("a", tool("hold"), later()));
+    assert!(futures_util::poll!(hold.as_mut()).is_pending());
+    until_state(&fleet, "a", |state| state["held"] != json!([])).await;
+    let mut second = Box::pin(fleet.request("a", tool("hold"), later()));
+    let mut queued = Box::pin(fleet.request("a", tool("echo"), later()));
+    assert!(futures_util::poll!(second.as_mut()).is_pending());
+    assert!(futures_util::poll!(queued.as_mut()).is_pending());
+    let error = ask(&fleet, "a", "echo").await.unwrap_err();
+    assert!(matches!(error, RequestError::Busy { .. }), "{error:?}");
+    drop(hold);
+    assert!(queued.await.is_ok());
+    drop(second);
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_cancelled_at_the_server() {
+    let fleet = fleet(vec![entry("a")]);
+    until(&fleet, "a", is_ready).await;
+    let mut hold = Box::pin(fleet.request("a", tool("hold"), later()));
+    assert!(futures_util::poll!(hold.as_mut()).is_pending());
+    let state = until_state(&fleet, "a", |state| state["held"] != json!([])).await;
+    drop(hold);
+    let held = state["held"][0].as_str().unwrap().parse::<i64>().unwrap();
+    until_state(&fleet, "a", |state| state["cancelled"] == json!([held])).await;
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn progress_and_messages_reach_the_caller() {
+    let fleet = fleet(vec![entry("a")]);
+    let (sender, mut progress) = mpsc::channel(8);
+    let request = Request { progress: Some(sender), ..tool("progress") };
+    let mut calling = Box::pin(fleet.request("a", request, later()));
+    tokio::select! {
+        outcome = &mut calling => panic!("{outcome:?}"),
+        told = progress.recv() => {
+            let told = told.unwrap();
+            assert_eq!((&told["progress"], &told["unknown"]), (&json!(1), &json!(2)));
+        }
+    }
+    tokio::select! {
+        outcome = &mut calling => panic!("{outcome:?}"),
+        told = progress.recv() => assert_eq!(told.unwrap()["data"], "a line"),
+    }
+    ask(&fleet, "a", "release").await.unwrap();
+    assert_eq!(calling.await.unwrap().get(), r#"{"released":true}"#);
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_starts_is_waited_for_until_the_deadline() {
+    let mut slow = entry("a");
+    let Upstream::Process(launch) = &mut slow.upstream else { panic!("a process") };
+    launch.arguments[1] = "import sys; sys.stdin.read()".to_owned();
+    let fleet = fleet(vec![slow, entry("b")]);
+    let deadline = Instant::now() + Duration::from_millis(50);
+    let error = fleet.request("a", tool("echo"), deadline).await.unwrap_err();
+    let is_starting = matches!(
+        error,
+        RequestError::Unavailable { state: ServerState::Starting, may_have_run: false, .. }
+    );
+    assert!(is_starting, "{error:?}");
+    ask(&fleet, "b", "echo").await.unwrap();
+    fleet.close().await;
+    assert!(fleet.status().iter().all(|status| status.state == ServerState::Stopped));
+}
+
+#[tokio::test]
+async fn a_connection_alone_tells_changes_and_its_end() {
+    let mut connection = Connection::open(&entry("a").upstream).await.unwrap();
+    assert_eq!(connection.tools().await.unwrap().len(), 2);
+    let call = |request: Request| Outgoing {
+        method: request.method,
+        params: request.params,
+        progress: None,
+        idle: LONG,
+        deadline: later(),
+    };
+    let more = tool_with("tools", &json!({"number": 5}), "someone");
+    connection.call(call(more)).await.unwrap();
+    tokio::time::timeout(LONG, connection.changed()).await.unwrap().unwrap();
+    assert_eq!(connection.tools().await.unwrap().len(), 5);
+    connection.mark_changed();
+    connection.changed().await.unwrap();
+    let lost = connection.call(call(tool("die"))).await.unwrap_err();
+    assert!(matches!(lost, CallError::Lost { may_have_run: true, .. }), "{lost:?}");
+    let ended = tokio::time::timeout(LONG, connection.changed()).await.unwrap();
+    assert!(ended.is_err());
+    connection.close().await;
+}
+
+#[tokio::test]
+async fn progress_gives_a_call_more_time_up_to_its_maximum() {
+    let mut patient = entry("a");
+    patient.limits.call_timeout = Duration::from_millis(200);
+    patient.limits.call_timeout_max = Duration::from_millis(600);
+    let fleet = fleet(vec![patient]);
+    until(&fleet, "a", is_ready).await;
+    let began = Instant::now();
+    let arguments = json!({"pause": 0.05});
+    let ticking = fleet.request("a", tool_with("tick", &arguments, "someone"), later());
+    let error = ticking.await.unwrap_err();
+    assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
+    assert!(began.elapsed() >= Duration::from_millis(600), "{:?}", began.elapsed());
+    assert!(fleet.restart("a"));
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_storm_of_changes_makes_few_lists() {
+    let fleet = fleet(vec![entry("a")]);
+    ask(&fleet, "a", "storm").await.unwrap();
+    ask(&fleet, "a", "storm").await.unwrap();
+    let state = until_state(&fleet, "a", |state| state["lists"].as_i64() >= Some(2)).await;
+    assert!(state["lists"].as_i64() < Some(50), "{state}");
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn changed_tools_are_listed_and_an_empty_list_counts_when_it_comes_again() {
+    let fleet = fleet(vec![entry("a")]);
+    until(&fleet, "a", is_ready).await;
+    let number = |number: i32| tool_with("tools", &json!({"number": number}), "someone");
+    fleet.request("a", number(5), later()).await.unwrap();
+    until(&fleet, "a", |status| status.tools == 5).await;
+    let lists = ask(&fleet, "a", "state").await.unwrap()["lists"].as_i64();
+    fleet.request("a", number(0), later()).await.unwrap();
+    until_state(&fleet, "a", |state| state["lists"].as_i64() > lists).await;
+    assert_eq!(fleet.status()[0].tools, 5);
+    fleet.request("a", number(0), later()).await.unwrap();
+    until(&fleet, "a", |status| status.tools == 0).await;
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_after_close() {
+    let fleet = fleet(vec![entry("a"), entry("b")]);
+    let mut pids = Vec::new();
+    for server in ["a", "b"] {
+        pids.push(ask(&fleet, server, "state").await.unwrap()["pid"].clone());
+        pids.push(ask(&fleet, server, "child").await.unwrap()["pid"].clone());
+    }
+    assert!(pids.iter().all(runs));
+    let _hung = tokio::time::timeout(Duration::from_millis(50), ask(&fleet, "b", "stop")).await;
+    fleet.close().await;
+    let gone = async {
+        while pids.iter().any(runs) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, gone).await.expect("no process");
+    assert!(fleet.status().iter().all(|status| status.state == ServerState::Stopped));
+}
+
+#[tokio::test]
+async fn entries_come_and_go_one_by_one() {
+    let fleet = fleet(vec![entry("a"), entry("b")]);
+    let same = ask(&fleet, "a", "state").await.unwrap()["pid"].clone();
+    let left = ask(&fleet, "b", "state").await.unwrap()["pid"].clone();
+    let mut hold = Box::pin(fleet.request("b", tool("hold"), later()));
+    assert!(futures_util::poll!(hold.as_mut()).is_pending());
+    fleet.apply(vec![with_variable(entry("c"), "TOOLS", "3"), entry("a")]);
+    let names: Vec<_> = fleet.status().into_iter().map(|status| status.name).collect();
+    assert_eq!(names, ["c", "a"]);
+    until(&fleet, "c", |status| status.tools == 3).await;
+    assert_eq!(ask(&fleet, "a", "state").await.unwrap()["pid"], same);
+    assert_eq!(ask(&fleet, "b", "state").await.unwrap_err(), RequestError::Unknown);
+    assert!(runs(&left));
+    drop(hold);
+    let gone = async {
+        while runs(&left) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, gone).await.expect("no process");
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
+    let fleet = fleet(vec![with_variable(entry("a"), "FAIL", "1")]);
+    let says_why = |status: &ServerStatus| {
+        let problem = status.problem.as_deref().unwrap_or_default();
+        status.restarts >= 3 && problem.contains("it fails on purpose")
+    };
+    until(&fleet, "a", says_why).await;
+    let error = ask(&fleet, "a", "echo").await.unwrap_err();
+    let is_refused = matches!(error, RequestError::Unavailable { may_have_run: false, .. });
+    assert!(is_refused, "{error:?}");
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_call_ends_a_pause_once() {
+    let slow = Tuning { first_pause: LONG * 60, last_pause: LONG * 60, ..tuning() };
+    let fleet = Fleet::start_tuned(vec![entry("a")], slow);
+    let pid = ask(&fleet, "a", "state").await.unwrap()["pid"].clone();
+    kill(&pid);
+    until(&fleet, "a", |status| status.state == ServerState::Waiting).await;
+    assert_ne!(ask(&fleet, "a", "state").await.unwrap()["pid"], pid);
+    fleet.apply(vec![with_variable(entry("a"), "FAIL", "1")]);
+    until(&fleet, "a", |status| status.state == ServerState::Waiting).await;
+    assert_eq!(fleet.listing("a").unwrap().tools.len(), 2);
+    for _ in 0..3 {
+        let error = ask(&fleet, "a", "echo").await.unwrap_err();
+        assert!(matches!(error, RequestError::Unavailable { .. }), "{error:?}");
+    }
+    assert_eq!(fleet.status()[0].restarts, 1);
+    fleet.close().await;
+}

@@ -1,0 +1,302 @@
+//! Raw answers of servers. The protocol library parses answers into types of its own, which forget the fields that they
+//! don't know and the order of keys; the transports show each message here first, and what a call waits for is handed to
+//! it as the server wrote it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, GetExtensions as _, GetMeta as _, JsonRpcMessage,
+    NumberOrString, RequestId, ServerJsonRpcMessage,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Code of an error whose own code can't be read.
+const INTERNAL_ERROR: i64 = -32603;
+
+/// Answer to a call.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The result's bytes.
+    Result(Box<RawValue>),
+    /// The server's own error.
+    Error(ServerError),
+    /// The answer is larger than this limit, in bytes.
+    TooLarge(usize),
+}
+
+/// JSON-RPC error of a server.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ServerError {
+    pub(crate) code: i64,
+    #[serde(default)]
+    pub(crate) message: String,
+    pub(crate) data: Option<Value>,
+}
+
+/// Call that is under way. It travels with its request, so that the transport knows it before any answer can come.
+#[derive(Debug)]
+pub(crate) struct Call {
+    answer: Mutex<Option<oneshot::Sender<Answer>>>,
+    progress: Option<mpsc::Sender<Value>>,
+    /// Wakes whoever waits for the answer: the server has told of progress.
+    pub(crate) progressed: Notify,
+    was_sent: AtomicBool,
+    /// Whether the library needs the answer as well: it mirrors parameters of listed tools into headers.
+    lists_tools: bool,
+}
+
+/// Calls under way on one connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tap(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    calls: Mutex<HashMap<i64, Pending>>,
+    ended: CancellationToken,
+    /// The transport is dropped, and with it the process.
+    gone: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Pending {
+    call: Arc<Call>,
+    token: Option<NumberOrString>,
+}
+
+/// Ends the calls of a tap when the transport is gone.
+#[derive(Debug)]
+pub(crate) struct Ending(pub(crate) Tap);
+
+/// Parts of a JSON-RPC message that are looked at.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Progress {
+    #[serde(rename = "progressToken")]
+    token: NumberOrString,
+}
+
+impl Call {
+    /// Returns a call and the place where its answer arrives.
+    pub(crate) fn new(
+        method: &str,
+        progress: Option<mpsc::Sender<Value>>,
+    ) -> (Arc<Self>, oneshot::Receiver<Answer>) {
+        let (sender, receiver) = oneshot::channel();
+        let call = Self {
+            answer: Mutex::new(Some(sender)),
+            progress,
+            progressed: Notify::new(),
+            was_sent: AtomicBool::new(false),
+            lists_tools: method == "tools/list",
+        };
+        (Arc::new(call), receiver)
+    }
+
+    /// Returns whether the server may have seen the request.
+    pub(crate) fn was_sent(&self) -> bool {
+        self.was_sent.load(Ordering::Acquire)
+    }
+
+    fn finish(&self, answer: Answer) {
+        if let Some(sender) = self.answer.lock().take() {
+            // Whoever waited may have left.
+            let _left = sender.send(answer);
+        }
+    }
+
+    /// Passes on what a server says while the call runs. What a slow reader leaves lying is dropped.
+    fn tell(&self, params: &RawValue) {
+        let Some(progress) = &self.progress else { return };
+        if let Ok(params) = serde_json::from_str(params.get()) {
+            let _full = progress.try_send(params);
+        }
+    }
+}
+
+impl Tap {
+    /// Notes a message that is about to be sent, and returns its call.
+    pub(crate) fn sending(&self, message: &ClientJsonRpcMessage) -> Option<Arc<Call>> {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                let call = request.request.extensions().get::<Arc<Call>>()?;
+                let token = request.request.get_meta().get_progress_token().map(|token| token.0);
+                let pending = Pending { call: Arc::clone(call), token };
+                self.0.calls.lock().insert(number(&request.id)?, pending);
+                if self.0.ended.is_cancelled() {
+                    self.end();
+                }
+                Some(Arc::clone(call))
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = cancelled.params.request_id.as_ref().and_then(number)
+                {
+                    self.0.calls.lock().remove(&id);
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Says that the bytes of a call's request are on their way.
+    pub(crate) fn sent(call: Option<&Arc<Call>>) {
+        if let Some(call) = call {
+            call.was_sent.store(true, Ordering::Release);
+        }
+    }
+
+    /// Takes back [`Self::sent`]: the server was not reached.
+    pub(crate) fn unsent(call: Option<&Arc<Call>>) {
+        if let Some(call) = call {
+            call.was_sent.store(false, Ordering::Release);
+        }
+    }
+
+    /// Hands a received message to the call that it belongs to, and returns what the library is to see of it. `stream` is
+    /// the call on whose stream it came, where the transport has streams.
+    pub(crate) fn received<'a>(&self, text: &'a str, stream: Option<&Arc<Call>>) -> Cow<'a, str> {
+        let Ok(message) = serde_json::from_str::<Message<'_>>(text) else {
+            return Cow::Borrowed(text);
+        };
+        if let Some(method) = message.method {
+            if let Some(params) = message.params {
+                self.notified(&method, params, stream);
+            }
+            return Cow::Borrowed(text);
+        }
+        let Some(id) = message.id.and_then(|id| numeric(id.get())) else {
+            return Cow::Borrowed(text);
+        };
+        let answer = match (message.result, message.error) {
+            (Some(result), None) => Answer::Result(result.to_owned()),
+            (_, Some(error)) => Answer::Error(server_error(error)),
+            (None, None) => return Cow::Borrowed(text),
+        };
+        let Some(pending) = self.0.calls.lock().remove(&id) else {
+            return Cow::Borrowed(text);
+        };
+        let is_listing = pending.call.lists_tools && matches!(answer, Answer::Result(_));
+        pending.call.finish(answer);
+        if is_listing && serde_json::from_str::<ServerJsonRpcMessage>(text).is_ok() {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(stand_in(id))
+    }
+
+    /// Ends a call whose answer is too large to be read: the one with this ID, or else the only one. Returns what the
+    /// library is to see, if the call is known.
+    pub(crate) fn too_large(&self, id: Option<i64>, limit: usize) -> Option<String> {
+        let mut calls = self.0.calls.lock();
+        let only = || calls.keys().next().copied().filter(|_| calls.len() == 1);
+        let id = id.or_else(only)?;
+        let pending = calls.remove(&id)?;
+        pending.call.finish(Answer::TooLarge(limit));
+        Some(stand_in(id))
+    }
+
+    /// Ends all calls without an answer.
+    pub(crate) fn end(&self) {
+        self.0.ended.cancel();
+        let calls = std::mem::take(&mut *self.0.calls.lock());
+        for pending in calls.into_values() {
+            pending.call.answer.lock().take();
+        }
+    }
+
+    /// Waits until the transport has ended.
+    pub(crate) async fn ended(&self) {
+        self.0.ended.cancelled().await;
+    }
+
+    /// Waits until the transport is dropped.
+    pub(crate) async fn gone(&self) {
+        self.0.gone.cancelled().await;
+    }
+
+    /// Returns whether the transport has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.ended.is_cancelled()
+    }
+
+    fn notified(&self, method: &str, params: &RawValue, stream: Option<&Arc<Call>>) {
+        match method {
+            "notifications/progress" => {
+                let Ok(progress) = serde_json::from_str::<Progress>(params.get()) else { return };
+                let calls = self.0.calls.lock();
+                let pending =
+                    calls.values().find(|call| call.token.as_ref() == Some(&progress.token));
+                if let Some(pending) = pending {
+                    pending.call.progressed.notify_one();
+                    pending.call.tell(params);
+                }
+            }
+            "notifications/message" => match stream {
+                Some(call) => call.tell(params),
+                None => {
+                    // Standard streams don't say whose it is: with one call under way there is no doubt.
+                    let calls = self.0.calls.lock();
+                    let mut calls = calls.values();
+                    if let (Some(only), None) = (calls.next(), calls.next()) {
+                        only.call.tell(params);
+                    }
+                }
+            },
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+        self.0.0.gone.cancel();
+    }
+}
+
+/// Returns an answer that says nothing, for the library's own books.
+fn stand_in(id: i64) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+}
+
+fn server_error(error: &RawValue) -> ServerError {
+    serde_json::from_str(error.get()).unwrap_or_else(|_| ServerError {
+        code: INTERNAL_ERROR,
+        message: "the server answered with an error that can't be read".to_owned(),
+        data: None,
+    })
+}
+
+fn number(id: &RequestId) -> Option<i64> {
+    match id {
+        RequestId::Number(number) => Some(*number),
+        RequestId::String(text) => text.parse().ok(),
+    }
+}
+
+/// Returns an ID from its JSON. Some servers write numbers back as strings.
+pub(crate) fn numeric(id: &str) -> Option<i64> {
+    id.trim_matches('"').parse().ok()
+}
