@@ -8,6 +8,9 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 /// Bytes that are kept of each end of a line that is skipped.
 const KEPT: usize = 1 << 10;
 
+/// Bytes of a line that is skipped. A longer one has no end.
+const SKIPPED_MAX: usize = 256 << 20;
+
 /// Line of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
@@ -31,12 +34,13 @@ pub(crate) struct Lines<R> {
     /// Whether the bytes in `line` are the end of a line of which `head` is the beginning.
     is_skipping: bool,
     head: Vec<u8>,
+    skipped: usize,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// Reads lines of at most `limit` bytes.
     pub(crate) fn new(reader: R, limit: usize) -> Self {
-        Self { reader, limit, line: Vec::new(), is_skipping: false, head: Vec::new() }
+        Self { reader, limit, line: Vec::new(), is_skipping: false, head: Vec::new(), skipped: 0 }
     }
 
     /// Returns the next line, or `None` at the end; a last line without a break is none.
@@ -52,6 +56,9 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             let used = part.len() + usize::from(end.is_some());
             self.reader.consume(used);
             self.cut();
+            if self.skipped > SKIPPED_MAX {
+                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+            }
             if end.is_some() {
                 return Ok(Some(self.take()));
             }
@@ -66,12 +73,14 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         if self.is_skipping && self.line.len() > KEPT {
             let excess = self.line.len() - KEPT;
             self.line.drain(..excess);
+            self.skipped += excess;
             self.line.shrink_to(2 * KEPT);
         }
     }
 
     fn take(&mut self) -> Line {
         let line = std::mem::take(&mut self.line);
+        self.skipped = 0;
         if std::mem::take(&mut self.is_skipping) {
             return Line::Skipped { head: std::mem::take(&mut self.head), tail: line };
         }
