@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_encoder::LoadError;
 use toolgate_model_hub::KnownModel;
@@ -193,9 +194,31 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     Box::pin(serve_with(config, changes, stop)).await
 }
 
+/// Serves until `stop`, then drains. The address at which it serves is sent once it is known.
+///
+/// # Errors
+/// The same errors as [`run`].
+pub async fn serve_until_bound(
+    config: Config,
+    bound: oneshot::Sender<SocketAddr>,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
+    let (_teller, changes) = reload::channel(&config);
+    Box::pin(serve_bound(config, changes, Some(bound), stop)).await
+}
+
 async fn serve_with(
     config: Config,
     changes: Changes,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
+    Box::pin(serve_bound(config, changes, None, stop)).await
+}
+
+async fn serve_bound(
+    config: Config,
+    changes: Changes,
+    bound: Option<oneshot::Sender<SocketAddr>>,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     // Addresses first, so that a second instance fails before it loads a model.
@@ -203,6 +226,12 @@ async fn serve_with(
     let admin_listener =
         listen(config.server.admin_listen, keys::SERVER_ADMIN_LISTEN.spec.name).await?;
     let _held = hold(&config.store.path)?;
+    if let Some(bound) = bound
+        && let Ok(address) = listener.local_addr()
+    {
+        // Nobody waits for it any more if this fails.
+        let _unheard = bound.send(address);
+    }
     let store = stores::open(&config.store).await?;
     let metrics = Arc::new(Metrics::default());
     let security = Security::start(&config, Arc::clone(&store) as _, metrics.auth()).await?;

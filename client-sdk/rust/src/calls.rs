@@ -50,5 +50,5 @@ pub fn from_gemini(function_call: &Value) -> Result<RequestedCall, NotACall> {
 
 fn requested(call: ToolCall) -> RequestedCall {
     let ToolCall { id, tool, arguments_json } = call;
-    RequestedCall { call_id: id, tool, arguments_json }
+    RequestedCall { call_id: id, tool, arguments_json, shown_tag: String::new() }
 }

@@ -1,2 +1,24 @@
 //! The MCP gateway: an MCP server that stands for many. A host sees a few tools that search and call; the tools behind
 //! them are found by the routing plane, and each call is judged by its Gate.
+//!
+//! [`Config`] is the gateway's file, [`Gateway`] the servers behind it, [`serve`] and [`serve_stdio`] its faces.
+
+mod arguments;
+mod calling;
+mod config;
+mod cutting;
+mod definitions;
+mod discovering;
+mod face;
+mod gateway;
+mod history;
+mod http;
+mod reading;
+mod registering;
+mod relayed;
+mod results;
+mod units;
+
+pub use config::{Config, ConfigError, ShownNames};
+pub use gateway::{Gateway, Overview, ServerOverview};
+pub use http::{GatewayError, serve, serve_stdio};

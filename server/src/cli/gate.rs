@@ -91,6 +91,7 @@ fn pair(calls: &[String], arguments: &[String]) -> Result<Vec<v1::RequestedCall>
             call_id: (index + 1).to_string(),
             tool: tool.clone(),
             arguments_json: text.map(|text| read_arguments(text)).transpose()?.unwrap_or_default(),
+            ..Default::default()
         })
     };
     calls.iter().enumerate().zip(texts).map(call).collect()

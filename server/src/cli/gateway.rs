@@ -1,22 +1,250 @@
 //! `toolgate gateway`: one MCP server in the place of many.
 
-use clap::{Args, Subcommand};
+mod client;
+mod running;
 
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use toolgate_mcp::{Config, ConfigError, ServerOverview};
+
+use super::arguments::{ConfigArguments, parse_setting};
+use super::credentials::CredentialArguments;
 use super::failure::{Exit, Failure};
+use super::interruptible;
+use super::output;
+use super::table::{Column, render};
+use super::text::counted;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate gateway                                    serve the servers of ./gateway.toml on http://127.0.0.1:7080/mcp
+  toolgate gateway --stdio                            speak MCP on standard input and output, for hosts that start it
+  toolgate gateway --server http://127.0.0.1:7070     use a routing plane that runs already
+  toolgate gateway status
+  toolgate gateway why \"check my inbox\"
+  toolgate gateway call git git_status '{\"repo_path\": \".\"}'
+
+gateway.toml names the servers:
+  [server.git]
+  command = [\"uvx\", \"mcp-server-git\"]
+  [server.notes]
+  url = \"https://notes.example/mcp\"
+  headers = { Authorization = \"env:NOTES_TOKEN\" }
+
+A host takes the gateway as any MCP server: its URL is http://127.0.0.1:7080/mcp. docs/gateway.md says more.";
+
+/// File of the gateway where none is named.
+const DEFAULT_FILE: &str = "gateway.toml";
 
 /// Serve many MCP servers behind one URL, or look after such a gateway.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Gateway {
     #[command(subcommand)]
     action: Option<Action>,
+    #[command(flatten)]
+    run: RunArguments,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {}
+enum Action {
+    /// Report the mistakes of a gateway's file. Nothing is started.
+    Check {
+        /// The file. Default: gateway.toml.
+        file: Option<PathBuf>,
+    },
+    /// Show a gateway's servers, and what hosts asked of it.
+    Status {
+        #[command(flatten)]
+        at: GatewayAddress,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the standard error of a server, its newest 64 KiB.
+    Logs {
+        /// The server.
+        server: String,
+        #[command(flatten)]
+        at: GatewayAddress,
+    },
+    /// Start a server anew.
+    Restart {
+        /// The server.
+        server: String,
+        #[command(flatten)]
+        at: GatewayAddress,
+    },
+    /// Show which tools a host finds for a request, as its model reads it.
+    Why {
+        /// The request, in the words of a model.
+        query: String,
+        #[command(flatten)]
+        at: GatewayAddress,
+    },
+    /// Call a tool as a host does.
+    Call {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+        /// The arguments, a JSON object.
+        #[arg(default_value = "{}")]
+        arguments: String,
+        #[command(flatten)]
+        at: GatewayAddress,
+    },
+}
+
+/// Address of a gateway that runs.
+#[derive(Debug, Args)]
+struct GatewayAddress {
+    /// The gateway's address.
+    #[arg(long, default_value = "http://127.0.0.1:7080", value_name = "URL")]
+    url: String,
+}
+
+/// Arguments of a gateway that is to run.
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// The gateway's file.
+    #[arg(long, env = "TOOLGATE_GATEWAY_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Speak MCP on standard input and output instead of HTTP; ends when the host closes them.
+    #[arg(long)]
+    stdio: bool,
+    /// Address and port to listen on, in place of gateway.listen.
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "stdio")]
+    listen: Option<std::net::SocketAddr>,
+    /// A routing plane that runs already. Default: one within this process.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    #[command(flatten)]
+    credentials: CredentialArguments,
+    /// The tenant whose catalog it is. Without one the plane uses "default".
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
+    tenant: String,
+    /// The data directory of the plane within this process. Default: `gateway` in the usual one.
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    data_dir: Option<PathBuf>,
+    /// The encoder's model directory of the plane within this process (encoder.model_dir).
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    model_dir: Option<PathBuf>,
+    /// The configuration file (TOML) of the plane within this process.
+    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    server_config: Option<PathBuf>,
+    /// Set one key of that plane, such as --set log.level=debug. May be given more than once.
+    #[arg(long = "set", value_parser = parse_setting, value_name = "KEY=VALUE", conflicts_with = "server")]
+    settings: Vec<(String, String)>,
+}
 
 pub(super) fn run(gateway: Gateway) -> Result<Exit, Failure> {
-    match gateway.action {
-        Some(action) => match action {},
-        None => Err(Failure::usage("the gateway has no commands yet")),
+    let Some(action) = gateway.action else {
+        let runtime = output::runtime()?;
+        // A signal ends it in order, so that no process of a server is left.
+        let outcome = runtime.block_on(running::run(gateway.run));
+        runtime.shutdown_background();
+        return outcome;
+    };
+    interruptible(act(action))
+}
+
+async fn act(action: Action) -> Result<Exit, Failure> {
+    match action {
+        Action::Check { file } => check(file.as_deref()),
+        Action::Status { at, json } => status(&at, json).await,
+        Action::Logs { server, at } => {
+            output::print(&client::text(&at, &format!("gateway/logs/{server}")).await?)?;
+            Ok(Exit::Done)
+        }
+        Action::Restart { server, at } => {
+            client::post(&at, &format!("gateway/restart/{server}")).await?;
+            output::note(format_args!("{server} is started anew"));
+            Ok(Exit::Done)
+        }
+        Action::Why { query, at } => {
+            let arguments = serde_json::json!({"query": query});
+            client::call(&at, "discover_tools", &arguments).await
+        }
+        Action::Call { server, tool, arguments, at } => {
+            let arguments: serde_json::Value = serde_json::from_str(&arguments)
+                .map_err(|error| Failure::usage(format!("the arguments are no JSON: {error}")))?;
+            let call =
+                serde_json::json!({"name": format!("{server}/{tool}"), "arguments": arguments});
+            client::call(&at, "call_tool", &call).await
+        }
     }
+}
+
+impl RunArguments {
+    fn server_config(&self) -> ConfigArguments {
+        ConfigArguments { config: self.server_config.clone(), settings: self.settings.clone() }
+    }
+}
+
+/// Reads the gateway's file.
+fn read(file: Option<&Path>) -> Result<Config, Failure> {
+    let path = file.unwrap_or(Path::new(DEFAULT_FILE));
+    Config::read(path).map_err(|error| match error {
+        ConfigError::Read { .. } if file.is_none() => Failure::usage(format!(
+            "{error}; `toolgate gateway --help` shows an example, --config names another file"
+        )),
+        error => Failure::usage(error.to_string()),
+    })
+}
+
+fn check(file: Option<&Path>) -> Result<Exit, Failure> {
+    let config = read(file)?;
+    let servers = config.entries().map_err(|error| Failure::usage(error.to_string()))?;
+    output::print(&format!("{} make sense\n", counted(servers.len(), "server")))?;
+    Ok(Exit::Done)
+}
+
+async fn status(at: &GatewayAddress, json: bool) -> Result<Exit, Failure> {
+    let overview = client::overview(at).await?;
+    if json {
+        let value = serde_json::to_value(&overview);
+        output::print_json(&value.map_err(|error| Failure::new(error.to_string()))?)?;
+        return Ok(Exit::Done);
+    }
+    let columns = [
+        Column::Left("server"),
+        Column::Left("state"),
+        Column::Right("start"),
+        Column::Right("tools"),
+        Column::Left("over"),
+        Column::Left("MCP"),
+        Column::Left("problem"),
+    ];
+    let rows = overview.servers.iter().map(row);
+    output::print(&render(&columns, rows))?;
+    let rate = if overview.searches == 0 {
+        String::new()
+    } else {
+        let share = 100.0 * overview.hits as f64 / overview.searches as f64;
+        format!(", {share:.0}% of them led to a call")
+    };
+    output::print(&format!(
+        "{}; {}{rate}; {}, {} refused, {} mended\n",
+        counted(overview.tools, "tool"),
+        counted(overview.searches as usize, "search"),
+        counted(overview.calls as usize, "call"),
+        overview.refused,
+        overview.mended
+    ))?;
+    Ok(Exit::Done)
+}
+
+fn row(server: &ServerOverview) -> Vec<String> {
+    let start = server.started_in.map_or_else(String::new, |seconds| format!("{seconds:.1} s"));
+    vec![
+        server.name.clone(),
+        server.state.clone(),
+        start,
+        server.tools.to_string(),
+        server.transport.clone(),
+        server.protocol.clone(),
+        server.problem.lines().next().unwrap_or_default().to_owned(),
+    ]
 }

@@ -140,7 +140,7 @@ impl<'a> Bed<'a> {
         let call = |name: &&str| Call {
             tool: (*name).to_owned(),
             arguments: self.arguments(name),
-            mistake: None,
+            ..Call::default()
         };
         let calls: Vec<_> = names.iter().map(call).collect();
         let check = CallCheck {

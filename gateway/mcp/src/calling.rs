@@ -1,0 +1,274 @@
+//! Calls of tools behind the gateway: judged by Gate, sent to their server, and their results cut.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use toolgate_client::v1;
+use toolgate_upstream::{Request, RequestError};
+
+use crate::arguments::RequestedCall;
+use crate::config::ShownNames;
+use crate::cutting;
+use crate::definitions::{CALL, DISCOVER};
+use crate::discovering::{shown_name, state};
+use crate::gateway::Gateway;
+
+/// Largest number of names that a refusal lists.
+const NAMES_SHOWN: usize = 10;
+
+/// Caller of a tool.
+pub(crate) struct Caller<'a> {
+    /// Principal that calls.
+    pub(crate) principal: &'a str,
+    /// Most bytes of text of its results.
+    pub(crate) result_limit: usize,
+    /// Receiver of the call's progress.
+    pub(crate) progress: Option<mpsc::Sender<Value>>,
+    /// True if only tools that read may be called.
+    pub(crate) is_read_only: bool,
+}
+
+/// Call that Gate let through.
+struct Allowed {
+    server: String,
+    name: String,
+    model_name: String,
+    arguments: Map<String, Value>,
+}
+
+/// Calls a tool by the arguments of `call_tool` or `call_read_tool`.
+pub(crate) async fn call(
+    gateway: &Gateway,
+    caller: Caller<'_>,
+    arguments: &Map<String, Value>,
+) -> Value {
+    let call = match RequestedCall::read(arguments) {
+        Ok(call) => call,
+        Err(problem) => return refusal(gateway, &problem),
+    };
+    if call.advice.is_some() {
+        gateway.counts().mended.fetch_add(1, Ordering::Relaxed);
+    }
+    let allowed = match judge(gateway, caller.principal, &call).await {
+        Ok(allowed) => allowed,
+        Err(problem) => return refusal(gateway, &problem),
+    };
+    if caller.is_read_only && !gateway.is_read_only(&allowed.server, &allowed.name) {
+        let tool = shown_name(&allowed.model_name);
+        return refusal(gateway, &format!("{tool} may change things: call it with {CALL}."));
+    }
+    gateway.counts().calls.fetch_add(1, Ordering::Relaxed);
+    let advice = call.advice;
+    let mut result = send(gateway, &caller, allowed).await;
+    if let Some(advice) = advice
+        && let Some(content) = result.get_mut("content").and_then(Value::as_array_mut)
+    {
+        content.push(text_item(&format!("[next time {advice}]")));
+    }
+    result
+}
+
+/// Calls a tool of the always-on set by its own name.
+pub(crate) async fn call_directly(
+    gateway: &Gateway,
+    caller: Caller<'_>,
+    tool: &str,
+    arguments: &Map<String, Value>,
+) -> Value {
+    let wrapped = json!({"name": tool, "arguments": arguments});
+    let empty = Map::new();
+    call(gateway, caller, wrapped.as_object().unwrap_or(&empty)).await
+}
+
+/// Returns the refusal of a call to a server's own face, or `None` if it may be sent. Arguments are the server's to
+/// judge there, and names that it does not list.
+pub(crate) async fn refusal_of(
+    gateway: &Gateway,
+    server: &str,
+    params: &Map<String, Value>,
+) -> Option<String> {
+    let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+    let is_listed = gateway
+        .fleet()
+        .listing(server)
+        .is_some_and(|listing| listing.tools.iter().any(|tool| is_named(tool, name)));
+    if !is_listed {
+        return None;
+    }
+    if gateway.tool(server, name).is_none() {
+        return Some(format!("{name} is not let in by the gateway (server.{server}.tools)."));
+    }
+    let arguments = params.get("arguments").map_or_else(|| "{}".to_owned(), Value::to_string);
+    let requested = v1::RequestedCall {
+        tool: format!("{server}/{name}"),
+        arguments_json: arguments,
+        ..Default::default()
+    };
+    let request = v1::GateRequest {
+        calls: vec![requested],
+        state: Some(state(gateway, "")),
+        evidence: v1::Evidence::Catalog as i32,
+        ..Default::default()
+    };
+    let answer = match gateway.plane().gate(request).await {
+        Ok(answer) => answer,
+        Err(error) => return Some(format!("the call could not be checked: {error}")),
+    };
+    let verdict = answer.verdicts.first()?;
+    let is_sent = verdict.allowed || verdict.code == v1::RefusalCode::ArgumentsInvalid as i32;
+    (!is_sent).then(|| told(verdict))
+}
+
+fn is_named(tool: &RawValue, name: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    serde_json::from_str::<Named>(tool.get()).is_ok_and(|tool| tool.name == name)
+}
+
+async fn judge(
+    gateway: &Gateway,
+    principal: &str,
+    call: &RequestedCall,
+) -> Result<Allowed, String> {
+    let evidence = match gateway.config().gateway.shown_names {
+        ShownNames::Assist => v1::Evidence::Catalog,
+        ShownNames::Strict => v1::Evidence::Tags,
+    };
+    let requested = v1::RequestedCall {
+        tool: call.tool.clone(),
+        arguments_json: call.arguments.clone(),
+        shown_tag: call.tag.clone(),
+        ..Default::default()
+    };
+    let request = v1::GateRequest {
+        calls: vec![requested],
+        state: Some(state(gateway, principal)),
+        evidence: evidence as i32,
+        ..Default::default()
+    };
+    let answer = gateway.plane().gate(request).await;
+    let answer = answer.map_err(|error| format!("the call could not be checked: {error}"))?;
+    let verdict = answer.verdicts.into_iter().next().ok_or("the call could not be checked")?;
+    if !verdict.allowed {
+        return Err(told(&verdict));
+    }
+    if gateway.tool(&verdict.server, &verdict.name).is_none() {
+        let tool = shown_name(&verdict.model_name);
+        return Err(format!("{tool} belongs to a server that is not behind this gateway."));
+    }
+    let arguments =
+        if verdict.arguments_json.is_empty() { &call.arguments } else { &verdict.arguments_json };
+    let arguments = serde_json::from_str(arguments)
+        .map_err(|error| format!("the arguments are no JSON object: {error}"))?;
+    let v1::GateVerdict { server, name, model_name, .. } = verdict;
+    Ok(Allowed { server, name, model_name, arguments })
+}
+
+/// Returns a refusal for the model: one line, then what helps.
+fn told(verdict: &v1::GateVerdict) -> String {
+    let mut lines = vec![verdict.message.replace("mcp__", "")];
+    for violation in &verdict.violations {
+        lines.push(format!("  at {:?}: {}", violation.pointer, violation.message));
+    }
+    if !verdict.input_schema_json.is_empty() {
+        lines.push(format!("input schema: {}", verdict.input_schema_json));
+    }
+    if !verdict.shown_tag.is_empty() {
+        lines.push(format!("Call it with the tag #{}.", verdict.shown_tag));
+    } else if !verdict.search_query.is_empty() {
+        let query = verdict.search_query.replace("mcp__", "");
+        lines.push(format!("Search: {DISCOVER} {{\"query\": {:?}}}", query));
+    }
+    if !verdict.unlock.is_empty() {
+        lines.push(format!("It is unlocked by: {}", verdict.unlock.join(", ")));
+    }
+    let names = verdict.available_tools.iter().take(NAMES_SHOWN);
+    let names: Vec<&str> = names.map(|name| shown_name(name)).collect();
+    if !names.is_empty() {
+        lines.push(format!("Tools that may be called: {}", names.join(", ")));
+    }
+    lines.join("\n")
+}
+
+async fn send(gateway: &Gateway, caller: &Caller<'_>, allowed: Allowed) -> Value {
+    let Allowed { server, name, model_name, arguments } = allowed;
+    let mut params = Map::new();
+    params.insert("name".to_owned(), Value::from(name.as_str()));
+    params.insert("arguments".to_owned(), Value::Object(arguments));
+    let request = Request {
+        method: "tools/call".to_owned(),
+        params,
+        principal: caller.principal.to_owned(),
+        progress: caller.progress.clone(),
+    };
+    let deadline = Instant::now() + gateway.call_time_max();
+    let answer = gateway.fleet().request(&server, request, deadline).await;
+    let mut result = match answer {
+        Ok(result) => parsed(&result),
+        Err(error) => failure(&server, &error),
+    };
+    let is_success = result["isError"] != true;
+    gateway.history().called(caller.principal, &model_name, is_success);
+    let limit = gateway.tool(&server, &name).and_then(|tool| tool.result_characters);
+    let limit = limit.unwrap_or(0).max(caller.result_limit);
+    cutting::cut(&mut result, limit, caller.principal, gateway.results());
+    result
+}
+
+fn parsed(result: &RawValue) -> Value {
+    serde_json::from_str(result.get())
+        .unwrap_or_else(|error| error_result(&format!("the server's answer is no result: {error}")))
+}
+
+/// Returns a failure as a result, so that the model sees what happened and what to do.
+fn failure(server: &str, error: &RequestError) -> Value {
+    let text = match error {
+        RequestError::Unknown => format!("{server} is not behind this gateway any more."),
+        RequestError::Server { code, message, .. } => {
+            format!("{server} refused the call: {message} ({code})")
+        }
+        RequestError::Busy { retry_after } => {
+            let seconds = retry_after.as_secs().max(1);
+            format!("{server} is busy: try again in about {seconds} s.")
+        }
+        RequestError::Unavailable { problem, may_have_run: true, .. } => format!(
+            "{server} was lost during the call: {problem}. The call may have had effects: look before you repeat it."
+        ),
+        RequestError::Unavailable { problem, .. } => format!(
+            "{server} is not available: {problem}. It is started again by itself; the call did not run."
+        ),
+        RequestError::Timeout { after } => format!(
+            "{server} gave no answer within {} s. The call was cancelled and may have had effects.",
+            after.as_secs_f64()
+        ),
+        RequestError::TooLarge { limit } => {
+            format!("the answer of {server} has more than {limit} bytes: ask for less.")
+        }
+    };
+    error_result(&text)
+}
+
+fn refusal(gateway: &Gateway, problem: &str) -> Value {
+    gateway.counts().calls.fetch_add(1, Ordering::Relaxed);
+    gateway.counts().refused.fetch_add(1, Ordering::Relaxed);
+    error_result(problem)
+}
+
+/// Returns a result that tells an error to the model.
+pub(crate) fn error_result(text: &str) -> Value {
+    json!({"content": [text_item(text)], "isError": true})
+}
+
+/// Returns a result of one text.
+pub(crate) fn text_result(text: &str) -> Value {
+    json!({"content": [text_item(text)], "isError": false})
+}
+
+fn text_item(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}

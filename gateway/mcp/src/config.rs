@@ -1,0 +1,398 @@
+//! The gateway's file, `gateway.toml`.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, de};
+use toolgate_upstream::{Entry, Limits, Upstream, UpstreamError};
+
+use crate::units;
+
+/// Port of the gateway.
+const PORT: u16 = 7080;
+
+/// Largest number of characters of a server's name, as the catalog has it.
+const NAME_MAX: usize = 64;
+
+/// Content of a gateway's file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The gateway itself.
+    #[serde(default)]
+    pub gateway: GatewayConfig,
+    /// Servers behind it, by name.
+    #[serde(default)]
+    pub server: BTreeMap<String, ServerConfig>,
+}
+
+/// Settings of the gateway itself.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GatewayConfig {
+    /// Address and port to listen on.
+    pub listen: SocketAddr,
+    /// URL by which hosts reach the gateway; empty for an address of this machine.
+    pub public_url: String,
+    /// Origins of pages that may call it.
+    pub allowed_origins: Vec<String>,
+    /// Tools that every host sees, as `server__tool`.
+    pub always_on: Vec<String>,
+    /// Most tokens of definitions that a host starts with, in cl100k tokens.
+    pub start_tokens: usize,
+    /// Rule for calls of tools that no search has shown.
+    pub shown_names: ShownNames,
+    /// Most bytes of text of a result that a host is sent; the rest is read by `read_result`.
+    #[serde(deserialize_with = "size")]
+    pub result_limit: usize,
+    /// Time of a call without an answer or progress.
+    #[serde(deserialize_with = "duration")]
+    pub call_timeout: Duration,
+    /// Programs that may be started.
+    pub spawn: SpawnConfig,
+}
+
+/// Programs that may be started.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SpawnConfig {
+    /// Names or paths of programs; a path may end with `/*`. Absent: those that the file's servers name.
+    pub allow: Option<Vec<String>>,
+}
+
+/// Rule for calls of tools that no search has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShownNames {
+    /// They run if the arguments are valid; else the schema is the answer.
+    Assist,
+    /// They are refused.
+    Strict,
+}
+
+/// Server behind the gateway. Exactly one of `command` and `url` is set.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Program and its arguments.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// URL of Streamable HTTP.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// Variables of the program's environment: a value, `env:NAME` or `file:PATH`.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Headers of each request: a value, `env:NAME` or `file:PATH`.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Trust in the server's texts.
+    #[serde(default)]
+    pub trust: Trust,
+    /// Calls at a time.
+    #[serde(default)]
+    pub concurrency: Option<usize>,
+    /// Tools that the gateway knows.
+    #[serde(default)]
+    pub tools: ToolFilter,
+    /// True if the server is left out.
+    #[serde(default)]
+    pub disabled: bool,
+}
+
+/// Trust in a server's texts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    /// A changed definition waits for approval, and its annotations are not believed.
+    Untrusted,
+    /// The usual checks.
+    #[default]
+    Standard,
+    /// One's own server.
+    Trusted,
+}
+
+/// Tools that the gateway knows of a server. A pattern may end with `*`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolFilter {
+    /// Tools that are let in. Absent: all.
+    pub allow: Option<Vec<String>>,
+    /// Tools that are left out of them.
+    pub deny: Vec<String>,
+}
+
+/// Error of a gateway's file.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file can't be read.
+    #[error("{path} can't be read: {source}")]
+    Read {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: std::io::Error,
+    },
+    /// The file is no valid configuration. Holds the problem, with its line.
+    #[error("{path}: {problem}")]
+    Invalid {
+        /// Path of the file.
+        path: PathBuf,
+        /// The problem.
+        problem: String,
+    },
+    /// A server's entry makes no sense.
+    #[error("server.{server}: {problem}")]
+    Server {
+        /// Name of the server.
+        server: String,
+        /// The problem, and a remedy.
+        problem: String,
+    },
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
+            public_url: String::new(),
+            allowed_origins: Vec::new(),
+            always_on: Vec::new(),
+            start_tokens: 2_000,
+            shown_names: ShownNames::Assist,
+            result_limit: 32 << 10,
+            call_timeout: Duration::from_secs(60),
+            spawn: SpawnConfig::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if it can't be read, or is no valid configuration.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text, path)
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let invalid = |problem: String| ConfigError::Invalid { path: path.to_owned(), problem };
+        let config: Self = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        let gateway = &config.gateway;
+        if !gateway.listen.ip().is_loopback() && gateway.public_url.is_empty() {
+            let problem = "gateway.listen is no address of this machine alone: set gateway.public_url to the URL that hosts use";
+            return Err(invalid(problem.to_owned()));
+        }
+        config.entries()?;
+        Ok(config)
+    }
+
+    /// Returns the servers to run, with the values of their secrets.
+    ///
+    /// # Errors
+    /// [`ConfigError::Server`] for an entry that makes no sense, or whose secret is not there.
+    pub fn entries(&self) -> Result<Vec<Entry>, ConfigError> {
+        let running = self.server.iter().filter(|(_, server)| !server.disabled);
+        running.map(|(name, server)| self.entry(name, server)).collect()
+    }
+
+    fn entry(&self, name: &str, server: &ServerConfig) -> Result<Entry, ConfigError> {
+        let wrong = |problem: &str| ConfigError::Server {
+            server: name.to_owned(),
+            problem: problem.to_owned(),
+        };
+        if !is_server_name(name) {
+            return Err(wrong("the name must have 1 to 64 of A-Z a-z 0-9 _ -, and no \"__\""));
+        }
+        let upstream = match (&server.command[..], &server.url) {
+            ([_, ..], None) => self.process(name, server)?,
+            ([], Some(url)) => endpoint(name, server, url)?,
+            _ => return Err(wrong("needs either `command` or `url`")),
+        };
+        let default = Limits::default();
+        let limits = Limits {
+            concurrency: server.concurrency.unwrap_or(default.concurrency),
+            call_timeout: self.gateway.call_timeout,
+            ..default
+        };
+        if limits.concurrency == 0 {
+            return Err(wrong("`concurrency` must be at least 1"));
+        }
+        Ok(Entry { name: name.to_owned(), upstream, limits })
+    }
+
+    fn process(&self, name: &str, server: &ServerConfig) -> Result<Upstream, ConfigError> {
+        let wrong = |problem: String| ConfigError::Server { server: name.to_owned(), problem };
+        if !server.headers.is_empty() {
+            return Err(wrong("`headers` are for a `url`; a `command` has `env`".to_owned()));
+        }
+        let program = server.command.first().map_or("", String::as_str);
+        if !self.gateway.spawn.allows(program) {
+            let problem = format!("{program:?} is not among gateway.spawn.allow: add it there");
+            return Err(wrong(problem));
+        }
+        let words = shlex_joined(&server.command).ok_or_else(|| {
+            wrong("a word of `command` has a character that no argument can carry".to_owned())
+        })?;
+        let mut upstream = Upstream::parse(&words).map_err(|error| wrong(error.to_string()))?;
+        if let Upstream::Process(launch) = &mut upstream {
+            for (variable, value) in &server.env {
+                launch.environment.insert(variable.clone(), resolved(name, value)?);
+            }
+        }
+        Ok(upstream)
+    }
+}
+
+impl SpawnConfig {
+    fn allows(&self, program: &str) -> bool {
+        let Some(allow) = &self.allow else { return true };
+        allow.iter().any(|allowed| match allowed.strip_suffix("/*") {
+            Some(folder) => Path::new(program).parent() == Some(Path::new(folder)),
+            None => allowed == program,
+        })
+    }
+}
+
+impl ToolFilter {
+    /// Returns true if the tool is let in.
+    pub(crate) fn admits(&self, tool: &str) -> bool {
+        let matches = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(start) => tool.starts_with(start),
+            None => tool == pattern,
+        };
+        let is_allowed = self.allow.as_ref().is_none_or(|allow| allow.iter().any(matches));
+        is_allowed && !self.deny.iter().any(matches)
+    }
+}
+
+fn endpoint(name: &str, server: &ServerConfig, url: &str) -> Result<Upstream, ConfigError> {
+    let wrong = |problem: String| ConfigError::Server { server: name.to_owned(), problem };
+    if !server.env.is_empty() {
+        return Err(wrong("`env` is for a `command`; a `url` has `headers`".to_owned()));
+    }
+    let told = |error: UpstreamError| wrong(error.to_string());
+    let mut upstream = Upstream::parse(url).map_err(told)?;
+    match &mut upstream {
+        Upstream::Process(_) => {
+            return Err(wrong("`url` must begin with https://, or http:// on this machine".into()));
+        }
+        Upstream::Http(endpoint) => {
+            for (header, value) in &server.headers {
+                endpoint.add_header(header, &resolved(name, value)?).map_err(told)?;
+            }
+        }
+    }
+    Ok(upstream)
+}
+
+/// Returns a value, which stands in a variable for `env:NAME` and in a file for `file:PATH`.
+fn resolved(server: &str, value: &str) -> Result<String, ConfigError> {
+    let missing = |problem: String| ConfigError::Server { server: server.to_owned(), problem };
+    if let Some(name) = value.strip_prefix("env:") {
+        return std::env::var(name).map_err(|_| missing(format!("the variable {name} is not set")));
+    }
+    if let Some(path) = value.strip_prefix("file:") {
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| missing(format!("{path} can't be read: {error}")))?;
+        return Ok(text.trim_end_matches(['\r', '\n']).to_owned());
+    }
+    Ok(value.to_owned())
+}
+
+/// Returns a command line that splits into these words.
+fn shlex_joined(words: &[String]) -> Option<String> {
+    shlex::try_join(words.iter().map(String::as_str)).ok()
+}
+
+fn is_server_name(name: &str) -> bool {
+    let is_right = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_right) && !name.contains("__")
+}
+
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    units::size(&text)
+        .ok_or_else(|| de::Error::custom(format!("{text:?} is no size, such as \"32KiB\"")))
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    units::duration(&text)
+        .ok_or_else(|| de::Error::custom(format!("{text:?} is no duration, such as \"60s\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Config, String> {
+        Config::parse(text, Path::new("gateway.toml")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_empty_file_is_a_gateway_on_this_machine() {
+        let config = parsed("").expect("a configuration");
+        assert_eq!(config.gateway.listen.to_string(), "127.0.0.1:7080");
+        assert!(config.entries().expect("entries").is_empty());
+    }
+
+    #[test]
+    fn commands_keep_their_words() {
+        let text = "[server.git]\ncommand = [\"uvx\", \"a b\", \"it's\"]\nenv = { A = \"1\" }";
+        let entries = parsed(text).expect("a configuration").entries().expect("entries");
+        let Upstream::Process(launch) = &entries[0].upstream else { panic!("a process") };
+        assert_eq!(launch.program, "uvx");
+        assert_eq!(launch.arguments, ["a b", "it's"]);
+        assert_eq!(launch.environment.get("A").map(String::as_str), Some("1"));
+    }
+
+    #[test]
+    fn mistakes_are_told_with_a_remedy() {
+        for (text, told) in [
+            ("[gateway]\nlisten = \"0.0.0.0:1\"", "public_url"),
+            ("[gateway]\ncolour = 1", "unknown field"),
+            ("[gateway]\nresult_limit = \"1KB\"", "no size"),
+            ("[gateway]\ncall_timeout = \"1h\"", "no duration"),
+            ("[server.a]", "either `command` or `url`"),
+            ("[server.a]\ncommand = [\"x\"]\nurl = \"https://x\"", "either"),
+            ("[server.a__b]\ncommand = [\"x\"]", "\"__\""),
+            ("[server.a]\nurl = \"http://tools.example\"", "https"),
+            ("[server.a]\nurl = \"ls\"", "https"),
+            ("[server.a]\nurl = \"https://x\"\nenv = { A = \"1\" }", "headers"),
+            ("[server.a]\ncommand = [\"x\"]\nheaders = { A = \"1\" }", "env"),
+            ("[server.a]\ncommand = [\"x\"]\nenv = { A = \"env:TOOLGATE_NOT_SET\" }", "not set"),
+            ("[server.a]\ncommand = [\"x\"]\nconcurrency = 0", "at least 1"),
+            ("[gateway.spawn]\nallow = [\"npx\"]\n[server.a]\ncommand = [\"x\"]", "spawn.allow"),
+        ] {
+            let problem = parsed(text).expect_err(text);
+            assert!(problem.contains(told), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn programs_are_allowed_by_name_or_folder() {
+        let spawn = SpawnConfig { allow: Some(vec!["npx".into(), "/opt/mcp/*".into()]) };
+        assert!(spawn.allows("npx") && spawn.allows("/opt/mcp/server"));
+        for program in ["node", "/opt/mcp/a/b", "/opt/mcp", "/opt/mcp/../sh", "./npx"] {
+            assert!(!spawn.allows(program), "{program}");
+        }
+    }
+
+    #[test]
+    fn filters_of_tools_allow_and_deny() {
+        let filter = ToolFilter {
+            allow: Some(vec!["get_*".into(), "x".into()]),
+            deny: vec!["get_b*".into()],
+        };
+        assert!(filter.admits("get_a") && filter.admits("x"));
+        assert!(!filter.admits("get_b1") && !filter.admits("y"));
+        assert!(ToolFilter::default().admits("anything"));
+    }
+}

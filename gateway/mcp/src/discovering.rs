@@ -1,0 +1,129 @@
+//! `discover_tools`: a search of the routing plane, told in the form that models call by.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Map, Value};
+use toolgate_client::v1;
+use toolgate_upstream::ServerState;
+
+use crate::definitions::{CALL, CALL_READ};
+use crate::gateway::{Gateway, state_name};
+
+const RESULTS_DEFAULT: u64 = 5;
+const RESULTS_MAX: u64 = 20;
+
+/// Prefix of model-facing names, which hosts put before their own.
+const PREFIX: &str = "mcp__";
+
+/// Answers `discover_tools`.
+///
+/// # Errors
+/// The problem, for the model.
+pub(crate) async fn discover(
+    gateway: &Gateway,
+    principal: &str,
+    arguments: &Map<String, Value>,
+) -> Result<String, String> {
+    let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().trim();
+    if query.is_empty() {
+        return Err("`query` is missing: say what you want to do".to_owned());
+    }
+    let most = arguments.get("max_results").and_then(Value::as_u64).unwrap_or(RESULTS_DEFAULT);
+    let is_whole = query.len() >= 7
+        && query.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("select:"));
+    let detail = if is_whole { v1::Detail::Schemas } else { v1::Detail::Signatures };
+    let request = v1::SearchToolsRequest {
+        query: query.to_owned(),
+        max_results: Some(most.clamp(1, RESULTS_MAX) as u32),
+        detail: detail as i32,
+        state: Some(state(gateway, principal)),
+        ..Default::default()
+    };
+    let found = gateway.plane().search_tools(request).await;
+    let found = found.map_err(|error| format!("the search failed: {error}"))?;
+    let is_here = |tool: &&v1::ActiveTool| gateway.tool(&tool.server, &tool.name).is_some();
+    let tools: Vec<&v1::ActiveTool> = found.tools.iter().filter(is_here).collect();
+    gateway.counts().searches.fetch_add(1, Ordering::Relaxed);
+    gateway
+        .history()
+        .searched(principal, tools.iter().map(|tool| tool.model_name.clone()).collect());
+    Ok(told(gateway, &tools, &found, is_whole))
+}
+
+/// Returns the state of a principal: the calls that it made through the gateway.
+pub(crate) fn state(gateway: &Gateway, principal: &str) -> v1::AgentState {
+    v1::AgentState { calls: gateway.history().calls(principal), ..Default::default() }
+}
+
+/// Returns the name by which a host's model calls a tool.
+pub(crate) fn shown_name(model_name: &str) -> &str {
+    model_name.strip_prefix(PREFIX).unwrap_or(model_name)
+}
+
+fn told(
+    gateway: &Gateway,
+    tools: &[&v1::ActiveTool],
+    found: &v1::SearchToolsResponse,
+    is_whole: bool,
+) -> String {
+    let mut text = String::new();
+    if tools.is_empty() {
+        text.push_str("No tool was found.");
+    } else {
+        text.push_str(&format!("{} of {} tools:\n", tools.len(), found.searched_tools));
+    }
+    for tool in tools {
+        text.push('\n');
+        text.push_str(&if is_whole { whole(gateway, tool) } else { brief(gateway, tool) });
+    }
+    if !found.message.is_empty() {
+        text.push_str(&format!("\n{}", found.message.replace(PREFIX, "")));
+    }
+    let missing = missing(gateway);
+    if !missing.is_empty() {
+        text.push_str(&format!("\nNot there yet: {}.", missing.join(", ")));
+    }
+    if !tools.is_empty() {
+        text.push_str(&format!(
+            "\nCall those that read with {CALL_READ}, others with {CALL}, by the name with its #tag."
+        ));
+        if !is_whole {
+            text.push_str(" select:NAME gives the whole schema.");
+        }
+    }
+    text
+}
+
+fn brief(gateway: &Gateway, tool: &v1::ActiveTool) -> String {
+    let shown = tagged(tool);
+    let signature = tool.signature.strip_prefix(&tool.model_name).unwrap_or(&tool.signature);
+    let lossy = if tool.signature_lossy { " [more in the schema]" } else { "" };
+    format!("{shown}{signature}{lossy}\n  {}\n", risk(gateway, tool))
+}
+
+fn whole(gateway: &Gateway, tool: &v1::ActiveTool) -> String {
+    format!(
+        "{}\n  {}: {}\n  input schema: {}\n",
+        tagged(tool),
+        risk(gateway, tool),
+        tool.description,
+        tool.input_schema_json
+    )
+}
+
+fn tagged(tool: &v1::ActiveTool) -> String {
+    format!("{}#{}", shown_name(&tool.model_name), tool.shown_tag)
+}
+
+fn risk(gateway: &Gateway, tool: &v1::ActiveTool) -> &'static str {
+    if gateway.is_read_only(&tool.server, &tool.name) { "read" } else { "write" }
+}
+
+/// Returns the servers that have listed no tools yet, each with its state.
+fn missing(gateway: &Gateway) -> Vec<String> {
+    let servers = gateway.fleet().status();
+    let absent = servers.iter().filter(|status| {
+        status.state != ServerState::Ready && gateway.fleet().listing(&status.name).is_none()
+    });
+    absent.map(|status| format!("{} ({})", status.name, state_name(status.state))).collect()
+}

@@ -1,0 +1,337 @@
+//! The gateway as an MCP server: what it says of itself, and its answers to the requests of hosts.
+
+use std::time::Duration;
+
+use rmcp::model::{
+    CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ProgressNotificationParam,
+    ProtocolVersion, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{Peer, RequestContext};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use toolgate_client::v1;
+use toolgate_upstream::{Request, RequestError, ServerState};
+
+use crate::calling::{self, Caller, error_result, text_result};
+use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
+use crate::gateway::Gateway;
+use crate::{discovering, reading, relayed};
+
+/// Principal of all hosts of a gateway without authentication.
+const NOBODY: &str = "";
+
+/// Notes of progress of a call that wait to be sent. More are dropped.
+const PROGRESS_MAX: usize = 16;
+
+/// Time for which a host may keep a list, in milliseconds.
+const LIST_TTL_MS: u64 = 300_000;
+
+/// Time for a server to be there when its own face is asked.
+const SERVER_WAIT: Duration = Duration::from_secs(60);
+
+/// Tools that a face shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Exposure {
+    /// Tools that search and call.
+    Search,
+    /// One server, as it is.
+    Server(String),
+}
+
+/// Face of the gateway to one host.
+#[derive(Clone)]
+pub(crate) struct Face {
+    pub(crate) gateway: Gateway,
+    pub(crate) exposure: Exposure,
+    /// Most bytes of text of a result.
+    pub(crate) result_limit: usize,
+}
+
+impl ServerHandler for Face {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = ServerConfig::new(self.capabilities())
+            .with_server_info(Implementation::new("toolgate", env!("CARGO_PKG_VERSION")));
+        info.instructions = match &self.exposure {
+            Exposure::Search => Some(definitions::instructions(&self.servers())),
+            Exposure::Server(server) => self
+                .gateway
+                .fleet()
+                .listing(server)
+                .and_then(|listing| listing.instructions.clone()),
+        };
+        info
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let not_found =
+            || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method.clone(), None);
+        let method = relayed::method(&request.method).ok_or_else(not_found)?;
+        let params = match request.params {
+            Some(Value::Object(params)) => params,
+            _ => Map::new(),
+        };
+        let is_modern = context
+            .protocol_version()
+            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let cancelled = context.ct.clone();
+        let answer = async {
+            match &self.exposure {
+                Exposure::Search => self.answer(method, params, &context).await,
+                Exposure::Server(server) => {
+                    self.relay(server.clone(), method, params, &context).await
+                }
+            }
+        };
+        let mut result = tokio::select! {
+            answer = answer => answer?,
+            () = cancelled.cancelled() => {
+                return Err(ErrorData::new(ErrorCode::INTERNAL_ERROR, "cancelled", None));
+            }
+        };
+        finish(&mut result, method, is_modern);
+        Ok(CustomResult(result))
+    }
+}
+
+impl Face {
+    fn servers(&self) -> Vec<String> {
+        self.gateway.fleet().status().into_iter().map(|status| status.name).collect()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        let Exposure::Server(server) = &self.exposure else {
+            return ServerCapabilities::builder().enable_tools().build();
+        };
+        let listing = self.gateway.fleet().listing(server);
+        let mut told = listing.map_or(Value::Null, |listing| listing.capabilities.clone());
+        if let Some(told) = told.as_object_mut() {
+            told.retain(|name, _| {
+                matches!(name.as_str(), "tools" | "resources" | "prompts" | "completions")
+            });
+        }
+        serde_json::from_value(told)
+            .unwrap_or_else(|_| ServerCapabilities::builder().enable_tools().build())
+    }
+
+    /// Answers a host that searches.
+    async fn answer(
+        &self,
+        method: &str,
+        params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        match method {
+            "tools/list" => Ok(json!({"tools": self.tools().await})),
+            "tools/call" => self.call(params, context).await,
+            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)),
+        }
+    }
+
+    /// Returns the gateway's own tools, and those of the always-on set that fit.
+    async fn tools(&self) -> Vec<Value> {
+        let mut tools = definitions::definitions(&self.servers());
+        tools.extend(self.always_on().await);
+        tools
+    }
+
+    async fn always_on(&self) -> Vec<Value> {
+        let settings = &self.gateway.config().gateway;
+        if settings.always_on.is_empty() {
+            return Vec::new();
+        }
+        let request = v1::SearchToolsRequest {
+            query: format!("select:{}", settings.always_on.join(",")),
+            state: Some(discovering::state(&self.gateway, NOBODY)),
+            detail: v1::Detail::Schemas as i32,
+            ..Default::default()
+        };
+        let found = match self.gateway.plane().search_tools(request).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "the always-on tools could not be looked up");
+                return Vec::new();
+            }
+        };
+        let mut left = settings.start_tokens;
+        let mut shown = Vec::new();
+        for tool in found.tools {
+            let tokens = usize::try_from(tool.schema_tokens).unwrap_or(usize::MAX);
+            if tokens > left {
+                tracing::warn!(
+                    tool = tool.model_name,
+                    "an always-on tool does not fit gateway.start_tokens"
+                );
+                continue;
+            }
+            left -= tokens;
+            if let Some(definition) = always_on_definition(&tool) {
+                shown.push(definition);
+            }
+        }
+        shown
+    }
+
+    async fn call(
+        &self,
+        params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+        let empty = Map::new();
+        let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&empty);
+        let caller = |is_read_only| Caller {
+            principal: NOBODY,
+            result_limit: self.result_limit,
+            progress: progress(&params, context.peer.clone()),
+            is_read_only,
+        };
+        let told = |answer: Result<String, String>| match answer {
+            Ok(text) => text_result(&text),
+            Err(problem) => error_result(&problem),
+        };
+        Ok(match name {
+            DISCOVER => told(discovering::discover(&self.gateway, NOBODY, arguments).await),
+            READ_RESULT => told(reading::read(&self.gateway, NOBODY, arguments)),
+            CALL => calling::call(&self.gateway, caller(false), arguments).await,
+            CALL_READ => calling::call(&self.gateway, caller(true), arguments).await,
+            other => calling::call_directly(&self.gateway, caller(false), other, arguments).await,
+        })
+    }
+
+    /// Hands a request through to its server.
+    async fn relay(
+        &self,
+        server: String,
+        method: &str,
+        params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        if method == "tools/list" {
+            return self.listed(&server).await;
+        }
+        if method == "tools/call"
+            && let Some(refusal) = calling::refusal_of(&self.gateway, &server, &params).await
+        {
+            return Ok(error_result(&refusal));
+        }
+        let progress = progress(&params, context.peer.clone());
+        let request =
+            Request { method: method.to_owned(), params, principal: NOBODY.to_owned(), progress };
+        let deadline = Instant::now() + self.gateway.call_time_max();
+        let answer = self.gateway.fleet().request(&server, request, deadline).await;
+        let answer = answer.map_err(|error| protocol_error(&server, error))?;
+        serde_json::from_str(answer.get()).map_err(|error| {
+            let problem = format!("{server} answered with no JSON: {error}");
+            ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None)
+        })
+    }
+
+    /// Returns the server's tools as it lists them, without those that wait for approval.
+    async fn listed(&self, server: &str) -> Result<Value, ErrorData> {
+        let missing = |problem: String| ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None);
+        let listing = self.gateway.await_listing(server, SERVER_WAIT).await;
+        let listing = listing.ok_or_else(|| missing(format!("{server} is not there yet")))?;
+        let withheld = self.gateway.withheld(server).await.map_err(missing)?;
+        let mut tools = Vec::with_capacity(listing.tools.len());
+        for raw in &listing.tools {
+            let tool: Value = serde_json::from_str(raw.get()).map_err(|error| {
+                missing(format!("{server} lists a tool that is no JSON: {error}"))
+            })?;
+            let name = tool["name"].as_str().unwrap_or_default();
+            if self.gateway.tool(server, name).is_some() && !withheld.contains(name) {
+                tools.push(tool);
+            }
+        }
+        Ok(json!({"tools": tools}))
+    }
+}
+
+/// Returns the definition of a tool of the always-on set, under the name that the model calls it by.
+fn always_on_definition(tool: &v1::ActiveTool) -> Option<Value> {
+    let mut definition = Map::new();
+    let name = discovering::shown_name(&tool.model_name);
+    definition.insert("name".to_owned(), Value::from(name));
+    definition.insert("description".to_owned(), Value::from(tool.description.as_str()));
+    let schema = serde_json::from_str(&tool.input_schema_json).ok()?;
+    definition.insert("inputSchema".to_owned(), schema);
+    if let Ok(annotations) = serde_json::from_str(&tool.annotations_json) {
+        definition.insert("annotations".to_owned(), annotations);
+    }
+    Some(Value::Object(definition))
+}
+
+/// Sets what a revision of MCP wants in results, and takes out what an older one does not know.
+fn finish(result: &mut Value, method: &str, is_modern: bool) {
+    let Some(result) = result.as_object_mut() else { return };
+    if is_modern {
+        result.entry("resultType").or_insert_with(|| Value::from("complete"));
+        if method.ends_with("/list") || method == "resources/read" {
+            result.entry("ttlMs").or_insert_with(|| Value::from(LIST_TTL_MS));
+            result.entry("cacheScope").or_insert_with(|| Value::from("public"));
+        }
+    } else {
+        for field in ["resultType", "ttlMs", "cacheScope"] {
+            result.remove(field);
+        }
+    }
+}
+
+/// Returns the receiver of a call's progress, which the host gets under its own token, if it asked for it.
+fn progress(params: &Map<String, Value>, peer: Peer<RoleServer>) -> Option<mpsc::Sender<Value>> {
+    let token = params.get("_meta")?.get("progressToken")?.clone();
+    let (sender, mut notes) = mpsc::channel::<Value>(PROGRESS_MAX);
+    tokio::spawn(async move {
+        while let Some(mut note) = notes.recv().await {
+            if note.get("progress").is_none() {
+                continue;
+            }
+            if let Some(note) = note.as_object_mut() {
+                note.insert("progressToken".to_owned(), token.clone());
+            }
+            let Ok(note) = serde_json::from_value::<ProgressNotificationParam>(note) else {
+                continue;
+            };
+            if peer.notify_progress(note).await.is_err() {
+                return;
+            }
+        }
+    });
+    Some(sender)
+}
+
+fn protocol_error(server: &str, error: RequestError) -> ErrorData {
+    match error {
+        RequestError::Server { code, message, data } => {
+            let code = i32::try_from(code).map_or(ErrorCode::INTERNAL_ERROR, ErrorCode);
+            ErrorData::new(code, message, data)
+        }
+        RequestError::Unavailable { state: ServerState::NeedsLogin, .. } => {
+            ErrorData::new(ErrorCode::INTERNAL_ERROR, format!("{server} asks for a login"), None)
+        }
+        other => ErrorData::new(ErrorCode::INTERNAL_ERROR, format!("{server}: {other}"), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_have_the_fields_of_their_revision() {
+        let mut result = json!({"tools": []});
+        finish(&mut result, "tools/list", true);
+        assert_eq!(result["resultType"], "complete");
+        assert_eq!(result["ttlMs"], LIST_TTL_MS);
+        finish(&mut result, "tools/list", false);
+        assert_eq!(result, json!({"tools": []}));
+        let mut asks = json!({"resultType": "input_required"});
+        finish(&mut asks, "tools/call", true);
+        assert_eq!(asks, json!({"resultType": "input_required"}));
+    }
+}

@@ -1,0 +1,149 @@
+//! Calls that principals made through the gateway, by which preconditions are judged, and searches that led to them.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use toolgate_client::v1;
+
+/// Time for which a call counts.
+const KEPT: Duration = Duration::from_secs(60 * 60);
+
+/// Most calls that are kept of a principal, and most principals.
+const CALLS_MAX: usize = 256;
+const PRINCIPALS_MAX: usize = 4_096;
+
+/// Calls behind a search among which one of a tool that it showed makes it a hit.
+const HIT_WITHIN: u32 = 5;
+
+/// Calls and open searches of all principals.
+#[derive(Default)]
+pub(crate) struct History(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    principals: HashMap<String, Past>,
+    hits: u64,
+}
+
+#[derive(Default)]
+struct Past {
+    calls: VecDeque<PastCall>,
+    searches: VecDeque<OpenSearch>,
+}
+
+struct PastCall {
+    at: Instant,
+    /// Name of the tool that the model sees.
+    tool: String,
+    is_success: bool,
+}
+
+/// Search of which no tool was called yet.
+struct OpenSearch {
+    tools: Vec<String>,
+    calls: u32,
+}
+
+impl History {
+    /// Notes a search that showed these tools.
+    pub(crate) fn searched(&self, principal: &str, tools: Vec<String>) {
+        let mut kept = self.0.lock();
+        let past = kept.past(principal);
+        past.searches.truncate(HIT_WITHIN as usize);
+        past.searches.push_front(OpenSearch { tools, calls: 0 });
+    }
+
+    /// Notes a call.
+    pub(crate) fn called(&self, principal: &str, tool: &str, is_success: bool) {
+        let mut kept = self.0.lock();
+        let past = kept.past(principal);
+        past.calls.push_back(PastCall { at: Instant::now(), tool: tool.to_owned(), is_success });
+        if past.calls.len() > CALLS_MAX {
+            past.calls.pop_front();
+        }
+        let before = past.searches.len();
+        past.searches.retain(|search| !search.tools.iter().any(|shown| shown == tool));
+        let hits = before - past.searches.len();
+        past.searches.iter_mut().for_each(|search| search.calls += 1);
+        past.searches.retain(|search| search.calls < HIT_WITHIN);
+        kept.hits += hits as u64;
+    }
+
+    /// Returns the principal's calls of the last hour, oldest first.
+    pub(crate) fn calls(&self, principal: &str) -> Vec<v1::PriorCall> {
+        let kept = self.0.lock();
+        let Some(past) = kept.principals.get(principal) else { return Vec::new() };
+        let recent = past.calls.iter().filter(|call| call.at.elapsed() < KEPT);
+        let prior = |call: &PastCall| {
+            let status =
+                if call.is_success { v1::CallStatus::Succeeded } else { v1::CallStatus::Failed };
+            v1::PriorCall { tool: call.tool.clone(), status: status as i32, turn: 0 }
+        };
+        recent.map(prior).collect()
+    }
+
+    /// Returns the number of searches of which a tool was called within the five calls behind them.
+    pub(crate) fn hits(&self) -> u64 {
+        self.0.lock().hits
+    }
+}
+
+impl Kept {
+    fn past(&mut self, principal: &str) -> &mut Past {
+        if self.principals.len() >= PRINCIPALS_MAX && !self.principals.contains_key(principal) {
+            let is_recent =
+                |past: &Past| past.calls.back().is_some_and(|call| call.at.elapsed() < KEPT);
+            self.principals.retain(|_, past| is_recent(past));
+            if self.principals.len() >= PRINCIPALS_MAX {
+                self.principals.clear();
+            }
+        }
+        self.principals.entry(principal.to_owned()).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_a_hit_once_within_five_calls() {
+        let history = History::default();
+        history.searched("p", vec!["a".into(), "b".into()]);
+        history.called("p", "b", true);
+        history.called("p", "b", true);
+        assert_eq!(history.hits(), 1);
+        history.searched("p", vec!["c".into()]);
+        for _ in 0..5 {
+            history.called("p", "x", true);
+        }
+        history.called("p", "c", true);
+        assert_eq!(history.hits(), 1);
+        history.searched("q", vec!["c".into()]);
+        history.called("p", "c", true);
+        assert_eq!(history.hits(), 1);
+    }
+
+    #[test]
+    fn calls_are_of_their_principal_and_bounded() {
+        let history = History::default();
+        for place in 0..1_000 {
+            history.called("p", &place.to_string(), place % 2 == 0);
+        }
+        let calls = history.calls("p");
+        assert_eq!(calls.len(), CALLS_MAX);
+        assert_eq!(calls.last().map(|call| call.tool.as_str()), Some("999"));
+        assert_eq!(calls.last().map(|call| call.status), Some(v1::CallStatus::Failed as i32));
+        assert!(history.calls("q").is_empty());
+    }
+
+    #[test]
+    fn principals_are_bounded() {
+        let history = History::default();
+        for principal in 0..PRINCIPALS_MAX + 10 {
+            history.called(&principal.to_string(), "t", true);
+        }
+        assert!(history.0.lock().principals.len() <= PRINCIPALS_MAX);
+    }
+}

@@ -1,0 +1,139 @@
+//! Requests to a gateway that runs.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolgate_mcp::Overview;
+
+use super::GatewayAddress;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output;
+
+/// Time for a request to the gateway. Calls of tools have as long as the gateway gives them.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(660);
+
+/// Revision of MCP that these requests speak. It needs no session.
+const REVISION: &str = "2026-07-28";
+
+/// Largest answer, in bytes.
+const ANSWER_MAX: u64 = 64 << 20;
+
+/// Asks for the gateway's state.
+pub(super) async fn overview(at: &GatewayAddress) -> Result<Overview, Failure> {
+    let body = text(at, "gateway/status").await?;
+    serde_json::from_str(&body)
+        .map_err(|error| Failure::new(format!("{} is no gateway: {error}", at.url)))
+}
+
+/// Gets a text.
+pub(super) async fn text(at: &GatewayAddress, path: &str) -> Result<String, Failure> {
+    let url = url(at, path);
+    blocking(move || agent(TIMEOUT).get(&url).call()).await
+}
+
+/// Posts nothing to a path.
+pub(super) async fn post(at: &GatewayAddress, path: &str) -> Result<String, Failure> {
+    let url = url(at, path);
+    blocking(move || agent(TIMEOUT).post(&url).send_empty()).await
+}
+
+/// Calls one of the gateway's own tools, and prints what a model would read.
+pub(super) async fn call(
+    at: &GatewayAddress,
+    tool: &str,
+    arguments: &Value,
+) -> Result<Exit, Failure> {
+    let url = url(at, "mcp");
+    let message = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {
+            "name": tool,
+            "arguments": arguments,
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": REVISION,
+                "io.modelcontextprotocol/clientInfo": {"name": "toolgate", "version": env!("CARGO_PKG_VERSION")},
+                "io.modelcontextprotocol/clientCapabilities": {}
+            }
+        }
+    });
+    let tool = tool.to_owned();
+    let body = blocking(move || {
+        agent(CALL_TIMEOUT)
+            .post(&url)
+            .header("Accept", "application/json, text/event-stream")
+            .header("Content-Type", "application/json")
+            .header("MCP-Protocol-Version", REVISION)
+            .header("Mcp-Method", "tools/call")
+            .header("Mcp-Name", &tool)
+            .send(message.to_string())
+    })
+    .await?;
+    let answer = answer_of(&body)
+        .ok_or_else(|| Failure::new(format!("{} answered with no MCP: {body}", at.url)))?;
+    if let Some(error) = answer.get("error") {
+        return Err(Failure::new(error["message"].as_str().unwrap_or_default().to_owned()));
+    }
+    let result = &answer["result"];
+    for item in result["content"].as_array().into_iter().flatten() {
+        match item["text"].as_str() {
+            Some(text) => output::print(&format!("{text}\n"))?,
+            None => output::print_json(item)?,
+        }
+    }
+    Ok(if result["isError"] == true { Exit::Refused } else { Exit::Done })
+}
+
+/// Returns the message that answers, out of a JSON body or a stream of events.
+fn answer_of(body: &str) -> Option<Value> {
+    let is_answer =
+        |message: &Value| message.get("result").is_some() || message.get("error").is_some();
+    let whole = serde_json::from_str::<Value>(body).ok();
+    let events = body.lines().filter_map(|line| line.strip_prefix("data:"));
+    let events = events.filter_map(|data| serde_json::from_str(data).ok());
+    whole.into_iter().chain(events).find(is_answer)
+}
+
+fn url(at: &GatewayAddress, path: &str) -> String {
+    format!("{}/{path}", at.url.trim_end_matches('/'))
+}
+
+fn agent(timeout: Duration) -> ureq::Agent {
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(timeout))
+        .http_status_as_error(false)
+        .build();
+    ureq::Agent::new_with_config(config)
+}
+
+/// Sends a request off the async threads, and returns the text of the answer.
+async fn blocking(
+    send: impl FnOnce() -> Result<ureq::http::Response<ureq::Body>, ureq::Error> + Send + 'static,
+) -> Result<String, Failure> {
+    let sent = tokio::task::spawn_blocking(move || {
+        let mut response = send().map_err(|error| Failure::unreachable(error.to_string()))?;
+        let body = response.body_mut().with_config().limit(ANSWER_MAX).read_to_string();
+        let body = body.map_err(|error| Failure::new(error.to_string()))?;
+        if response.status().is_success() {
+            Ok(body)
+        } else {
+            Err(Failure::new(format!("{}: {}", response.status(), body.trim())))
+        }
+    });
+    sent.await.map_err(|error| Failure::new(error.to_string()))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_out_of_json_and_of_events() {
+        let answer = json!({"id": 1, "result": {"content": []}});
+        let note = json!({"method": "notifications/progress"});
+        assert_eq!(answer_of(&answer.to_string()), Some(answer.clone()));
+        let events = format!("event: message\ndata: {note}\n\ndata: {answer}\n\n");
+        assert_eq!(answer_of(&events), Some(answer));
+        assert_eq!(answer_of("nothing"), None);
+    }
+}
