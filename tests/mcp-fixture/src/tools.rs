@@ -6,7 +6,7 @@ use std::time::Duration;
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult,
-    LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam,
+    LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
@@ -21,6 +21,8 @@ pub(crate) fn list() -> Result<ListToolsResult, ErrorData> {
     let mut tools = vec![
         tool("echo", "Gives back the message", &["message"], true),
         tool("test_elicitation", "Asks the user", &["message"], true),
+        mirrored_argument_tool(),
+        json_schema_tool(),
         tool("test_sampling", "Asks the client's model", &["prompt"], true),
     ];
     tools.extend(READING.iter().map(|name| tool(name, &described(name), &[], true)));
@@ -28,9 +30,15 @@ pub(crate) fn list() -> Result<ListToolsResult, ErrorData> {
     complete(json!({"tools": tools}))
 }
 
+/// The definition that a call names; none if there is no such tool.
+pub(crate) fn find(name: &str) -> Option<Tool> {
+    list().ok()?.tools.into_iter().find(|tool| tool.name == name)
+}
+
 /// Tools without arguments that change nothing.
-const READING: [&str; 21] = [
+const READING: [&str; 22] = [
     "test_simple_text",
+    "test_reconnection",
     "test_image_content",
     "test_audio_content",
     "test_embedded_resource",
@@ -73,10 +81,48 @@ fn tool(name: &str, description: &str, arguments: &[&str], reads: bool) -> Value
     })
 }
 
+/// A tool one of whose arguments is in a header as well.
+fn mirrored_argument_tool() -> Value {
+    let mut tool = tool("test_mirrored_argument", "Gives back the region", &["region"], true);
+    tool["inputSchema"]["properties"]["region"]["x-mcp-header"] = "Region".into();
+    tool
+}
+
+/// A tool whose schema has what a lossy relay would drop.
+fn json_schema_tool() -> Value {
+    let mut tool =
+        tool("json_schema_2020_12_tool", "Tool with JSON Schema 2020-12 features", &[], true);
+    tool["inputSchema"] = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {"address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }},
+        "properties": {
+            "name": {"type": "string"},
+            "address": {"$ref": "#/$defs/address"},
+            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+            "phone": {"type": "string"},
+            "email": {"type": "string"},
+        },
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+        "then": {"required": ["phone"]},
+        "else": {"required": ["email"]},
+        "additionalProperties": false,
+    });
+    tool
+}
+
 /// Answers of tools that need nothing of the client; none if the name is not one of theirs.
 pub(crate) fn call(request: &CallToolRequestParams) -> Option<Result<CallToolResponse, ErrorData>> {
     Some(match request.name.as_ref() {
         "echo" => Ok(text(argument(request, "message"))),
+        "test_mirrored_argument" => Ok(text(argument(request, "region"))),
+        "json_schema_2020_12_tool" => Ok(text(json!(request.arguments).to_string())),
+        "test_reconnection" => Ok(text("Still connected.")),
         "test_simple_text" => Ok(text("This is a simple text response for testing.")),
         "test_image_content" => contents(json!([image()])),
         "test_audio_content" => {
