@@ -170,6 +170,7 @@ check-python: tools ## Ruff and strict mypy
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
 	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages:tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		tests/e2e tests/load tests/ci tests/bench tests/languages tests/promises
+	MYPYPATH=tests/mcp $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
 	MYPYPATH=client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) client-sdk/conformance/drivers/python
@@ -221,6 +222,12 @@ test-python: tools ## Python client against a small service in the test's own pr
 test-e2e: tools postgres debug-bin model ## The wire contract, end to end, against the debug binary
 	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q --numprocesses 2 --dist loadfile --durations 25 \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
+
+.PHONY: test-mcp-conformance
+test-mcp-conformance: tools ## The official MCP conformance suite against the fixture, and through a gateway (TOOLGATE_GATEWAY_READY)
+	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
+	time TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
+		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py
 
 .PHONY: test-clients
 test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server
