@@ -229,6 +229,13 @@ test-mcp-conformance: tools ## The official MCP conformance suite against the fi
 	time TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py
 
+.PHONY: test-mcp-servers
+test-mcp-servers: tools ## Twelve real MCP servers, each compared with itself, or with MCP_URL/NAME; downloads them
+	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
+	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
+		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_real_servers.py
+	time $(PY) tests/mcp/real_servers.py $(MCP_URL)
+
 .PHONY: test-clients
 test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server
 	$(WITH_SERVER) $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest client-sdk/python/tests_server
