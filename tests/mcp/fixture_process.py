@@ -13,9 +13,11 @@ BINARY = os.environ.get(
 
 
 @contextmanager
-def fixture_url() -> Iterator[str]:
-    """Runs the fixture; gives its URL."""
-    process = subprocess.Popen([BINARY, "--http", "0"], stdout=subprocess.PIPE, text=True)
+def fixture_url(*arguments: str) -> Iterator[str]:
+    """Runs the fixture with more arguments of its own; gives its URL."""
+    process = subprocess.Popen(
+        [BINARY, "--http", "0", *arguments], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
         url = process.stdout.readline().strip()

@@ -1,6 +1,7 @@
 """A model on loopback that follows a script: it finds a tool, calls it, and finishes.
 
-It speaks Anthropic's messages, OpenAI's chat and responses, and Gemini's API, and keeps every request.
+It speaks Anthropic's messages, OpenAI's chat and responses, and Gemini's API, and keeps every
+request.
 """
 
 import gzip
@@ -41,8 +42,8 @@ class Turn:
 def next_step(turn: Turn) -> Step | None:
     """The next call, or none when the script is at its end.
 
-    With the gateway's tools: a search, then a call of the echo tool that it found. With the fixture's
-    own: the echo tool at once.
+    With the gateway's tools: a search, then a call of the echo tool that it found. With the
+    fixture's own: the echo tool at once.
     """
     done = len(turn.results)
     if search := _ending(turn.tools, "discover_tools"):
