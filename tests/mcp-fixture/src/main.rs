@@ -49,12 +49,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn serve_http(port: u16, arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let fixture = Fixture::new();
     let mut config = StreamableHttpServerConfig::default();
+    let mut sessions = LocalSessionManager::default();
     if arguments.no_priming {
         config = config.with_sse_retry(None);
+        sessions.session_config.sse_retry = None;
     }
     let service = StreamableHttpService::new(
         move || Ok(fixture.for_connection()),
-        Arc::new(LocalSessionManager::default()),
+        Arc::new(sessions),
         config,
     );
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
