@@ -170,7 +170,8 @@ check-python: tools ## Ruff and strict mypy
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
 	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages:tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		tests/e2e tests/load tests/ci tests/bench tests/languages tests/promises
-	MYPYPATH=tests/mcp $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py
+	MYPYPATH=tests/mcp:tests/mcp/hosts $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py \
+		tests/mcp/hosts/hosts.py tests/mcp/hosts/scripted_model.py tests/mcp/hosts/test_scripted_model.py
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
 	MYPYPATH=client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) client-sdk/conformance/drivers/python
@@ -235,6 +236,12 @@ test-mcp-servers: tools ## Twelve real MCP servers, each compared with itself, o
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_real_servers.py
 	time $(PY) tests/mcp/real_servers.py $(MCP_URL)
+
+.PHONY: test-mcp-hosts
+test-mcp-hosts: tools ## Seven real MCP hosts with a scripted model before the fixture, or before MCP_URL; downloads them
+	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
+	$(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/hosts
+	time TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(PY) tests/mcp/hosts/hosts.py $(MCP_URL)
 
 .PHONY: test-clients
 test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server

@@ -28,6 +28,12 @@ def install(group: str) -> Path:
     return folder
 
 
+def search_path() -> str:
+    """A PATH with the pinned Node.js before all else."""
+    node = install("conformance") / "node_modules" / "node" / "bin"
+    return f"{node}{os.pathsep}{os.environ['PATH']}"
+
+
 def npm_command(folder: Path, name: str) -> str:
     """The path of a command that an npm package of the folder brings."""
     return str(folder / "node_modules" / ".bin" / name)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from installing import install, npm_command, pip_command
+from installing import install, npm_command, pip_command, search_path
 from mcp_client import Client, Http, Json, McpError, Stdio
 
 # Moments that a server writes into its texts, and their days of the week.
@@ -216,7 +216,7 @@ def make_box(box: Path) -> None:
 
 def direct(server: Server, box: Path) -> Client:
     """A connection to a server's own process."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(box), **server.env}
+    environment = {"PATH": search_path(), "HOME": str(box), **server.env}
     return Client(Stdio(server.command, environment))
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fixture_process import fixture_url
-from installing import install, npm_command, pip_command
+from installing import install, npm_command, pip_command, search_path
 from scripted_model import DONE, MESSAGE, ScriptedModel, scripted_model
 
 PROMPT = "Say hello with the echo tool"
@@ -50,7 +50,7 @@ class Run:
 
     def execute(self, command: list[str], env: dict[str, str] | None = None) -> str:
         """Runs a command in the home; returns what it said. It is ended after SECONDS."""
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), **NO_NETWORK}
+        environment = {"PATH": search_path(), "HOME": str(self.home), **NO_NETWORK}
         process = subprocess.Popen(
             command,
             cwd=self.home,
@@ -189,7 +189,9 @@ def trouble(model: ScriptedModel, output: str) -> str | None:
     if not model.turns:
         return "it never asked the model"
     if not model.steps:
-        return f"it showed no tool of the server: {max(turn.tools for turn in model.turns)}"
+        return (
+            f"it showed no tool of the server: {max((turn.tools for turn in model.turns), key=len)}"
+        )
     if not any(MESSAGE in result for turn in model.turns for result in turn.results):
         results = [turn.results for turn in model.turns if turn.results]
         return f"the tool's answer did not come back: {results[-1:]}"
