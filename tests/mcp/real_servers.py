@@ -1,7 +1,8 @@
 """Twelve MCP servers from npm and PyPI: what they list and answer, directly and through a URL.
 
     python tests/mcp/real_servers.py                          # direct against direct
-    python tests/mcp/real_servers.py http://127.0.0.1:7080/mcp/s/  # the server's name is added
+    python tests/mcp/real_servers.py --box B --write-config gateway.toml     # for a gateway, then:
+    python tests/mcp/real_servers.py --box B http://127.0.0.1:7080/mcp/s/    # + the server's name
 
 Nothing here leaves the machine: servers that need an account get a wrong key, and calls of theirs
 end with an error that says so.
@@ -187,7 +188,7 @@ NO_NETWORK = dict.fromkeys(
 
 def make_box(box: Path) -> None:
     """Two files and a repository of one commit, the same at every run."""
-    (box / "files").mkdir()
+    (box / "files").mkdir(parents=True)
     (box / "files" / "one.txt").write_text("one\n")
     (box / "files" / "two.txt").write_text("two\n")
     repository = box / "repository"
@@ -303,17 +304,37 @@ def prompt_text(tool: Json) -> str:
     return canonical({key: tool[key] for key in keys if key in tool})
 
 
+def gateway_config(box: Path) -> str:
+    """A gateway's configuration with the twelve servers, started as `direct` starts them."""
+    allowed = ["node", pip_command(install("servers"), "*")]
+    lines = ["[gateway.spawn]", f"allow = {json.dumps(allowed)}"]
+    for server in servers(box):
+        environment = {"PATH": search_path(), "HOME": str(box), **server.env}
+        pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in environment.items())
+        lines += [f"[server.{server.name}]", f"command = {json.dumps(server.command)}"]
+        lines += [f"env = {{ {pairs} }}"]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     """Compares each server with itself or with the URL; 1 if one differs or fails."""
     parser = argparse.ArgumentParser()
     parser.add_argument("url", nargs="?", help="the server's name is added to it")
     parser.add_argument("--only", nargs="*", help="names of servers")
+    parser.add_argument("--box", type=Path, help="the folder that servers see; a temporary one")
+    parser.add_argument(
+        "--write-config", type=Path, help="writes a gateway's configuration, no more"
+    )
     arguments = parser.parse_args()
     second = through(arguments.url) if arguments.url else direct
     failed, texts = [], []
     with tempfile.TemporaryDirectory() as folder:
-        box = Path(folder)
-        make_box(box)
+        box = (arguments.box or Path(folder)).resolve()
+        if not (box / "repository").exists():
+            make_box(box)
+        if arguments.write_config:
+            arguments.write_config.write_text(gateway_config(box))
+            return 0
         for server in servers(box):
             if arguments.only and server.name not in arguments.only:
                 continue
