@@ -170,6 +170,8 @@ check-python: tools ## Ruff and strict mypy
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
 	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages:tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		tests/e2e tests/load tests/ci tests/bench tests/languages tests/promises
+	MYPYPATH=tests/mcp:tests/mcp/hosts $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py \
+		tests/mcp/hosts/hosts.py tests/mcp/hosts/scripted_model.py tests/mcp/hosts/test_scripted_model.py
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
 	MYPYPATH=client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) client-sdk/conformance/drivers/python
@@ -221,6 +223,25 @@ test-python: tools ## Python client against a small service in the test's own pr
 test-e2e: tools postgres debug-bin model ## The wire contract, end to end, against the debug binary
 	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q --numprocesses 2 --dist loadfile --durations 25 \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
+
+.PHONY: test-mcp-conformance
+test-mcp-conformance: tools ## The official MCP conformance suite against the fixture, and through a gateway (TOOLGATE_GATEWAY_READY)
+	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
+	time TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
+		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py
+
+.PHONY: test-mcp-servers
+test-mcp-servers: tools ## Twelve real MCP servers, each compared with itself, or with MCP_URL/NAME; downloads them
+	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
+	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
+		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_real_servers.py
+	time $(PY) tests/mcp/real_servers.py $(MCP_URL)
+
+.PHONY: test-mcp-hosts
+test-mcp-hosts: tools ## Seven real MCP hosts with a scripted model before the fixture, or before MCP_URL; downloads them
+	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
+	$(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/hosts
+	time TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(PY) tests/mcp/hosts/hosts.py $(MCP_URL)
 
 .PHONY: test-clients
 test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server

@@ -1,0 +1,116 @@
+"""Server scenarios of the official conformance suite against a URL.
+
+    python tests/mcp/conformance.py http://127.0.0.1:7080/mcp/s/fixture
+
+Without a URL it starts the fixture and asks that.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fixture_process import fixture_url
+from installing import install, npm_command
+
+REVISIONS = ("2025-11-25", "2026-07-28")
+
+
+@dataclass
+class Outcome:
+    """Checks of one revision's requirements: what counts, and what the suite runs beside them."""
+
+    revision: str
+    seconds: float
+    passed: int = 0
+    unscored_passed: int = 0
+    # Scenario and check, of scenarios that the revision requires.
+    failed: list[str] = field(default_factory=list)
+    # Of those that it doesn't: extensions, pending ones, later ones.
+    unscored_failed: list[str] = field(default_factory=list)
+    # Checks by scenario: how many had which status.
+    statuses: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """One line of figures, and one for each failed check."""
+        unscored = self.unscored_passed + len(self.unscored_failed)
+        total = self.passed + len(self.failed)
+        lines = [
+            f"{self.revision}: {self.passed}/{total} required,"
+            f" {self.unscored_passed}/{unscored} beside them, {self.seconds:.1f} s"
+        ]
+        lines += [f"  FAILED {check}" for check in self.failed]
+        lines += [f"  failed, not scored: {check}" for check in self.unscored_failed]
+        return "\n".join(lines)
+
+
+def run(url: str, revision: str) -> Outcome:
+    """Runs every server scenario of a revision's requirements against a URL."""
+    folder = install("conformance")
+    node = Path(npm_command(folder, "node"))
+    package = folder / "node_modules" / "@modelcontextprotocol" / "conformance"
+    command = [str(node), str(package / "dist" / "index.js"), "server", "--url", url]
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as results:
+        done = subprocess.run(
+            [*command, "--requirements", revision, "--output-dir", results],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+            env=os.environ | {"NO_COLOR": "1"},
+        )
+        outcome = Outcome(revision, time.monotonic() - started)
+        _read_results(Path(results), _unscored(package, revision), outcome)
+    if not outcome.statuses:
+        raise RuntimeError(f"the suite ran nothing:\n{done.stdout}\n{done.stderr}")
+    return outcome
+
+
+def _unscored(package: Path, revision: str) -> set[str]:
+    """Scenarios that a revision's requirements list as not scored; the file's own plain lines."""
+    lines = (package / "requirements" / f"{revision}.yaml").read_text().splitlines()
+    return {line.split(":", 1)[1].strip() for line in lines if "- scenario:" in line}
+
+
+def _read_results(results: Path, unscored: set[str], outcome: Outcome) -> None:
+    for file in sorted(results.glob("*/checks.json")):
+        # server-SCENARIO-2026-11-26T21-23-28-010Z
+        scenario = file.parent.name.removeprefix("server-").rsplit("-", 6)[0]
+        statuses: Counter[str] = Counter()
+        for check in json.loads(file.read_text()):
+            statuses[check["status"]] += 1
+            named = f"{scenario}: {check['id']}: {check.get('errorMessage', '')}"
+            # The suite counts a warning as neither, but a SHOULD that is not kept is a difference.
+            bad = check["status"] in ("FAILURE", "WARNING")
+            if scenario in unscored:
+                outcome.unscored_passed += check["status"] == "SUCCESS"
+                outcome.unscored_failed += [named] if bad else []
+            else:
+                outcome.passed += check["status"] == "SUCCESS"
+                outcome.failed += [named] if bad else []
+        outcome.statuses[scenario] = statuses
+
+
+def main() -> int:
+    """Prints both revisions' figures; 1 if a required check failed."""
+    version = tomllib.loads(Path(__file__).with_name("pins.toml").read_text())
+    print("conformance", version["conformance"]["npm"]["@modelcontextprotocol/conformance"])
+    if len(sys.argv) > 1:
+        outcomes = [run(sys.argv[1], revision) for revision in REVISIONS]
+    else:
+        with fixture_url() as url:
+            outcomes = [run(url, revision) for revision in REVISIONS]
+    for outcome in outcomes:
+        print(outcome)
+    return int(any(outcome.failed for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,320 @@
+"""A model on loopback that follows a script: it finds a tool, calls it, and finishes.
+
+It speaks Anthropic's messages, OpenAI's chat and responses, and Gemini's API, and keeps every
+request.
+"""
+
+import gzip
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Json = dict[str, Any]
+
+MESSAGE = "hello from the script"
+DONE = "SCRIPT-FINISHED"
+SEARCH = {"query": "echo a message back"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the model does next: a call of a tool, by the host's name of it."""
+
+    tool: str
+    arguments: Json
+
+
+@dataclass
+class Turn:
+    """A request, read out of whichever API it came in."""
+
+    # Names of tools as the host gave them.
+    tools: list[str]
+    # Texts of the tools' results so far.
+    results: list[str]
+
+
+def next_step(turn: Turn) -> Step | None:
+    """The next call, or none when the script is at its end.
+
+    With the gateway's tools: a search, then a call of the echo tool that it found. With the
+    fixture's own: the echo tool at once.
+    """
+    done = len(turn.results)
+    if search := _ending(turn.tools, "discover_tools"):
+        if done == 0:
+            return Step(search, SEARCH)
+        found = re.search(r"[\w-]*echo(#\w+)?", turn.results[0])
+        call = _ending(turn.tools, "call_read_tool")
+        if done == 1 and found and call:
+            return Step(call, {"name": found.group(), "arguments": {"message": MESSAGE}})
+        return None
+    echo = _ending(turn.tools, "echo")
+    return Step(echo, {"message": MESSAGE}) if echo and done == 0 else None
+
+
+def _ending(names: list[str], wanted: str) -> str | None:
+    return next((name for name in names if re.search(rf"(^|[_.]){wanted}$", name)), None)
+
+
+@dataclass
+class ScriptedModel:
+    """The model's address and what it was asked."""
+
+    url: str = ""
+    requests: list[Json] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def decide(self, turn: Turn) -> Step | None:
+        """Keeps the turn, and says what comes next."""
+        step = next_step(turn)
+        self.turns.append(turn)
+        if step:
+            self.steps.append(step)
+        return step
+
+
+@contextmanager
+def scripted_model() -> Iterator[ScriptedModel]:
+    """Serves a model on a free port."""
+    model = ScriptedModel()
+
+    class Handler(_Handler):
+        script = model
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    model.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield model
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    script: ScriptedModel
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Says nothing."""
+
+    def do_GET(self) -> None:
+        """Lists models; there is nothing else to read."""
+        found = self.path.split("?")[0].endswith("/models")
+        self._json({"object": "list", "data": [], "models": []}, 200 if found else 404)
+
+    def do_POST(self) -> None:
+        """Answers a request in the API of its path."""
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        if self.headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
+        request: Json = json.loads(body or b"{}")
+        self.script.requests.append({"path": self.path, "body": request})
+        path = self.path.split("?")[0]
+        if path.endswith("/count_tokens"):
+            self._json({"input_tokens": len(body) // 4})
+        elif path.endswith("/messages"):
+            self._messages(request)
+        elif path.endswith("/responses"):
+            self._responses(request)
+        elif path.endswith("/chat/completions"):
+            self._chat(request)
+        elif "enerateContent" in path:
+            self._gemini(request, streamed="stream" in path)
+        else:
+            self._json({})
+
+    def _messages(self, request: Json) -> None:
+        blocks = [
+            block
+            for message in request.get("messages", [])
+            if isinstance(message["content"], list)
+            for block in message["content"]
+        ]
+        results = [_text(b.get("content")) for b in blocks if b.get("type") == "tool_result"]
+        tools = [tool.get("name", "") for tool in request.get("tools", [])]
+        step = self.script.decide(Turn(tools, results))
+        number = len(self.script.steps)
+        start: Json = {"type": "text", "text": ""}
+        delta: Json = {"type": "text_delta", "text": DONE}
+        whole: Json = {"type": "text", "text": DONE}
+        if step:
+            use = {"type": "tool_use", "id": f"toolu_{number}", "name": step.tool}
+            start, whole = {**use, "input": {}}, {**use, "input": step.arguments}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(step.arguments)}
+        stop = "tool_use" if step else "end_turn"
+        message: Json = {
+            "id": f"msg_{len(self.script.turns)}",
+            "type": "message",
+            "role": "assistant",
+            "model": request.get("model"),
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 10, "output_tokens": 1},
+        }
+        if not request.get("stream"):
+            self._json({**message, "content": [whole], "stop_reason": stop})
+            return
+        end = {"stop_reason": stop, "stop_sequence": None}
+        self._typed_events(
+            [
+                {"type": "message_start", "message": message},
+                {"type": "content_block_start", "index": 0, "content_block": start},
+                {"type": "content_block_delta", "index": 0, "delta": delta},
+                {"type": "content_block_stop", "index": 0},
+                {"type": "message_delta", "delta": end, "usage": {"output_tokens": 5}},
+                {"type": "message_stop"},
+            ]
+        )
+
+    def _responses(self, request: Json) -> None:
+        namespaces: dict[str, str] = {}
+        tools = []
+        for tool in request.get("tools", []):
+            inner = tool.get("tools", []) if tool.get("type") == "namespace" else [tool]
+            for one in inner:
+                tools.append(one.get("name", ""))
+                if tool.get("type") == "namespace":
+                    namespaces[one.get("name", "")] = tool["name"]
+        items = request.get("input", [])
+        items = items if isinstance(items, list) else []
+        results = [
+            _text(item.get("output"))
+            for item in items
+            if item.get("type") == "function_call_output"
+        ]
+        step = self.script.decide(Turn(tools, results))
+        number = len(self.script.turns)
+        item: Json = {
+            "type": "message",
+            "id": f"msg_{number}",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": DONE, "annotations": []}],
+        }
+        if step:
+            item = {
+                "type": "function_call",
+                "id": f"fc_{number}",
+                "call_id": f"call_{number}",
+                "name": step.tool,
+                "arguments": json.dumps(step.arguments),
+                "status": "completed",
+            }
+            if step.tool in namespaces:
+                item["namespace"] = namespaces[step.tool]
+        response = {
+            "id": f"resp_{number}",
+            "object": "response",
+            "created_at": 1,
+            "model": request.get("model"),
+            "status": "completed",
+            "output": [item],
+            "usage": {
+                "input_tokens": 10,
+                "input_tokens_details": {"cached_tokens": 0},
+                "output_tokens": 5,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": 15,
+            },
+        }
+        if not request.get("stream"):
+            self._json(response)
+            return
+        started = {**response, "status": "in_progress", "output": []}
+        self._typed_events(
+            [
+                {"type": "response.created", "response": started},
+                {"type": "response.output_item.added", "output_index": 0, "item": item},
+                {"type": "response.output_item.done", "output_index": 0, "item": item},
+                {"type": "response.completed", "response": response},
+            ]
+        )
+
+    def _chat(self, request: Json) -> None:
+        messages = request.get("messages", [])
+        results = [_text(m.get("content")) for m in messages if m.get("role") == "tool"]
+        tools = [tool.get("function", {}).get("name", "") for tool in request.get("tools", [])]
+        step = self.script.decide(Turn(tools, results))
+        said: Json = {"role": "assistant", "content": DONE}
+        if step:
+            call = {"name": step.tool, "arguments": json.dumps(step.arguments)}
+            number = len(self.script.turns)
+            calls = [{"index": 0, "id": f"call_{number}", "type": "function", "function": call}]
+            said = {"role": "assistant", "content": None, "tool_calls": calls}
+        finish = "tool_calls" if step else "stop"
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        base = {"id": "chat_1", "created": 1, "model": request.get("model")}
+        if not request.get("stream"):
+            choice = {"index": 0, "message": said, "finish_reason": finish}
+            completion = {**base, "object": "chat.completion", "choices": [choice], "usage": usage}
+            self._json(completion)
+            return
+        chunk = {**base, "object": "chat.completion.chunk"}
+        first = {"index": 0, "delta": said, "finish_reason": None}
+        last = {"index": 0, "delta": {}, "finish_reason": finish}
+        self._events(
+            [
+                (None, json.dumps({**chunk, "choices": [first]})),
+                (None, json.dumps({**chunk, "choices": [last]})),
+                (None, json.dumps({**chunk, "choices": [], "usage": usage})),
+                (None, "[DONE]"),
+            ]
+        )
+
+    def _gemini(self, request: Json, *, streamed: bool) -> None:
+        tools = [
+            declared.get("name", "")
+            for tool in request.get("tools", [])
+            for declared in tool.get("functionDeclarations", [])
+        ]
+        results = [
+            json.dumps(part["functionResponse"].get("response"), ensure_ascii=False)
+            for content in request.get("contents", [])
+            for part in content.get("parts", [])
+            if "functionResponse" in part
+        ]
+        step = self.script.decide(Turn(tools, results))
+        part: Json = {"text": DONE}
+        if step:
+            part = {"functionCall": {"name": step.tool, "args": step.arguments}}
+        usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+        content = {"role": "model", "parts": [part]}
+        candidate = {"content": content, "finishReason": "STOP", "index": 0}
+        answer = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "scripted"}
+        if streamed:
+            self._events([(None, json.dumps(answer))])
+        else:
+            self._json(answer)
+
+    def _typed_events(self, events: list[Json]) -> None:
+        self._events([(event["type"], json.dumps(event)) for event in events])
+
+    def _events(self, events: list[tuple[str | None, str]]) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        for name, text in events:
+            named = f"event: {name}\n" if name else ""
+            self.wfile.write(f"{named}data: {text}\n\n".encode())
+
+    def _json(self, value: Json, status: int = 200) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _text(content: object) -> str:
+    """The text of a result, whose content is a text or blocks."""
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
