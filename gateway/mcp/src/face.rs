@@ -6,7 +6,7 @@ use rmcp::model::{
     CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ProgressNotificationParam,
     ProtocolVersion, ServerCapabilities, ServerConfig,
 };
-use rmcp::service::{Peer, RequestContext};
+use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -188,7 +188,7 @@ impl Face {
         let caller = |is_read_only| Caller {
             principal: NOBODY,
             result_limit: self.result_limit,
-            progress: progress(&params, context.peer.clone()),
+            progress: progress(context),
             is_read_only,
         };
         let told = |answer: Result<String, String>| match answer {
@@ -220,7 +220,7 @@ impl Face {
         {
             return Ok(error_result(&refusal));
         }
-        let progress = progress(&params, context.peer.clone());
+        let progress = progress(context);
         let request =
             Request { method: method.to_owned(), params, principal: NOBODY.to_owned(), progress };
         let deadline = Instant::now() + self.gateway.call_time_max();
@@ -283,8 +283,9 @@ fn finish(result: &mut Value, method: &str, is_modern: bool) {
 }
 
 /// Returns the receiver of a call's progress, which the host gets under its own token, if it asked for it.
-fn progress(params: &Map<String, Value>, peer: Peer<RoleServer>) -> Option<mpsc::Sender<Value>> {
-    let token = params.get("_meta")?.get("progressToken")?.clone();
+fn progress(context: &RequestContext<RoleServer>) -> Option<mpsc::Sender<Value>> {
+    let token = serde_json::to_value(context.meta.get_progress_token()?).ok()?;
+    let peer = context.peer.clone();
     let (sender, mut notes) = mpsc::channel::<Value>(PROGRESS_MAX);
     tokio::spawn(async move {
         while let Some(mut note) = notes.recv().await {

@@ -95,7 +95,8 @@ pub async fn serve(
     listener: TcpListener,
     stop: CancellationToken,
 ) -> Result<(), GatewayError> {
-    let config = transport_config(&gateway, stop.clone())?;
+    let port = listener.local_addr()?.port();
+    let config = transport_config(&gateway, port, stop.clone())?;
     let faces = Faces { gateway, config, services: Arc::default() };
     let router = Router::new()
         .route("/mcp", any(search))
@@ -157,8 +158,11 @@ async fn rename_lines(
     output.shutdown().await
 }
 
+/// Returns the rules of the transport. Pages of other origins than the gateway's own are refused, and names of hosts that
+/// are not its own: a page could have them resolve to this machine (DNS rebinding).
 fn transport_config(
     gateway: &Gateway,
+    port: u16,
     stop: CancellationToken,
 ) -> Result<StreamableHttpServerConfig, GatewayError> {
     let settings = &gateway.config().gateway;
@@ -168,10 +172,12 @@ fn transport_config(
         let url = Url::parse(&settings.public_url).map_err(GatewayError::PublicUrl)?;
         hosts.extend(url.host_str().map(str::to_owned));
     }
+    let mut origins = settings.allowed_origins.clone();
+    origins.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}")));
     // A priming event has no data; a host of 2025-06-18 ends the connection at one.
     Ok(StreamableHttpServerConfig::default()
         .with_allowed_hosts(hosts)
-        .with_allowed_origins(settings.allowed_origins.clone())
+        .with_allowed_origins(origins)
         .enforce_origin_validation()
         .with_sse_retry(None)
         .with_max_request_body_bytes(MESSAGE_MAX)

@@ -226,12 +226,8 @@ async fn status(at: &GatewayAddress, json: bool) -> Result<Exit, Failure> {
         format!(", {share:.0}% of them led to a call")
     };
     output::print(&format!(
-        "{}; {}{rate}; {}, {} refused, {} mended\n",
-        counted(overview.tools, "tool"),
-        counted(overview.searches as usize, "search"),
-        counted(overview.calls as usize, "call"),
-        overview.refused,
-        overview.mended
+        "tools: {}; searches: {}{rate}; calls: {}, {} refused, {} mended\n",
+        overview.tools, overview.searches, overview.calls, overview.refused, overview.mended
     ))?;
     Ok(Exit::Done)
 }
