@@ -1,5 +1,6 @@
 """What requests to a provider say of tools that are searched for: references, betas, the search."""
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from toolgate import SEARCH_TOOL, Client, ModelRequest, RenderOptions, RouteResu
 
 FORECAST = "mcp__weather__get_forecast"
 FIND = "mcp__notes__find_notes"
-MODEL = "claude-opus-5-5"
+MODEL, OLDER = "claude-opus-5-5", "claude-haiku-4-5"
 ASK = {"role": "user", "content": "will it rain in Oslo?"}
 REFERENCE = {"type": "tool_reference", "tool_name": FORECAST}
 LOADED = {"type": "text", "text": "Tool loaded."}
@@ -50,6 +51,22 @@ def route(client: Client, messages: list[Message], **arguments: Any) -> RouteRes
 
 def names(request: ModelRequest) -> list[str]:
     return [tool["name"] for tool in request.tools]
+
+
+def test_b14_route_takes_references_out_that_the_request_can_not_resolve(notes: Client) -> None:
+    searched = [ASK, calling(SEARCH_TOOL.model_name), user(result([REFERENCE]))]
+    gone = {"type": "tool_reference", "tool_name": "mcp__gone__tool"}
+    both = [ASK, calling(SEARCH_TOOL.model_name), user(result([gone, REFERENCE]))]
+    assert route(notes, both).request.messages == route(notes, searched).request.messages
+    assert '"tool_reference"' in json.dumps(route(notes, searched).request.messages)
+    chat = RenderOptions("openai_chat", strategy="auto", search_tool=True)
+    for unable in ({"model": OLDER}, {"render": chat}):
+        sent = route(notes, searched, **unable).request.messages
+        assert '"tool_reference"' not in json.dumps(sent), unable
+        assert '"toolu_0"' in json.dumps(sent), "calls stay in pairs with their results"
+    notes.unregister_server("weather")
+    sent = route(notes, searched).request.messages
+    assert '"tool_reference"' not in json.dumps(sent)
 
 
 def test_b17_a_message_that_only_loads_tools_says_so(notes: Client) -> None:
