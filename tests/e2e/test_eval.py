@@ -108,6 +108,21 @@ def test_everything_is_measured_and_written(folder: Folder) -> None:
         assert list(root.iter("{http://www.w3.org/2000/svg}polyline"))
 
 
+def test_a23_reasons_are_counted_over_a_labelled_set(folder: Folder) -> None:
+    one = (*OWN, "--set", "router.top_k=1")
+    before = folder.report(*one)["failures"]
+    assert set(before) == {"multi_hop", "strict_cut", "ambiguous", "poor_text"}
+    unlike = {"query": "will it rain in Oslo?", "relevant": ["notes/delete_note"]}
+    both = {
+        "query": "write down a note for later",
+        "relevant": ["notes/create_note", "weather/get_forecast"],
+    }
+    folder.write_lines("queries.jsonl", [*QUERIES, unlike, both])
+    after = folder.report(*one)["failures"]
+    assert after["multi_hop"] == before["multi_hop"] + 1, "one of its two tools is there"
+    assert sum(after.values()) == sum(before.values()) + 2, "each query counts once"
+
+
 def test_the_same_seed_gives_the_same_intervals(folder: Folder) -> None:
     first, again = folder.report(*OWN), folder.report(*OWN)
     assert first["intervals"] == again["intervals"]

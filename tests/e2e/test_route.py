@@ -444,3 +444,17 @@ def test_the_servers_of_a_turn_are_told_for_a_sandbox(
     assert servers(WRITE, threshold=-1)[0][0] == "notes"
     assert servers(RAIN, threshold=-1, servers=["weather"])[0] == ["weather"]
     assert servers(RAIN, threshold=1)[0] == []
+
+
+def test_a20_the_papers_rule_is_one_option_of_route(notes: Client) -> None:
+    ruled = notes.route(RAIN, selection_rule="tool_attention", explain=True)
+    assert ruled.ranking is not None
+    overlaps = {tool.model_name: tool.overlap for tool in ruled.ranking.candidates}
+    passing = {name for name, overlap in overlaps.items() if overlap >= 0.28}
+    assert passing == set(names(ruled))
+    assert len(passing) < len(overlaps), "some are below"
+    few = notes.route(RAIN, selection_rule="tool_attention", top_k=1)
+    assert names(few) == [max(overlaps, key=lambda name: overlaps[name])]
+    named = "create_note: will it rain in Oslo?"
+    assert names(notes.route(named, threshold=0.9)) == ["mcp__notes__create_note"]
+    assert names(notes.route(named, selection_rule="tool_attention", threshold=0.9)) == []

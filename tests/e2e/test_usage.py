@@ -251,6 +251,16 @@ def say(binary: Path, server: ToolgateProcess, tenant: str, *flags: str) -> str:
     return done.stdout
 
 
+def test_a19_the_tax_is_turns_times_what_tools_cost_a_turn(
+    binary: Path, server: ToolgateProcess, notes: Client, tenant: str
+) -> None:
+    turns = [notes.route(text, threshold=-1).accounting for text in ("note", "rain", "note")]
+    spent = sum(turn.phase1_tokens + turn.phase2_tokens for turn in turns)
+    full = sum(turn.full_catalog_tokens for turn in turns)
+    tax = f"3 x {round(spent / 3):,} = {spent:,}; with every schema 3 x {full // 3:,} = {full:,}"
+    assert f"tools tax (turns x tokens a turn): {tax}" in say(binary, server, tenant)
+
+
 def test_the_command_says_what_was_saved(
     binary: Path, server: ToolgateProcess, notes: Client, tenant: str
 ) -> None:

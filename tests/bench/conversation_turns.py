@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""How well tools are found at each turn of a conversation, with and without its history; writes
+tables of docs/conversations.md.
+
+    make bench-turns
+
+Plays the labelled conversations through `toolgate serve` with its defaults: each turn is one Route.
+TOOLGATE_BIN names the binary.
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from toolgate_process import ToolgateProcess
+
+from toolgate import Client
+from toolgate._requests import RouteArguments
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVERS = ROOT / "tests" / "data" / "servers"
+CONVERSATIONS = ROOT / "tests" / "data" / "conversations"
+SETS = {"dev": "dev.jsonl", "held-out": "held-out.jsonl"}
+SPANS = ((1, 1), (2, 3), (4, 6), (7, 12), (13, 30))
+KINDS = ("same-topic", "follow-up", "topic-change", "multi-step")
+CUT = 5
+RESAMPLES = 1000
+BEGIN, END = "<!-- turns:begin -->", "<!-- turns:end -->"
+
+Turn = dict[str, Any]
+Conversation = list[Turn]
+
+
+@dataclass(frozen=True)
+class Way:
+    """What Route is told of the conversation."""
+
+    name: str
+    context: bool = True
+    """Whether `router.context` is on."""
+    history: bool = True
+    """Whether the state has the messages so far."""
+    handle: bool = False
+    """Whether the handle of the turn before is passed on."""
+
+
+WAYS = (
+    Way("the message alone", history=False),
+    Way("with history, `router.context` off", context=False),
+    Way("with history"),
+    Way("with history and handle", handle=True),
+)
+
+
+@dataclass(frozen=True)
+class Played:
+    """One turn, and what Route answered."""
+
+    conversation: str
+    number: int
+    """1 for the first turn."""
+    kind: str
+    relevant: frozenset[str]
+    ranked: tuple[str, ...]
+    """Best first, before any cut."""
+    chosen: frozenset[str]
+    """The active set."""
+    new: frozenset[str]
+    """Those of them that the history does not call, and that no earlier set of the handle had."""
+
+    def ranked_recall(self) -> float:
+        """The share of the right tools among the first five."""
+        return len(self.relevant.intersection(self.ranked[:CUT])) / len(self.relevant)
+
+    def set_recall(self) -> float:
+        """The share of the right tools in the active set."""
+        return len(self.relevant & self.chosen) / len(self.relevant)
+
+    def any_new(self) -> float:
+        """1 where the active set has a new tool, else 0."""
+        return float(bool(self.new))
+
+
+Measure = Callable[[Played], float]
+
+
+def read(path: Path) -> list[Conversation]:
+    """The conversations of a file, in order."""
+    turns = [json.loads(line) for line in path.read_text().splitlines()]
+    return [list(group) for _, group in groupby(turns, itemgetter("conversation"))]
+
+
+def model_name(tool: str) -> str:
+    """The name that the model sees for `server/tool`."""
+    server, name = tool.split("/", 1)
+    return f"mcp__{server}__{name}".replace(".", "_")
+
+
+def messages_of(turn: Turn, number: int) -> Iterator[dict[str, Any]]:
+    """What a turn adds to the conversation, as the Messages API has it."""
+    yield {"role": "user", "content": turn["query"]}
+    for at, call in enumerate(turn["calls"]):
+        made = f"toolu_{number}_{at}"
+        use = {"type": "tool_use", "id": made, "name": model_name(call["tool"])}
+        yield {"role": "assistant", "content": [{**use, "input": call["arguments"]}]}
+        result = {"type": "tool_result", "tool_use_id": made, "content": call["result"]}
+        yield {"role": "user", "content": [result]}
+    yield {"role": "assistant", "content": turn["answer"]}
+
+
+def play(client: Client, conversation: Conversation, way: Way) -> Iterator[Played]:
+    """Routes each turn of a conversation."""
+    messages: list[dict[str, Any]] = []
+    handle = ""
+    held: set[str] = set()
+    for number, turn in enumerate(conversation, 1):
+        now = [*messages, {"role": "user", "content": turn["query"]}]
+        arguments: RouteArguments = {"explain": True, "handle": handle}
+        if way.history:
+            arguments["state"] = {"messages": now}
+        answer = client.route(turn["query"], **arguments)
+        assert answer.ranking is not None
+        assert not answer.degraded, answer.degraded
+        chosen = frozenset(tool.model_name for tool in answer)
+        yield Played(
+            turn["conversation"],
+            number,
+            turn["kind"],
+            frozenset(map(model_name, turn["relevant"])),
+            tuple(tool.model_name for tool in answer.ranking.candidates),
+            chosen,
+            chosen - held,
+        )
+        messages += messages_of(turn, number)
+        if way.history:
+            held.update(model_name(call["tool"]) for call in turn["calls"])
+        if way.handle:
+            handle = answer.handle
+            held.update(chosen)
+
+
+def played(
+    server: ToolgateProcess, way: Way, conversations: Sequence[Conversation]
+) -> list[Played]:
+    """Plays the conversations for a tenant that has all shipped catalogs."""
+    with server.client(f"turns-{WAYS.index(way)}", timeout=120) as client:
+        for file in sorted(SERVERS.glob("*.json")):
+            client.register_server(file.stem, file)
+        known = set(client.get_summary_pool().apply_to({}))
+        turns = [turn for talk in conversations for turn in play(client, talk, way)]
+    unknown = {tool for turn in turns for tool in turn.relevant} - known
+    assert not unknown, f"no such tools: {sorted(unknown)}"
+    return turns
+
+
+def measured(binary: Path, conversations: Sequence[Conversation]) -> dict[Way, list[Played]]:
+    """Plays the conversations in every way."""
+    answers: dict[Way, list[Played]] = {}
+    for context in (True, False):
+        settings = {} if context else {"router.context": "false"}
+        with tempfile.TemporaryDirectory() as folder:
+            server = ToolgateProcess(binary, Path(folder), settings).start()
+            try:
+                for way in (way for way in WAYS if way.context == context):
+                    answers[way] = played(server, way, conversations)
+            finally:
+                server.stop()
+    return answers
+
+
+def interval(turns: Sequence[Played], measure: Measure) -> str:
+    """The mean and its 95% interval over conversations, which are drawn whole."""
+    of_talk: dict[str, list[float]] = {}
+    for turn in turns:
+        of_talk.setdefault(turn.conversation, []).append(measure(turn))
+    talks = list(of_talk.values())
+    draw = random.Random(1)
+    means = sorted(
+        mean(value for talk in draw.choices(talks, k=len(talks)) for value in talk)
+        for _ in range(RESAMPLES)
+    )
+    least, most = means[round(RESAMPLES * 0.025)], means[round(RESAMPLES * 0.975) - 1]
+    whole = mean(map(measure, turns))
+    return f"{figure(whole)} ({figure(least)}-{figure(most)})"
+
+
+def figure(value: float) -> str:
+    """Three digits, without a zero in front."""
+    return f"{value:.3f}".removeprefix("0")
+
+
+def groups(turns: Sequence[Played]) -> Iterator[tuple[str, list[Played]]]:
+    """The turns that need a tool: by number, by kind, and all."""
+    needing = [turn for turn in turns if turn.relevant]
+    for first, last in SPANS:
+        within = [turn for turn in needing if first <= turn.number <= last]
+        yield f"turn {first}" if first == last else f"turns {first}-{last}", within
+    for kind in KINDS:
+        yield f"`{kind}`", [turn for turn in needing if turn.kind == kind]
+    yield "all", needing
+
+
+def table(answers: dict[Way, list[Played]], measure: Measure) -> Iterator[str]:
+    """A row for each group, a column for each way."""
+    yield "| turns that need a tool | | " + " | ".join(way.name for way in WAYS) + " |"
+    yield "|---|---:|" + "---:|" * len(WAYS)
+    by_way = [list(groups(answers[way])) for way in WAYS]
+    for row in zip(*by_way, strict=True):
+        cells = [interval(turns, measure) for _, turns in row]
+        yield f"| {row[0][0]} | {len(row[0][1])} | " + " | ".join(cells) + " |"
+
+
+def no_tool(answers: dict[Way, list[Played]]) -> Iterator[str]:
+    """How often turns that need no tool are sent a new one."""
+    rows = [[turn for turn in answers[way] if turn.kind == "no-tool"] for way in WAYS]
+    yield "| turns that need no tool | | " + " | ".join(way.name for way in WAYS) + " |"
+    yield "|---|---:|" + "---:|" * len(WAYS)
+    cells = [interval(turns, Played.any_new) for turns in rows]
+    yield f"| sent a new tool | {len(rows[0])} | " + " | ".join(cells) + " |"
+
+
+def page(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]]) -> Iterator[str]:
+    """All tables as Markdown."""
+    yield "Recall of the active set:\n"
+    yield from table(answers, Played.set_recall)
+    yield "\nRecall at 5 of the ranking, before any cut:\n"
+    yield from table(answers, Played.ranked_recall)
+    yield ""
+    yield from no_tool(answers)
+    yield "\nRecall of the active set over all turns that need a tool, by file:\n"
+    yield "| conversations | | " + " | ".join(way.name for way in WAYS) + " |"
+    yield "|---|---:|" + "---:|" * len(WAYS)
+    for name, talks in of_set.items():
+        own = [
+            [turn for turn in answers[way] if turn.relevant and turn.conversation in talks]
+            for way in WAYS
+        ]
+        cells = [interval(turns, Played.set_recall) for turns in own]
+        yield f"| 30 of `{SETS[name]}` | {len(own[0])} | " + " | ".join(cells) + " |"
+
+
+def main() -> int:
+    """Prints the tables, or writes them between the marks of a page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
+    arguments = parser.parse_args()
+    files = {name: read(CONVERSATIONS / file) for name, file in SETS.items()}
+    of_set = {
+        name: frozenset(talk[0]["conversation"] for talk in talks) for name, talks in files.items()
+    }
+    binary = Path(os.environ["TOOLGATE_BIN"]).resolve()
+    answers = measured(binary, [talk for talks in files.values() for talk in talks])
+    text = "\n".join(page(answers, of_set))
+    if arguments.write is None:
+        print(text)
+        return 0
+    before, _, rest = arguments.write.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    arguments.write.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
