@@ -58,8 +58,11 @@ _FAULTS = frozenset(
 )
 _FILLED = frozenset({"state", "handle", "known_pool_revision"})
 _GRANTS = ("scopes", "milestones", "attributes")
-_STRATEGIES = frozenset(
-    {PromptStrategy.AUTO, PromptStrategy.CUT, PromptStrategy.ENVELOPE, PromptStrategy.PASS}
+_STRATEGIES = (
+    PromptStrategy.AUTO,
+    PromptStrategy.CUT,
+    PromptStrategy.ENVELOPE,
+    PromptStrategy.PASS,
 )
 _MESSAGES_CHARS = 768 * 1024
 """The most of a conversation whose texts are sent, as escaped JSON, which is never shorter than
@@ -306,17 +309,26 @@ def opened(name: str, arguments: str) -> Call | None:
     return Call(held["name"], text)
 
 
-def checked_strategy(strategy: PromptStrategy | str) -> PromptStrategy | None:
+def checked_strategy(strategy: PromptStrategy | str, *, search: bool) -> PromptStrategy | None:
     """Returns the strategy; None for "cut", which needs no help of Route's.
+
+    Args:
+        strategy: What was asked for, in letters of any case.
+        search: Whether the model may search. Without, "auto" is "cut": Route would send the whole
+            catalog, whatever mode of deferral the caller chose.
 
     Raises:
         ValueError: no such strategy, or one that the frameworks can't send.
     """
     asked = strategy.upper()
     if asked not in _STRATEGIES:
-        known = ", ".join(f'"{one.lower()}"' for one in sorted(_STRATEGIES))
-        raise ValueError(f"strategy is one of {known}, not {strategy!r}")
-    return None if asked == PromptStrategy.CUT else PromptStrategy(asked)
+        known = ", ".join(f'"{one.lower()}"' for one in _STRATEGIES)
+        why = ""
+        if asked == PromptStrategy.NATIVE:
+            why = ": the framework's requests can't carry tools amid a conversation"
+        raise ValueError(f"strategy is one of {known}, not {strategy!r}{why}")
+    is_cut = asked == PromptStrategy.CUT or (asked == PromptStrategy.AUTO and not search)
+    return None if is_cut else PromptStrategy(asked)
 
 
 def no_such_tool(called: str) -> str:

@@ -83,7 +83,7 @@ class Conversation:
         search: bool = True,
         count_tokens: Callable[[_items.Items], int] | None = _items.tokens,
         snapshot: Mapping[str, Any] | None = None,
-        strategy: PromptStrategy | str = "cut",
+        strategy: PromptStrategy | str = "auto",
         **route: Unpack[RouteArguments],
     ) -> None:
         """Takes over the tools that the agent has from MCP servers.
@@ -102,12 +102,13 @@ class Conversation:
                 told (`history_tokens`), and changes the set only where that is worth the cache.
                 Default: an estimate, a token for four bytes of text. None: not told.
             snapshot: What `snapshot()` gave. None: a new conversation.
-            strategy: How tools are put into requests. "cut": the active set stands in `tools`.
-                "envelope": `tools` stay the same from turn to turn, and so does the provider's
-                cache of the conversation; this turn's tools are described at the end of the
-                messages of this request, and called through `toolgate_call_tool`. The session has
-                neither: calls are kept under the tools' own names. "pass": all tools, in `tools`.
-                "auto": "pass" where nothing is deferred, else "envelope".
+            strategy: How tools are put into requests. "auto": Route chooses, by what costs least;
+                "cut" without `search`. "envelope": `tools` stay the same from turn to turn, and so
+                does the provider's cache of the conversation; this turn's tools are described at
+                the end of the messages of this request, and called through `toolgate_call_tool`.
+                The session has neither: calls are kept under the tools' own names. "cut": the
+                active set stands in `tools`, and a change of it costs the cached prefix. "pass":
+                all tools, in `tools`.
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
@@ -117,7 +118,7 @@ class Conversation:
         """
         own = ("grants", "search", "count_tokens", "snapshot", "strategy")
         refuse_arguments("Conversation", route, own)
-        self._strategy = checked_strategy(strategy)
+        self._strategy = checked_strategy(strategy, search=search)
         if not callable(grants):
             checked_grants(grants)
         self._mcp = tools if isinstance(tools, McpTools) else None
