@@ -103,6 +103,7 @@ export interface Allowed {
   readonly argumentsJson: string;
 }
 
+const STRATEGIES: readonly Strategy[] = ["auto", "cut", "envelope"];
 const FAULTS: readonly StatusCode[] = [
   "UNAVAILABLE",
   "DEADLINE_EXCEEDED",
@@ -405,6 +406,21 @@ export class Gatekeeper {
     const { onFault = warn } = this.#options;
     onFault(error);
   }
+}
+
+/**
+ * The strategy to use. Without a search it is "cut": nothing may be described then, and Route would send the whole catalog.
+ *
+ * @throws TypeError no such strategy, or one that a framework's request can't carry.
+ */
+export function checkedStrategy(strategy: Strategy = "auto", searches: boolean): Strategy {
+  if (!STRATEGIES.includes(strategy)) {
+    const known = STRATEGIES.map((one) => `"${one}"`).join(", ");
+    const isNative = (strategy as string) === "native";
+    const why = isNative ? ": the framework's requests can't carry tools amid a conversation" : "";
+    throw new TypeError(`strategy is one of ${known}, not "${strategy}"${why}`);
+  }
+  return searches ? strategy : "cut";
 }
 
 /**
