@@ -480,6 +480,10 @@ function renderOf(strategy: Strategy, before: Prompt | undefined) {
 
 /** What Route added to the messages that it was asked with. */
 function promptOf(turn: RouteResponse, asked: readonly unknown[], places: readonly string[]): Prompt {
+  if (turn.rendered === undefined) {
+    // The service is older than strategies.
+    return { ledger: "", tools: [], added: {} };
+  }
   const { strategy, ledger, tools, messages } = modelRequest<{ function: Defined }, Entry>(turn);
   if (strategy !== PromptStrategy.ENVELOPE) {
     return { ledger, tools: [], added: {} };
