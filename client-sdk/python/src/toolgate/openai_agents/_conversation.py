@@ -16,6 +16,7 @@ from agents import (
     MultiProvider,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
+    RunContextWrapper,
     Tool,
     ToolGuardrailFunctionOutput,
     ToolInputGuardrail,
@@ -126,6 +127,7 @@ class Conversation:
         self._search = search
         self._names: set[str] = set()
         self._tools: list[Tool] = []
+        self._taken: list[FunctionTool] = []
         self._take_over()
         self._grants = grants
         self._count_tokens = count_tokens
@@ -181,6 +183,7 @@ class Conversation:
         """Takes the tools that there are now."""
         tools = self._given if self._mcp is None else self._mcp.tools
         refuse_unprepared(tools)
+        self._taken = tools
         self._names = {tool.name for tool in tools}
         self._tools = [*map(self._gated, tools), self._refusing_tool()]
         if self._search:
@@ -197,11 +200,26 @@ class Conversation:
         self._take_over()
         named = agent.model
         model = named if isinstance(named, Model) else MultiProvider().get_model(named)
-        return agent.clone(
-            tools=[*agent.tools, *self._tools],
+        own = list(agent.tools)
+        gated = agent.clone(
+            tools=[*own, *self._tools],
             model=_Gated(model, self),
             model_settings=agent.model_settings,
         )
+        if self._mcp is None:
+            return gated
+        served, listed = self._mcp, gated.get_all_tools
+
+        async def followed(run_context: RunContextWrapper[Any]) -> list[Tool]:
+            """The agent's tools, asked for before each request to the model."""
+            await served.follow()
+            if served.tools is not self._taken:
+                self._take_over()
+                gated.tools = [*own, *self._tools]
+            return await listed(run_context)
+
+        gated.get_all_tools = followed  # type: ignore[method-assign]
+        return gated
 
     def snapshot(self) -> dict[str, Any]:
         """What to keep between processes, beside the messages: a JSON object."""
