@@ -447,6 +447,42 @@ def test_requests_of_a_strategy_begin_as_those_before(
     assert [kept_for_the_cache(before, after) for before, after in pairs] == [True] * 3
 
 
+def test_native_adds_tools_amid_the_items_of_responses(
+    client: Client, tools: list[FunctionTool], desk: Desk
+) -> None:
+    find = (SEARCH, {"query": f"select:{FIND}"})
+    api = OpenAIApi((FORECAST, {"city": "Oslo"}), find, (FIND, {"text": "milk"}), "One.")
+    conversation = Conversation(client, tools, top_k=1, deferral="always", strategy="native")
+
+    async def talk() -> None:
+        model = OpenAIResponsesModel("gpt", AsyncOpenAI(api_key="none", base_url=api.url))
+        agent = Agent(name="desk", model=model, tools=[function_tool(clock)])
+        text = "what will the weather be in Oslo in the coming days?"
+        await Runner.run(conversation.agent(agent), text)
+
+    with serving(api):
+        asyncio.run(talk())
+    assert desk.ran == ["get_forecast", "find_notes"]
+    defined = [[tool["name"] for tool in request["tools"]] for request in api.requests]
+    assert defined == [["clock", SEARCH]] * 4, "functions, which the runner can call"
+    added = [
+        [[tool["name"] for tool in item["tools"]] for item in request["input"] if "tools" in item]
+        for request in api.requests
+    ]
+    assert added == [[[FORECAST]], [[FORECAST]], [[FORECAST], [FIND]], [[FORECAST], [FIND]]]
+    inputs = [request["input"] for request in api.requests]
+    assert all(after[: len(before)] == before for before, after in itertools.pairwise(inputs))
+
+
+def test_native_is_refused_where_the_request_can_not_carry_it(
+    client: Client, tools: list[FunctionTool]
+) -> None:
+    model = OpenAIChatCompletionsModel("gpt", AsyncOpenAI(api_key="none"))
+    conversation = Conversation(client, tools, strategy="native")
+    with pytest.raises(ValueError, match=r'not OpenAIChat.*: take "auto", "cut", "envelope"'):
+        conversation.agent(Agent(name="desk", model=model))
+
+
 def test_calls_in_an_envelope_are_refused_as_calls_of_their_tools(
     client: Client, tools: list[FunctionTool], desk: Desk
 ) -> None:
@@ -747,8 +783,8 @@ def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:
         Conversation(client, [], grants={"scope": ["a"]})
     with pytest.raises(ValueError, match="model_facing"):
         Conversation(client, bare)
-    with pytest.raises(ValueError, match=r"strategy is one of .* can't carry"):
-        Conversation(client, [], strategy="native")
+    with pytest.raises(ValueError, match=r'strategy is one of .*"native", not .cheap.'):
+        Conversation(client, [], strategy="cheap")
     with pytest.raises(ValueError, match="not registered: find_notes"):
         model_facing(bare, [])
 

@@ -109,7 +109,9 @@ class Conversation:
                 the end of the messages of this request, and called through `toolgate_call_tool`.
                 The session has neither: calls are kept under the tools' own names. "cut": the
                 active set stands in `tools`, and a change of it costs the cached prefix. "pass":
-                all tools, in `tools`.
+                all tools, in `tools`. "native": tools are added amid the items, as OpenAI's
+                Responses alone take them (`OpenAIResponsesModel`); with `model`, an argument of
+                `route`, on Route's list of those that don't, "envelope".
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
@@ -119,7 +121,7 @@ class Conversation:
         """
         own = ("grants", "search", "count_tokens", "snapshot", "strategy")
         refuse_arguments("Conversation", route, own)
-        self._strategy = checked_strategy(strategy, search=search)
+        self._strategy = checked_strategy(strategy, search=search, native=True)
         if not callable(grants):
             checked_grants(grants)
         self._mcp = tools if isinstance(tools, McpTools) else None
@@ -196,10 +198,19 @@ class Conversation:
 
         Args:
             agent: The agent; it may be shared by all conversations.
+
+        Raises:
+            ValueError: the strategy is "native", and the agent's model is asked otherwise than by
+                OpenAI's Responses.
         """
         self._take_over()
         named = agent.model
         model = named if isinstance(named, Model) else MultiProvider().get_model(named)
+        if self._strategy == PromptStrategy.NATIVE and not isinstance(model, OpenAIResponsesModel):
+            raise ValueError(
+                'strategy "native" needs OpenAI\'s Responses (OpenAIResponsesModel), not '
+                f'{type(model).__name__}: take "auto", "cut", "envelope" or "pass"'
+            )
         own = list(agent.tools)
         gated = agent.clone(
             tools=[*own, *self._tools],
