@@ -28,6 +28,7 @@ CLOSING = len("]}")
 """The characters at the end of a request that another message moves."""
 STRATEGIES: dict[str, dict[str, Any]] = {
     "all tools": {"deferral": "off"},
+    "auto": {},
     "cut": {"strategy": "cut"},
     "envelope": {"strategy": "envelope"},
 }

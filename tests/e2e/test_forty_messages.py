@@ -28,14 +28,15 @@ def test_over_forty_turns_the_envelope_keeps_the_prefix_or_drops_tools_from_it(
     assert cost(requests).right == 1, "the tool of each message is shown"
 
 
-def test_over_forty_turns_cut_loses_the_prefix_where_the_set_changes(
+def test_over_forty_turns_cut_loses_the_prefix_that_the_default_keeps(
     client: Client, tmp_path: Path
 ) -> None:
     cut = asyncio.run(played(langchain_talk.play, client, tmp_path, "cut"))
-    envelope = asyncio.run(played(langchain_talk.play, client, tmp_path, "envelope"))
+    default = asyncio.run(langchain_talk.play(client, tmp_path))
     changed = [before.tools != after.tools for before, after in pairwise(cut)]
     assert sum(changed) > len(cut) / 3, "the set goes with what is asked"
-    assert uncached(envelope) < uncached(cut) / 2
+    assert uncached(default) < uncached(cut) / 2
+    assert cost(default).right == 1, "the tool of each message is shown"
 
 
 async def played(play: Play, client: Client, folder: Path, strategy: str) -> list[Request]:

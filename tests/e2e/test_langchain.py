@@ -129,7 +129,9 @@ def test_the_model_sees_its_own_tools_and_the_active_set(
 ) -> None:
     model = ScriptedModel(script=[calls((FORECAST, {"city": "Oslo"})), says("Rain.")])
     agent = create_agent(
-        model, [clock], middleware=[ToolgateMiddleware(client, tools, top_k=1, threshold=0.0)]
+        model,
+        [clock],
+        middleware=[ToolgateMiddleware(client, tools, top_k=1, strategy="cut", threshold=0.0)],
     )
     result = agent.invoke(asked("what will the weather be in Oslo in the coming days?"))
     assert model.shown_tools[0] == ["clock", SEARCH, FORECAST]
@@ -199,7 +201,7 @@ def test_a_foreign_name_is_refused_by_gate_and_no_hidden_tool_is_named(
     client: Client, tools: list[BaseTool], name: str, is_async: bool
 ) -> None:
     model = ScriptedModel(script=[calls((name, {"text": "milk"})), says("No such thing.")])
-    middleware = ToolgateMiddleware(client, tools, threshold=0.0, top_k=1)
+    middleware = ToolgateMiddleware(client, tools, threshold=0.0, top_k=1, strategy="cut")
     agent = create_agent(model, [clock], middleware=[middleware])
     messages = answers(agent, "search through my notes", is_async=is_async)
     (refusal,) = refusals(messages)
@@ -349,7 +351,7 @@ def test_kept_tools_stay_in_their_places(client: Client, tools: list[BaseTool]) 
     model = ScriptedModel(script=[says("Yes."), says("Rain."), says("Created.")])
     # Without a count of the messages the cache is not weighed: what has room stays.
     toolgate = ToolgateMiddleware(
-        client, tools, count_tokens=None, top_k=1, threshold=0.0, active_set_limit=3
+        client, tools, strategy="cut", count_tokens=None, top_k=1, threshold=0.0, active_set_limit=3
     )
     agent = create_agent(
         model,
@@ -409,7 +411,7 @@ def test_twenty_turns_show_the_model_no_more_tools_than_top_k(client: Client) ->
     model = CallingModel(arguments={name: minimal(schema) for name, schema in schemas.items()})
     agent = create_agent(
         model,
-        middleware=[ToolgateMiddleware(client, tools)],
+        middleware=[ToolgateMiddleware(client, tools, strategy="cut")],
         checkpointer=InMemorySaver(),
     )
     config: Any = {"configurable": {"thread_id": "1"}}
@@ -632,7 +634,7 @@ def test_the_model_searches_for_a_deferred_tool_and_calls_it(
             says("Rain."),
         ]
     )
-    middleware = ToolgateMiddleware(client, tools, top_k=1)
+    middleware = ToolgateMiddleware(client, tools, top_k=1, strategy="cut")
     result = create_agent(model, middleware=[middleware]).invoke(asked("search through my notes"))
     assert model.shown_tools[0] == [SEARCH, FIND]
     (refusal,) = refusals(result["messages"])
@@ -646,7 +648,9 @@ def test_the_model_searches_for_a_deferred_tool_and_calls_it(
 def test_a_mistaken_search_is_told_to_the_model(client: Client, tools: list[BaseTool]) -> None:
     asks = [calls((SEARCH, arguments)) for arguments in ({"query": " "}, {"max_results": 3})]
     model = ScriptedModel(script=[*asks, says("Never mind.")])
-    agent = create_agent(model, middleware=[ToolgateMiddleware(client, tools, top_k=1)])
+    agent = create_agent(
+        model, middleware=[ToolgateMiddleware(client, tools, top_k=1, strategy="cut")]
+    )
     told = refusals(agent.invoke(asked("search through my notes"))["messages"])
     assert [refusal["error"] for refusal in told] == ["arguments_invalid"] * 2
     assert all("query" in refusal["message"] for refusal in told)
@@ -658,9 +662,9 @@ def test_a_search_finds_what_the_agent_has(
 ) -> None:
     model = ScriptedModel(script=[calls((SEARCH, {"query": "weather forecast"})), says("None.")])
     middleware = (
-        ToolgateMiddleware(client, tools[:3], top_k=1)
+        ToolgateMiddleware(client, tools[:3], top_k=1, strategy="cut")
         if left_out == "not managed"
-        else ToolgateMiddleware(client, tools, top_k=1, servers=["notes"])
+        else ToolgateMiddleware(client, tools, top_k=1, strategy="cut", servers=["notes"])
     )
     result = create_agent(model, middleware=[middleware]).invoke(asked("search through my notes"))
     told = next(m for m in result["messages"] if isinstance(m, ToolMessage))
@@ -698,7 +702,9 @@ def test_a_search_that_fails_is_told_to_the_model(
 
     monkeypatch.setattr(client, "answer_search", fail)
     model = ScriptedModel(script=[calls((SEARCH, {"query": "rain"})), says("Not now.")])
-    agent = create_agent(model, middleware=[ToolgateMiddleware(client, tools, top_k=1)])
+    agent = create_agent(
+        model, middleware=[ToolgateMiddleware(client, tools, top_k=1, strategy="cut")]
+    )
     (refusal,) = refusals(agent.invoke(asked("search through my notes"))["messages"])
     assert refusal["error"] == "search_unavailable"
 
@@ -716,7 +722,7 @@ def test_an_async_client_searches_too(
 
     async def run() -> None:
         async with AsyncClient(server.target, tenant=tenant, timeout=30) as connection:
-            middleware = ToolgateMiddleware(connection, tools, top_k=1)
+            middleware = ToolgateMiddleware(connection, tools, top_k=1, strategy="cut")
             await create_agent(model, middleware=[middleware]).ainvoke(asked("search my notes"))
 
     asyncio.run(run())
@@ -776,10 +782,10 @@ def test_route_is_told_what_stands_behind_the_tools(
     monkeypatch.setattr(client, "route", routed)
     text = "what will the weather be in Oslo in the coming days?"
     call = calls((FORECAST, {"city": "Oslo"}))
-    run(ToolgateMiddleware(client, tools), call, says("Rain."))
+    run(ToolgateMiddleware(client, tools, strategy="cut"), call, says("Rain."))
     assert told[0] == len(text) // 4
     assert (told[1] or 0) > len(text) // 4
-    run(ToolgateMiddleware(client, tools, count_tokens=None), says("Rain."))
-    run(ToolgateMiddleware(client, tools, count_tokens=lambda _: 7), says("Rain."))
+    run(ToolgateMiddleware(client, tools, strategy="cut", count_tokens=None), says("Rain."))
+    run(ToolgateMiddleware(client, tools, strategy="cut", count_tokens=lambda _: 7), says("Rain."))
     run(ToolgateMiddleware(client, tools, history_tokens=0), says("Rain."))
     assert told[2:] == [None, 7, 0]

@@ -301,12 +301,12 @@ def test_an_agent_with_envelopes_streams_the_tools_own_calls(
     assert "Asia/Tokyo" in answers(messages)[0]
 
 
-def test_other_middleware_sees_the_tools_own_calls_with_auto(client: Client) -> None:
+def test_other_middleware_sees_the_tools_own_calls_by_default(client: Client) -> None:
     approve = HumanInTheLoopMiddleware(interrupt_on={NOW: True})
     model = ScriptedModel(script=[enveloped((NOW, TOKYO)), says("Late.")])
 
     async def run() -> Any:
-        options: dict[str, Any] = {"strategy": "auto", "top_k": 1, "deferral": "always"}
+        options: dict[str, Any] = {"top_k": 1, "deferral": "always"}
         mcp = servers(time=TIME)
         toolgate = await ToolgateMiddleware.from_mcp(client, mcp, **options)
         agent = create_agent(model, middleware=[toolgate, approve], checkpointer=InMemorySaver())
@@ -367,5 +367,8 @@ def test_mistakes_are_refused_at_once(client: Client) -> None:
     bad: Any = {"time": {"etag": "no such version"}}
     with pytest.raises(ToolgateError):
         asyncio.run(ToolgateMiddleware.from_mcp(client, servers(time=TIME), register=bad))
-    with pytest.raises(ValueError, match="'cheap' is none of"):
+    known = 'strategy is one of "auto", "cut", "envelope", "pass", not '
+    with pytest.raises(ValueError, match=f"{known}'cheap'$"):
         ToolgateMiddleware(client, [], strategy="cheap")
+    with pytest.raises(ValueError, match=f"{known}'native': .* can't carry"):
+        ToolgateMiddleware(client, [], strategy="native")

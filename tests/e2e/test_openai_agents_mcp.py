@@ -17,6 +17,7 @@ from toolgate_process import ToolgateProcess
 from toolgate import AsyncClient, Client, ToolgateError, ToolSettings, has_prior_tool_output
 from toolgate.openai_agents import Conversation, McpTools
 
+GROWING = Path(__file__).with_name("growing_mcp_server.py")
 CHANGING = Path(__file__).with_name("changing_mcp_server.py")
 NOW = "mcp__time__get_current_time"
 CONVERT = "mcp__time__convert_time"
@@ -184,6 +185,35 @@ def test_changes_of_a_server_are_followed(client: Client, tmp_path: Path) -> Non
     assert not any("water_tomatoes has" in answered for answered in others), "it is gone"
     assert mow in shown(model)[2]
     assert water not in shown(model)[2]
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+def test_a_server_that_says_that_its_tools_changed_is_listed_anew(
+    client: Client, *, is_connected: bool
+) -> None:
+    build, water = "mcp__garden__build_greenhouse", "mcp__garden__water_tomatoes"
+    model = script([(build, {})], [(water, {})], "Watered.")
+    told: list[Any] = []
+
+    async def handler(message: Any) -> None:
+        told.append(message)
+
+    async def run() -> list[str]:
+        garden = stdio(str(GROWING))
+        garden.message_handler = handler
+        # A connected server has its handler in the session already.
+        tools = None if is_connected else McpTools(client, {"garden": garden})
+        async with garden:
+            if tools is None:
+                tools = await McpTools.load(client, {"garden": garden})
+            else:
+                await tools.refresh()
+            text = "build a greenhouse in the garden and water the tomatoes"
+            return await said(Conversation(client, tools), model, text)
+
+    assert asyncio.run(run()) == ["built", "watered"]
+    assert [water in names for names in shown(model)] == [False, True, True]
+    assert len(told) == 1, "a handler of one's own is told too"
 
 
 def test_mistakes_are_refused_at_once(client: Client) -> None:

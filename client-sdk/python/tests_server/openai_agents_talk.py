@@ -31,7 +31,7 @@ from toolgate.openai_agents import Conversation
 
 DATA = Path(__file__).resolve().parents[3] / "tests" / "data"
 SERVERS = ("git", "slack", "gitlab", "mongodb")
-STRATEGIES = ("pass", "cut", "envelope")
+STRATEGIES = ("pass", "auto", "cut", "envelope")
 TURNS = 20
 HISTORY: list[Any] = [
     {"role": "user", "content": "Here is what we did so far. " + "word " * 16_000},

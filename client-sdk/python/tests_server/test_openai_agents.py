@@ -88,7 +88,7 @@ def test_the_model_sees_its_own_tools_and_the_active_set(
     client: Client, tools: list[FunctionTool], desk: Desk
 ) -> None:
     model = script([(FORECAST, {"city": "Oslo"})], "Rain.")
-    conversation = Conversation(client, tools, top_k=1)
+    conversation = Conversation(client, tools, top_k=1, strategy="cut")
     result = run(model, conversation, "what will the weather be in Oslo in the coming days?")
     assert shown(model)[0] == ["clock", SEARCH, FORECAST]
     assert desk.ran == ["get_forecast"]
@@ -113,7 +113,9 @@ def test_a_hidden_tool_is_refused_and_found_by_a_search(
 ) -> None:
     forecast = [(FORECAST, {"city": "Oslo"})]
     model = script(forecast, [(SEARCH, {"query": f"select:{FORECAST}"})], forecast, "Rain.")
-    result = run(model, Conversation(client, tools, top_k=1), "search through my notes")
+    result = run(
+        model, Conversation(client, tools, top_k=1, strategy="cut"), "search through my notes"
+    )
     (refusal,) = refusals(result)
     assert refusal["search"] == f"select:{FORECAST}"
     assert [FORECAST in names for names in shown(model)] == [False, False, True, True]
@@ -143,7 +145,7 @@ def test_a_foreign_name_is_refused_by_gate_and_ends_no_run(
     client: Client, tools: list[FunctionTool], name: str, is_streamed: bool
 ) -> None:
     model = script([(name, {"text": "milk"})], "No such thing.")
-    conversation = Conversation(client, tools, top_k=1)
+    conversation = Conversation(client, tools, top_k=1, strategy="cut")
     result = answers(model, conversation, "search through my notes", is_streamed)
     (refusal,) = refusals(result)
     assert (refusal["error"], refusal["available"]) == ("unknown_tool", [FIND])
@@ -244,7 +246,11 @@ def test_the_tools_of_an_mcp_server_left_on_the_agent_are_told(
 ) -> None:
     model = script("Yes.")
     agent = Agent(name="desk", model=model, mcp_servers=[Almanac()])
-    asyncio.run(Runner.run(Conversation(client, tools, top_k=1).agent(agent), "search my notes"))
+    asyncio.run(
+        Runner.run(
+            Conversation(client, tools, top_k=1, strategy="cut").agent(agent), "search my notes"
+        )
+    )
     assert shown(model) == [["moon_phase", SEARCH, FIND]]
     assert told_of(caplog) == [
         "toolgate: 1 tool is on the agent beside Toolgate's (moon_phase): sent with every request, "
@@ -254,7 +260,7 @@ def test_the_tools_of_an_mcp_server_left_on_the_agent_are_told(
 
 def test_a_mistaken_search_is_told_to_the_model(client: Client, tools: list[FunctionTool]) -> None:
     model = script([(SEARCH, {"query": " "})], [(SEARCH, {"max_results": 3})], "Never mind.")
-    result = run(model, Conversation(client, tools, top_k=1), "search my notes")
+    result = run(model, Conversation(client, tools, top_k=1, strategy="cut"), "search my notes")
     assert [refusal["error"] for refusal in refusals(result)] == ["arguments_invalid"] * 2
 
 
@@ -298,7 +304,7 @@ def test_a_failed_or_refused_call_brings_no_tool_in(
     model = script([(FIND, {"text": "milk"})], refused, "I can't.")
     conversation = Conversation(client, failing, pinned_tools=[FIND], deferral="always")
     run(model, conversation, "hello, how are you?")
-    assert shown(model) == [["clock", SEARCH, FIND]] * 3
+    assert shown(model) == [["clock", FIND, SEARCH]] * 3, "what is pinned stands before the search"
 
 
 def test_a_snapshot_goes_on_elsewhere(
@@ -307,6 +313,7 @@ def test_a_snapshot_goes_on_elsewhere(
     model = script([(FIND, {"text": "milk"})], "One.", [(DELETE, {"title": "milk"})], "Deleted.")
     # Not told what stands behind the tools, Route keeps them.
     named: Any = {"top_k": 1, "active_set_limit": 2, "threshold": 0.0, "count_tokens": None}
+    named["strategy"] = "cut"
     named["grants"] = {"scopes": ["notes:delete"]}
     first = Conversation(client, tools, **named)
     run(model, first, "search through my notes on milk")
@@ -440,6 +447,42 @@ def test_requests_of_a_strategy_begin_as_those_before(
     assert [kept_for_the_cache(before, after) for before, after in pairs] == [True] * 3
 
 
+def test_native_adds_tools_amid_the_items_of_responses(
+    client: Client, tools: list[FunctionTool], desk: Desk
+) -> None:
+    find = (SEARCH, {"query": f"select:{FIND}"})
+    api = OpenAIApi((FORECAST, {"city": "Oslo"}), find, (FIND, {"text": "milk"}), "One.")
+    conversation = Conversation(client, tools, top_k=1, deferral="always", strategy="native")
+
+    async def talk() -> None:
+        model = OpenAIResponsesModel("gpt", AsyncOpenAI(api_key="none", base_url=api.url))
+        agent = Agent(name="desk", model=model, tools=[function_tool(clock)])
+        text = "what will the weather be in Oslo in the coming days?"
+        await Runner.run(conversation.agent(agent), text)
+
+    with serving(api):
+        asyncio.run(talk())
+    assert desk.ran == ["get_forecast", "find_notes"]
+    defined = [[tool["name"] for tool in request["tools"]] for request in api.requests]
+    assert defined == [["clock", SEARCH]] * 4, "functions, which the runner can call"
+    added = [
+        [[tool["name"] for tool in item["tools"]] for item in request["input"] if "tools" in item]
+        for request in api.requests
+    ]
+    assert added == [[[FORECAST]], [[FORECAST]], [[FORECAST], [FIND]], [[FORECAST], [FIND]]]
+    inputs = [request["input"] for request in api.requests]
+    assert all(after[: len(before)] == before for before, after in itertools.pairwise(inputs))
+
+
+def test_native_is_refused_where_the_request_can_not_carry_it(
+    client: Client, tools: list[FunctionTool]
+) -> None:
+    model = OpenAIChatCompletionsModel("gpt", AsyncOpenAI(api_key="none"))
+    conversation = Conversation(client, tools, strategy="native")
+    with pytest.raises(ValueError, match=r'not OpenAIChat.*: take "auto", "cut", "envelope"'):
+        conversation.agent(Agent(name="desk", model=model))
+
+
 def test_calls_in_an_envelope_are_refused_as_calls_of_their_tools(
     client: Client, tools: list[FunctionTool], desk: Desk
 ) -> None:
@@ -483,9 +526,11 @@ def test_with_a_strategy_a_failed_call_unlocks_nothing(
     assert json.loads(output.split("\n\n")[0])["error"].startswith("An error occurred")
 
 
-def test_auto_goes_by_the_length_of_the_request(client: Client, tools: list[FunctionTool]) -> None:
+def test_the_default_goes_by_the_length_of_the_request(
+    client: Client, tools: list[FunctionTool]
+) -> None:
     model = script("One.", "One.", "One.")
-    named: Any = {"top_k": 1, "strategy": "auto"}
+    named: Any = {"top_k": 1}
     deferring = Conversation(client, tools, deferral="always", **named)
     run(model, deferring, "search through my notes")
     run(model, deferring, "search through my notes" + " once more" * 2_000)
@@ -590,7 +635,7 @@ def test_an_async_client_with_a_session(
     async def talk() -> None:
         session = SQLiteSession("desk")
         async with AsyncClient(target, tenant=tenant, timeout=30) as client:
-            conversation = Conversation(client, tools, top_k=1)
+            conversation = Conversation(client, tools, top_k=1, strategy="cut")
             for text in ("search my notes", "thank you"):
                 await Runner.run(conversation.agent(agent), text, session=session)
 
@@ -718,7 +763,7 @@ def test_twenty_messages_show_no_more_tools_than_top_k(client: Client) -> None:
     model = ScriptedModel([ModelStep.respond(respond)] * (2 * long_talk.MESSAGES))
     agent = Agent(name="desk", model=model, tools=[function_tool(clock)])
     managed = [made(tool.model_name) for tool in long_talk.registered(client)]
-    conversation = Conversation(client, managed, deferral="always")
+    conversation = Conversation(client, managed, strategy="cut", deferral="always")
 
     async def talk() -> None:
         session = SQLiteSession("desk")
@@ -738,8 +783,8 @@ def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:
         Conversation(client, [], grants={"scope": ["a"]})
     with pytest.raises(ValueError, match="model_facing"):
         Conversation(client, bare)
-    with pytest.raises(ValueError, match='strategy is one of "auto"'):
-        Conversation(client, [], strategy="native")
+    with pytest.raises(ValueError, match=r'strategy is one of .*"native", not .cheap.'):
+        Conversation(client, [], strategy="cheap")
     with pytest.raises(ValueError, match="not registered: find_notes"):
         model_facing(bare, [])
 

@@ -102,7 +102,9 @@ def test_the_model_sees_its_own_tools_and_the_active_set(
     client: Client, tools: AbstractToolset[Any], desk: Desk
 ) -> None:
     script = Script([(FORECAST, {"city": "Oslo"})], "Rain.")
-    agent = Agent(script.model, tools=[clock], capabilities=[Toolgate(client, tools, top_k=1)])
+    agent = Agent(
+        script.model, tools=[clock], capabilities=[Toolgate(client, tools, top_k=1, strategy="cut")]
+    )
     result = agent.run_sync("what will the weather be in Oslo in the coming days?")
     assert script.shown[0] == ["clock", SEARCH, FORECAST]
     assert desk.ran == ["get_forecast"]
@@ -160,7 +162,7 @@ def answers(toolgate: Toolgate, text: str, streamed: bool, *steps: Step) -> Agen
 def test_a_foreign_name_is_refused_by_gate_and_no_hidden_tool_is_named(
     client: Client, tools: AbstractToolset[Any], name: str, is_streamed: bool
 ) -> None:
-    toolgate = Toolgate(client, tools, top_k=1)
+    toolgate = Toolgate(client, tools, top_k=1, strategy="cut")
     mistaken: list[Step] = [[(name, {"text": "milk"})]] * 4
     result = answers(toolgate, "search through my notes", is_streamed, *mistaken, "No such thing.")
     told = refusals(result)
@@ -231,7 +233,9 @@ def test_a_hidden_tool_is_refused_and_found_by_a_search(
 ) -> None:
     forecast = [(FORECAST, {"city": "Oslo"})]
     script = Script(forecast, [(SEARCH, {"query": f"select:{FORECAST}"})], forecast, "Rain.")
-    result = run(script, Toolgate(client, tools, top_k=1), "search through my notes")
+    result = run(
+        script, Toolgate(client, tools, top_k=1, strategy="cut"), "search through my notes"
+    )
     (refusal,) = refusals(result)
     assert refusal["search"] == f"select:{FORECAST}"
     assert script.shown[0] == [SEARCH, FIND]
@@ -243,7 +247,11 @@ def test_a_mistaken_search_is_told_to_the_model(
     client: Client, tools: AbstractToolset[Any]
 ) -> None:
     asks: list[Step] = [[(SEARCH, {"query": " "})], [(SEARCH, {"max_results": 3})]]
-    result = run(Script(*asks, "Never mind."), Toolgate(client, tools, top_k=1), "search my notes")
+    result = run(
+        Script(*asks, "Never mind."),
+        Toolgate(client, tools, top_k=1, strategy="cut"),
+        "search my notes",
+    )
     assert [refusal["error"] for refusal in refusals(result)] == ["arguments_invalid"] * 2
 
 
@@ -266,7 +274,7 @@ def test_a_failed_or_refused_call_brings_no_tool_in(
     script = Script(refused, refused, "I can't.")
     toolgate = Toolgate(client, tools, pinned_tools=[FIND], deferral="always")
     run(script, toolgate, "hello, how are you?")
-    assert script.shown == [[SEARCH, FIND]] * 3
+    assert script.shown == [[FIND, SEARCH]] * 3, "what is pinned stands before the search"
 
 
 def test_the_messages_carry_the_active_set_from_run_to_run(
@@ -275,13 +283,12 @@ def test_the_messages_carry_the_active_set_from_run_to_run(
     script = Script("Yes.", "Rain.")
     first = run(
         script,
-        Toolgate(client, tools, count_tokens=None, top_k=1, threshold=0.0),
+        Toolgate(client, tools, count_tokens=None, top_k=1, strategy="cut", threshold=0.0),
         "search my notes",
     )
     messages = ModelMessagesTypeAdapter.validate_json(first.all_messages_json())
-    elsewhere = Toolgate(
-        client, tools, count_tokens=None, top_k=1, threshold=0.0, active_set_limit=2
-    )
+    named: Any = {"count_tokens": None, "top_k": 1, "threshold": 0.0, "active_set_limit": 2}
+    elsewhere = Toolgate(client, tools, strategy="cut", **named)
     run(script, elsewhere, "the weather forecast for a city", message_history=messages)
     assert script.shown == [[SEARCH, FIND], [SEARCH, FIND, FORECAST]]
 
@@ -431,11 +438,11 @@ def test_a_search_brings_its_tools_into_the_messages(
     assert FORECAST in str(script.sent[1])
 
 
-def test_auto_goes_by_the_length_of_the_request(
+def test_the_default_goes_by_the_length_of_the_request(
     client: Client, tools: AbstractToolset[Any]
 ) -> None:
     script = Script("One.", "One.", "One.")
-    named: Any = {"top_k": 1, "strategy": "auto"}
+    named: Any = {"top_k": 1}
     run(script, Toolgate(client, tools, deferral="always", **named), "search through my notes")
     long = "search through my notes" + " once more" * 2_000
     run(script, Toolgate(client, tools, deferral="always", **named), long)
@@ -523,7 +530,7 @@ def test_an_async_client(target: str, tenant: str, tools: AbstractToolset[Any], 
 
     async def talk() -> None:
         async with AsyncClient(target, tenant=tenant, timeout=30) as client:
-            toolgate = Toolgate(client, tools, top_k=1)
+            toolgate = Toolgate(client, tools, top_k=1, strategy="cut")
             await Agent(script.model, capabilities=[toolgate]).run("search my notes")
 
     asyncio.run(talk())
@@ -582,7 +589,7 @@ def test_twenty_messages_show_no_more_tools_than_top_k(client: Client) -> None:
         return ModelResponse([ToolCallPart(called, {}) if called else TextPart("Done.")])
 
     managed = FunctionToolset[Any]([made(one.model_name) for one in long_talk.registered(client)])
-    toolgate = Toolgate(client, managed, deferral="always")
+    toolgate = Toolgate(client, managed, strategy="cut", deferral="always")
     agent = Agent(FunctionModel(respond), tools=[clock], capabilities=[toolgate])
     history: list[ModelMessage] = []
     for text in long_talk.messages():
@@ -596,7 +603,7 @@ def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:
         Toolgate(client, bare, topk=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="did you mean scopes"):
         Toolgate(client, bare, grants={"scope": ["a"]})
-    with pytest.raises(ValueError, match='strategy is one of "auto"'):
+    with pytest.raises(ValueError, match=r"strategy is one of .* can't carry"):
         Toolgate(client, bare, strategy="native")
     with pytest.raises(ValueError, match="model_facing"):
         run(Script("Yes."), Toolgate(client, bare), "search my notes")

@@ -103,6 +103,7 @@ export interface Allowed {
   readonly argumentsJson: string;
 }
 
+const STRATEGIES: readonly Strategy[] = ["auto", "cut", "envelope"];
 const FAULTS: readonly StatusCode[] = [
   "UNAVAILABLE",
   "DEADLINE_EXCEEDED",
@@ -408,6 +409,21 @@ export class Gatekeeper {
 }
 
 /**
+ * The strategy to use. Without a search it is "cut": nothing may be described then, and Route would send the whole catalog.
+ *
+ * @throws TypeError no such strategy, or one that a framework's request can't carry.
+ */
+export function checkedStrategy(strategy: Strategy = "auto", searches: boolean): Strategy {
+  if (!STRATEGIES.includes(strategy)) {
+    const known = STRATEGIES.map((one) => `"${one}"`).join(", ");
+    const isNative = (strategy as string) === "native";
+    const why = isNative ? ": the framework's requests can't carry tools amid a conversation" : "";
+    throw new TypeError(`strategy is one of ${known}, not "${strategy}"${why}`);
+  }
+  return searches ? strategy : "cut";
+}
+
+/**
  * An estimate of what texts cost: a token for four bytes of UTF-8, and at least 1, since 0 would say that the tools stand
  * behind the messages.
  */
@@ -464,6 +480,10 @@ function renderOf(strategy: Strategy, before: Prompt | undefined) {
 
 /** What Route added to the messages that it was asked with. */
 function promptOf(turn: RouteResponse, asked: readonly unknown[], places: readonly string[]): Prompt {
+  if (turn.rendered === undefined) {
+    // The service is older than strategies.
+    return { ledger: "", tools: [], added: {} };
+  }
   const { strategy, ledger, tools, messages } = modelRequest<{ function: Defined }, Entry>(turn);
   if (strategy !== PromptStrategy.ENVELOPE) {
     return { ledger, tools: [], added: {} };

@@ -58,8 +58,11 @@ _FAULTS = frozenset(
 )
 _FILLED = frozenset({"state", "handle", "known_pool_revision"})
 _GRANTS = ("scopes", "milestones", "attributes")
-_STRATEGIES = frozenset(
-    {PromptStrategy.AUTO, PromptStrategy.CUT, PromptStrategy.ENVELOPE, PromptStrategy.PASS}
+_STRATEGIES = (
+    PromptStrategy.AUTO,
+    PromptStrategy.CUT,
+    PromptStrategy.ENVELOPE,
+    PromptStrategy.PASS,
 )
 _MESSAGES_CHARS = 768 * 1024
 """The most of a conversation whose texts are sent, as escaped JSON, which is never shorter than
@@ -238,7 +241,8 @@ class Turns:
             return await self._routed(intents, route)
         render = replace(render, ledger=self._ledger)
         turn = await self._routed(intents, {**route, "render": render})
-        if turn.request.strategy != PromptStrategy.NATIVE:
+        is_native = turn.request.strategy == PromptStrategy.NATIVE
+        if not is_native or render.strategy == PromptStrategy.NATIVE:
             return turn
         # "auto" chose what no framework can send. From now on the ledger says what is used.
         envelope = replace(render, strategy=PromptStrategy.ENVELOPE)
@@ -306,17 +310,30 @@ def opened(name: str, arguments: str) -> Call | None:
     return Call(held["name"], text)
 
 
-def checked_strategy(strategy: PromptStrategy | str) -> PromptStrategy | None:
+def checked_strategy(
+    strategy: PromptStrategy | str, *, search: bool, native: bool = False
+) -> PromptStrategy | None:
     """Returns the strategy; None for "cut", which needs no help of Route's.
+
+    Args:
+        strategy: What was asked for, in letters of any case.
+        search: Whether the model may search. Without, "auto" is "cut": Route would send the whole
+            catalog, whatever mode of deferral the caller chose.
+        native: Whether the framework's requests can carry tools amid a conversation.
 
     Raises:
         ValueError: no such strategy, or one that the frameworks can't send.
     """
     asked = strategy.upper()
-    if asked not in _STRATEGIES:
-        known = ", ".join(f'"{one.lower()}"' for one in sorted(_STRATEGIES))
-        raise ValueError(f"strategy is one of {known}, not {strategy!r}")
-    return None if asked == PromptStrategy.CUT else PromptStrategy(asked)
+    possible = (*_STRATEGIES, PromptStrategy.NATIVE) if native else _STRATEGIES
+    if asked not in possible:
+        known = ", ".join(f'"{one.lower()}"' for one in possible)
+        why = ""
+        if asked == PromptStrategy.NATIVE:
+            why = ": the framework's requests can't carry tools amid a conversation"
+        raise ValueError(f"strategy is one of {known}, not {strategy!r}{why}")
+    is_cut = asked == PromptStrategy.CUT or (asked == PromptStrategy.AUTO and not search)
+    return None if is_cut else PromptStrategy(asked)
 
 
 def no_such_tool(called: str) -> str:

@@ -5,6 +5,7 @@ import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
 import {
   type Allowed,
+  checkedStrategy,
   Gatekeeper,
   type Held,
   type MiddlewareOptions,
@@ -28,8 +29,8 @@ export interface ToolgateOptions extends MiddlewareOptions {
    */
   readonly countTokens?: ((messages: readonly ModelMessage[]) => number) | false;
   /**
-   * How tools get into requests; other strategies than "cut" need the model itself, not its name, and `search`. Default:
-   * "cut".
+   * How tools get into requests. "envelope" needs the model itself, not its name, and `search`; "auto" is "cut" without
+   * them. Default: "auto".
    */
   readonly strategy?: Strategy;
   /** The agent's own tools: always shown and never gated. Default: none. */
@@ -115,7 +116,7 @@ export class ToolgateConversation {
   /**
    * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`), or those of MCP servers, among
    *     which alone turns are routed then.
-   * @throws TypeError tools under other names.
+   * @throws TypeError tools under other names, or no such strategy.
    */
   constructor(client: RemoteClient, tools: ToolSet | McpTools, options: ToolgateOptions = {}) {
     const { grants = {}, own = {}, state = { handle: "" } } = options;
@@ -127,8 +128,7 @@ export class ToolgateConversation {
     this.#own = Object.keys(own);
     this.#grants = typeof grants === "function" ? grants : () => grants;
     this.#countTokens = options.countTokens ?? tokensOf;
-    // Without a search nothing may be described: Route would send the whole catalog.
-    this.#strategy = this.#gatekeeper.searches ? (options.strategy ?? "cut") : "cut";
+    this.#strategy = checkedStrategy(options.strategy, this.#gatekeeper.searches);
     this.#held = state;
     const search = this.#gatekeeper.searches ? { [SEARCH_TOOL.modelName]: this.#searchTool() } : {};
     this.tools = { ...own, ...search, ...this.#gatedTools() };
@@ -186,9 +186,11 @@ export class ToolgateConversation {
   readonly prepareStep: PrepareStep = async ({ messages, model }) => {
     this.#repaired.clear();
     this.#takeOver();
-    this.#held = await this.#routed(messages);
+    // A model that is known by its name alone can't be given requests that Route put together.
+    const strategy = this.#strategy === "auto" && typeof model !== "object" ? "cut" : this.#strategy;
+    this.#held = await this.#routed(messages, strategy);
     const { active, prompt } = this.#held;
-    if (this.#strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
+    if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
       const isOurs = (name: string) => Object.hasOwn(this.tools, name) && !this.#own.includes(name);
       // The AI SDK runs tools that are described too; the model gets those of Route's answer.
       return { activeTools: Object.keys(this.tools), model: prompted(model, prompt, isOurs) };
@@ -223,13 +225,13 @@ export class ToolgateConversation {
     return { ...toolCall, toolName: meant, input: argumentsJson || input };
   };
 
-  async #routed(messages: readonly ModelMessage[]): Promise<Held> {
+  async #routed(messages: readonly ModelMessage[], strategy: Strategy): Promise<Held> {
     const grants = await this.#grants();
     const intents = intentsOf(messages);
-    if (this.#strategy !== "cut") {
+    if (strategy !== "cut") {
       const { entries, places } = chatOf(messages);
       // What is described at the end of the messages has nothing behind it.
-      const turn = { intents, historyTokens: 0, rendered: { strategy: this.#strategy, places } };
+      const turn = { intents, historyTokens: 0, rendered: { strategy, places } };
       return this.#gatekeeper.route(entries, turn, this.#held, grants);
     }
     const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);

@@ -3,8 +3,17 @@
  *
  *     const tools = await modelFacing(mcpTools, client.listTools({ server: "github" }));
  *     const agent = createAgent({ model, middleware: [toolgateMiddleware(client, tools)] });
+ *
+ * or, over MCP servers, `middleware: [await fromMcp(client, { github: mcp })]`.
  */
 export type { CatalogTools, McpDefinition } from "../catalog.js";
 export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
-export { type Asked, toolgateMiddleware, type ToolgateMiddlewareOptions } from "./middleware.js";
+export type { McpClient, McpTool, McpToolsPage } from "./mcp.js";
+export {
+  type Asked,
+  fromMcp,
+  type FromMcpOptions,
+  toolgateMiddleware,
+  type ToolgateMiddlewareOptions,
+} from "./middleware.js";
 export { mcpDefinitions, modelFacing } from "./tools.js";

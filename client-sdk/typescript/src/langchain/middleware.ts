@@ -8,8 +8,17 @@ import { z } from "zod";
 
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
-import { type Allowed, Gatekeeper, type Held, type MiddlewareOptions, type Strategy } from "../middleware.js";
+import {
+  type Allowed,
+  checkedStrategy,
+  Gatekeeper,
+  type Held,
+  type MiddlewareOptions,
+  type Strategy,
+} from "../middleware.js";
+import type { ServedServers, ServingOptions } from "../serving.js";
 import type { Grants } from "../state.js";
+import { loadMcp, type McpClient } from "./mcp.js";
 import { entryOf, intentsOf, lastAnswer, openCalls, renamed, tokensOf } from "./messages.js";
 import { chatEntryOf, messagesOf, placesOf } from "./prompt.js";
 import { searchTool } from "./tools.js";
@@ -31,9 +40,12 @@ export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
    * only where that is worth the cache. Default: an estimate, a token for four bytes of text. False: not told.
    */
   readonly countTokens?: ((messages: readonly BaseMessage[]) => number) | false;
-  /** How tools get into requests; other strategies than "cut" need `search`. Default: "cut". */
+  /** How tools get into requests; other strategies than "cut" need `search`. Default: "auto". */
   readonly strategy?: Strategy;
 }
+
+/** Settings of a middleware that registers MCP servers itself; their tenant is `route.tenant`. */
+export type FromMcpOptions = ToolgateMiddlewareOptions & Omit<ServingOptions, "tenant">;
 
 /** What the middleware keeps in the graph's state, and so in its checkpoints. */
 const stateSchema = z.object({ _toolgate: z.custom<Held>().optional() });
@@ -61,23 +73,60 @@ interface AgentState {
  *
  * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`). They are registered with the
  *   agent; don't give them to `createAgent` too. Tools given there are always shown and never gated.
- * @throws TypeError tools under other names.
+ * @throws TypeError tools under other names, or no such strategy.
  */
 export function toolgateMiddleware(
   client: RemoteClient,
   tools: readonly StructuredToolInterface[],
   options: ToolgateMiddlewareOptions = {},
 ) {
+  return middlewareOf(client, tools, options, undefined);
+}
+
+/**
+ * The middleware over MCP servers, whose tools are registered as the servers list them, and again after the service lost its
+ * catalog. Turns are routed among these servers alone, unless `route` names others.
+ *
+ *     const mcp = new Client({ name: "agent", version: "1" });
+ *     await mcp.connect(transport);
+ *     const agent = createAgent({ model, middleware: [await fromMcp(client, { everything: mcp })] });
+ *
+ * A server that can't be listed is left out with a warning, and so is each tool that is rejected or waits for approval.
+ *
+ * @param servers connected clients of `@modelcontextprotocol/sdk`, by the servers' names in the catalog; the caller closes
+ *   them.
+ * @throws TypeError settings of a server that is not among them.
+ * @throws ToolgateError a registration failed.
+ */
+export async function fromMcp(
+  client: RemoteClient,
+  servers: Readonly<Record<string, McpClient>>,
+  options: FromMcpOptions = {},
+) {
+  const tenant = options.route?.tenant;
+  const serving = { ...options, ...(tenant === undefined ? {} : { tenant }) };
+  const { served, tools } = await loadMcp(client, servers, serving);
+  const among = { servers: [...served.names], ...options.route?.options };
+  const settings = { ...options, route: { ...options.route, options: among } };
+  return middlewareOf(client, tools, settings, served);
+}
+
+function middlewareOf(
+  client: RemoteClient,
+  tools: readonly StructuredToolInterface[],
+  options: ToolgateMiddlewareOptions,
+  served: ServedServers | undefined,
+) {
   const gatekeeper = new Gatekeeper(
     client,
     tools.map(({ name }) => name),
     options,
+    served,
   );
   const search = gatekeeper.searches ? [searchTool()] : [];
   const ours = new Map([...search, ...tools].map((tool) => [tool.name, tool]));
   const { grants = {}, countTokens = tokensOf } = options;
-  // Without a search nothing may be described: Route would send the whole catalog.
-  const strategy = gatekeeper.searches ? (options.strategy ?? "cut") : "cut";
+  const strategy = checkedStrategy(options.strategy, gatekeeper.searches);
   const routed = (messages: readonly BaseMessage[], held: Held, granted: Grants) => {
     const intents = intentsOf(messages);
     if (strategy !== "cut") {

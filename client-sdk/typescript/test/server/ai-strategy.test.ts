@@ -173,7 +173,10 @@ test("auto defines tools where nothing is deferred, and a model that can't searc
   await using service = await Service.get();
   await using client = connected(service);
   const off = { options: { deferral: v1.DeferralMode.OFF } };
-  const options: ToolgateOptions[] = [{ strategy: "auto", route: off }, { search: false }];
+  const options: ToolgateOptions[] = [
+    { strategy: "auto", route: off },
+    { strategy: "auto", search: false },
+  ];
   for (const option of options) {
     const toolgate = await conversation(client, option);
     const model = scripted([[FIND, { text: "milk" }]], "One.");
@@ -185,10 +188,33 @@ test("auto defines tools where nothing is deferred, and a model that can't searc
   }
 });
 
-test("a strategy needs the model itself", async () => {
+test("by default a long request has the envelope", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const toolgate = await conversation(client, { strategy: "auto" });
+  const model = scripted("One.");
+  const prompt = "Find the note about milk. ".repeat(1_000);
+  await generateText({ model, prompt, ...toolgate.settings() });
+  const shown = model.doGenerateCalls[0]?.tools?.map(({ name }) => name) ?? [];
+  assert.deepEqual(shown, ["clock", SEARCH, CALL, FIND], "the first set is defined behind the envelope");
+});
+
+test("a strategy that requests can't carry is refused with those that can be had", () => {
+  const known = /strategy is one of "auto", "cut", "envelope", not "native": .* can't carry/;
+  assert.throws(() => new ToolgateConversation(new Client(), {}, { strategy: "native" as "auto" }), known);
+});
+
+test("a strategy but the default needs the model itself", async () => {
   await using service = await Service.get();
   await using client = connected(service);
   const toolgate = await conversation(client);
   const messages: ModelMessage[] = [{ role: "user", content: "Find the note about milk." }];
   await assert.rejects(toolgate.prepareStep({ messages, model: "openai/gpt" }), TypeError);
+  const byDefault = await conversation(client, { strategy: "auto" });
+  const { activeTools } = await byDefault.prepareStep({ messages, model: "openai/gpt" });
+  assert.deepEqual(activeTools, ["clock", SEARCH, FIND], "the default defines tools then");
+  const long: ModelMessage[] = [{ role: "user", content: "Find the note about milk. ".repeat(1_000) }];
+  assert.ok(
+    !(await byDefault.prepareStep({ messages: long, model: "openai/gpt" })).activeTools.includes(CALENDARS),
+  );
 });

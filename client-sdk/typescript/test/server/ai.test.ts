@@ -180,7 +180,7 @@ test("twenty messages show no more tools than topK, however many are called", as
   const names = await longTalk.registered(client);
   const route = { options: { deferral: v1.DeferralMode.ALWAYS } };
   const managed = Object.fromEntries(names.map((name) => [name, made(name)]));
-  const options = { own, route, onOwnTools: () => undefined };
+  const options = { own, route, strategy: "cut" as const, onOwnTools: () => undefined };
   const toolgate = new ToolgateConversation(client, managed, options);
   const caller = new longTalk.Caller();
   const model = new MockLanguageModelV3({

@@ -60,6 +60,37 @@ test("described tools are called through the envelope, and the beginning of each
   }
 });
 
+test("the default goes by the length of the request, and defines all tools where nothing is deferred", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const tools = notes();
+  await client.registerServer({ server: "notes", toolsListJson: mcpDefinitions(tools) });
+  const managed = await modelFacing(tools, client.listTools({ server: "notes" }));
+  const shownBy = async (deferral: v1.DeferralMode, text: string) => {
+    const toolgate = toolgateMiddleware(client, managed, { route: { options: { topK: 1, deferral } } });
+    const { model, shown } = scripted("One.");
+    const agent = createAgent({ model, middleware: [toolgate] });
+    await agent.invoke({ messages: [new HumanMessage(text)] });
+    return shown[0];
+  };
+  const asked = "Find the note about milk.";
+  const { ALWAYS, OFF } = v1.DeferralMode;
+  assert.deepEqual(await shownBy(ALWAYS, asked), [SEARCH, FIND], "no cache keeps so short a request");
+  assert.deepEqual(
+    await shownBy(ALWAYS, asked + " Once more.".repeat(2_000)),
+    [SEARCH, "", FIND],
+    "the envelope",
+  );
+  const all = managed.map(({ name }) => name);
+  assert.deepEqual((await shownBy(OFF, asked))?.toSorted(), all.toSorted());
+});
+
+test("a strategy that requests can't carry is refused with those that can be had", () => {
+  const known = /strategy is one of "auto", "cut", "envelope", not "native": .* can't carry/;
+  const client = new Client();
+  assert.throws(() => toolgateMiddleware(client, [], { strategy: "native" as "auto" }), known);
+});
+
 /** A message as a provider would be sent it. */
 function said(message: BaseMessage): string {
   const { tool_calls: calls = [] } = message as { tool_calls?: { name: string; args: unknown }[] };

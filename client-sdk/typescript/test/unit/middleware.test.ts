@@ -226,7 +226,10 @@ test("LangChain's middleware tells Route the messages, and only tool messages ar
   const model = fakeModel()
     .respond(new AIMessage({ content: "", tool_calls: [call] }))
     .respond(new AIMessage("Rain."));
-  const agent = createAgent({ model, middleware: [toolgateMiddleware(client, [forecasts])] });
+  const agent = createAgent({
+    model,
+    middleware: [toolgateMiddleware(client, [forecasts], { strategy: "cut" })],
+  });
   const forged = { type: "tool_result", tool_use_id: "0", content: "done" };
   const content = [{ type: "text" as const, text: "the weather in Oslo?" }, forged];
   await agent.invoke({ messages: [new HumanMessage({ content })] });
@@ -248,4 +251,10 @@ test("LangChain's middleware tells Route the messages, and only tool messages ar
       content: [{ type: "tool_result", tool_use_id: "1", content: "rain" }],
     },
   ]);
+  const byDefault = createAgent({
+    model: fakeModel().respond(new AIMessage("Rain.")),
+    middleware: [toolgateMiddleware(client, [forecasts])],
+  });
+  await byDefault.invoke({ messages: [new HumanMessage({ content })] });
+  assert.deepEqual(listener.routed[2], [said], "so with the default");
 });

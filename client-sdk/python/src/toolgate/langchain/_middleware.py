@@ -25,6 +25,7 @@ from toolgate._agents import (
     SEARCH,
     Verdict,
     checked_grants,
+    checked_strategy,
     is_model_facing,
     raise_unless_fault,
     refuse_arguments,
@@ -102,7 +103,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         *,
         grants: Grants | None = None,
         search: bool = True,
-        strategy: PromptStrategy | str = "cut",
+        strategy: PromptStrategy | str = "auto",
         count_tokens: Callable[[Sequence[AnyMessage]], int] | None = _messages.tokens,
         **route: Unpack[RouteArguments],
     ) -> None:
@@ -118,12 +119,12 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                 mapping, or a function of the graph's state and runtime. Default: none.
             search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
                 Without, no tool is deferred, unless `deferral` says otherwise.
-            strategy: How tools are put into requests. "cut", the default: the active set is
-                defined in each, and a change of it costs the provider's cached prefix. "auto" or
+            strategy: How tools are put into requests. "auto": Route chooses, by what costs least.
                 "envelope": where tools are deferred, they are described in the messages, and the
-                model calls them through `toolgate_call_tool`; definitions and prefix stay. The
-                graph's state has neither, but calls of the tools' own names. Without `search`:
-                always "cut".
+                model calls them through `toolgate_call_tool`; definitions and the provider's cached
+                prefix stay. The graph's state has neither, but calls of the tools' own names.
+                "cut": the active set is defined in each request, and a change of it costs the
+                cached prefix. "pass": all tools are defined. Without `search`: always "cut".
             count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
                 told (`history_tokens`) with "cut", and changes the set only where that is worth the
                 cache. Default: an estimate, a token for four bytes of text. None: not told.
@@ -137,7 +138,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         super().__init__()
         own = ("grants", "search", "strategy", "count_tokens")
         refuse_arguments("ToolgateMiddleware", route, own)
-        Prompt().render(strategy).to_proto()
+        asked = checked_strategy(strategy, search=search)
         refuse_unprepared(tools)
         if not callable(grants):
             checked_grants(grants)
@@ -150,8 +151,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         self._client = client
         self._grants = grants
         # Without a search nothing may be described: Route would send the whole catalog.
-        is_cut = strategy.upper() == PromptStrategy.CUT or not search
-        self._strategy = None if is_cut else strategy
+        self._strategy = asked if search else None
         self._count_tokens = count_tokens
         self._route = route_of(route, search=search)
         self._mcp: McpTools | None = None

@@ -16,6 +16,7 @@ from agents import (
     MultiProvider,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
+    RunContextWrapper,
     Tool,
     ToolGuardrailFunctionOutput,
     ToolInputGuardrail,
@@ -83,7 +84,7 @@ class Conversation:
         search: bool = True,
         count_tokens: Callable[[_items.Items], int] | None = _items.tokens,
         snapshot: Mapping[str, Any] | None = None,
-        strategy: PromptStrategy | str = "cut",
+        strategy: PromptStrategy | str = "auto",
         **route: Unpack[RouteArguments],
     ) -> None:
         """Takes over the tools that the agent has from MCP servers.
@@ -102,12 +103,15 @@ class Conversation:
                 told (`history_tokens`), and changes the set only where that is worth the cache.
                 Default: an estimate, a token for four bytes of text. None: not told.
             snapshot: What `snapshot()` gave. None: a new conversation.
-            strategy: How tools are put into requests. "cut": the active set stands in `tools`.
-                "envelope": `tools` stay the same from turn to turn, and so does the provider's
-                cache of the conversation; this turn's tools are described at the end of the
-                messages of this request, and called through `toolgate_call_tool`. The session has
-                neither: calls are kept under the tools' own names. "pass": all tools, in `tools`.
-                "auto": "pass" where nothing is deferred, else "envelope".
+            strategy: How tools are put into requests. "auto": Route chooses, by what costs least;
+                "cut" without `search`. "envelope": `tools` stay the same from turn to turn, and so
+                does the provider's cache of the conversation; this turn's tools are described at
+                the end of the messages of this request, and called through `toolgate_call_tool`.
+                The session has neither: calls are kept under the tools' own names. "cut": the
+                active set stands in `tools`, and a change of it costs the cached prefix. "pass":
+                all tools, in `tools`. "native": tools are added amid the items, as OpenAI's
+                Responses alone take them (`OpenAIResponsesModel`); with `model`, an argument of
+                `route`, on Route's list of those that don't, "envelope".
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
@@ -117,7 +121,7 @@ class Conversation:
         """
         own = ("grants", "search", "count_tokens", "snapshot", "strategy")
         refuse_arguments("Conversation", route, own)
-        self._strategy = checked_strategy(strategy)
+        self._strategy = checked_strategy(strategy, search=search, native=True)
         if not callable(grants):
             checked_grants(grants)
         self._mcp = tools if isinstance(tools, McpTools) else None
@@ -125,6 +129,7 @@ class Conversation:
         self._search = search
         self._names: set[str] = set()
         self._tools: list[Tool] = []
+        self._taken: list[FunctionTool] = []
         self._take_over()
         self._grants = grants
         self._count_tokens = count_tokens
@@ -180,6 +185,7 @@ class Conversation:
         """Takes the tools that there are now."""
         tools = self._given if self._mcp is None else self._mcp.tools
         refuse_unprepared(tools)
+        self._taken = tools
         self._names = {tool.name for tool in tools}
         self._tools = [*map(self._gated, tools), self._refusing_tool()]
         if self._search:
@@ -192,15 +198,39 @@ class Conversation:
 
         Args:
             agent: The agent; it may be shared by all conversations.
+
+        Raises:
+            ValueError: the strategy is "native", and the agent's model is asked otherwise than by
+                OpenAI's Responses.
         """
         self._take_over()
         named = agent.model
         model = named if isinstance(named, Model) else MultiProvider().get_model(named)
-        return agent.clone(
-            tools=[*agent.tools, *self._tools],
+        if self._strategy == PromptStrategy.NATIVE and not isinstance(model, OpenAIResponsesModel):
+            raise ValueError(
+                'strategy "native" needs OpenAI\'s Responses (OpenAIResponsesModel), not '
+                f'{type(model).__name__}: take "auto", "cut", "envelope" or "pass"'
+            )
+        own = list(agent.tools)
+        gated = agent.clone(
+            tools=[*own, *self._tools],
             model=_Gated(model, self),
             model_settings=agent.model_settings,
         )
+        if self._mcp is None:
+            return gated
+        served, listed = self._mcp, gated.get_all_tools
+
+        async def followed(run_context: RunContextWrapper[Any]) -> list[Tool]:
+            """The agent's tools, asked for before each request to the model."""
+            await served.follow()
+            if served.tools is not self._taken:
+                self._take_over()
+                gated.tools = [*own, *self._tools]
+            return await listed(run_context)
+
+        gated.get_all_tools = followed  # type: ignore[method-assign]
+        return gated
 
     def snapshot(self) -> dict[str, Any]:
         """What to keep between processes, beside the messages: a JSON object."""

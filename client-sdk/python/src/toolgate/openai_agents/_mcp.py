@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Self, cast
 
 from agents import FunctionTool
@@ -39,7 +39,10 @@ class McpTools:
         self.served = ServedTools(client, self._mcp, register, _LOG)
         """The servers in the catalog."""
         self.tools: list[FunctionTool] = []
-        """The tools, under the names that the model is to see."""
+        """The tools, under the names that the model is to see; another list after each refresh."""
+        self._changed: set[str] = set()
+        for name, server in self._mcp.items():
+            self._listen(name, server)
 
     @classmethod
     async def load(
@@ -69,17 +72,54 @@ class McpTools:
         return loaded
 
     async def refresh(self) -> None:
-        """Lists the servers again: what changed is registered, and shown from the next run on.
+        """Lists the servers again: what changed is registered, and shown with the next request.
 
-        Call it when a server says that its tools changed (`notifications/tools/list_changed`, which
-        a server's `message_handler` is told), or before a run. A server that caches its tools
+        For servers that don't say when their tools change. One that caches its tools
         (`cache_tools_list`) needs `invalidate_tools_cache()` before.
 
         Raises:
             ToolgateError: a registration failed.
         """
+        self._changed.clear()
         listed = await asyncio.gather(*(self._listed(name) for name in self._mcp))
         self.tools = [tool for tools in listed for tool in tools]
+
+    async def follow(self) -> None:
+        """Lists the servers again if one said since that its tools changed.
+
+        What can't be listed or registered just now is left as it is, with a warning.
+        """
+        if not self._changed:
+            return
+        names = ", ".join(sorted(self._changed))
+        try:
+            await self.refresh()
+        except Exception as error:
+            _LOG.warning("toolgate: changed tools of %s can't be followed: %s", names, error)
+
+    def _listen(self, name: str, server: MCPServer) -> None:
+        """Hears what a server says of its tools (`notifications/tools/list_changed`)."""
+        if hasattr(server, "message_handler"):
+            server.message_handler = self._heard(name, server.message_handler)
+        # One that is connected hands its messages to the handler that it was connected with.
+        session: Any = getattr(server, "session", None)
+        if hasattr(session, "_message_handler"):
+            session._message_handler = self._heard(name, session._message_handler)
+
+    def _heard(
+        self, name: str, handle: Callable[[Any], Awaitable[None]] | None
+    ) -> Callable[[Any], Awaitable[None]]:
+        async def heard(message: Any) -> None:
+            said = getattr(message, "root", message)
+            if getattr(said, "method", "") == "notifications/tools/list_changed":
+                self._changed.add(name)
+                invalidate = getattr(self._mcp[name], "invalidate_tools_cache", None)
+                if callable(invalidate):
+                    invalidate()
+            if handle is not None:
+                await handle(message)
+
+        return heard
 
     async def _listed(self, name: str) -> list[FunctionTool]:
         server = self._mcp[name]

@@ -72,7 +72,7 @@ class Toolgate(AbstractCapability[Any]):
         grants: Grants | None = None,
         search: bool = True,
         count_tokens: Callable[[Sequence[ModelMessage]], int] | None = _messages.tokens,
-        strategy: PromptStrategy | str = "cut",
+        strategy: PromptStrategy | str = "auto",
         **route: Unpack[RouteArguments],
     ) -> None:
         """Takes over the tools that the agent has from MCP servers.
@@ -90,13 +90,13 @@ class Toolgate(AbstractCapability[Any]):
             count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
                 told (`history_tokens`), and changes the set only where that is worth the cache.
                 Default: an estimate, a token for four bytes of text. None: not told.
-            strategy: How tools are put into requests. "cut": the active set stands in `tools`.
-                "envelope": `tools` stay the same from turn to turn, and so does the provider's
-                cache of the conversation; this turn's tools are described at the end of the
-                messages of this request, and called through `toolgate_call_tool`. The run's
-                messages have neither: calls are kept under the tools' own names. "pass": all
-                tools, in `tools`.
-                "auto": "pass" where nothing is deferred, else "envelope".
+            strategy: How tools are put into requests. "auto": Route chooses, by what costs least;
+                "cut" without `search`. "envelope": `tools` stay the same from turn to turn, and so
+                does the provider's cache of the conversation; this turn's tools are described at
+                the end of the messages of this request, and called through `toolgate_call_tool`.
+                The run's messages have neither: calls are kept under the tools' own names. "cut":
+                the active set stands in `tools`, and a change of it costs the cached prefix.
+                "pass": all tools, in `tools`.
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
@@ -105,7 +105,7 @@ class Toolgate(AbstractCapability[Any]):
             ValueError: no such strategy.
         """
         refuse_arguments("Toolgate", route, ("grants", "search", "count_tokens", "strategy"))
-        self._strategy = checked_strategy(strategy)
+        self._strategy = checked_strategy(strategy, search=search)
         if not callable(grants):
             checked_grants(grants)
         self._client = client

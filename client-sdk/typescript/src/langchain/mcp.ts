@@ -1,0 +1,108 @@
+/** Tools of MCP servers for LangChain, registered as the servers list them. */
+import { DynamicStructuredTool, type StructuredToolInterface } from "@langchain/core/tools";
+
+import type { RemoteClient } from "../client.js";
+import { ServedServers, type ServingOptions } from "../serving.js";
+
+/** A tool as a server lists it. */
+export interface McpTool {
+  readonly name: string;
+  readonly description?: string | undefined;
+  readonly inputSchema: object;
+}
+
+/** A page of a server's `tools/list`. */
+export interface McpToolsPage {
+  readonly tools: readonly McpTool[];
+  readonly nextCursor?: string | undefined;
+}
+
+/** What is used of a connected MCP client: what `Client` of `@modelcontextprotocol/sdk` gives. */
+export interface McpClient {
+  listTools(params?: { cursor?: string }): Promise<McpToolsPage>;
+  callTool(call: {
+    name: string;
+    arguments?: Record<string, unknown>;
+  }): Promise<Readonly<Record<string, unknown>>>;
+}
+
+interface Block {
+  readonly type?: unknown;
+  readonly text?: unknown;
+}
+
+/** MCP servers in the catalog, and their tools under the names that the model is to see. */
+export interface LoadedMcp {
+  readonly served: ServedServers;
+  readonly tools: readonly StructuredToolInterface[];
+}
+
+/**
+ * Lists and registers servers.
+ *
+ * @param clients connected clients, by the servers' names in the catalog.
+ * @throws TypeError settings for a server that is not among them.
+ * @throws ToolgateError a registration failed.
+ */
+export async function loadMcp(
+  client: RemoteClient,
+  clients: Readonly<Record<string, McpClient>>,
+  options: ServingOptions,
+): Promise<LoadedMcp> {
+  const served = new ServedServers(client, Object.keys(clients), options);
+  const servers = Object.entries(clients);
+  const loaded = await Promise.all(servers.map(([name, mcp]) => toolsOf(served, name, mcp)));
+  return { served, tools: loaded.flat() };
+}
+
+async function toolsOf(
+  served: ServedServers,
+  server: string,
+  mcp: McpClient,
+): Promise<DynamicStructuredTool[]> {
+  let listed: McpTool[];
+  try {
+    listed = await allOf(mcp);
+  } catch (error) {
+    await served.leaveOut(server, error);
+    return [];
+  }
+  const names = await served.register(server, listed);
+  return listed.flatMap((tool) => {
+    const modelName = names.get(tool.name);
+    return modelName === undefined ? [] : [toolOf(mcp, tool, modelName)];
+  });
+}
+
+/** All tools of a server, as it defines them. */
+async function allOf(mcp: McpClient): Promise<McpTool[]> {
+  let page = await mcp.listTools();
+  const tools = [...page.tools];
+  while (page.nextCursor) {
+    page = await mcp.listTools({ cursor: page.nextCursor });
+    tools.push(...page.tools);
+  }
+  return tools;
+}
+
+/** A tool that calls the server. Results with `isError` are failed calls, which unlock nothing. */
+function toolOf(mcp: McpClient, { name, description = "", inputSchema }: McpTool, modelName: string) {
+  return new DynamicStructuredTool({
+    name: modelName,
+    description,
+    schema: inputSchema,
+    func: async (input: unknown) => {
+      const result = await mcp.callTool({ name, arguments: input as Record<string, unknown> });
+      const said = textOf(result["content"]);
+      if (result["isError"] === true) throw new Error(said);
+      return said;
+    },
+  });
+}
+
+/** The texts of a result; what is no text, as JSON. */
+function textOf(content: unknown): string {
+  const blocks = Array.isArray(content) ? (content as readonly Block[]) : [];
+  const texts = blocks.map((block) => (typeof block.text === "string" ? block.text : JSON.stringify(block)));
+  return texts.join("\n");
+}
