@@ -10,6 +10,16 @@ from typing import Any
 _PASSED_ON = ("TOOLGATE_MODEL_DIR", "TOOLGATE_MODEL_HUB")
 
 
+def command_environment() -> dict[str, str]:
+    """Returns the environment of commands, without what the developer's shell says of Toolgate."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TOOLGATE_") or name in _PASSED_ON
+    }
+    return {**inherited, "NO_COLOR": "1"}
+
+
 def run(
     binary: Path,
     *arguments: str | Path,
@@ -17,14 +27,9 @@ def run(
     stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command, which reads `stdin`, without what the developer's shell says of Toolgate."""
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("TOOLGATE_") or name in _PASSED_ON
-    }
     return subprocess.run(
         [binary, *arguments],
-        env={**inherited, "NO_COLOR": "1", **(env or {})},
+        env={**command_environment(), **(env or {})},
         input=stdin,
         capture_output=True,
         text=True,

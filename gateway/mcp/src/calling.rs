@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use toolgate_client::v1;
+use toolgate_client::{ErrorReason, v1};
 use toolgate_upstream::{Request, RequestError};
 
 use crate::arguments::RequestedCall;
@@ -15,6 +15,10 @@ use crate::cutting;
 use crate::definitions::{CALL, DISCOVER};
 use crate::discovering::{shown_name, state};
 use crate::gateway::Gateway;
+
+/// Refusal before any server has listed its tools.
+const NO_TOOLS_YET: &str =
+    "No server behind this gateway has listed its tools yet: try again in a few seconds.";
 
 /// Largest number of names that a refusal lists.
 const NAMES_SHOWN: usize = 10;
@@ -29,6 +33,8 @@ pub(crate) struct Caller<'a> {
     pub(crate) progress: Option<mpsc::Sender<Value>>,
     /// True if only tools that read may be called.
     pub(crate) is_read_only: bool,
+    /// True if the host shows the tool's definition itself, so that the call needs no tag.
+    pub(crate) is_shown: bool,
 }
 
 /// Call that Gate let through.
@@ -52,7 +58,7 @@ pub(crate) async fn call(
     if call.advice.is_some() {
         gateway.counts().mended.fetch_add(1, Ordering::Relaxed);
     }
-    let allowed = match judge(gateway, caller.principal, &call).await {
+    let allowed = match judge(gateway, &caller, &call).await {
         Ok(allowed) => allowed,
         Err(problem) => return refusal(gateway, &problem),
     };
@@ -132,11 +138,12 @@ fn is_named(tool: &RawValue, name: &str) -> bool {
 
 async fn judge(
     gateway: &Gateway,
-    principal: &str,
+    caller: &Caller<'_>,
     call: &RequestedCall,
 ) -> Result<Allowed, String> {
     let evidence = match gateway.config().gateway.shown_names {
         ShownNames::Assist => v1::Evidence::Catalog,
+        ShownNames::Strict if caller.is_shown => v1::Evidence::Catalog,
         ShownNames::Strict => v1::Evidence::Tags,
     };
     let requested = v1::RequestedCall {
@@ -147,12 +154,15 @@ async fn judge(
     };
     let request = v1::GateRequest {
         calls: vec![requested],
-        state: Some(state(gateway, principal)),
+        state: Some(state(gateway, caller.principal)),
         evidence: evidence as i32,
         ..Default::default()
     };
     let answer = gateway.plane().gate(request).await;
-    let answer = answer.map_err(|error| format!("the call could not be checked: {error}"))?;
+    let answer = answer.map_err(|error| match error.reason() {
+        Some(ErrorReason::TenantNotFound) => NO_TOOLS_YET.to_owned(),
+        _ => format!("the call could not be checked: {error}"),
+    })?;
     let verdict = answer.verdicts.into_iter().next().ok_or("the call could not be checked")?;
     if !verdict.allowed {
         return Err(told(&verdict));

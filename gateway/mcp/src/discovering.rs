@@ -3,8 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value};
-use toolgate_client::v1;
-use toolgate_upstream::ServerState;
+use toolgate_client::{ErrorReason, v1};
 
 use crate::definitions::{CALL, CALL_READ};
 use crate::gateway::{Gateway, state_name};
@@ -40,7 +39,14 @@ pub(crate) async fn discover(
         ..Default::default()
     };
     let found = gateway.plane().search_tools(request).await;
-    let found = found.map_err(|error| format!("the search failed: {error}"))?;
+    let found = match found {
+        Ok(found) => found,
+        // Nothing is registered yet. Servers that are on their way are named below.
+        Err(error) if error.reason() == Some(ErrorReason::TenantNotFound) => {
+            v1::SearchToolsResponse::default()
+        }
+        Err(error) => return Err(format!("the search failed: {error}")),
+    };
     let is_here = |tool: &&v1::ActiveTool| gateway.tool(&tool.server, &tool.name).is_some();
     let tools: Vec<&v1::ActiveTool> = found.tools.iter().filter(is_here).collect();
     gateway.counts().searches.fetch_add(1, Ordering::Relaxed);
@@ -122,8 +128,6 @@ fn risk(gateway: &Gateway, tool: &v1::ActiveTool) -> &'static str {
 /// Returns the servers that have listed no tools yet, each with its state.
 fn missing(gateway: &Gateway) -> Vec<String> {
     let servers = gateway.fleet().status();
-    let absent = servers.iter().filter(|status| {
-        status.state != ServerState::Ready && gateway.fleet().listing(&status.name).is_none()
-    });
+    let absent = servers.iter().filter(|status| gateway.fleet().listing(&status.name).is_none());
     absent.map(|status| format!("{} ({})", status.name, state_name(status.state))).collect()
 }

@@ -185,11 +185,13 @@ impl Face {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let empty = Map::new();
         let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&empty);
+        let is_always_on = self.gateway.config().gateway.always_on.iter().any(|tool| tool == name);
         let caller = |is_read_only| Caller {
             principal: NOBODY,
             result_limit: self.result_limit,
             progress: progress(context),
             is_read_only,
+            is_shown: is_always_on,
         };
         let told = |answer: Result<String, String>| match answer {
             Ok(text) => text_result(&text),

@@ -9,13 +9,14 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolgate_client::Client;
 use toolgate_upstream::{Fleet, Listing, ServerState, ServerStatus};
 
 use crate::config::{Config, ConfigError, ServerConfig, Trust};
 use crate::history::History;
-use crate::registering;
+use crate::registering::{self, Registered};
 use crate::results::Results;
 
 /// Time for a question to the routing plane.
@@ -36,7 +37,14 @@ struct Shared {
     history: History,
     counts: Counts,
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
+    registered: Registered,
     following: JoinHandle<()>,
+}
+
+/// State of a gateway that somebody has seen.
+pub struct Seen {
+    servers: watch::Receiver<u64>,
+    registrations: watch::Receiver<HashMap<String, Arc<Listing>>>,
 }
 
 /// Numbers of what hosts asked since the start.
@@ -95,6 +103,8 @@ pub struct ServerOverview {
     pub protocol: String,
     /// Number of its tools.
     pub tools: usize,
+    /// True if searches find its tools.
+    pub is_searchable: bool,
     /// Time that its start took, in seconds; `None` before it was ready.
     pub started_in: Option<f64>,
     /// Starts after the first.
@@ -121,8 +131,13 @@ impl Gateway {
     pub fn start(config: Config, plane: &Client) -> Result<Self, ConfigError> {
         let fleet = Fleet::start(config.entries()?);
         let plane = plane.with_deadline(PLANE_DEADLINE);
-        let following =
-            tokio::spawn(registering::follow(fleet.clone(), plane.clone(), config.server.clone()));
+        let registered = Registered::default();
+        let following = tokio::spawn(registering::follow(
+            fleet.clone(),
+            plane.clone(),
+            config.server.clone(),
+            registered.clone(),
+        ));
         Ok(Self(Arc::new(Shared {
             config,
             fleet,
@@ -131,6 +146,7 @@ impl Gateway {
             history: History::default(),
             counts: Counts::default(),
             tools: Mutex::default(),
+            registered,
             following,
         })))
     }
@@ -153,10 +169,26 @@ impl Gateway {
         &self.0.config
     }
 
+    /// Waits until a server's state, its tools or what is registered of them changes.
+    pub async fn changed(&self, since: &mut Seen) {
+        // Neither sender is dropped while the gateway lives.
+        tokio::select! {
+            _changed = since.servers.changed() => {}
+            _changed = since.registrations.changed() => {}
+        }
+    }
+
+    /// Returns what [`Self::changed`] compares with: the gateway as it is now.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        Seen { servers: self.fleet().changes(), registrations: self.0.registered.changes() }
+    }
+
     /// Returns the state of the gateway.
     #[must_use]
     pub fn overview(&self) -> Overview {
-        let servers: Vec<_> = self.fleet().status().into_iter().map(ServerOverview::of).collect();
+        let servers: Vec<_> =
+            self.fleet().status().into_iter().map(|status| self.overview_of(status)).collect();
         let counts = self.counts();
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Overview {
@@ -173,6 +205,12 @@ impl Gateway {
     /// Returns the longest time of a call, however much progress it tells.
     pub(crate) fn call_time_max(&self) -> Duration {
         CALL_TIME_MAX.max(self.config().gateway.call_timeout)
+    }
+
+    fn overview_of(&self, status: ServerStatus) -> ServerOverview {
+        let listing = self.fleet().listing(&status.name);
+        let is_searchable = listing.is_some_and(|listing| self.0.registered.has(&listing));
+        ServerOverview { is_searchable, ..ServerOverview::of(status) }
     }
 
     pub(crate) fn plane(&self) -> &Client {
@@ -270,6 +308,7 @@ impl ServerOverview {
             transport: status.transport.to_owned(),
             protocol: status.protocol.unwrap_or_default(),
             tools: status.tools,
+            is_searchable: false,
             started_in: status.started_in.map(|time| time.as_secs_f64()),
             restarts: status.restarts,
             problem: status.problem.unwrap_or_default(),

@@ -20,5 +20,5 @@ mod results;
 mod units;
 
 pub use config::{Config, ConfigError, ShownNames};
-pub use gateway::{Gateway, Overview, ServerOverview};
+pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};

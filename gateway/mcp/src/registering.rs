@@ -1,10 +1,11 @@
 //! Registrations of the servers' tools with the routing plane, as they are listed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokio::sync::watch;
 use toolgate_client::{Client, v1};
 use toolgate_upstream::{Fleet, Listing, ServerState};
 
@@ -16,30 +17,66 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Pause before a registration that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// Servers whose tools are registered as they list them now.
+#[derive(Debug, Clone)]
+pub(crate) struct Registered(watch::Sender<HashMap<String, Arc<Listing>>>);
+
+impl Default for Registered {
+    fn default() -> Self {
+        Self(watch::Sender::new(HashMap::new()))
+    }
+}
+
+impl Registered {
+    /// Returns true if this listing of a server is registered.
+    pub(crate) fn has(&self, listing: &Arc<Listing>) -> bool {
+        let registered = self.0.borrow();
+        registered.get(&listing.server).is_some_and(|known| Arc::ptr_eq(known, listing))
+    }
+
+    /// Returns a receiver that changes with each registration.
+    pub(crate) fn changes(&self) -> watch::Receiver<HashMap<String, Arc<Listing>>> {
+        self.0.subscribe()
+    }
+
+    fn add(&self, listing: Arc<Listing>) {
+        self.0.send_modify(|registered| {
+            registered.insert(listing.server.clone(), listing);
+        });
+    }
+}
+
 /// Registers each listing once, and announces servers that are not there yet. Runs until it is aborted.
-pub(crate) async fn follow(fleet: Fleet, plane: Client, servers: BTreeMap<String, ServerConfig>) {
+pub(crate) async fn follow(
+    fleet: Fleet,
+    plane: Client,
+    servers: BTreeMap<String, ServerConfig>,
+    registered: Registered,
+) {
     let plane = plane.with_deadline(DEADLINE);
     let mut changes = fleet.changes();
-    let mut registered: HashMap<String, Option<Arc<Listing>>> = HashMap::new();
+    let mut announced: HashSet<String> = HashSet::new();
     loop {
         changes.borrow_and_update();
         let mut has_failed = false;
         for status in fleet.status() {
             let Some(config) = servers.get(&status.name) else { continue };
             let listing = fleet.listing(&status.name);
-            let is_known = match (registered.get(&status.name), &listing) {
-                (Some(Some(known)), Some(now)) => Arc::ptr_eq(known, now),
-                (Some(_), None) => true,
-                _ => false,
+            let is_known = match &listing {
+                Some(listing) => registered.has(listing),
+                None => announced.contains(&status.name) || status.state == ServerState::Stopped,
             };
-            if is_known || (listing.is_none() && status.state == ServerState::Stopped) {
+            if is_known {
                 continue;
             }
             let request = request(&status.name, config, listing.as_deref());
             match plane.register_server(request).await {
                 Ok(answer) => {
                     warn_of_rejections(&status.name, &answer);
-                    registered.insert(status.name, listing);
+                    announced.insert(status.name);
+                    if let Some(listing) = listing {
+                        registered.add(listing);
+                    }
                 }
                 Err(error) => {
                     has_failed = true;

@@ -49,7 +49,9 @@ def next_step(turn: Turn) -> Step | None:
     if search := _ending(turn.tools, "discover_tools"):
         if done == 0:
             return Step(search, SEARCH)
-        found = re.search(r"[\w-]*echo(#\w+)?", turn.results[0])
+        # Some hosts hand the text on as JSON within a string.
+        lines = turn.results[0].replace("\\n", "\n")
+        found = re.search(r"[\w-]*echo(#\w+)?", lines)
         call = _ending(turn.tools, "call_read_tool")
         if done == 1 and found and call:
             return Step(call, {"name": found.group(), "arguments": {"message": MESSAGE}})

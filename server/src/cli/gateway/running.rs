@@ -138,11 +138,10 @@ fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Failure> {
 
 /// Says of each server when it is ready, and of slow ones that they are.
 async fn tell(gateway: Gateway) {
-    let mut changes = gateway.fleet().changes();
+    let mut seen = gateway.seen();
     let mut told: HashMap<String, String> = HashMap::new();
     let mut is_complete = false;
     loop {
-        changes.borrow_and_update();
         let overview = gateway.overview();
         for server in &overview.servers {
             let line = line(server);
@@ -152,16 +151,15 @@ async fn tell(gateway: Gateway) {
                 told.insert(server.name.clone(), line);
             }
         }
-        if !is_complete && overview.servers.iter().all(|server| server.state == "ready") {
+        let is_ready = |server: &ServerOverview| server.state == "ready" && server.is_searchable;
+        if !is_complete && overview.servers.iter().all(is_ready) {
             is_complete = true;
             let servers = counted(overview.servers.len(), "server");
             let tools = counted(overview.tools, "tool");
             output::note(format_args!("{servers} ready: {tools} behind discover_tools"));
         }
-        match tokio::time::timeout(SLOW, changes.changed()).await {
-            Ok(Err(_closed)) => return,
-            Ok(Ok(())) => {}
-            Err(_elapsed) => tell_slow(&gateway, &mut told),
+        if tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await.is_err() {
+            tell_slow(&gateway, &mut told);
         }
     }
 }

@@ -1,0 +1,152 @@
+"""A real `toolgate gateway` over MCP servers of its own, and requests to it as hosts make them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolgate_command import command_environment
+from toolgate_process import free_port
+
+Json = dict[str, Any]
+
+PLAIN = Path(__file__).with_name("plain_mcp_server.py")
+REVISION = "2026-07-28"
+
+
+def plain_server(name: str, **settings: str) -> str:
+    """Returns the entry of a server with four tools."""
+    command = json.dumps([sys.executable, str(PLAIN)])
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    return "\n".join([f"[server.{name}]", f"command = {command}", *lines, ""])
+
+
+def message(method: str, params: Json) -> Json:
+    """Returns a request of the revision 2026-07-28, which needs no session."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": REVISION,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+
+
+class GatewayProcess:
+    """One gateway with a routing plane of its own, whose data lie in `folder`."""
+
+    def __init__(self, binary: Path, folder: Path, config: str) -> None:
+        self.folder = folder
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self._binary = binary
+        self._config = folder / "gateway.toml"
+        self._config.write_text(config)
+        self._process: subprocess.Popen[str] | None = None
+
+    def command(self, *more: str) -> list[str]:
+        """Returns the command line that starts it."""
+        files = ["--config", str(self._config), "--data-dir", str(self.folder / "data")]
+        return [str(self._binary), "gateway", *files, *more]
+
+    def start(self) -> "GatewayProcess":
+        """Starts it and waits until all of its servers are ready."""
+        self._process = subprocess.Popen(
+            self.command("--listen", self.url.removeprefix("http://")),
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env=command_environment(),
+        )
+        assert self._process.stderr is not None
+        told: list[str] = []
+        for line in self._process.stderr:
+            told.append(line)
+            if " ready: " in line and "discover_tools" in line:
+                return self
+        raise AssertionError("the gateway ended:\n" + "".join(told))
+
+    def stop(self) -> int:
+        """Ends it as an operator does; returns its exit code."""
+        assert self._process is not None
+        assert self._process.stderr is not None
+        self._process.send_signal(signal.SIGTERM)
+        code = self._process.wait(60)
+        self._process.stderr.close()
+        return code
+
+    def post(
+        self, path: str, body: Json, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Json]:
+        """Returns the status and the JSON-RPC answer of a request."""
+        name = body["params"].get("name")
+        sent = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": REVISION,
+            "Mcp-Method": body["method"],
+            **({"Mcp-Name": name} if name else {}),
+            **(headers or {}),
+        }
+        request = urllib.request.Request(
+            self.url + path, data=json.dumps(body).encode(), headers=sent
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return response.status, answer_of(response.read().decode())
+        except urllib.error.HTTPError as error:
+            return error.code, answer_of(error.read().decode())
+
+    def tools(self, path: str = "/mcp") -> list[Json]:
+        """Returns the definitions that a host starts with."""
+        status, answer = self.post(path, message("tools/list", {}))
+        assert status == 200, answer
+        tools: list[Json] = answer["result"]["tools"]
+        return tools
+
+    def call(self, tool: str, arguments: Json, path: str = "/mcp") -> Json:
+        """Returns the result of a call."""
+        status, answer = self.post(
+            path, message("tools/call", {"name": tool, "arguments": arguments})
+        )
+        assert status == 200, answer
+        result: Json = answer["result"]
+        return result
+
+    def text(self, tool: str, arguments: Json, path: str = "/mcp") -> str:
+        """Returns the texts of the result of a call."""
+        return text_of(self.call(tool, arguments, path))
+
+
+def text_of(result: Json) -> str:
+    """Returns the texts of a result."""
+    return "\n".join(item["text"] for item in result["content"] if item["type"] == "text")
+
+
+def answer_of(body: str) -> Json:
+    """Returns the message out of a body of JSON or of events; empty if there is none."""
+    for line in body.splitlines():
+        data = line.removeprefix("data:").strip()
+        if data.startswith("{"):
+            message: Json = json.loads(data)
+            if "result" in message or "error" in message:
+                return message
+    return {}
+
+
+def is_running(process_id: int) -> bool:
+    """Tells whether a process is there and no zombie."""
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def kill(process_id: int) -> None:
+    """Ends a process without asking it."""
+    os.kill(process_id, signal.SIGKILL)

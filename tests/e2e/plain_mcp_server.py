@@ -1,0 +1,108 @@
+"""An MCP server over stdio of the revision 2025-06-18, with four tools that need nothing.
+
+python plain_mcp_server.py
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+Json = dict[str, Any]
+
+TOOLS: list[Json] = [
+    {
+        "name": "read_note",
+        "description": "Read the note that was kept.",
+        "inputSchema": {"type": "object", "properties": {}},
+        "annotations": {"readOnlyHint": True},
+    },
+    {
+        "name": "keep_note",
+        "description": "Keep a note for later.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"text": {"type": "string"}},
+            "required": ["text"],
+            "additionalProperties": False,
+        },
+    },
+    {
+        "name": "list_lines",
+        "description": "List many numbered lines.",
+        "inputSchema": {"type": "object", "properties": {"count": {"type": "integer"}}},
+        "annotations": {"readOnlyHint": True},
+    },
+    {
+        "name": "process_id",
+        "description": "Tell the identifier of this process.",
+        "inputSchema": {"type": "object", "properties": {}},
+        "annotations": {"readOnlyHint": True},
+    },
+]
+
+
+def lines(count: int) -> str:
+    """Returns so many lines."""
+    return "\n".join(f"line {number}" for number in range(count))
+
+
+class PlainServer:
+    """The note that is kept, and the answers."""
+
+    def __init__(self) -> None:
+        self.note = ""
+
+    def answer(self, method: str, params: Json) -> Json | None:
+        """Returns the result of a request; none for a method that is not known."""
+        match method:
+            case "initialize":
+                return {
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "plain", "version": "1"},
+                }
+            case "ping":
+                return {}
+            case "tools/list":
+                return {"tools": TOOLS}
+            case "tools/call":
+                return self.call(params["name"], params.get("arguments", {}))
+            case _:
+                return None
+
+    def call(self, tool: str, arguments: Json) -> Json:
+        """Returns the result of a call; its fields are some that a library may not know."""
+        match tool:
+            case "read_note":
+                text = self.note
+            case "keep_note":
+                self.note = arguments["text"]
+                text = "kept"
+            case "list_lines":
+                text = lines(arguments["count"])
+            case "process_id":
+                text = str(os.getpid())
+            case _:
+                return {"content": [], "isError": True}
+        return {"zeta": 1.0, "content": [{"type": "text", "text": text}, {"type": "novel", "a": 1}]}
+
+
+def main() -> None:
+    """Serves until its input ends."""
+    server = PlainServer()
+    for line in sys.stdin:
+        request: Json = json.loads(line)
+        if "id" not in request:
+            continue
+        answer: Json = {"jsonrpc": "2.0", "id": request["id"]}
+        result = server.answer(request["method"], request.get("params", {}))
+        if result is None:
+            answer["error"] = {"code": -32601, "message": "no such method"}
+        else:
+            answer["result"] = result
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+"""`toolgate gateway`: one MCP server in the place of many, as hosts use it."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gateway_process import (
+    GatewayProcess,
+    Json,
+    is_running,
+    kill,
+    message,
+    plain_server,
+    text_of,
+)
+from plain_mcp_server import lines
+from toolgate_command import command_environment, run
+
+OWN_TOOLS = ["discover_tools", "call_read_tool", "call_tool", "read_result"]
+
+
+@pytest.fixture(scope="module")
+def gateway(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    config = '[gateway]\nresult_limit = "1KiB"\n' + plain_server("notes") + plain_server("other")
+    process = GatewayProcess(binary, tmp_path_factory.mktemp("gateway"), config).start()
+    yield process
+    assert process.stop() == 0
+
+
+def found(gateway: GatewayProcess, query: str) -> dict[str, str]:
+    """The names with tags that a search shows, by the names without."""
+    text = gateway.text("discover_tools", {"query": query})
+    return {name.split("#")[0]: name for name in re.findall(r"^\S+#\w{6}", text, re.MULTILINE)}
+
+
+def test_a_host_starts_with_four_small_tools(gateway: GatewayProcess) -> None:
+    tools = gateway.tools()
+    assert [tool["name"] for tool in tools] == OWN_TOOLS
+    assert len(json.dumps(tools)) < 4 * 1_000, "about 4 characters a token"
+    assert "notes, other" in tools[0]["description"]
+    assert gateway.tools() == tools, "the same bytes each time keep the provider's cache"
+
+
+def test_a_tool_that_was_not_shown_is_found_and_called(gateway: GatewayProcess) -> None:
+    names = found(gateway, "store a note")
+    kept = gateway.call(
+        "call_tool", {"name": names["notes__keep_note"], "arguments": {"text": "x"}}
+    )
+    assert text_of(kept) == "kept"
+    read = found(gateway, "select:notes__read_note")["notes__read_note"]
+    assert gateway.text("call_read_tool", {"name": read}) == "x"
+
+
+def test_results_keep_fields_and_contents_that_no_library_knows(gateway: GatewayProcess) -> None:
+    result = gateway.call("call_tool", {"name": "notes__read_note", "arguments": {}})
+    assert list(result)[:2] == ["zeta", "content"]
+    assert json.dumps(result["zeta"]) == "1.0"
+    assert result["content"][1] == {"type": "novel", "a": 1}
+
+
+def test_a_tool_that_writes_is_not_called_as_one_that_reads(gateway: GatewayProcess) -> None:
+    refused = gateway.call(
+        "call_read_tool", {"name": "notes__keep_note", "arguments": {"text": "y"}}
+    )
+    assert refused["isError"] is True
+    assert "call_tool" in text_of(refused)
+
+
+def test_a_refused_call_says_what_would_be_right(gateway: GatewayProcess) -> None:
+    refused = gateway.call("call_tool", {"name": "notes__keep_note", "arguments": {"txt": "y"}})
+    assert refused["isError"] is True
+    told = text_of(refused)
+    assert '"text" is a required property' in told
+    assert "input schema: {" in told
+    tag = re.search(r"#\w{6}", told)
+    assert tag, told
+    name = f"notes__keep_note{tag.group()}"
+    assert gateway.text("call_tool", {"name": name, "arguments": {"text": "y"}}) == "kept"
+    unknown = gateway.text("call_tool", {"name": "notes__keep_notes"})
+    assert "notes__keep_note" in unknown, unknown
+
+
+def test_a_wrong_tag_shows_the_definition_again(gateway: GatewayProcess) -> None:
+    arguments = {"name": "notes__keep_note#000000", "arguments": {"text": "z"}}
+    refused = gateway.call("call_tool", arguments)
+    assert refused["isError"] is True
+    assert "changed" in text_of(refused)
+    assert "input schema: {" in text_of(refused)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"name": "mcp__tg__notes__keep_note", "arguments": {"text": "a"}},
+        {"name": "notes__keep_note", "arguments": '{"text": "a"}'},
+        {"tool": "notes__keep_note", "args": {"text": "a"}},
+        {"name": "notes__keep_note", "text": "a"},
+        {"name": "keep_note", "arguments": {"text": "a"}, "server": "x"},
+    ],
+)
+def test_calls_are_taken_as_models_write_them(gateway: GatewayProcess, call: Json) -> None:
+    result = gateway.call("call_tool", call)
+    if call["name" if "name" in call else "tool"] == "keep_note":
+        assert "Several MCP servers" in text_of(result)
+    else:
+        assert text_of(result).startswith("kept")
+
+
+def test_a_long_result_is_cut_and_read_on(gateway: GatewayProcess) -> None:
+    cut = gateway.text("call_tool", {"name": "notes__list_lines", "arguments": {"count": 2_000}})
+    assert len(cut) < 1_200
+    assert cut.startswith("line 0\n")
+    pointer = re.search(r"read_result handle=(\S+) offset=(\d+)", cut)
+    assert pointer, cut
+    handle, offset = pointer.groups()
+    text = cut[: cut.index("\n[...")]
+    while offset:
+        piece = gateway.text("read_result", {"handle": handle, "offset": int(offset)})
+        content, _, told = piece.rpartition("\n[bytes")
+        text += content
+        rest = re.search(r"offset=(\d+)", told)
+        offset = rest.group(1) if rest else ""
+    assert text == lines(2_000)
+    needle = gateway.text("read_result", {"handle": handle, "find": "line 1500"})
+    assert "line 1500" in needle
+    assert gateway.call("read_result", {"handle": "r_unknown"})["isError"] is True
+
+
+def test_a_host_names_its_own_limit_in_the_url(gateway: GatewayProcess) -> None:
+    call = {"name": "notes__list_lines", "arguments": {"count": 2_000}}
+    assert gateway.text("call_tool", call, "/mcp?limit=none") == lines(2_000)
+    status, _ = gateway.post("/mcp?limit=many", message("tools/list", {}))
+    assert status == 400
+
+
+def test_one_server_is_handed_through_as_it_is(gateway: GatewayProcess) -> None:
+    names = [tool["name"] for tool in gateway.tools("/mcp/s/notes")]
+    assert names == ["read_note", "keep_note", "list_lines", "process_id"]
+    call: Json = {"count": 2_000}
+    assert gateway.text("list_lines", call, "/mcp/s/notes") == lines(2_000)
+    status, _ = gateway.post("/mcp/s/absent", message("tools/list", {}))
+    assert status == 404
+
+
+def test_a_killed_server_comes_back_and_costs_others_nothing(gateway: GatewayProcess) -> None:
+    tell = {"name": "other__process_id"}
+    before = int(gateway.text("call_read_tool", tell))
+    kill(before)
+    assert gateway.text("call_read_tool", {"name": "notes__process_id"}).isdigit()
+    for _ in range(100):
+        told = gateway.text("call_read_tool", tell)
+        if told.isdigit() and int(told) != before:
+            return
+    pytest.fail(told)
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "gateway.example"}, {"Origin": "https://page.example"}]
+)
+def test_pages_and_other_names_are_refused(
+    gateway: GatewayProcess, headers: dict[str, str]
+) -> None:
+    status, _ = gateway.post("/mcp", message("tools/list", {}), headers)
+    assert status == 403
+
+
+def test_people_see_what_hosts_see(binary: Path, gateway: GatewayProcess) -> None:
+    at = ["--url", gateway.url]
+    status = run(binary, "gateway", "status", *at)
+    assert status.returncode == 0, status.stderr
+    assert re.search(r"notes +ready", status.stdout)
+    assert "searches: " in status.stdout
+    why = run(binary, "gateway", "why", "store a note", *at)
+    assert "notes__keep_note#" in why.stdout
+    call = run(binary, "gateway", "call", "notes", "keep_note", '{"text": "x"}', *at)
+    assert call.stdout == 'kept\n{\n  "type": "novel",\n  "a": 1\n}\n'
+    refused = run(binary, "gateway", "call", "notes", "keep_note", "{}", *at)
+    assert refused.returncode == 3
+    unknown = run(binary, "gateway", "logs", "absent", *at)
+    assert unknown.returncode == 1
+    assert "absent" in unknown.stderr
+
+
+def test_a_host_may_start_it_on_standard_streams(binary: Path, tmp_path: Path) -> None:
+    gateway = GatewayProcess(binary, tmp_path, plain_server("notes"))
+    opening = {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    with subprocess.Popen(
+        gateway.command("--stdio"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=command_environment(),
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        answers = []
+        for sent in [opening, ready, listing]:
+            process.stdin.write(json.dumps(sent) + "\n")
+            process.stdin.flush()
+            if "id" in sent:
+                answers.append(json.loads(process.stdout.readline()))
+        process.stdin.close()
+        assert process.wait(60) == 0
+    assert answers[0]["result"]["protocolVersion"] == "2025-06-18"
+    assert "notes" in answers[0]["result"]["instructions"]
+    assert [tool["name"] for tool in answers[1]["result"]["tools"]] == OWN_TOOLS
+
+
+def test_no_process_is_left_behind(binary: Path, tmp_path: Path) -> None:
+    gateway = GatewayProcess(binary, tmp_path, plain_server("notes")).start()
+    child = int(gateway.text("call_read_tool", {"name": "notes__process_id"}))
+    assert is_running(child)
+    assert gateway.stop() == 0
+    assert not is_running(child)
+
+
+def test_strict_gateways_run_only_what_was_shown(binary: Path, tmp_path: Path) -> None:
+    config = '[gateway]\nshown_names = "strict"\nalways_on = ["notes__read_note"]\n'
+    config += plain_server("notes")
+    gateway = GatewayProcess(binary, tmp_path, config).start()
+    shown = [tool["name"] for tool in gateway.tools()]
+    refused = gateway.call("call_tool", {"name": "notes__keep_note", "arguments": {"text": "x"}})
+    name = found(gateway, "select:notes__keep_note")["notes__keep_note"]
+    kept = gateway.text("call_tool", {"name": name, "arguments": {"text": "x"}})
+    read = gateway.text("notes__read_note", {})
+    assert gateway.stop() == 0
+    assert shown == [*OWN_TOOLS, "notes__read_note"]
+    assert refused["isError"] is True
+    assert "select:notes__keep_note" in text_of(refused)
+    assert kept == "kept"
+    assert read == "x"
+
+
+def test_mistakes_of_the_file_are_told_before_anything_starts(binary: Path, tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("[server.notes]\ncomand = 1\n")
+    for arguments in [["gateway", "check", str(file)], ["gateway", "--config", str(file)]]:
+        done = run(binary, *arguments)
+        assert done.returncode == 2, done.stderr
+        assert "comand" in done.stderr
+        assert "line 2" in done.stderr
+    file.write_text(plain_server("notes"))
+    assert run(binary, "gateway", "check", str(file)).returncode == 0
+    missing = run(binary, "gateway", "--config", str(tmp_path / "absent.toml"))
+    assert missing.returncode == 2
+    assert "absent.toml" in missing.stderr
