@@ -11,6 +11,9 @@ APIS = ["anthropic", "openai_responses", "openai_chat", "gemini"]
 METHODS = ["naive", "paper", "anew", "pass", "native", "envelope", "cut", "auto"]
 DATA = ["--catalog", "tests/data/servers", "--queries", "tests/data/conversations/dev.jsonl"]
 GRID = ["--history", "0,20000", "--turns", "1,3", "--conversations", "1"]
+# Cells of this grid in which auto is dearer than another method by more than 2%.
+KNOWN_DEARER = {("openai_chat", 0, 1), ("gemini", 0, 3)}
+MOST_DEARER = 1.03
 
 
 def bench(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -20,16 +23,19 @@ def bench(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_file_is_written_and_the_exit_status_says_whether_auto_is_too_dear(
+def test_every_file_is_written_and_auto_is_too_dear_only_in_known_cells(
     binary: Path, tmp_path: Path
 ) -> None:
     page, cells, plots = tmp_path / "page.md", tmp_path / "cells.json", tmp_path / "new" / "plots"
     outputs = ["--markdown", str(page), "--json", str(cells), "--plots", str(plots)]
     done = bench(binary, *DATA, *GRID, *outputs)
     report = json.loads(cells.read_text())
-    # Few conversations say little about the price: that is for the benchmark, not for its test.
     assert done.returncode == (3 if report["auto_dearer"] else 0), done.stderr
     assert done.stderr.count("auto costs") == min(len(report["auto_dearer"]), 5)
+    for one in report["auto_dearer"]:
+        auto, cheaper = one["auto"], one["cheaper"]
+        assert (auto["api"], auto["history"], auto["turns"]) in KNOWN_DEARER, one
+        assert auto["price_a_turn"] <= cheaper["price_a_turn"] * MOST_DEARER, one
     (grid,) = report["grids"]
     found = [(one["api"], one["history"], one["turns"], one["method"]) for one in grid["cells"]]
     assert sorted(found) == sorted(product(APIS, [0, 20_000], [1, 3], METHODS))

@@ -7,6 +7,8 @@
 //! has in common with an earlier one, in the order tools, system prompt, messages. Requests are assumed to follow each
 //! other before the cache expires, and Anthropic's to mark their last block (automatic caching).
 
+use serde_json::Value;
+
 use crate::strategy::{Api, Endpoint};
 
 /// Rules by which an API prices the tokens of a prompt.
@@ -124,6 +126,37 @@ pub struct Cut {
     pub requests: f64,
 }
 
+/// Returns a value as a model reads it: as JSON, whose texts have no escapes.
+#[must_use]
+pub fn as_read(value: &Value) -> String {
+    let mut text = String::new();
+    append(value, &mut text);
+    text
+}
+
+fn append(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            for (place, (name, field)) in fields.iter().enumerate() {
+                text.push_str(if place == 0 { "{\"" } else { ",\"" });
+                text.push_str(name);
+                text.push_str("\":");
+                append(field, text);
+            }
+            text.push_str(if fields.is_empty() { "{}" } else { "}" });
+        }
+        Value::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                text.push(if place == 0 { '[' } else { ',' });
+                append(item, text);
+            }
+            text.push_str(if items.is_empty() { "[]" } else { "]" });
+        }
+        Value::String(written) => text.extend(["\"", written, "\""]),
+        Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
+    }
+}
+
 fn openai(model: &str) -> Rates {
     let is_later = version(model, "gpt-").is_some_and(|version| version >= (5, 6));
     if is_later { Rates::OPENAI_LATER } else { Rates::OPENAI }
@@ -140,6 +173,8 @@ fn version(model: &str, prefix: &str) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn rates(api: Api, model: &str) -> Rates {
@@ -167,6 +202,12 @@ mod tests {
         for model in ["", "gemini-3-pro", "gemini-3.5-flash", "gemini-next"] {
             assert_eq!(rates(Api::Gemini, model), Rates::GEMINI, "{model}");
         }
+    }
+
+    #[test]
+    fn texts_are_read_without_the_escapes_of_json() {
+        let value = json!({ "a": [1, null, {}], "b": "{\"c\":\"d\"}\n", "e": [] });
+        assert_eq!(as_read(&value), "{\"a\":[1,null,{}],\"b\":\"{\"c\":\"d\"}\n\",\"e\":[]}");
     }
 
     #[test]

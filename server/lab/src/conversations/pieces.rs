@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 use toolgate_core::tokens;
+use toolgate_llm::price::as_read;
 
 use super::agent::HISTORY;
 
@@ -27,9 +28,7 @@ pub(super) struct Counter(RefCell<HashMap<u64, u32>>);
 impl Counter {
     /// Returns the piece for a definition or a message.
     pub(super) fn piece(&self, value: &Value) -> Piece {
-        let mut text = String::new();
-        read(value, &mut text);
-        self.piece_of_text(&text)
+        self.piece_of_text(&as_read(value))
     }
 
     /// Returns the piece for a text.
@@ -50,47 +49,8 @@ impl Counter {
     }
 }
 
-/// Appends a value as a model reads it: as JSON, whose texts have no escapes.
-fn read(value: &Value, text: &mut String) {
-    match value {
-        Value::Object(fields) => {
-            for (place, (name, field)) in fields.iter().enumerate() {
-                text.push_str(if place == 0 { "{\"" } else { ",\"" });
-                text.push_str(name);
-                text.push_str("\":");
-                read(field, text);
-            }
-            text.push_str(if fields.is_empty() { "{}" } else { "}" });
-        }
-        Value::Array(items) => {
-            for (place, item) in items.iter().enumerate() {
-                text.push(if place == 0 { '[' } else { ',' });
-                read(item, text);
-            }
-            text.push_str(if items.is_empty() { "[]" } else { "]" });
-        }
-        Value::String(written) => text.extend(["\"", written, "\""]),
-        Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
-    }
-}
-
 fn digest(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn texts_are_counted_without_the_escapes_of_json() {
-        let value = json!({ "a": [1, null, {}], "b": "{\"c\":\"d\"}\n", "e": [] });
-        let mut text = String::new();
-        read(&value, &mut text);
-        assert_eq!(text, "{\"a\":[1,null,{}],\"b\":\"{\"c\":\"d\"}\n\",\"e\":[]}");
-    }
 }

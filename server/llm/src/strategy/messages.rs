@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::Api;
-use crate::envelope;
+use crate::{envelope, price};
 
 /// Speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(super) fn tokens<'a>(
     count: &dyn Fn(&str) -> u32,
     values: impl IntoIterator<Item = &'a Value>,
 ) -> u32 {
-    let counted = values.into_iter().map(|value| count(&value.to_string()));
+    let counted = values.into_iter().map(|value| count(&price::as_read(value)));
     counted.fold(0, u32::saturating_add)
 }
 
@@ -164,6 +164,15 @@ mod tests {
 
     use super::*;
     use crate::envelope::CALL_TOOL_NAME;
+
+    #[test]
+    fn definitions_in_a_text_are_counted_without_escapes() {
+        let definition = json!({ "name": "a", "description": "b" });
+        let added = json!(format!("first line\n{definition}"));
+        let characters = |text: &str| u32::try_from(text.chars().count()).expect("a short text");
+        let expected = characters("\"first line\n\"") + characters(&definition.to_string());
+        assert_eq!(tokens(&characters, [&added]), expected);
+    }
 
     #[test]
     fn a_call_in_an_envelope_is_a_call_of_the_tool_that_it_names() {
