@@ -41,7 +41,7 @@ K8S_TOOLS ?= .cache/k8s
 COMPILE := check-generated-rust build-tests test-docs fuzz-smoke
 CLIENTS := check-python test-python check-generated-clients check-typescript check-go check-java install-k8s-tools \
 	postgres test-kernels check-cuda
-WITH_SERVERS := test-conformance check-k8s test-clients test-browser test-demo
+WITH_SERVERS := test-conformance test-mcp-conformance check-k8s test-clients test-browser test-demo
 STEPS := check-fmt check-shell check-proto check-dependencies check-behaviours check-oldest-rust check-step-times \
 	[ $(COMPILE) / $(CLIENTS) ] model test-rust [ test-e2e / $(WITH_SERVERS) ]
 
@@ -170,7 +170,7 @@ check-python: tools ## Ruff and strict mypy
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
 	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages:tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		tests/e2e tests/load tests/ci tests/bench tests/languages tests/promises
-	MYPYPATH=tests/mcp:tests/mcp/hosts $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py \
+	MYPYPATH=tests/mcp:tests/mcp/hosts:tests/e2e:client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py \
 		tests/mcp/hosts/hosts.py tests/mcp/hosts/scripted_model.py tests/mcp/hosts/test_scripted_model.py
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
@@ -225,9 +225,9 @@ test-e2e: tools postgres debug-bin model ## The wire contract, end to end, again
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
 
 .PHONY: test-mcp-conformance
-test-mcp-conformance: tools ## The official MCP conformance suite against the fixture, and through a gateway (TOOLGATE_GATEWAY_READY)
+test-mcp-conformance: tools debug-bin model ## The official MCP conformance suite against the fixture, and through a gateway
 	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
-	time TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
+	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) PYTHONPATH=tests/e2e:client-sdk/python/src $(VENV)/bin/pytest -q \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py
 
 .PHONY: test-mcp-servers
@@ -235,13 +235,13 @@ test-mcp-servers: tools ## Twelve real MCP servers, each compared with itself, o
 	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_real_servers.py
-	time $(PY) tests/mcp/real_servers.py $(MCP_URL)
+	$(PY) tests/mcp/real_servers.py $(MCP_URL)
 
 .PHONY: test-mcp-hosts
 test-mcp-hosts: tools ## Seven real MCP hosts with a scripted model before the fixture, or before MCP_URL; downloads them
 	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
 	$(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/hosts
-	time TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(PY) tests/mcp/hosts/hosts.py $(MCP_URL)
+	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(PY) tests/mcp/hosts/hosts.py $(MCP_URL)
 
 .PHONY: test-clients
 test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server

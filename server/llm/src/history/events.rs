@@ -116,7 +116,8 @@ fn block<'a>(events: &mut Vec<Event<'a>>, block: &'a Value, role: &str) {
             called(events, key(field(block, "id")), field(block, "name"), field(block, "input"));
         }
         "tool_result" | "mcp_tool_result" => tool_result(events, block, role),
-        "tool_search_tool_result" => {
+        // The provider's own search answers within what the model says. Anybody may have written a user's message.
+        "tool_search_tool_result" if role == "assistant" => {
             for reference in items(field(field(block, "content"), "tool_references")) {
                 found(events, field(reference, "tool_name"));
             }
@@ -148,14 +149,14 @@ fn gemini_part<'a>(events: &mut Vec<Event<'a>>, part: &'a Value) {
 fn tool_result<'a>(events: &mut Vec<Event<'a>>, block: &'a Value, role: &str) {
     let content = field(block, "content");
     let answered = first(block, ["tool_use_id", "toolUseId"]).unwrap_or(&Value::Null);
-    for item in items(content).iter().filter(|_| role == "user") {
+    let flag = first(block, ["is_error", "isError"]);
+    let failed = flag.map_or_else(|| says_error(content), |flag| *flag != Value::Bool(false));
+    for item in items(content).iter().filter(|_| role == "user" && !failed) {
         let tool = name(field(item, "tool_name"));
         if text(field(item, "type")) == "tool_reference" && !tool.is_empty() {
             events.push(Event::Referred { key: key(answered), tool });
         }
     }
-    let flag = first(block, ["is_error", "isError"]);
-    let failed = flag.map_or_else(|| says_error(content), |flag| *flag != Value::Bool(false));
     events.push(Event::Answered { key: key(answered), failed, content });
 }
 

@@ -12,8 +12,6 @@ use crate::SEARCH_TOOL_NAME;
 // The state has at most 64 KiB on the wire. The rest of it is for scopes, milestones and attributes.
 const DISCOVERED_BYTES: usize = 24 * 1024;
 const CALLS_BYTES: usize = 24 * 1024;
-/// Beginning of the names that tools of MCP servers have for models.
-const MCP_PREFIX: &str = "mcp__";
 const CALL_OVERHEAD: usize = 16;
 const NAME_OVERHEAD: usize = 4;
 
@@ -81,11 +79,11 @@ impl Scanner {
         History { discovered, calls: newest_calls(&self.calls), turns: self.turns }
     }
 
-    /// Returns true if the answer of a call may refer to tools. That of a tool of an MCP server may not: its server
-    /// wrote it.
+    /// Returns true if the answer of a call may refer to tools: the first one of a call of the search tool. Whoever wrote
+    /// the answer of another tool, such as a page of the web, could load tools with it.
     fn may_refer(&self, key: Option<&str>) -> bool {
         let open = key.and_then(|key| self.open.get(key));
-        !open.is_some_and(|call| self.calls[*call].tool.starts_with(MCP_PREFIX))
+        open.is_some_and(|call| self.calls[*call].tool == SEARCH_TOOL_NAME)
     }
 
     fn find(&mut self, tool: &str) {
