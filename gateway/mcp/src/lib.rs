@@ -4,6 +4,7 @@
 //! [`Config`] is the gateway's file, [`Gateway`] the servers behind it, [`serve`] and [`serve_stdio`] its faces.
 
 mod arguments;
+mod asking;
 mod calling;
 mod config;
 mod cutting;
@@ -13,6 +14,7 @@ mod face;
 mod gateway;
 mod history;
 mod http;
+mod passing;
 mod reading;
 mod registering;
 mod relayed;

@@ -237,6 +237,14 @@ impl Default for Tuning {
     }
 }
 
+impl Listing {
+    /// Returns whether the server speaks 2026-07-28 or later.
+    #[must_use]
+    pub fn is_modern(&self) -> bool {
+        self.identity.protocol.as_str() >= "2026-07-28"
+    }
+}
+
 impl Fleet {
     /// Starts servers side by side, and returns at once. Of two entries with the same name the first counts. Must be called
     /// within a Tokio runtime.
