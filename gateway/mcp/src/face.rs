@@ -5,20 +5,21 @@ use std::time::Duration;
 
 use rmcp::model::{
     CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ProtocolVersion,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscriptionFilter,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
+use tokio::sync::broadcast;
 use tokio::time::Instant;
 use toolgate_client::v1;
-use toolgate_upstream::{Request, RequestError, ServerState};
+use toolgate_upstream::{Change, Request, RequestError, ServerState};
 
 use crate::calling::{self, Caller, error_result, text_result};
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
 use crate::gateway::Gateway;
 use crate::passing::{self, SessionLevel};
-use crate::{asking, discovering, reading, relayed};
+use crate::{asking, discovering, following, reading, relayed};
 
 /// Principal of all hosts of a gateway without authentication.
 const NOBODY: &str = "";
@@ -83,6 +84,28 @@ impl ServerHandler for Face {
         self.send(server, METHOD, params, &context).await.map(|_empty| ())
     }
 
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let mut accepted = requested.clone();
+        accepted.resource_subscriptions = None;
+        self.told().map(|_told| accepted)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        if let Some(told) = self.told() {
+            following::subscription(&subscription, told).await;
+        }
+        Ok(())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if let Some(told) = self.told() {
+            tokio::spawn(following::session(context.peer, told));
+        }
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -126,6 +149,14 @@ impl Face {
         Self { level: SessionLevel::default(), ..self.clone() }
     }
 
+    /// Returns the receiver of changes of the server's lists.
+    fn told(&self) -> Option<broadcast::Receiver<Change>> {
+        match &self.exposure {
+            Exposure::Search => None,
+            Exposure::Server(server) => self.gateway.fleet().told(server),
+        }
+    }
+
     fn servers(&self) -> Vec<String> {
         self.gateway.fleet().status().into_iter().map(|status| status.name).collect()
     }
@@ -136,6 +167,10 @@ impl Face {
         };
         let listing = self.gateway.fleet().listing(server);
         let mut told = listing.map_or(Value::Null, |listing| listing.capabilities.clone());
+        // Resources are not followed one by one.
+        if let Some(resources) = told.get_mut("resources").and_then(Value::as_object_mut) {
+            resources.remove("subscribe");
+        }
         if let Some(told) = told.as_object_mut() {
             told.retain(|name, _| {
                 let is_relayed = ["tools", "resources", "prompts", "completions", "logging"];

@@ -11,6 +11,7 @@ mod cutting;
 mod definitions;
 mod discovering;
 mod face;
+mod following;
 mod gateway;
 mod history;
 mod http;
