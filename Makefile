@@ -225,9 +225,9 @@ test-e2e: tools postgres debug-bin model ## The wire contract, end to end, again
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
 
 .PHONY: test-mcp-conformance
-test-mcp-conformance: tools ## The official MCP conformance suite against the fixture, and through a gateway (TOOLGATE_GATEWAY_READY)
+test-mcp-conformance: tools debug-bin ## The official MCP conformance suite against the fixture, and through a gateway
 	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
-	time TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
+	time TOOLGATE_BIN=$(DEBUG_BIN) TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py
 
 .PHONY: test-mcp-servers

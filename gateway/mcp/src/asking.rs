@@ -76,6 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(deprecated, reason = "both eras: roots are deprecated in the newer")]
     fn a_host_is_asked_only_what_it_declares() {
         let capabilities = ClientCapabilities::builder().enable_roots().build();
         let roots = request(json!({"method": "roots/list", "params": {}}), &capabilities);
