@@ -277,6 +277,9 @@ impl Face {
         if method == "tools/list" {
             return self.listed(&server).await;
         }
+        if method == "tools/call" {
+            self.gateway.await_registered(&server, SERVER_WAIT).await;
+        }
         if method == "tools/call"
             && let Some(refusal) = calling::refusal_of(&self.gateway, &server, &params).await
         {

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolgate_client::Client;
 use toolgate_upstream::{Fleet, Listing, ServerState, ServerStatus};
@@ -32,6 +33,8 @@ struct Shared {
     config: Config,
     fleet: Fleet,
     plane: Client,
+    /// Names of the servers whose tools the plane has.
+    registered: watch::Sender<HashSet<String>>,
     results: Results,
     history: History,
     counts: Counts,
@@ -121,12 +124,18 @@ impl Gateway {
     pub fn start(config: Config, plane: &Client) -> Result<Self, ConfigError> {
         let fleet = Fleet::start(config.entries()?);
         let plane = plane.with_deadline(PLANE_DEADLINE);
-        let following =
-            tokio::spawn(registering::follow(fleet.clone(), plane.clone(), config.server.clone()));
+        let registered = watch::Sender::new(HashSet::new());
+        let following = tokio::spawn(registering::follow(
+            fleet.clone(),
+            plane.clone(),
+            config.server.clone(),
+            registered.clone(),
+        ));
         Ok(Self(Arc::new(Shared {
             config,
             fleet,
             plane,
+            registered,
             results: Results::default(),
             history: History::default(),
             counts: Counts::default(),
@@ -209,6 +218,14 @@ impl Gateway {
             }
         };
         tokio::time::timeout(wait, listed).await.ok().flatten()
+    }
+
+    /// Waits until the plane has the tools of a server, at most for `wait`.
+    pub(crate) async fn await_registered(&self, server: &str, wait: Duration) {
+        let mut registered = self.0.registered.subscribe();
+        let is_there = registered.wait_for(|registered| registered.contains(server));
+        // Without them, the plane refuses the call.
+        let _late = tokio::time::timeout(wait, is_there).await;
     }
 
     /// Returns the names of a server's tools that wait for approval.

@@ -1,10 +1,11 @@
 //! Registrations of the servers' tools with the routing plane, as they are listed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokio::sync::watch;
 use toolgate_client::{Client, v1};
 use toolgate_upstream::{Fleet, Listing, ServerState};
 
@@ -17,7 +18,12 @@ const DEADLINE: Duration = Duration::from_secs(120);
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Registers each listing once, and announces servers that are not there yet. Runs until it is aborted.
-pub(crate) async fn follow(fleet: Fleet, plane: Client, servers: BTreeMap<String, ServerConfig>) {
+pub(crate) async fn follow(
+    fleet: Fleet,
+    plane: Client,
+    servers: BTreeMap<String, ServerConfig>,
+    has_tools: watch::Sender<HashSet<String>>,
+) {
     let plane = plane.with_deadline(DEADLINE);
     let mut changes = fleet.changes();
     let mut registered: HashMap<String, Option<Arc<Listing>>> = HashMap::new();
@@ -39,6 +45,11 @@ pub(crate) async fn follow(fleet: Fleet, plane: Client, servers: BTreeMap<String
             match plane.register_server(request).await {
                 Ok(answer) => {
                     warn_of_rejections(&status.name, &answer);
+                    if listing.is_some() {
+                        has_tools.send_modify(|servers| {
+                            servers.insert(status.name.clone());
+                        });
+                    }
                     registered.insert(status.name, listing);
                 }
                 Err(error) => {
