@@ -1,29 +1,28 @@
 //! The gateway as an MCP server: what it says of itself, and its answers to the requests of hosts.
+#![expect(deprecated, reason = "both eras: logging is deprecated in the newer")]
 
 use std::time::Duration;
 
 use rmcp::model::{
-    CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ProgressNotificationParam,
-    ProtocolVersion, ServerCapabilities, ServerConfig,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ProtocolVersion,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscriptionFilter,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::broadcast;
 use tokio::time::Instant;
 use toolgate_client::v1;
-use toolgate_upstream::{Request, RequestError, ServerState};
+use toolgate_upstream::{Change, Request, RequestError, ServerState};
 
 use crate::calling::{self, Caller, error_result, text_result};
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
 use crate::gateway::Gateway;
-use crate::{discovering, reading, relayed};
+use crate::passing::{self, SessionLevel};
+use crate::{asking, discovering, following, reading, relayed};
 
 /// Principal of all hosts of a gateway without authentication.
 const NOBODY: &str = "";
-
-/// Notes of progress of a call that wait to be sent. More are dropped.
-const PROGRESS_MAX: usize = 16;
 
 /// Time for which a host may keep a list, in milliseconds.
 const LIST_TTL_MS: u64 = 300_000;
@@ -47,6 +46,7 @@ pub(crate) struct Face {
     pub(crate) exposure: Exposure,
     /// Most bytes of text of a result.
     pub(crate) result_limit: usize,
+    level: SessionLevel,
 }
 
 impl ServerHandler for Face {
@@ -64,6 +64,48 @@ impl ServerHandler for Face {
         info
     }
 
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        const METHOD: &str = "logging/setLevel";
+        if is_modern(&context) || self.capabilities().logging.is_none() {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, METHOD, None));
+        }
+        *self.level.lock() = Some(request.level);
+        let Exposure::Server(server) = &self.exposure else { return Ok(()) };
+        if self.gateway.fleet().listing(server).is_some_and(|listing| listing.is_modern()) {
+            return Ok(());
+        }
+        // The connection is shared: the server tells all, and each session picks its own.
+        let mut params = Map::new();
+        params.insert("level".to_owned(), Value::from("debug"));
+        self.send(server, METHOD, params, &context).await.map(|_empty| ())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let mut accepted = requested.clone();
+        accepted.resource_subscriptions = None;
+        self.told().map(|_told| accepted)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        if let Some(told) = self.told() {
+            following::subscription(&subscription, told).await;
+        }
+        Ok(())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if let Some(told) = self.told() {
+            tokio::spawn(following::session(context.peer, told));
+        }
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -76,9 +118,7 @@ impl ServerHandler for Face {
             Some(Value::Object(params)) => params,
             _ => Map::new(),
         };
-        let is_modern = context
-            .protocol_version()
-            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let is_modern = is_modern(&context);
         let cancelled = context.ct.clone();
         let answer = async {
             match &self.exposure {
@@ -100,6 +140,23 @@ impl ServerHandler for Face {
 }
 
 impl Face {
+    pub(crate) fn new(gateway: Gateway, exposure: Exposure, result_limit: usize) -> Self {
+        Self { gateway, exposure, result_limit, level: SessionLevel::default() }
+    }
+
+    /// Returns the face of another session.
+    pub(crate) fn for_session(&self) -> Self {
+        Self { level: SessionLevel::default(), ..self.clone() }
+    }
+
+    /// Returns the receiver of changes of the server's lists.
+    fn told(&self) -> Option<broadcast::Receiver<Change>> {
+        match &self.exposure {
+            Exposure::Search => None,
+            Exposure::Server(server) => self.gateway.fleet().told(server),
+        }
+    }
+
     fn servers(&self) -> Vec<String> {
         self.gateway.fleet().status().into_iter().map(|status| status.name).collect()
     }
@@ -110,9 +167,14 @@ impl Face {
         };
         let listing = self.gateway.fleet().listing(server);
         let mut told = listing.map_or(Value::Null, |listing| listing.capabilities.clone());
+        // Resources are not followed one by one.
+        if let Some(resources) = told.get_mut("resources").and_then(Value::as_object_mut) {
+            resources.remove("subscribe");
+        }
         if let Some(told) = told.as_object_mut() {
             told.retain(|name, _| {
-                matches!(name.as_str(), "tools" | "resources" | "prompts" | "completions")
+                let is_relayed = ["tools", "resources", "prompts", "completions", "logging"];
+                is_relayed.contains(&name.as_str())
             });
         }
         serde_json::from_value(told)
@@ -189,7 +251,7 @@ impl Face {
         let caller = |is_read_only| Caller {
             principal: NOBODY,
             result_limit: self.result_limit,
-            progress: progress(context),
+            progress: passing::notes(context, None),
             is_read_only,
             is_shown: is_always_on,
         };
@@ -217,17 +279,44 @@ impl Face {
         if method == "tools/list" {
             return self.listed(&server).await;
         }
+        if method == "tools/call" {
+            self.gateway.await_registered(&server, SERVER_WAIT).await;
+        }
         if method == "tools/call"
             && let Some(refusal) = calling::refusal_of(&self.gateway, &server, &params).await
         {
             return Ok(error_result(&refusal));
         }
-        let progress = progress(context);
-        let request =
-            Request { method: method.to_owned(), params, principal: NOBODY.to_owned(), progress };
+        let mut params = params;
+        for _ in 0..asking::ROUNDS_MAX {
+            let mut result = self.send(&server, method, params.clone(), context).await?;
+            if is_modern(context) || !asking::asks(&result) {
+                return Ok(result);
+            }
+            asking::ask(context, &mut result, &mut params).await?;
+        }
+        Err(asking::refused(format!("{server} asked {} times", asking::ROUNDS_MAX)))
+    }
+
+    /// Sends a request of the host to a server once.
+    async fn send(
+        &self,
+        server: &str,
+        method: &str,
+        mut params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let level = *self.level.lock();
+        passing::set_meta(&mut params, context, level);
+        let request = Request {
+            method: method.to_owned(),
+            params,
+            principal: NOBODY.to_owned(),
+            progress: passing::notes(context, level),
+        };
         let deadline = Instant::now() + self.gateway.call_time_max();
-        let answer = self.gateway.fleet().request(&server, request, deadline).await;
-        let answer = answer.map_err(|error| protocol_error(&server, error))?;
+        let answer = self.gateway.fleet().request(server, request, deadline).await;
+        let answer = answer.map_err(|error| protocol_error(server, error))?;
         serde_json::from_str(answer.get()).map_err(|error| {
             let problem = format!("{server} answered with no JSON: {error}");
             ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None)
@@ -252,6 +341,12 @@ impl Face {
         }
         Ok(json!({"tools": tools}))
     }
+}
+
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context
+        .protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
 /// Returns the definition of a tool of the always-on set, under the name that the model calls it by.
@@ -282,30 +377,6 @@ fn finish(result: &mut Value, method: &str, is_modern: bool) {
             result.remove(field);
         }
     }
-}
-
-/// Returns the receiver of a call's progress, which the host gets under its own token, if it asked for it.
-fn progress(context: &RequestContext<RoleServer>) -> Option<mpsc::Sender<Value>> {
-    let token = serde_json::to_value(context.meta.get_progress_token()?).ok()?;
-    let peer = context.peer.clone();
-    let (sender, mut notes) = mpsc::channel::<Value>(PROGRESS_MAX);
-    tokio::spawn(async move {
-        while let Some(mut note) = notes.recv().await {
-            if note.get("progress").is_none() {
-                continue;
-            }
-            if let Some(note) = note.as_object_mut() {
-                note.insert("progressToken".to_owned(), token.clone());
-            }
-            let Ok(note) = serde_json::from_value::<ProgressNotificationParam>(note) else {
-                continue;
-            };
-            if peer.notify_progress(note).await.is_err() {
-                return;
-            }
-        }
-    });
-    Some(sender)
 }
 
 fn protocol_error(server: &str, error: RequestError) -> ErrorData {

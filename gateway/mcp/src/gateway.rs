@@ -249,6 +249,14 @@ impl Gateway {
         tokio::time::timeout(wait, listed).await.ok().flatten()
     }
 
+    /// Waits until the plane has the tools of a server, at most for `wait`.
+    pub(crate) async fn await_registered(&self, server: &str, wait: Duration) {
+        let mut registered = self.0.registered.changes();
+        let is_there = registered.wait_for(|registered| registered.contains_key(server));
+        // Without them, the plane refuses the call.
+        let _late = tokio::time::timeout(wait, is_there).await;
+    }
+
     /// Returns the names of a server's tools that wait for approval.
     ///
     /// # Errors

@@ -124,7 +124,7 @@ pub async fn serve_stdio(
     stop: CancellationToken,
 ) -> Result<(), GatewayError> {
     let result_limit = gateway.config().gateway.result_limit;
-    let face = Face { gateway, exposure: Exposure::Search, result_limit };
+    let face = Face::new(gateway, Exposure::Search, result_limit);
     let (near, far) = tokio::io::duplex(PIPE);
     let renaming = tokio::spawn(rename_lines(input, near));
     let served = face
@@ -251,12 +251,12 @@ impl Faces {
             return None;
         }
         let exposure = key.server.clone().map_or(Exposure::Search, Exposure::Server);
-        let face = Face { gateway: self.gateway.clone(), exposure, result_limit: key.result_limit };
+        let face = Face::new(self.gateway.clone(), exposure, key.result_limit);
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.sse_retry = None;
         sessions.session_config.keep_alive = Some(SESSION_KEPT);
         let service = StreamableHttpService::new(
-            move || Ok(face.clone()),
+            move || Ok(face.for_session()),
             Arc::new(sessions),
             self.config.clone(),
         );

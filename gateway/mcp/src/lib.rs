@@ -4,15 +4,18 @@
 //! [`Config`] is the gateway's file, [`Gateway`] the servers behind it, [`serve`] and [`serve_stdio`] its faces.
 
 mod arguments;
+mod asking;
 mod calling;
 mod config;
 mod cutting;
 mod definitions;
 mod discovering;
 mod face;
+mod following;
 mod gateway;
 mod history;
 mod http;
+mod passing;
 mod reading;
 mod registering;
 mod relayed;

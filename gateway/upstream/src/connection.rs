@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientConfig, ClientRequest, CustomRequest,
-    Implementation, ProtocolVersion, RequestId, RequestMetaObject, ServerResult,
-    SubscriptionFilter,
+    Implementation, ProtocolVersion, RequestId, RequestMetaObject, ServerNotification,
+    ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, PeerRequestOptions,
@@ -16,7 +16,7 @@ use rmcp::{ClientHandler, RoleClient};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -70,10 +70,39 @@ struct Page {
     next_cursor: Option<String>,
 }
 
+/// List of a server that changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Its tools. They have been listed anew.
+    Tools,
+    /// Its prompts.
+    Prompts,
+    /// Its resources.
+    Resources,
+}
+
+/// Receivers of what a server tells without being asked.
+#[derive(Debug, Clone)]
+struct Told {
+    tools: watch::Sender<u64>,
+    others: broadcast::Sender<Change>,
+}
+
+impl Told {
+    fn tools_changed(&self) {
+        self.tools.send_modify(|changes| *changes += 1);
+    }
+
+    fn changed(&self, change: Change) {
+        // Nobody may be listening.
+        let _nobody = self.others.send(change);
+    }
+}
+
 #[derive(Debug)]
 struct Handler {
     info: ClientConfig,
-    changes: watch::Sender<u64>,
+    told: Told,
 }
 
 impl ClientHandler for Handler {
@@ -82,7 +111,15 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.changes.send_modify(|changes| *changes += 1);
+        self.told.tools_changed();
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.told.changed(Change::Prompts);
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.told.changed(Change::Resources);
     }
 }
 
@@ -156,20 +193,25 @@ impl Connection {
     /// # Errors
     /// [`UpstreamError`] if the server can't be started, reached, or understood within a minute.
     pub async fn open(upstream: &Upstream) -> Result<Self, UpstreamError> {
-        Self::open_within(upstream, ConnectionLimits::default(), StandardError::default()).await
+        let others = broadcast::channel(1).0;
+        let limits = ConnectionLimits::default();
+        Self::open_within(upstream, limits, StandardError::default(), others).await
     }
 
-    /// Connects to a server within bounds. What its process writes to standard error goes to `stderr`.
+    /// Connects to a server within bounds. What its process writes to standard error goes to `stderr`, changes of lists other
+    /// than the tools' to `others`.
     pub(crate) async fn open_within(
         upstream: &Upstream,
         limits: ConnectionLimits,
         stderr: StandardError,
+        others: broadcast::Sender<Change>,
     ) -> Result<Self, UpstreamError> {
         let tap = Tap::default();
         let (sender, changes) = watch::channel(0);
         let client = Implementation::new("toolgate", env!("CARGO_PKG_VERSION"));
         let info = ClientConfig::new(Default::default(), client);
-        let handler = Handler { info, changes: sender.clone() };
+        let told = Told { tools: sender, others };
+        let handler = Handler { info, told: told.clone() };
         let mode = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
@@ -198,7 +240,7 @@ impl Connection {
             seconds: limits.handshake.as_secs(),
             said: stderr.said(),
         })??;
-        let subscription = subscribe(&service, sender);
+        let subscription = subscribe(&service, told);
         Ok(Self { service, tap, stderr, changes, subscription })
     }
 
@@ -475,22 +517,34 @@ fn problem_of(error: &ClientInitializeError) -> String {
 }
 
 /// Subscribes to changes where the server is of 2026-07-28 and tells them. Older ones tell them without being asked.
-fn subscribe(
-    service: &RunningService<RoleClient, Handler>,
-    changes: watch::Sender<u64>,
-) -> Option<JoinHandle<()>> {
+fn subscribe(service: &RunningService<RoleClient, Handler>, told: Told) -> Option<JoinHandle<()>> {
     let peer = service.peer().clone();
     let info = peer.peer_info()?;
-    let tells =
-        info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed).unwrap_or(false);
-    if !tells || info.protocol_version != ProtocolVersion::V_2026_07_28 {
+    let capabilities = &info.capabilities;
+    let tools = capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
+    let prompts = capabilities.prompts.as_ref().and_then(|prompts| prompts.list_changed);
+    let resources = capabilities.resources.as_ref().and_then(|resources| resources.list_changed);
+    let mut filter = SubscriptionFilter::new();
+    filter.tools_list_changed = tools.filter(|tells| *tells);
+    filter.prompts_list_changed = prompts.filter(|tells| *tells);
+    filter.resources_list_changed = resources.filter(|tells| *tells);
+    if filter == SubscriptionFilter::new() || info.protocol_version != ProtocolVersion::V_2026_07_28
+    {
         return None;
     }
     Some(tokio::spawn(async move {
-        let filter = SubscriptionFilter::builder().tools_list_changed().build();
         let Ok(mut subscription) = peer.listen(filter).await else { return };
-        while let Ok(Some(_)) = subscription.next().await {
-            changes.send_modify(|changes| *changes += 1);
+        while let Ok(Some(notification)) = subscription.next().await {
+            match notification {
+                ServerNotification::ToolListChangedNotification(_) => told.tools_changed(),
+                ServerNotification::PromptListChangedNotification(_) => {
+                    told.changed(Change::Prompts);
+                }
+                ServerNotification::ResourceListChangedNotification(_) => {
+                    told.changed(Change::Resources);
+                }
+                _ => {}
+            }
         }
     }))
 }

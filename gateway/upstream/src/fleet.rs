@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::{LEAVE, ServerIdentity};
+use crate::connection::{Change, LEAVE, ServerIdentity};
 use crate::target::Upstream;
 
 mod circuit;
@@ -237,6 +237,14 @@ impl Default for Tuning {
     }
 }
 
+impl Listing {
+    /// Returns whether the server speaks 2026-07-28 or later.
+    #[must_use]
+    pub fn is_modern(&self) -> bool {
+        self.identity.protocol.as_str() >= "2026-07-28"
+    }
+}
+
 impl Fleet {
     /// Starts servers side by side, and returns at once. Of two entries with the same name the first counts. Must be called
     /// within a Tokio runtime.
@@ -296,6 +304,12 @@ impl Fleet {
     #[must_use]
     pub fn listing(&self, server: &str) -> Option<Arc<Listing>> {
         self.server(server)?.listing()
+    }
+
+    /// Returns the receiver of changes of a server's lists, until the server leaves the fleet.
+    #[must_use]
+    pub fn told(&self, server: &str) -> Option<broadcast::Receiver<Change>> {
+        Some(self.server(server)?.told())
     }
 
     /// Returns a counter that changes with each status and listing.

@@ -14,7 +14,7 @@ mod process;
 mod tap;
 mod target;
 
-pub use connection::{Connection, ServerIdentity};
+pub use connection::{Change, Connection, ServerIdentity};
 pub use error::UpstreamError;
 pub use fleet::{Entry, Fleet, Limits, Listing, Request, RequestError, ServerState, ServerStatus};
 pub use target::{Endpoint, Launch, Upstream};

@@ -12,7 +12,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
 use crate::contents::{PNG, WAV, complete, text, typed};
-use crate::questions::{ask, sampling};
+use crate::questions::{ask, asked, sampling};
 
 /// The suite wants to see that notifications come one by one.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -159,8 +159,12 @@ pub(crate) async fn call_with_client(
         "test_tool_with_logging" | "test_logging_tool" => log(context).await,
         "test_tool_with_progress" => report_progress(context).await,
         "test_sampling" => {
-            match ask(&context.peer, sampling(&argument(request, "prompt"), 100)).await {
-                Ok(answer) => Ok(text(format!("LLM response: {}", text_of(&answer)))),
+            let question = sampling(&argument(request, "prompt"), 100);
+            match answer(request, context, question).await {
+                Ok(Answer::Given(answer)) => {
+                    Ok(text(format!("LLM response: {}", text_of(&answer))))
+                }
+                Ok(Answer::Wanted(question)) => Ok(question),
                 Err(error) => Err(error),
             }
         }
@@ -169,14 +173,15 @@ pub(crate) async fn call_with_client(
                 "username": {"type": "string", "description": "User's response"},
                 "email": {"type": "string", "description": "User's email address"},
             }, "required": ["username", "email"]});
-            elicit(context, &argument(request, "message"), schema, "User response").await
+            let message = argument(request, "message");
+            elicit(request, context, &message, schema, "User response").await
         }
         "test_elicitation_sep1034_defaults" => {
-            elicit(context, "Please confirm the defaults", defaults(), "Elicitation completed")
-                .await
+            let message = "Please confirm the defaults";
+            elicit(request, context, message, defaults(), "Elicitation completed").await
         }
         "test_elicitation_sep1330_enums" => {
-            elicit(context, "Please choose", enums(), "Elicitation completed").await
+            elicit(request, context, "Please choose", enums(), "Elicitation completed").await
         }
         _ => return None,
     })
@@ -209,16 +214,43 @@ async fn report_progress(
     Ok(text("Done."))
 }
 
+/// What a client says to a question.
+enum Answer {
+    Given(Value),
+    /// The client of the newer era says it with the next try.
+    Wanted(CallToolResponse),
+}
+
+/// Asks the client in the way of its era.
+async fn answer(
+    request: &CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+    question: Value,
+) -> Result<Answer, ErrorData> {
+    const KEY: &str = "answer";
+    if context.meta.protocol_version().is_none() {
+        return ask(&context.peer, question).await.map(Answer::Given);
+    }
+    match request.input_responses.as_ref().and_then(|responses| responses.get(KEY)) {
+        Some(given) => Ok(Answer::Given(typed(json!(given))?)),
+        None => Ok(Answer::Wanted(asked(json!({KEY: question}), None)?.into())),
+    }
+}
+
 async fn elicit(
+    request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
     message: &str,
     schema: Value,
     label: &str,
 ) -> Result<CallToolResponse, ErrorData> {
-    let request = json!({"method": "elicitation/create", "params": {
+    let question = json!({"method": "elicitation/create", "params": {
         "mode": "form", "message": message, "requestedSchema": schema,
     }});
-    let answer = ask(&context.peer, request).await?;
+    let answer = match answer(request, context, question).await? {
+        Answer::Given(answer) => answer,
+        Answer::Wanted(question) => return Ok(question),
+    };
     let action = answer.get("action").and_then(Value::as_str).unwrap_or_default();
     let content = answer.get("content").unwrap_or(&Value::Null);
     Ok(text(format!("{label}: action={action}, content={content}")))

@@ -6,17 +6,20 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use serde_json::Map;
 use serde_json::value::RawValue;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::circuit::Circuit;
 use super::turns::{Busy, Turns};
 use super::{Entry, Listing, Request, RequestError, ServerState, ServerStatus, Surroundings};
-use crate::connection::{CallError, Connection, ConnectionLimits, Outgoing};
+use crate::connection::{CallError, Change, Connection, ConnectionLimits, Outgoing};
 use crate::error::UpstreamError;
 use crate::process::{ProcessLimits, StandardError};
 use crate::target::Upstream;
+
+/// Changes that wait for a slow listener. More are dropped.
+const CHANGES_WAITING: usize = 16;
 
 /// Advice to whoever finds a server busy.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -29,6 +32,7 @@ pub(super) struct Server {
     live: Mutex<Live>,
     /// Grows with each change of the state.
     moves: watch::Sender<u64>,
+    told: broadcast::Sender<Change>,
     turns: Turns,
     circuit: Circuit,
     stderr: StandardError,
@@ -92,6 +96,7 @@ impl Server {
         let server = Arc::new(Self {
             live: Mutex::new(live),
             moves: watch::channel(0).0,
+            told: broadcast::channel(CHANGES_WAITING).0,
             turns: Turns::new(entry.limits.concurrency, entry.limits.queue),
             circuit: Circuit::new(surroundings.tuning.circuit),
             stderr: StandardError::default(),
@@ -128,6 +133,10 @@ impl Server {
 
     pub(super) fn listing(&self) -> Option<Arc<Listing>> {
         self.live.lock().listing.clone()
+    }
+
+    pub(super) fn told(&self) -> broadcast::Receiver<Change> {
+        self.told.subscribe()
     }
 
     pub(super) fn logs(&self) -> String {
@@ -378,7 +387,8 @@ impl Server {
                 leave: self.surroundings.tuning.leave,
             },
         };
-        Connection::open_within(&self.entry.upstream, limits, self.stderr.clone()).await
+        let stderr = self.stderr.clone();
+        Connection::open_within(&self.entry.upstream, limits, stderr, self.told.clone()).await
     }
 
     async fn list(&self, connection: &Connection) -> Result<Arc<Listing>, UpstreamError> {
@@ -415,7 +425,7 @@ impl Server {
         let tuning = self.surroundings.tuning;
         let mut changes = connection.tool_changes();
         loop {
-            let _told = tokio::time::timeout(jittered(tuning.poll), changes.changed()).await;
+            let told = tokio::time::timeout(jittered(tuning.poll), changes.changed()).await;
             // Errors are told by the next call, or by the probe.
             if let Ok(listing) = self.list(connection).await {
                 let mut live = self.live.lock();
@@ -424,6 +434,10 @@ impl Server {
                 drop(live);
                 if is_changed {
                     self.surroundings.changed();
+                }
+                if is_changed || told.is_ok() {
+                    // Nobody may be listening.
+                    let _nobody = self.told.send(Change::Tools);
                 }
             }
             tokio::time::sleep(tuning.list_gap).await;

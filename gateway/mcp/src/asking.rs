@@ -1,0 +1,97 @@
+//! Questions of servers that a host of a revision before 2026-07-28 is asked while its call runs.
+
+use rmcp::RoleServer;
+use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, ServerRequest};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value};
+
+/// Most times that a server may ask during one call.
+pub(crate) const ROUNDS_MAX: usize = 10;
+
+/// Most questions of one answer.
+const QUESTIONS_MAX: usize = 16;
+
+/// Returns whether a result asks for input.
+pub(crate) fn asks(result: &Value) -> bool {
+    result["resultType"] == "input_required"
+}
+
+/// Asks the host what a result asks for, and sets the answers and the server's state in the parameters of the next try.
+///
+/// # Errors
+/// The host's own error, or one that says why it can't be asked.
+pub(crate) async fn ask(
+    context: &RequestContext<RoleServer>,
+    result: &mut Value,
+    params: &mut Map<String, Value>,
+) -> Result<(), ErrorData> {
+    let capabilities = context.client_capabilities().unwrap_or_default();
+    let questions = match result["inputRequests"].take() {
+        Value::Object(questions) => questions,
+        _ => Map::new(),
+    };
+    if questions.len() > QUESTIONS_MAX {
+        return Err(refused(format!("the server asks {} questions at once", questions.len())));
+    }
+    let mut answers = Map::new();
+    for (key, question) in questions {
+        let request = request(question, &capabilities)?;
+        let answer = context.peer.send_request(request).await;
+        let answer = answer.map_err(|error| refused(error.to_string()))?;
+        let answer = serde_json::to_value(answer).map_err(|error| refused(error.to_string()))?;
+        answers.insert(key, answer);
+    }
+    params.insert("inputResponses".to_owned(), Value::Object(answers));
+    match result["requestState"].take() {
+        Value::Null => params.remove("requestState"),
+        state => params.insert("requestState".to_owned(), state),
+    };
+    Ok(())
+}
+
+/// Returns a question as a request to a host that says it answers such.
+fn request(question: Value, capabilities: &ClientCapabilities) -> Result<ServerRequest, ErrorData> {
+    let method = question["method"].as_str().unwrap_or_default().to_owned();
+    let is_declared = match method.as_str() {
+        "elicitation/create" => capabilities.elicitation.is_some(),
+        "sampling/createMessage" => capabilities.sampling.is_some(),
+        "roots/list" => capabilities.roots.is_some(),
+        _ => false,
+    };
+    if !is_declared {
+        return Err(refused(format!("the server asks for {method:?}, which this host can't do")));
+    }
+    serde_json::from_value(question)
+        .map_err(|error| refused(format!("the server's question can't be read: {error}")))
+}
+
+pub(crate) fn refused(problem: String) -> ErrorData {
+    ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    #[expect(deprecated, reason = "both eras: roots are deprecated in the newer")]
+    fn a_host_is_asked_only_what_it_declares() {
+        let capabilities = ClientCapabilities::builder().enable_roots().build();
+        let roots = request(json!({"method": "roots/list", "params": {}}), &capabilities);
+        assert!(matches!(roots, Ok(ServerRequest::ListRootsRequest(_))));
+        for method in ["sampling/createMessage", "elicitation/create", "ping", ""] {
+            let question = json!({"method": method, "params": {}});
+            let refusal = request(question, &capabilities).expect_err("it is not declared");
+            assert!(refusal.message.contains(&format!("{method:?}")), "{}", refusal.message);
+        }
+    }
+
+    #[test]
+    fn only_results_that_ask_for_input_ask() {
+        assert!(asks(&json!({"resultType": "input_required"})));
+        assert!(!asks(&json!({"resultType": "complete"})));
+        assert!(!asks(&json!({"content": []})));
+    }
+}
