@@ -1,1 +1,21 @@
 //! MCP servers in the configuration files of their hosts: read from them, and a gateway written into them.
+
+mod host;
+mod json;
+mod toml_text;
+
+pub use host::{Host, Scope, Target};
+
+/// Name of the gateway's entry. Hosts put it before each tool's name, so it is short.
+pub const ENTRY: &str = "tg";
+
+/// Error of an edit of a host's file. The file is as it was.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// The text is not plain JSON or TOML, such as JSON with comments. Holds the parser's words.
+    #[error("it can't be edited in place ({0})")]
+    Unreadable(String),
+    /// The place of the entry holds something else.
+    #[error("`{0}` is written in a way that can't be edited in place")]
+    Shape(String),
+}

@@ -1,6 +1,7 @@
 //! `toolgate gateway`: one MCP server in the place of many.
 
 mod client;
+mod install;
 mod running;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ Examples:
   toolgate gateway                                    serve the servers of ./gateway.toml on http://127.0.0.1:7080/mcp
   toolgate gateway --stdio                            speak MCP on standard input and output, for hosts that start it
   toolgate gateway --server http://127.0.0.1:7070     use a routing plane that runs already
+  toolgate gateway install claude-code                write its URL into the file of a host
   toolgate gateway status
   toolgate gateway why \"check my inbox\"
   toolgate gateway call git git_status '{\"repo_path\": \".\"}'
@@ -49,6 +51,8 @@ pub(super) struct Gateway {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// Write the gateway's entry into the file of a host, or take it out.
+    Install(install::Install),
     /// Report the mistakes of a gateway's file. Nothing is started.
     Check {
         /// The file. Default: gateway.toml.
@@ -152,6 +156,7 @@ pub(super) fn run(gateway: Gateway) -> Result<Exit, Failure> {
 
 async fn act(action: Action) -> Result<Exit, Failure> {
     match action {
+        Action::Install(install) => install::run(&install),
         Action::Check { file } => check(file.as_deref()),
         Action::Status { at, json } => status(&at, json).await,
         Action::Logs { server, at } => {

@@ -1,0 +1,195 @@
+//! Hosts of MCP servers: their files, and the entry of a gateway in each.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::{EditError, json, toml_text};
+
+/// Host whose file is edited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Host {
+    /// Claude Code.
+    ClaudeCode,
+    /// Claude Desktop, which starts servers and takes no URL.
+    ClaudeDesktop,
+    /// Cursor.
+    Cursor,
+    /// Visual Studio Code, in the current project.
+    Vscode,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    GeminiCli,
+    /// opencode.
+    Opencode,
+    /// Zed.
+    Zed,
+}
+
+/// Reach of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Every project of the user.
+    User,
+    /// The current project, for the hosts that have such a file.
+    Project,
+}
+
+/// How a host reaches the gateway.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// URL of the gateway.
+    pub url: String,
+    /// Absolute path of the program, for hosts that start it.
+    pub program: String,
+    /// Absolute path of gateway.toml, for hosts that start it.
+    pub config: String,
+}
+
+impl Host {
+    /// The host's file.
+    #[must_use]
+    pub fn file(self, home: &Path, project: &Path, scope: Scope) -> PathBuf {
+        match self {
+            Self::ClaudeCode if scope == Scope::Project => project.join(".mcp.json"),
+            Self::ClaudeCode => home.join(".claude.json"),
+            Self::ClaudeDesktop if cfg!(target_os = "macos") => {
+                home.join("Library/Application Support/Claude/claude_desktop_config.json")
+            }
+            Self::ClaudeDesktop => home.join(".config/Claude/claude_desktop_config.json"),
+            Self::Cursor => home.join(".cursor/mcp.json"),
+            Self::Vscode => project.join(".vscode/mcp.json"),
+            Self::Codex => home.join(".codex/config.toml"),
+            Self::GeminiCli => home.join(".gemini/settings.json"),
+            Self::Opencode => home.join(".config/opencode/opencode.json"),
+            Self::Zed => home.join(".config/zed/settings.json"),
+        }
+    }
+
+    /// Text that a model of the host is shown of a result, as the gateway's URL says it.
+    #[must_use]
+    pub fn result_limit(self) -> Option<&'static str> {
+        match self {
+            Self::Codex => Some("8KiB"),
+            Self::GeminiCli | Self::Opencode => Some("32KiB"),
+            Self::ClaudeCode => Some("60KiB"),
+            _ => None,
+        }
+    }
+
+    /// The file's text with the gateway's entry.
+    ///
+    /// # Errors
+    /// [`EditError`] if the text can't be edited in place.
+    pub fn install(self, text: &str, target: &Target) -> Result<String, EditError> {
+        if self == Self::Codex {
+            return toml_text::set(text, self.section(), &self.entry(target));
+        }
+        json::set(text, self.section(), &self.entry(target))
+    }
+
+    /// The file's text without the gateway's entry.
+    ///
+    /// # Errors
+    /// [`EditError`] if the text can't be edited in place.
+    pub fn remove(self, text: &str) -> Result<String, EditError> {
+        if self == Self::Codex {
+            return toml_text::remove(text, self.section());
+        }
+        json::remove(text, self.section())
+    }
+
+    /// The entry's name in the host's file, such as `mcpServers`.
+    #[must_use]
+    pub fn section(self) -> &'static str {
+        match self {
+            Self::Vscode => "servers",
+            Self::Codex => "mcp_servers",
+            Self::Opencode => "mcp",
+            Self::Zed => "context_servers",
+            _ => "mcpServers",
+        }
+    }
+
+    /// Content of the entry, in the language of the host's file.
+    #[must_use]
+    pub fn entry(self, target: &Target) -> String {
+        let url = &target.url;
+        let value = match self {
+            Self::ClaudeCode | Self::Vscode => json!({"type": "http", "url": url}),
+            Self::ClaudeDesktop => json!({
+                "command": target.program,
+                "args": ["gateway", "--stdio", "--config", target.config],
+            }),
+            Self::Cursor | Self::Zed => json!({"url": url}),
+            Self::Codex => return format!("url = {}", toml::Value::String(url.clone())),
+            Self::GeminiCli => json!({"httpUrl": url}),
+            Self::Opencode => json!({"type": "remote", "url": url, "enabled": true}),
+        };
+        value.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JSON_HOSTS: [Host; 7] = [
+        Host::ClaudeCode,
+        Host::ClaudeDesktop,
+        Host::Cursor,
+        Host::Vscode,
+        Host::GeminiCli,
+        Host::Opencode,
+        Host::Zed,
+    ];
+
+    fn target() -> Target {
+        let text = str::to_owned;
+        Target { url: text("http://x/mcp"), program: text("/bin/tg"), config: text("/g.toml") }
+    }
+
+    fn assert_restored(host: Host, text: &str) {
+        let installed = host.install(text, &target()).unwrap();
+        assert_ne!(installed, text);
+        assert_eq!(host.install(&installed, &target()).unwrap(), installed, "{host:?}");
+        assert_eq!(host.remove(&installed).unwrap(), text, "{host:?}: {installed}");
+    }
+
+    #[test]
+    fn json_files_are_restored_byte_for_byte() {
+        for host in JSON_HOSTS {
+            let name = host.section();
+            assert_restored(host, "{}\n");
+            assert_restored(host, "{\n    \"z\": 1,\n    \"a\": [1, 2]\n}\n");
+            assert_restored(host, &format!("{{\n  \"{name}\": {{}},\n  \"a\": 1\n}}"));
+            let other = "{\n\t\t\"b\": {\"url\": \"y\"}\n\t}";
+            assert_restored(host, &format!("{{\n\t\"q\": 1.50,\n\t\"{name}\": {other}\n}}\n"));
+        }
+    }
+
+    #[test]
+    fn entries_have_the_host_s_own_keys() {
+        for host in JSON_HOSTS {
+            let text = host.install("", &target()).unwrap();
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let expected: serde_json::Value = serde_json::from_str(&host.entry(&target())).unwrap();
+            assert_eq!(value[host.section()]["tg"], expected, "{host:?}");
+        }
+    }
+
+    #[test]
+    fn codex_keeps_the_rest_of_its_file() {
+        assert_restored(Host::Codex, "model = \"m\" # mine\n\n[mcp_servers.a]\ncommand = \"x\"\n");
+        assert_restored(Host::Codex, "");
+        let inline = "mcp_servers = { a = { url = \"y\" } }\n";
+        assert!(matches!(Host::Codex.install(inline, &target()), Err(EditError::Shape(_))));
+    }
+
+    #[test]
+    fn json_with_comments_is_refused() {
+        let error = Host::Zed.install("{ // mine\n}", &target()).unwrap_err();
+        assert!(matches!(error, EditError::Unreadable(_)));
+    }
+}
