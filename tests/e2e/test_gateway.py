@@ -208,8 +208,9 @@ def test_a_host_may_start_it_on_standard_streams(binary: Path, tmp_path: Path) -
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        answers = []
-        for sent in [opening, ready, listing]:
+        answers: list[Json] = []
+        requests: list[Json] = [opening, ready, listing]
+        for sent in requests:
             process.stdin.write(json.dumps(sent) + "\n")
             process.stdin.flush()
             if "id" in sent:
