@@ -38,10 +38,13 @@ def message(method: str, params: Json) -> Json:
 
 
 class GatewayProcess:
-    """One gateway with a routing plane of its own, whose data lie in `folder`."""
+    """One gateway, with a routing plane of its own or before another. Its data lie in `folder`."""
 
-    def __init__(self, binary: Path, folder: Path, config: str) -> None:
+    def __init__(
+        self, binary: Path, folder: Path, config: str, plane: tuple[str, ...] = ()
+    ) -> None:
         self.folder = folder
+        self._plane = plane or ("--data-dir", str(folder / "data"))
         self.url = f"http://127.0.0.1:{free_port()}"
         self._binary = binary
         self._config = folder / "gateway.toml"
@@ -50,8 +53,8 @@ class GatewayProcess:
 
     def command(self, *more: str) -> list[str]:
         """Returns the command line that starts it."""
-        files = ["--config", str(self._config), "--data-dir", str(self.folder / "data")]
-        return [str(self._binary), "gateway", *files, *more]
+        files = ["--config", str(self._config)]
+        return [str(self._binary), "gateway", *files, *self._plane, *more]
 
     def start(self) -> "GatewayProcess":
         """Starts it and waits until all of its servers are ready."""
@@ -69,6 +72,15 @@ class GatewayProcess:
             if " ready: " in line and "discover_tools" in line:
                 return self
         raise AssertionError("the gateway ended:\n" + "".join(told))
+
+    def __enter__(self) -> "GatewayProcess":
+        """Starts it."""
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        """Ends it if the test has not."""
+        if self._process is not None and self._process.poll() is None:
+            self.stop()
 
     def stop(self) -> int:
         """Ends it as an operator does; returns its exit code."""

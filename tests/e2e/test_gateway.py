@@ -18,6 +18,7 @@ from gateway_process import (
 )
 from plain_mcp_server import lines
 from toolgate_command import command_environment, run
+from toolgate_process import ToolgateProcess
 
 OWN_TOOLS = ["discover_tools", "call_read_tool", "call_tool", "read_result"]
 
@@ -223,28 +224,65 @@ def test_a_host_may_start_it_on_standard_streams(binary: Path, tmp_path: Path) -
 
 
 def test_no_process_is_left_behind(binary: Path, tmp_path: Path) -> None:
-    gateway = GatewayProcess(binary, tmp_path, plain_server("notes")).start()
-    child = int(gateway.text("call_read_tool", {"name": "notes__process_id"}))
-    assert is_running(child)
-    assert gateway.stop() == 0
+    with GatewayProcess(binary, tmp_path, plain_server("notes")) as gateway:
+        child = int(gateway.text("call_read_tool", {"name": "notes__process_id"}))
+        assert is_running(child)
+        assert gateway.stop() == 0
     assert not is_running(child)
 
 
 def test_strict_gateways_run_only_what_was_shown(binary: Path, tmp_path: Path) -> None:
     config = '[gateway]\nshown_names = "strict"\nalways_on = ["notes__read_note"]\n'
     config += plain_server("notes")
-    gateway = GatewayProcess(binary, tmp_path, config).start()
-    shown = [tool["name"] for tool in gateway.tools()]
-    refused = gateway.call("call_tool", {"name": "notes__keep_note", "arguments": {"text": "x"}})
-    name = found(gateway, "select:notes__keep_note")["notes__keep_note"]
-    kept = gateway.text("call_tool", {"name": name, "arguments": {"text": "x"}})
-    read = gateway.text("notes__read_note", {})
-    assert gateway.stop() == 0
+    with GatewayProcess(binary, tmp_path, config) as gateway:
+        shown = [tool["name"] for tool in gateway.tools()]
+        call = {"name": "notes__keep_note", "arguments": {"text": "x"}}
+        refused = gateway.call("call_tool", call)
+        name = found(gateway, "select:notes__keep_note")["notes__keep_note"]
+        kept = gateway.text("call_tool", {**call, "name": name})
+        read = gateway.text("notes__read_note", {})
     assert shown == [*OWN_TOOLS, "notes__read_note"]
     assert refused["isError"] is True
     assert "select:notes__keep_note" in text_of(refused)
     assert kept == "kept"
     assert read == "x"
+
+
+def test_a_policy_hides_tools_in_every_face(
+    binary: Path, server: ToolgateProcess, tenant: str, tmp_path: Path
+) -> None:
+    plane = ("--server", server.target, "--tenant", tenant)
+    with GatewayProcess(binary, tmp_path, plain_server("notes"), plane) as gateway:
+        before = [tool["name"] for tool in gateway.tools("/mcp/s/notes")]
+        with server.client(tenant) as client:
+            rule = "{name: no-writing, match: {tools: [keep_note]}, denied: true}"
+            client.set_policy(f"rules: [{rule}]")
+        after = [tool["name"] for tool in gateway.tools("/mcp/s/notes")]
+        shown = found(gateway, "select:notes__keep_note")
+        arguments = {"text": "x"}
+        direct = gateway.call("keep_note", arguments, "/mcp/s/notes")
+        called = gateway.call("call_tool", {"name": "notes__keep_note", "arguments": arguments})
+    assert before == ["read_note", "keep_note", "list_lines", "process_id"]
+    assert after == ["read_note", "list_lines", "process_id"]
+    assert shown == {}
+    for refused in [direct, called]:
+        assert refused["isError"] is True
+        assert "There is no tool" in text_of(refused)
+
+
+def test_one_host_can_not_open_all_sessions_there_are(binary: Path, tmp_path: Path) -> None:
+    opening = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    body: Json = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}
+    older = {"MCP-Protocol-Version": "2025-06-18"}
+    with GatewayProcess(binary, tmp_path, plain_server("notes")) as gateway:
+        statuses = [gateway.post("/mcp", body, older)[0] for _ in range(1_025)]
+        tools = gateway.tools()
+    assert statuses == [200] * 1_024 + [503]
+    assert len(tools) == len(OWN_TOOLS), "a host without a session is served"
 
 
 def test_mistakes_of_the_file_are_told_before_anything_starts(binary: Path, tmp_path: Path) -> None:

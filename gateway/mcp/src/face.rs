@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use axum::http::request::Parts;
 use rmcp::model::{
     CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ProtocolVersion,
     ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscriptionFilter,
@@ -39,13 +40,15 @@ pub(crate) enum Exposure {
     Server(String),
 }
 
+/// Most bytes of text of a result, as a host's URL asks for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResultLimit(pub(crate) usize);
+
 /// Face of the gateway to one host.
 #[derive(Clone)]
 pub(crate) struct Face {
     pub(crate) gateway: Gateway,
     pub(crate) exposure: Exposure,
-    /// Most bytes of text of a result.
-    pub(crate) result_limit: usize,
     level: SessionLevel,
 }
 
@@ -140,8 +143,8 @@ impl ServerHandler for Face {
 }
 
 impl Face {
-    pub(crate) fn new(gateway: Gateway, exposure: Exposure, result_limit: usize) -> Self {
-        Self { gateway, exposure, result_limit, level: SessionLevel::default() }
+    pub(crate) fn new(gateway: Gateway, exposure: Exposure) -> Self {
+        Self { gateway, exposure, level: SessionLevel::default() }
     }
 
     /// Returns the face of another session.
@@ -250,7 +253,7 @@ impl Face {
         let is_always_on = self.gateway.config().gateway.always_on.iter().any(|tool| tool == name);
         let caller = |is_read_only| Caller {
             principal: NOBODY,
-            result_limit: self.result_limit,
+            result_limit: self.result_limit(context),
             progress: passing::notes(context, None),
             is_read_only,
             is_shown: is_always_on,
@@ -323,19 +326,27 @@ impl Face {
         })
     }
 
-    /// Returns the server's tools as it lists them, without those that wait for approval.
+    /// Returns the most bytes of text of a result: as the host's URL says, or the configuration.
+    fn result_limit(&self, context: &RequestContext<RoleServer>) -> usize {
+        let parts = context.extensions.get::<Parts>();
+        let asked = parts.and_then(|parts| parts.extensions.get::<ResultLimit>());
+        asked.map_or(self.gateway.config().gateway.result_limit, |ResultLimit(limit)| *limit)
+    }
+
+    /// Returns the server's tools as it lists them, without those that wait for approval or that a policy hides.
     async fn listed(&self, server: &str) -> Result<Value, ErrorData> {
         let missing = |problem: String| ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None);
         let listing = self.gateway.await_listing(server, SERVER_WAIT).await;
         let listing = listing.ok_or_else(|| missing(format!("{server} is not there yet")))?;
-        let withheld = self.gateway.withheld(server).await.map_err(missing)?;
+        self.gateway.await_registered(server, SERVER_WAIT).await;
+        let visible = self.gateway.visible(server, NOBODY).await.map_err(missing)?;
         let mut tools = Vec::with_capacity(listing.tools.len());
         for raw in &listing.tools {
             let tool: Value = serde_json::from_str(raw.get()).map_err(|error| {
                 missing(format!("{server} lists a tool that is no JSON: {error}"))
             })?;
             let name = tool["name"].as_str().unwrap_or_default();
-            if self.gateway.tool(server, name).is_some() && !withheld.contains(name) {
+            if self.gateway.tool(server, name).is_some() && visible.contains(name) {
                 tools.push(tool);
             }
         }

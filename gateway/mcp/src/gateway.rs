@@ -15,6 +15,7 @@ use toolgate_client::Client;
 use toolgate_upstream::{Fleet, Listing, ServerState, ServerStatus};
 
 use crate::config::{Config, ConfigError, ServerConfig, Trust};
+use crate::discovering;
 use crate::history::History;
 use crate::registering::{self, Registered};
 use crate::results::Results;
@@ -257,14 +258,19 @@ impl Gateway {
         let _late = tokio::time::timeout(wait, is_there).await;
     }
 
-    /// Returns the names of a server's tools that wait for approval.
+    /// Returns the names of a server's tools that a principal may see: none that waits for approval, or that a policy hides.
     ///
     /// # Errors
     /// The problem, if the plane can't say.
-    pub(crate) async fn withheld(&self, server: &str) -> Result<HashSet<String>, String> {
-        let told = self.plane().all_tools(Some(server), None).await;
+    pub(crate) async fn visible(
+        &self,
+        server: &str,
+        principal: &str,
+    ) -> Result<HashSet<String>, String> {
+        let state = discovering::state(self, principal);
+        let told = self.plane().all_tools(Some(server), Some(state)).await;
         let tools = told.map_err(|error| format!("the catalog can't be read: {error}"))?;
-        Ok(tools.into_iter().filter(|tool| tool.quarantined).map(|tool| tool.name).collect())
+        Ok(tools.into_iter().filter(|tool| !tool.quarantined).map(|tool| tool.name).collect())
     }
 
     /// Returns the tool as its server lists it now, if the gateway lets it in.

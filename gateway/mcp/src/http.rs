@@ -23,7 +23,7 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::face::{Exposure, Face};
+use crate::face::{Exposure, Face, ResultLimit};
 use crate::gateway::Gateway;
 use crate::relayed;
 use crate::units;
@@ -34,8 +34,8 @@ const MESSAGE_MAX: usize = 4 << 20;
 /// Silence after which a session of an older revision ends.
 const SESSION_KEPT: Duration = Duration::from_secs(60 * 60);
 
-/// Most faces: one for each pair of a server and a limit that hosts ask for.
-const FACES_MAX: usize = 1_024;
+/// Most sessions of one face. Hosts of 2026-07-28 need none.
+const SESSIONS_MAX: usize = 1_024;
 
 /// Bytes of the pipe between standard input and the protocol library.
 const PIPE: usize = 64 << 10;
@@ -69,14 +69,15 @@ pub enum GatewayError {
 struct Faces {
     gateway: Gateway,
     config: StreamableHttpServerConfig,
-    services: Arc<Mutex<HashMap<FaceKey, McpService>>>,
+    /// By the server whose face it is; `None` for the one that searches.
+    services: Arc<Mutex<HashMap<Option<String>, Served>>>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct FaceKey {
-    /// Server whose face it is; `None` for the one that searches.
-    server: Option<String>,
-    result_limit: usize,
+/// Service of one face, and its sessions.
+#[derive(Clone)]
+struct Served {
+    service: McpService,
+    sessions: Arc<LocalSessionManager>,
 }
 
 /// Settings of a face in its URL.
@@ -123,8 +124,7 @@ pub async fn serve_stdio(
     output: impl AsyncWrite + Send + Unpin + 'static,
     stop: CancellationToken,
 ) -> Result<(), GatewayError> {
-    let result_limit = gateway.config().gateway.result_limit;
-    let face = Face::new(gateway, Exposure::Search, result_limit);
+    let face = Face::new(gateway, Exposure::Search);
     let (near, far) = tokio::io::duplex(PIPE);
     let renaming = tokio::spawn(rename_lines(input, near));
     let served = face
@@ -203,14 +203,11 @@ async fn one_server(
 
 impl Faces {
     async fn serve(&self, server: Option<String>, query: &FaceQuery, request: Request) -> Response {
-        let limit = match query.limit.as_deref().map(units::size) {
-            None => self.gateway.config().gateway.result_limit,
-            Some(Some(limit)) => limit,
-            Some(None) => {
-                let problem = "`limit` is no size, such as 32KiB or none\n";
-                return (StatusCode::BAD_REQUEST, problem).into_response();
-            }
-        };
+        let limit = query.limit.as_deref().map(units::size);
+        if limit == Some(None) {
+            let problem = "`limit` is no size, such as 32KiB or none\n";
+            return (StatusCode::BAD_REQUEST, problem).into_response();
+        }
         if let Some(server) = &server {
             if self.gateway.server(server).is_none() {
                 let problem = format!("no server {server:?} is behind this gateway\n");
@@ -219,16 +216,22 @@ impl Faces {
             // What it can do is told in the handshake.
             self.gateway.await_listing(server, SERVER_WAIT).await;
         }
-        let Some(service) = self.service(FaceKey { server, result_limit: limit }) else {
-            let problem = "hosts ask for too many different limits\n";
-            return (StatusCode::SERVICE_UNAVAILABLE, problem).into_response();
-        };
+        let Served { service, sessions } = self.served(server);
         let (mut parts, body) = request.into_parts();
+        if let Some(limit) = limit.flatten() {
+            parts.extensions.insert(ResultLimit(limit));
+        }
         let body = if parts.method == Method::POST {
             let Ok(message) = to_bytes(body, MESSAGE_MAX).await else {
                 let problem = format!("a message has at most {MESSAGE_MAX} bytes\n");
                 return (StatusCode::PAYLOAD_TOO_LARGE, problem).into_response();
             };
+            if relayed::opens_session(&message)
+                && sessions.sessions.read().await.len() >= SESSIONS_MAX
+            {
+                let problem = format!("{SESSIONS_MAX} sessions are open: end one\n");
+                return (StatusCode::SERVICE_UNAVAILABLE, problem).into_response();
+            }
             match relayed::renamed(&message, &mut parts.headers) {
                 Some(renamed) => {
                     parts.headers.remove(header::CONTENT_LENGTH);
@@ -242,26 +245,25 @@ impl Faces {
         service.handle(Request::from_parts(parts, body)).await.map(Body::new)
     }
 
-    fn service(&self, key: FaceKey) -> Option<McpService> {
+    fn served(&self, server: Option<String>) -> Served {
         let mut services = self.services.lock();
-        if let Some(service) = services.get(&key) {
-            return Some(service.clone());
+        if let Some(served) = services.get(&server) {
+            return served.clone();
         }
-        if services.len() >= FACES_MAX {
-            return None;
-        }
-        let exposure = key.server.clone().map_or(Exposure::Search, Exposure::Server);
-        let face = Face::new(self.gateway.clone(), exposure, key.result_limit);
+        let exposure = server.clone().map_or(Exposure::Search, Exposure::Server);
+        let face = Face::new(self.gateway.clone(), exposure);
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.sse_retry = None;
         sessions.session_config.keep_alive = Some(SESSION_KEPT);
+        let sessions = Arc::new(sessions);
         let service = StreamableHttpService::new(
             move || Ok(face.for_session()),
-            Arc::new(sessions),
+            Arc::clone(&sessions),
             self.config.clone(),
         );
-        services.insert(key, service.clone());
-        Some(service)
+        let served = Served { service, sessions };
+        services.insert(server, served.clone());
+        served
     }
 }
 

@@ -48,6 +48,15 @@ pub(crate) fn renamed(message: &[u8], headers: &mut HeaderMap) -> Option<Vec<u8>
     serde_json::to_vec(&message).ok()
 }
 
+/// Returns true if the message opens a session: the handshake of the older revisions.
+pub(crate) fn opens_session(message: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Message {
+        method: String,
+    }
+    serde_json::from_slice::<Message>(message).is_ok_and(|message| message.method == "initialize")
+}
+
 /// Returns the method of a request under the gateway's own name.
 pub(crate) fn method(own: &str) -> Option<&str> {
     own.strip_prefix(PREFIX).filter(|method| METHODS.contains(method))
