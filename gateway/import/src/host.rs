@@ -48,6 +48,18 @@ pub struct Target {
 }
 
 impl Host {
+    /// All hosts.
+    pub const ALL: [Self; 8] = [
+        Self::ClaudeCode,
+        Self::ClaudeDesktop,
+        Self::Cursor,
+        Self::Vscode,
+        Self::Codex,
+        Self::GeminiCli,
+        Self::Opencode,
+        Self::Zed,
+    ];
+
     /// The host's file.
     #[must_use]
     pub fn file(self, home: &Path, project: &Path, scope: Scope) -> PathBuf {

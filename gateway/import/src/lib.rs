@@ -1,9 +1,12 @@
 //! MCP servers in the configuration files of their hosts: read from them, and a gateway written into them.
 
+mod found;
 mod host;
 mod json;
+mod plain;
 mod toml_text;
 
+pub use found::{FoundServer, GatewayEntry, Place, ReadError, entries, files, read};
 pub use host::{Host, Scope, Target};
 
 /// Name of the gateway's entry. Hosts put it before each tool's name, so it is short.

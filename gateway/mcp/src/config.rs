@@ -178,10 +178,16 @@ impl Config {
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-        Self::parse(&text, path)
+        let config = Self::parse(&text, path)?;
+        config.entries()?;
+        Ok(config)
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+    /// Parses the text of the file at `path`, without the values of its secrets.
+    ///
+    /// # Errors
+    /// [`ConfigError::Invalid`] if it is no valid configuration.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let invalid = |problem: String| ConfigError::Invalid { path: path.to_owned(), problem };
         let config: Self = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
         let gateway = &config.gateway;
@@ -189,7 +195,6 @@ impl Config {
             let problem = "gateway.listen is no address of this machine alone: set gateway.public_url to the URL that hosts use";
             return Err(invalid(problem.to_owned()));
         }
-        config.entries()?;
         Ok(config)
     }
 
@@ -292,18 +297,38 @@ fn endpoint(name: &str, server: &ServerConfig, url: &str) -> Result<Upstream, Co
     Ok(upstream)
 }
 
-/// Returns a value, which stands in a variable for `env:NAME` and in a file for `file:PATH`.
+/// Returns a value, which stands in a variable for `env:NAME` and in a file for `file:PATH`. `${NAME}` and `${NAME:-default}`
+/// within it are variables, as hosts write them.
 fn resolved(server: &str, value: &str) -> Result<String, ConfigError> {
     let missing = |problem: String| ConfigError::Server { server: server.to_owned(), problem };
+    let variable = |name: &str| {
+        std::env::var(name).map_err(|_| missing(format!("the variable {name} is not set")))
+    };
     if let Some(name) = value.strip_prefix("env:") {
-        return std::env::var(name).map_err(|_| missing(format!("the variable {name} is not set")));
+        return variable(name);
     }
     if let Some(path) = value.strip_prefix("file:") {
         let text = std::fs::read_to_string(path);
         let text = text.map_err(|error| missing(format!("{path} can't be read: {error}")))?;
         return Ok(text.trim_end_matches(['\r', '\n']).to_owned());
     }
-    Ok(value.to_owned())
+    let mut text = String::new();
+    let mut rest = value;
+    while let Some((before, behind)) = rest.split_once("${") {
+        let (name, behind) = behind
+            .split_once('}')
+            .ok_or_else(|| missing(format!("{value:?} has a \"${{\" that is not closed")))?;
+        text.push_str(before);
+        match name.split_once(":-") {
+            Some((name, default)) => {
+                text.push_str(&std::env::var(name).unwrap_or_else(|_| default.to_owned()));
+            }
+            None => text.push_str(&variable(name)?),
+        }
+        rest = behind;
+    }
+    text.push_str(rest);
+    Ok(text)
 }
 
 /// Returns a command line that splits into these words.
@@ -333,7 +358,10 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Result<Config, String> {
-        Config::parse(text, Path::new("gateway.toml")).map_err(|error| error.to_string())
+        let config = Config::parse(text, Path::new("gateway.toml"));
+        config
+            .and_then(|config| config.entries().map(|_entries| config))
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -374,6 +402,17 @@ mod tests {
             let problem = parsed(text).expect_err(text);
             assert!(problem.contains(told), "{text}: {problem}");
         }
+    }
+
+    #[test]
+    fn variables_within_values_are_read() {
+        let value = |text: &str| resolved("s", text).map_err(|error| error.to_string());
+        let path = std::env::var("PATH").expect("a path");
+        assert_eq!(value("a ${PATH} b"), Ok(format!("a {path} b")));
+        assert_eq!(value("${TOOLGATE_NOT_SET:-x}${TOOLGATE_NOT_SET:-}"), Ok("x".to_owned()));
+        assert_eq!(value("$HOME {}"), Ok("$HOME {}".to_owned()));
+        assert!(value("${TOOLGATE_NOT_SET}").expect_err("nothing").contains("not set"));
+        assert!(value("${A").expect_err("open").contains("not closed"));
     }
 
     #[test]

@@ -22,6 +22,6 @@ mod relayed;
 mod results;
 mod units;
 
-pub use config::{Config, ConfigError, ShownNames};
+pub use config::{Config, ConfigError, ServerConfig, ShownNames};
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};

@@ -1,6 +1,7 @@
 //! `toolgate gateway`: one MCP server in the place of many.
 
 mod client;
+mod import;
 mod install;
 mod running;
 
@@ -51,6 +52,9 @@ pub(super) struct Gateway {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// Read the servers of hosts' files into the gateway's. Shows what would be started, and asks; secrets stay where they
+    /// are.
+    Import(import::Import),
     /// Write the gateway's entry into the file of a host, or take it out.
     Install(install::Install),
     /// Report the mistakes of a gateway's file. Nothing is started.
@@ -156,6 +160,7 @@ pub(super) fn run(gateway: Gateway) -> Result<Exit, Failure> {
 
 async fn act(action: Action) -> Result<Exit, Failure> {
     match action {
+        Action::Import(import) => import::run(&import),
         Action::Install(install) => install::run(&install),
         Action::Check { file } => check(file.as_deref()),
         Action::Status { at, json } => status(&at, json).await,

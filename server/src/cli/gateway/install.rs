@@ -131,7 +131,7 @@ fn target(install: &Install, host: Host) -> Result<Target, Failure> {
 }
 
 /// The answer of the user on the terminal.
-fn agreed() -> Result<bool, Failure> {
+pub(super) fn agreed() -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::usage("nothing was written: --yes writes without a terminal"));
     }
@@ -142,7 +142,7 @@ fn agreed() -> Result<bool, Failure> {
 }
 
 /// Writes the file in one step, with the mode it had, and keeps a copy of the old text beside it.
-fn write(path: &Path, old: Option<&str>, new: &str) -> io::Result<()> {
+pub(super) fn write(path: &Path, old: Option<&str>, new: &str) -> io::Result<()> {
     // The file that a link names is replaced, not the link.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if let Some(folder) = path.parent() {
@@ -181,7 +181,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// The change as a unified diff of one hunk.
-fn difference(path: &Path, old: &str, new: &str) -> String {
+pub(super) fn difference(path: &Path, old: &str, new: &str) -> String {
     let before: Vec<&str> = old.lines().collect();
     let after: Vec<&str> = new.lines().collect();
     let same = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
