@@ -36,7 +36,7 @@ pub enum Scope {
     Project,
 }
 
-/// How a host reaches the gateway.
+/// Way of a host to the gateway.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// URL of the gateway.

@@ -1,5 +1,7 @@
 //! Questions of servers that a host of a revision before 2026-07-28 is asked while its call runs.
 
+use std::time::Duration;
+
 use rmcp::RoleServer;
 use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, ServerRequest};
 use rmcp::service::RequestContext;
@@ -8,10 +10,13 @@ use serde_json::{Map, Value};
 /// Most times that a server may ask during one call.
 pub(crate) const ROUNDS_MAX: usize = 10;
 
+/// Time of a host for the answer to a question, which a person may have to give.
+const QUESTION_TIME: Duration = Duration::from_secs(5 * 60);
+
 /// Most questions of one answer.
 const QUESTIONS_MAX: usize = 16;
 
-/// Returns whether a result asks for input.
+/// Returns true if a result asks for input.
 pub(crate) fn asks(result: &Value) -> bool {
     result["resultType"] == "input_required"
 }
@@ -36,8 +41,12 @@ pub(crate) async fn ask(
     let mut answers = Map::new();
     for (key, question) in questions {
         let request = request(question, &capabilities)?;
-        let answer = context.peer.send_request(request).await;
-        let answer = answer.map_err(|error| refused(error.to_string()))?;
+        let answer = tokio::time::timeout(QUESTION_TIME, context.peer.send_request(request)).await;
+        let answer = answer
+            .map_err(|_elapsed| {
+                refused("the host gave no answer to the server's question".to_owned())
+            })?
+            .map_err(|error| refused(error.to_string()))?;
         let answer = serde_json::to_value(answer).map_err(|error| refused(error.to_string()))?;
         answers.insert(key, answer);
     }

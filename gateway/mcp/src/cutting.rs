@@ -11,7 +11,7 @@ const OTHER_MAX: usize = 4 << 20;
 const TAIL: usize = 4;
 
 /// Cuts a result of `tools/call` whose texts have more than `limit` bytes in all, and keeps the whole for `read_result`.
-/// What was structured is left out of a cut result: half of one would be wrong.
+/// A cut result has no `structuredContent`: half of one would be wrong.
 pub(crate) fn cut(result: &mut Value, limit: usize, principal: &str, results: &Results) {
     let Some(content) = result.get_mut("content").and_then(Value::as_array_mut) else { return };
     for item in content.iter_mut() {

@@ -349,7 +349,7 @@ impl Connection {
     /// Closes the connection, and waits until the server's process has ended, or for this time.
     pub(crate) async fn shut_down(&self, longest: Duration) {
         self.service.cancellation_token().cancel();
-        // What does not end in time is killed when the transport is dropped.
+        // A process that does not end in time is killed when the transport is dropped.
         let _late = tokio::time::timeout(longest, self.tap.gone()).await;
     }
 
@@ -429,7 +429,7 @@ impl Connection {
 
     /// Closes the connection, and ends the server's process.
     pub async fn close(mut self) {
-        // What does not end in time is killed when the transport is dropped.
+        // A process that does not end in time is killed when the transport is dropped.
         let _ended = self.service.close_with_timeout(CLOSE).await;
     }
 

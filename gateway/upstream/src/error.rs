@@ -20,7 +20,7 @@ pub enum UpstreamError {
     /// The handshake failed.
     #[error("the handshake failed: {problem}{said}")]
     Handshake {
-        /// Whether the server asks for a login (HTTP 401).
+        /// True if the server asks for a login (HTTP 401).
         asks_for_login: bool,
         /// Problem, as the protocol library tells it.
         problem: String,

@@ -122,7 +122,7 @@ pub struct Request {
     /// Principal on whose behalf it is sent. Principals take turns.
     pub principal: String,
     /// Receiver of the parameters of `notifications/progress` and `notifications/message` that belong to the request.
-    /// What it does not take in time is dropped.
+    /// Those that it does not take in time are dropped.
     pub progress: Option<mpsc::Sender<Value>>,
 }
 
@@ -155,7 +155,7 @@ pub enum RequestError {
         state: ServerState,
         /// Problem that it has.
         problem: String,
-        /// Whether the server may have run the request.
+        /// True if the server may have run the request.
         may_have_run: bool,
     },
     /// The server did not answer in time. The request was cancelled.
@@ -357,7 +357,7 @@ impl Fleet {
         }
         let Surroundings { tasks, tuning, .. } = &self.0.surroundings;
         tasks.close();
-        // What does not end in time is killed when its transport is dropped.
+        // A process that does not end in time is killed when its transport is dropped.
         let _late = tokio::time::timeout(tuning.leave * 4, tasks.wait()).await;
     }
 

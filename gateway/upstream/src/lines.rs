@@ -31,7 +31,7 @@ pub(crate) struct Lines<R> {
     reader: R,
     limit: usize,
     line: Vec<u8>,
-    /// Whether the bytes in `line` are the end of a line of which `head` is the beginning.
+    /// True if the bytes in `line` are the end of a line of which `head` is the beginning.
     is_skipping: bool,
     head: Vec<u8>,
     skipped: usize,

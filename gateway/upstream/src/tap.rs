@@ -49,7 +49,7 @@ pub(crate) struct Call {
     /// Wakes whoever waits for the answer: the server has told of progress.
     pub(crate) progressed: Notify,
     was_sent: AtomicBool,
-    /// Whether the library needs the answer as well: it mirrors parameters of listed tools into headers.
+    /// True if the library needs the answer as well: it mirrors parameters of listed tools into headers.
     lists_tools: bool,
 }
 

@@ -172,7 +172,7 @@ fn only_declared(
     Ok(asked(Value::Object(questions), None)?.into())
 }
 
-/// What the client answered to a question, if it is an object at all.
+/// Returns the answer of the client to a question, if it is an object.
 fn response<'a>(request: &'a CallToolRequestParams, key: &str) -> Option<&'a Value> {
     request.input_responses.as_ref()?.get(key).filter(|answer| answer.is_object())
 }

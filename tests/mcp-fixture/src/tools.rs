@@ -214,7 +214,7 @@ async fn report_progress(
     Ok(text("Done."))
 }
 
-/// What a client says to a question.
+/// Answer of a client to a question.
 enum Answer {
     Given(Value),
     /// The client of the newer era says it with the next try.

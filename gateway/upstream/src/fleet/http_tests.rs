@@ -35,7 +35,7 @@ enum Event {
 struct TestServer {
     events: mpsc::UnboundedSender<Event>,
     is_modern: bool,
-    /// Whether nobody is let in.
+    /// True if nobody is let in.
     is_locked: bool,
 }
 

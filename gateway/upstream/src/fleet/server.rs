@@ -57,9 +57,9 @@ struct Live {
     started_in: Option<Duration>,
     listing: Option<Arc<Listing>>,
     connection: Option<Arc<Connection>>,
-    /// Whether a call has ended a pause since the server was ready last.
+    /// True if a call has ended a pause since the server was ready last.
     was_hurried: bool,
-    /// Whether the last list was empty though the kept one is not.
+    /// True if the last list was empty though the kept one is not.
     was_emptied: bool,
     /// Time of the last answer.
     heard: Instant,
