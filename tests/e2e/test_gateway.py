@@ -16,10 +16,11 @@ from gateway_process import (
     plain_server,
     text_of,
 )
-from plain_mcp_server import lines
+from plain_mcp_server import TOOLS, lines
 from toolgate_command import command_environment, run
 from toolgate_process import ToolgateProcess
 
+SERVERS = ["notes", "other"]
 OWN_TOOLS = ["discover_tools", "call_read_tool", "call_tool", "read_result"]
 
 
@@ -135,6 +136,20 @@ def test_a_host_names_its_own_limit_in_the_url(gateway: GatewayProcess) -> None:
     assert gateway.text("call_tool", call, "/mcp?limit=none") == lines(2_000)
     status, _ = gateway.post("/mcp?limit=many", message("tools/list", {}))
     assert status == 400
+
+
+def test_a_host_that_searches_by_itself_sees_every_tool(gateway: GatewayProcess) -> None:
+    tools = gateway.tools("/mcp/all")
+    names = [tool["name"] for tool in tools]
+    assert names == sorted(f"{server}__{tool['name']}" for server in SERVERS for tool in TOOLS)
+    shown = {tool["name"]: tool for tool in tools}
+    for tool in TOOLS:
+        assert shown[f"notes__{tool['name']}"] == {**tool, "name": f"notes__{tool['name']}"}
+    assert gateway.text("notes__keep_note", {"text": "x"}, "/mcp/all") == "kept"
+    refused = gateway.call("notes__keep_note", {"txt": "x"}, "/mcp/all")
+    assert refused["isError"] is True
+    assert '"text" is a required property' in text_of(refused)
+    assert gateway.call("discover_tools", {"query": "x"}, "/mcp/all")["isError"] is True
 
 
 def test_one_server_is_handed_through_as_it_is(gateway: GatewayProcess) -> None:

@@ -38,6 +38,8 @@ pub struct GatewayConfig {
     pub public_url: String,
     /// Origins of pages that may call it.
     pub allowed_origins: Vec<String>,
+    /// Face at `/mcp`.
+    pub expose: Exposed,
     /// Tools that every host sees, as `server__tool`.
     pub always_on: Vec<String>,
     /// Most tokens of definitions that a host starts with, in cl100k tokens.
@@ -52,6 +54,16 @@ pub struct GatewayConfig {
     pub call_timeout: Duration,
     /// Programs that may be started.
     pub spawn: SpawnConfig,
+}
+
+/// Face at `/mcp`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exposed {
+    /// Tools that search and call.
+    Search,
+    /// Every tool, for hosts that search by themselves.
+    All,
 }
 
 /// Programs that may be started.
@@ -160,6 +172,7 @@ impl Default for GatewayConfig {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
             public_url: String::new(),
             allowed_origins: Vec::new(),
+            expose: Exposed::Search,
             always_on: Vec::new(),
             start_tokens: 2_000,
             shown_names: ShownNames::Assist,

@@ -17,10 +17,11 @@ use toolgate_client::v1;
 use toolgate_upstream::{Change, Request, RequestError, ServerState};
 
 use crate::calling::{self, Caller, error_result, text_result};
+use crate::config::Exposed;
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
 use crate::gateway::Gateway;
 use crate::passing::{self, SessionLevel};
-use crate::{asking, discovering, following, reading, relayed};
+use crate::{asking, discovering, following, reading, relayed, whole};
 
 /// Principal of all hosts of a gateway without authentication.
 const NOBODY: &str = "";
@@ -32,12 +33,23 @@ const LIST_TTL_MS: u64 = 300_000;
 const SERVER_WAIT: Duration = Duration::from_secs(60);
 
 /// Tools that a face shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Exposure {
     /// Tools that search and call.
     Search,
+    /// Every tool.
+    All,
     /// One server, as it is.
     Server(String),
+}
+
+impl From<Exposed> for Exposure {
+    fn from(exposed: Exposed) -> Self {
+        match exposed {
+            Exposed::Search => Self::Search,
+            Exposed::All => Self::All,
+        }
+    }
 }
 
 /// Most bytes of text of a result, as a host's URL asks for it.
@@ -58,6 +70,7 @@ impl ServerHandler for Face {
             .with_server_info(Implementation::new("toolgate", env!("CARGO_PKG_VERSION")));
         info.instructions = match &self.exposure {
             Exposure::Search => Some(definitions::instructions(&self.servers())),
+            Exposure::All => None,
             Exposure::Server(server) => self
                 .gateway
                 .fleet()
@@ -125,7 +138,7 @@ impl ServerHandler for Face {
         let cancelled = context.ct.clone();
         let answer = async {
             match &self.exposure {
-                Exposure::Search => self.answer(method, params, &context).await,
+                Exposure::Search | Exposure::All => self.answer(method, params, &context).await,
                 Exposure::Server(server) => {
                     self.relay(server.clone(), method, params, &context).await
                 }
@@ -155,7 +168,7 @@ impl Face {
     /// Returns the receiver of changes of the server's lists.
     fn told(&self) -> Option<broadcast::Receiver<Change>> {
         match &self.exposure {
-            Exposure::Search => None,
+            Exposure::Search | Exposure::All => None,
             Exposure::Server(server) => self.gateway.fleet().told(server),
         }
     }
@@ -184,7 +197,7 @@ impl Face {
             .unwrap_or_else(|_| ServerCapabilities::builder().enable_tools().build())
     }
 
-    /// Answers a host that searches.
+    /// Answers a host that sees tools of all servers.
     async fn answer(
         &self,
         method: &str,
@@ -192,6 +205,11 @@ impl Face {
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         match method {
+            "tools/list" if self.exposure == Exposure::All => {
+                let tools = whole::definitions(&self.gateway, NOBODY).await;
+                let problem = |text| ErrorData::new(ErrorCode::INTERNAL_ERROR, text, None);
+                Ok(json!({"tools": tools.map_err(problem)?}))
+            }
             "tools/list" => Ok(json!({"tools": self.tools().await})),
             "tools/call" => self.call(params, context).await,
             _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)),
@@ -256,18 +274,23 @@ impl Face {
             result_limit: self.result_limit(context),
             progress: passing::notes(context, None),
             is_read_only,
-            is_shown: is_always_on,
+            is_shown: is_always_on || self.exposure == Exposure::All,
         };
         let told = |answer: Result<String, String>| match answer {
             Ok(text) => text_result(&text),
             Err(problem) => error_result(&problem),
         };
+        let is_own = [DISCOVER, READ_RESULT, CALL, CALL_READ].contains(&name);
+        if self.exposure == Exposure::All || !is_own {
+            let whole = whole::whole_name(&self.gateway, NOBODY, name).await;
+            let tool = whole.as_deref().unwrap_or(name);
+            return Ok(calling::call_directly(&self.gateway, caller(false), tool, arguments).await);
+        }
         Ok(match name {
             DISCOVER => told(discovering::discover(&self.gateway, NOBODY, arguments).await),
             READ_RESULT => told(reading::read(&self.gateway, NOBODY, arguments)),
-            CALL => calling::call(&self.gateway, caller(false), arguments).await,
             CALL_READ => calling::call(&self.gateway, caller(true), arguments).await,
-            other => calling::call_directly(&self.gateway, caller(false), other, arguments).await,
+            _ => calling::call(&self.gateway, caller(false), arguments).await,
         })
     }
 

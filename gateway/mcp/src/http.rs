@@ -69,8 +69,7 @@ pub enum GatewayError {
 struct Faces {
     gateway: Gateway,
     config: StreamableHttpServerConfig,
-    /// By the server whose face it is; `None` for the one that searches.
-    services: Arc<Mutex<HashMap<Option<String>, Served>>>,
+    services: Arc<Mutex<HashMap<Exposure, Served>>>,
 }
 
 /// Service of one face, and its sessions.
@@ -87,7 +86,7 @@ struct FaceQuery {
     limit: Option<String>,
 }
 
-/// Serves `/mcp`, `/mcp/search`, `/mcp/s/{server}` and the state below `/gateway` until `stop`.
+/// Serves `/mcp`, `/mcp/search`, `/mcp/all`, `/mcp/s/{server}` and the state below `/gateway` until `stop`.
 ///
 /// # Errors
 /// [`GatewayError`] if the address is taken, or the connection fails.
@@ -100,7 +99,8 @@ pub async fn serve(
     let config = transport_config(&gateway, port, stop.clone())?;
     let faces = Faces { gateway, config, services: Arc::default() };
     let router = Router::new()
-        .route("/mcp", any(search))
+        .route("/mcp", any(default_face))
+        .route("/mcp/all", any(all))
         .route("/mcp/search", any(search))
         .route("/mcp/s/{server}", any(one_server))
         .route("/gateway/status", get(status))
@@ -124,7 +124,8 @@ pub async fn serve_stdio(
     output: impl AsyncWrite + Send + Unpin + 'static,
     stop: CancellationToken,
 ) -> Result<(), GatewayError> {
-    let face = Face::new(gateway, Exposure::Search);
+    let exposure = Exposure::from(gateway.config().gateway.expose);
+    let face = Face::new(gateway, exposure);
     let (near, far) = tokio::io::duplex(PIPE);
     let renaming = tokio::spawn(rename_lines(input, near));
     let served = face
@@ -184,12 +185,29 @@ fn transport_config(
         .with_cancellation_token(stop))
 }
 
+async fn default_face(
+    State(faces): State<Faces>,
+    Query(query): Query<FaceQuery>,
+    request: Request,
+) -> Response {
+    let exposure = Exposure::from(faces.gateway.config().gateway.expose);
+    faces.serve(exposure, &query, request).await
+}
+
+async fn all(
+    State(faces): State<Faces>,
+    Query(query): Query<FaceQuery>,
+    request: Request,
+) -> Response {
+    faces.serve(Exposure::All, &query, request).await
+}
+
 async fn search(
     State(faces): State<Faces>,
     Query(query): Query<FaceQuery>,
     request: Request,
 ) -> Response {
-    faces.serve(None, &query, request).await
+    faces.serve(Exposure::Search, &query, request).await
 }
 
 async fn one_server(
@@ -198,17 +216,17 @@ async fn one_server(
     Query(query): Query<FaceQuery>,
     request: Request,
 ) -> Response {
-    faces.serve(Some(server), &query, request).await
+    faces.serve(Exposure::Server(server), &query, request).await
 }
 
 impl Faces {
-    async fn serve(&self, server: Option<String>, query: &FaceQuery, request: Request) -> Response {
+    async fn serve(&self, exposure: Exposure, query: &FaceQuery, request: Request) -> Response {
         let limit = query.limit.as_deref().map(units::size);
         if limit == Some(None) {
             let problem = "`limit` is no size, such as 32KiB or none\n";
             return (StatusCode::BAD_REQUEST, problem).into_response();
         }
-        if let Some(server) = &server {
+        if let Exposure::Server(server) = &exposure {
             if self.gateway.server(server).is_none() {
                 let problem = format!("no server {server:?} is behind this gateway\n");
                 return (StatusCode::NOT_FOUND, problem).into_response();
@@ -216,7 +234,7 @@ impl Faces {
             // What it can do is told in the handshake.
             self.gateway.await_listing(server, SERVER_WAIT).await;
         }
-        let Served { service, sessions } = self.served(server);
+        let Served { service, sessions } = self.served(exposure);
         let (mut parts, body) = request.into_parts();
         if let Some(limit) = limit.flatten() {
             parts.extensions.insert(ResultLimit(limit));
@@ -245,13 +263,12 @@ impl Faces {
         service.handle(Request::from_parts(parts, body)).await.map(Body::new)
     }
 
-    fn served(&self, server: Option<String>) -> Served {
+    fn served(&self, exposure: Exposure) -> Served {
         let mut services = self.services.lock();
-        if let Some(served) = services.get(&server) {
+        if let Some(served) = services.get(&exposure) {
             return served.clone();
         }
-        let exposure = server.clone().map_or(Exposure::Search, Exposure::Server);
-        let face = Face::new(self.gateway.clone(), exposure);
+        let face = Face::new(self.gateway.clone(), exposure.clone());
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.sse_retry = None;
         sessions.session_config.keep_alive = Some(SESSION_KEPT);
@@ -262,7 +279,7 @@ impl Faces {
             self.config.clone(),
         );
         let served = Served { service, sessions };
-        services.insert(server, served.clone());
+        services.insert(exposure, served.clone());
         served
     }
 }

@@ -21,6 +21,7 @@ mod registering;
 mod relayed;
 mod results;
 mod units;
+mod whole;
 
 pub use config::{Config, ConfigError, ServerConfig, ShownNames};
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};

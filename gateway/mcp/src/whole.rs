@@ -1,0 +1,77 @@
+//! The face that shows every tool, for hosts that search by themselves.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use toolgate_client::v1;
+
+use crate::discovering::{self, shown_name};
+use crate::gateway::Gateway;
+
+/// Longest name of a tool. Hosts put a prefix before it, and providers take 64 characters.
+const NAME_MAX: usize = 55;
+
+/// Characters of the hash at the end of a name that was cut.
+const HASH: usize = 7;
+
+/// Returns the definitions of all tools that a principal may see, as their servers wrote them but for the names, in the order
+/// of the names.
+///
+/// # Errors
+/// The problem, if the plane can't say.
+pub(crate) async fn definitions(gateway: &Gateway, principal: &str) -> Result<Vec<Value>, String> {
+    let mut definitions = Vec::new();
+    for tool in visible(gateway, principal).await? {
+        let definition = serde_json::from_str(&tool.definition_json);
+        let mut definition: Value = definition
+            .map_err(|error| format!("{}: its definition is no JSON: {error}", tool.model_name))?;
+        if let Some(name) = definition.get_mut("name") {
+            *name = Value::from(name_of(&tool.model_name));
+            definitions.push(definition);
+        }
+    }
+    definitions.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
+    Ok(definitions)
+}
+
+/// Returns the model-facing name of the tool that this face shows under a name that was cut; `None` for other names.
+pub(crate) async fn whole_name(gateway: &Gateway, principal: &str, shown: &str) -> Option<String> {
+    if shown.len() != NAME_MAX {
+        return None;
+    }
+    let tools = visible(gateway, principal).await.ok()?;
+    tools.into_iter().map(|tool| tool.model_name).find(|name| name_of(name) == shown)
+}
+
+async fn visible(gateway: &Gateway, principal: &str) -> Result<Vec<v1::Tool>, String> {
+    let state = discovering::state(gateway, principal);
+    let told = gateway.plane().all_tools(None, Some(state)).await;
+    let mut tools = told.map_err(|error| format!("the catalog can't be read: {error}"))?;
+    tools.retain(|tool| !tool.quarantined && gateway.tool(&tool.server, &tool.name).is_some());
+    Ok(tools)
+}
+
+/// Returns the name under which this face shows a tool: one that is too long ends with a hash of the whole.
+fn name_of(model_name: &str) -> String {
+    let name = shown_name(model_name);
+    if name.len() <= NAME_MAX {
+        return name.to_owned();
+    }
+    let digest = hex::encode(Sha256::digest(name.as_bytes()));
+    let kept = name.floor_char_boundary(NAME_MAX - HASH - 1);
+    format!("{}_{}", &name[..kept], &digest[..HASH])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_and_stay_apart() {
+        assert_eq!(name_of("mcp__git__git_status"), "git__git_status");
+        let long = |end: &str| name_of(&format!("mcp__{}{end}", "x".repeat(58)));
+        assert_eq!(long("a").len(), NAME_MAX);
+        assert_ne!(long("a"), long("b"));
+        assert_eq!(long("a"), long("a"));
+        assert_eq!(name_of(&format!("mcp__{}", "y".repeat(NAME_MAX))), "y".repeat(NAME_MAX));
+    }
+}
