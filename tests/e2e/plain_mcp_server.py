@@ -1,4 +1,4 @@
-"""An MCP server over stdio of the revision 2025-06-18, with four tools that need nothing.
+"""An MCP server over stdio of the revision 2025-06-18 that needs nothing.
 
 python plain_mcp_server.py
 """
@@ -9,6 +9,8 @@ import sys
 from typing import Any
 
 Json = dict[str, Any]
+
+URI = "note:///a+b__c"
 
 TOOLS: list[Json] = [
     {
@@ -59,13 +61,24 @@ class PlainServer:
             case "initialize":
                 return {
                     "protocolVersion": "2025-06-18",
-                    "capabilities": {"tools": {}},
+                    "capabilities": {"tools": {}, "prompts": {}, "resources": {}},
                     "serverInfo": {"name": "plain", "version": "1"},
                 }
             case "ping":
                 return {}
             case "tools/list":
                 return {"tools": TOOLS}
+            case "prompts/list":
+                return {"prompts": [{"name": "greet", "novel": 1.0}]}
+            case "prompts/get":
+                text = {"type": "text", "text": f"say hello to {params['name']}"}
+                return {"messages": [{"role": "user", "content": text}]}
+            case "resources/list":
+                return {"resources": [{"uri": URI, "name": "note"}]}
+            case "resources/templates/list":
+                return {"resourceTemplates": []}
+            case "resources/read":
+                return {"contents": [{"uri": params["uri"], "text": self.note}]}
             case "tools/call":
                 return self.call(params["name"], params.get("arguments", {}))
             case _:

@@ -16,7 +16,7 @@ from gateway_process import (
     plain_server,
     text_of,
 )
-from plain_mcp_server import TOOLS, lines
+from plain_mcp_server import TOOLS, URI, lines
 from toolgate_command import command_environment, run
 from toolgate_process import ToolgateProcess
 
@@ -150,6 +150,28 @@ def test_a_host_that_searches_by_itself_sees_every_tool(gateway: GatewayProcess)
     assert refused["isError"] is True
     assert '"text" is a required property' in text_of(refused)
     assert gateway.call("discover_tools", {"query": "x"}, "/mcp/all")["isError"] is True
+
+
+def result_of(gateway: GatewayProcess, method: str, params: Json) -> Json:
+    headers = {"Mcp-Name": params["uri"]} if "uri" in params else {}
+    status, answer = gateway.post("/mcp", message(method, params), headers)
+    assert status == 200, answer
+    result: Json = answer["result"]
+    return result
+
+
+def test_prompts_and_resources_say_whose_they_are(gateway: GatewayProcess) -> None:
+    prompts = result_of(gateway, "prompts/list", {})["prompts"]
+    assert prompts == [{"name": f"{server}__greet", "novel": 1.0} for server in SERVERS]
+    got = result_of(gateway, "prompts/get", {"name": "other__greet"})
+    assert got["messages"][0]["content"]["text"] == "say hello to greet"
+    resources = result_of(gateway, "resources/list", {})["resources"]
+    assert [resource["uri"] for resource in resources] == [f"{name}+{URI}" for name in SERVERS]
+    gateway.call("keep_note", {"text": "of other"}, "/mcp/s/other")
+    read = result_of(gateway, "resources/read", {"uri": f"other+{URI}"})
+    assert read["contents"] == [{"uri": f"other+{URI}", "text": "of other"}]
+    unknown = message("prompts/get", {"name": "absent__greet"})
+    assert gateway.post("/mcp", unknown)[1]["error"]["code"] == -32602
 
 
 def test_one_server_is_handed_through_as_it_is(gateway: GatewayProcess) -> None:

@@ -20,6 +20,7 @@ use crate::calling::{self, Caller, error_result, text_result};
 use crate::config::Exposed;
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
 use crate::gateway::Gateway;
+use crate::gathered::{self, Kind};
 use crate::passing::{self, SessionLevel};
 use crate::{asking, discovering, following, reading, relayed, whole};
 
@@ -179,7 +180,14 @@ impl Face {
 
     fn capabilities(&self) -> ServerCapabilities {
         let Exposure::Server(server) = &self.exposure else {
-            return ServerCapabilities::builder().enable_tools().build();
+            let mut offered = json!({"tools": {}});
+            for capability in ["prompts", "resources", "completions"] {
+                if gathered::is_offered(&self.gateway, capability) {
+                    offered[capability] = json!({});
+                }
+            }
+            return serde_json::from_value(offered)
+                .unwrap_or_else(|_| ServerCapabilities::builder().enable_tools().build());
         };
         let listing = self.gateway.fleet().listing(server);
         let mut told = listing.map_or(Value::Null, |listing| listing.capabilities.clone());
@@ -212,8 +220,31 @@ impl Face {
             }
             "tools/list" => Ok(json!({"tools": self.tools().await})),
             "tools/call" => self.call(params, context).await,
-            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)),
+            _ => self.gather(method, params, context).await,
         }
+    }
+
+    /// Answers requests for prompts and resources of all servers.
+    async fn gather(
+        &self,
+        method: &str,
+        mut params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        if let Some(kind) = Kind::of(method) {
+            let items = gathered::list(&self.gateway, NOBODY, kind).await;
+            return Ok(json!({kind.list(): items}));
+        }
+        let Some(server) = gathered::take_server(&self.gateway, method, &mut params) else {
+            let problem =
+                "it names no prompt or resource of a server behind this gateway: list them first";
+            return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, problem, None));
+        };
+        let mut result = self.send(&server, method, params, context).await?;
+        if method == "resources/read" {
+            gathered::rename_contents(&server, &mut result);
+        }
+        Ok(result)
     }
 
     /// Returns the gateway's own tools, and those of the always-on set that fit.

@@ -13,6 +13,7 @@ mod discovering;
 mod face;
 mod following;
 mod gateway;
+mod gathered;
 mod history;
 mod http;
 mod passing;
