@@ -322,6 +322,21 @@ def test_one_host_can_not_open_all_sessions_there_are(binary: Path, tmp_path: Pa
     assert len(tools) == len(OWN_TOOLS), "a host without a session is served"
 
 
+def test_a_gateway_without_a_model_says_how_to_get_it(binary: Path, tmp_path: Path) -> None:
+    gateway = GatewayProcess(binary, tmp_path, plain_server("notes"))
+    done = subprocess.run(
+        gateway.command("--listen", "127.0.0.1:0", "--model-dir", str(tmp_path / "none")),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=command_environment(),
+    )
+    assert done.returncode == 1
+    assert "toolgate model fetch" in done.stderr
+
+
 def test_mistakes_of_the_file_are_told_before_anything_starts(binary: Path, tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
     file.write_text("[server.notes]\ncomand = 1\n")

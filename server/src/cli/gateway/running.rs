@@ -71,7 +71,12 @@ impl Prepared {
     ) -> Result<(), Failure> {
         let (sender, bound) = oneshot::channel();
         let stop = self.stop.clone();
-        let planning = Box::pin(serve_until_bound(config, sender, stop.clone()));
+        let planning = async {
+            let planned = Box::pin(serve_until_bound(config, sender, stop.clone())).await;
+            // Without a plane there is nothing to serve.
+            stop.cancel();
+            planned
+        };
         let facing = async {
             // Without an address the plane has failed, and says why.
             let Ok(address) = bound.await else { return Ok(()) };
@@ -82,8 +87,7 @@ impl Prepared {
             stop.cancel();
             served
         };
-        let facing = Box::pin(facing);
-        let (planned, served) = tokio::join!(planning, facing);
+        let (planned, served) = tokio::join!(Box::pin(planning), Box::pin(facing));
         planned.map_err(|error| Failure::new(with_causes(&error)))?;
         served
     }
