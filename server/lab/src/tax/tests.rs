@@ -178,7 +178,10 @@ fn the_page_in_the_docs_is_this_benchmarks() {
     let page = std::fs::read_to_string(path).expect("docs/tax.md");
     let shape = |text: &str| -> Vec<String> {
         let first = |line: &str| line.split(" | ").next().unwrap_or_default().to_owned();
+        // The page has three seeds, and this report one.
+        let of_seeds = ["| prompts, method", "| one tool a turn:", "| several tools in a prompt:"];
         let rows = text.lines().filter(|line| line.starts_with("| "));
+        let rows = rows.filter(|line| !of_seeds.iter().any(|start| line.starts_with(start)));
         rows.map(first).collect()
     };
     assert_eq!(shape(&page), shape(&REPORT.to_markdown()), "run `make docs-tax`");
