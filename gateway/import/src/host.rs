@@ -163,10 +163,10 @@ mod tests {
     }
 
     fn assert_restored(host: Host, text: &str) {
-        let installed = host.install(text, &target()).unwrap();
+        let installed = host.install(text, &target()).expect("an edit");
         assert_ne!(installed, text);
-        assert_eq!(host.install(&installed, &target()).unwrap(), installed, "{host:?}");
-        assert_eq!(host.remove(&installed).unwrap(), text, "{host:?}: {installed}");
+        assert_eq!(host.install(&installed, &target()).expect("an edit"), installed, "{host:?}");
+        assert_eq!(host.remove(&installed).expect("an edit"), text, "{host:?}: {installed}");
     }
 
     #[test]
@@ -184,9 +184,10 @@ mod tests {
     #[test]
     fn entries_have_the_host_s_own_keys() {
         for host in JSON_HOSTS {
-            let text = host.install("", &target()).unwrap();
-            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-            let expected: serde_json::Value = serde_json::from_str(&host.entry(&target())).unwrap();
+            let text = host.install("", &target()).expect("an edit");
+            let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let expected: serde_json::Value =
+                serde_json::from_str(&host.entry(&target())).expect("JSON");
             assert_eq!(value[host.section()]["tg"], expected, "{host:?}");
         }
     }

@@ -120,13 +120,13 @@ mod tests {
     async fn a_long_line_is_skipped_and_the_next_is_read() {
         let text = format!("short\n{{\"id\":7,\"result\":\"{}\"}}\nlast\nhalf", "x".repeat(5_000));
         let mut lines = Lines::new(text.as_bytes(), 2_000);
-        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(b"short".to_vec())));
-        let Some(Line::Skipped { head, tail }) = lines.next().await.unwrap() else {
+        assert_eq!(lines.next().await.expect("a line"), Some(Line::Whole(b"short".to_vec())));
+        let Some(Line::Skipped { head, tail }) = lines.next().await.expect("a line") else {
             panic!("a line that is skipped");
         };
         assert_eq!(id_of(&head, &tail), Some(7));
-        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(b"last".to_vec())));
-        assert_eq!(lines.next().await.unwrap(), None);
+        assert_eq!(lines.next().await.expect("a line"), Some(Line::Whole(b"last".to_vec())));
+        assert_eq!(lines.next().await.expect("a line"), None);
     }
 
     #[test]

@@ -89,21 +89,21 @@ mod tests {
     async fn it_opens_after_five_failures_and_one_call_closes_it() {
         let circuit = Circuit::new(Duration::from_millis(10));
         for _ in 0..4 {
-            circuit.attempt().unwrap().failed();
+            circuit.attempt().expect("an attempt").failed();
         }
-        circuit.attempt().unwrap().answered();
+        circuit.attempt().expect("an attempt").answered();
         for _ in 0..5 {
-            circuit.attempt().unwrap().failed();
+            circuit.attempt().expect("an attempt").failed();
         }
         assert!(circuit.attempt().is_none());
         tokio::time::advance(Duration::from_millis(10)).await;
-        let trial = circuit.attempt().unwrap();
+        let trial = circuit.attempt().expect("an attempt");
         assert!(circuit.attempt().is_none());
         drop(trial);
-        circuit.attempt().unwrap().failed();
+        circuit.attempt().expect("an attempt").failed();
         assert!(circuit.attempt().is_none());
         tokio::time::advance(Duration::from_millis(10)).await;
-        circuit.attempt().unwrap().answered();
+        circuit.attempt().expect("an attempt").answered();
         assert!(circuit.attempt().is_some() && circuit.attempt().is_some());
     }
 }
