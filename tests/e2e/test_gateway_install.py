@@ -75,11 +75,22 @@ def test_nothing_is_written_unasked(tmp_path: Path, arguments: list[str]) -> Non
     assert not (tmp_path / ".cursor").exists()
 
 
-def test_a_file_with_comments_is_left_alone_and_the_entry_shown(tmp_path: Path) -> None:
+def test_comments_of_a_file_stay(tmp_path: Path) -> None:
     file = tmp_path / FILES["zed"]
     file.parent.mkdir(parents=True)
     file.write_text("{ // mine\n}\n")
     outcome = install(tmp_path, "zed", "--yes")
+    assert outcome.returncode == 0, outcome.stderr
+    installed = file.read_text()
+    assert "// mine" in installed
+    assert '"tg": {"url":"http://127.0.0.1:7080/mcp"}' in installed
+
+
+def test_a_file_that_is_no_json_is_left_alone_and_the_entry_shown(tmp_path: Path) -> None:
+    file = tmp_path / FILES["zed"]
+    file.parent.mkdir(parents=True)
+    file.write_text("{ mine\n}\n")
+    outcome = install(tmp_path, "zed", "--yes")
     assert outcome.returncode != 0
     assert 'tg: {"url":"http://127.0.0.1:7080/mcp"}' in outcome.stderr
-    assert file.read_text() == "{ // mine\n}\n"
+    assert file.read_text() == "{ mine\n}\n"

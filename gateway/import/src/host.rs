@@ -201,8 +201,44 @@ mod tests {
     }
 
     #[test]
-    fn json_with_comments_is_refused() {
-        let error = Host::Zed.install("{ // mine\n}", &target()).unwrap_err();
+    fn comments_and_trailing_commas_stay() {
+        for host in JSON_HOSTS {
+            let name = host.section();
+            assert_restored(host, "{ // mine, ö\n}\n");
+            assert_restored(host, "// \"tg\": 1\n{\n  \"a\": 1, // the last\n  /* b */\n}\n");
+            assert_restored(host, &format!("{{\n  \"{name}\": {{ /* none */ }},\n}}"));
+            let other = "{ // \"tg\"\n    \"b\": {\"url\": \"http://y\"}, // why\n  }";
+            assert_restored(host, &format!("{{\n  \"q\": 1,\n  \"{name}\": {other},\n}}\n"));
+        }
+    }
+
+    #[test]
+    fn an_entry_between_comments_is_cut_with_its_comma() {
+        for (text, left) in [
+            (
+                "{\"mcpServers\": {\"a\": 1, \"tg\": 2 /* x */}}",
+                "{\"mcpServers\": {\"a\": 1 /* x */}}",
+            ),
+            (
+                "{\"mcpServers\": {\"tg\": 2 /* x */, \"a\": 1}}",
+                "{\"mcpServers\": { /* x */ \"a\": 1}}",
+            ),
+            (
+                "{\"mcpServers\": {\"a\": 1, // y\n\"tg\": 2}}",
+                "{\"mcpServers\": {\"a\": 1 // y\n}}",
+            ),
+            (
+                "{\"mcpServers\": {\"a\": 1, /* \"tg\": */ \"tg\": 2,}}",
+                "{\"mcpServers\": {\"a\": 1, /* \"tg\": */}}",
+            ),
+        ] {
+            assert_eq!(Host::Cursor.remove(text).expect(text), left, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused() {
+        let error = Host::Zed.install("{ mine: 1 }", &target()).unwrap_err();
         assert!(matches!(error, EditError::Unreadable(_)));
     }
 }

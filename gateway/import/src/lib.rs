@@ -15,7 +15,7 @@ pub const ENTRY: &str = "tg";
 /// Error of an edit of a host's file. The file is as it was.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The text is not plain JSON or TOML, such as JSON with comments. Holds the parser's words.
+    /// The text is neither JSON nor TOML. Holds the parser's words.
     #[error("it can't be edited in place ({0})")]
     Unreadable(String),
     /// The place of the entry holds something else.

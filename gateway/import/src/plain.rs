@@ -1,57 +1,74 @@
 //! JSON with comments and trailing commas, as editors write it.
 
-/// Returns the text as plain JSON: comments and trailing commas are blanks, so that lines and columns stay.
+/// Returns the text as plain JSON: comments and trailing commas are blanks, so that each byte keeps its place.
 pub(crate) fn without_comments(text: &str) -> String {
-    let mut plain: Vec<char> = Vec::with_capacity(text.len());
+    let mut plain = blank_comments(text);
+    for comma in trailing_commas(&plain) {
+        plain.replace_range(comma..=comma, " ");
+    }
+    plain
+}
+
+/// Returns the text with comments as blanks, so that each byte keeps its place.
+pub(crate) fn blank_comments(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
-    let mut comma = None;
     while let Some(character) = rest.next() {
         match (character, rest.peek()) {
             ('"', _) => {
-                comma = None;
                 plain.push('"');
                 copy_string(&mut rest, &mut plain);
             }
             ('/', Some('/')) => {
                 plain.push(' ');
                 while let Some(skipped) = rest.next_if(|next| *next != '\n') {
-                    plain.push(blank(skipped));
+                    blank(skipped, &mut plain);
                 }
             }
             ('/', Some('*')) => {
                 plain.push(' ');
                 let mut before = ' ';
                 for skipped in rest.by_ref() {
-                    plain.push(blank(skipped));
+                    blank(skipped, &mut plain);
                     if before == '*' && skipped == '/' {
                         break;
                     }
                     before = skipped;
                 }
             }
-            (',', _) => {
-                comma = Some(plain.len());
-                plain.push(',');
-            }
-            ('}' | ']', _) => {
-                if let Some(comma) = comma.take() {
-                    plain[comma] = ' ';
-                }
-                plain.push(character);
-            }
+            _ => plain.push(character),
+        }
+    }
+    plain
+}
+
+/// Returns the places of commas that nothing but blanks follows before a closing bracket.
+fn trailing_commas(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut comma = None;
+    let mut is_string = false;
+    let mut is_escaped = false;
+    for (place, byte) in text.bytes().enumerate() {
+        if is_string {
+            is_string = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b',' => comma = Some(place),
+            b'}' | b']' => found.extend(comma.take()),
+            _ if byte.is_ascii_whitespace() => {}
             _ => {
-                if !character.is_whitespace() {
-                    comma = None;
-                }
-                plain.push(character);
+                comma = None;
+                is_string = byte == b'"';
             }
         }
     }
-    plain.into_iter().collect()
+    found
 }
 
 /// Copies a string up to its closing quote.
-fn copy_string(rest: &mut impl Iterator<Item = char>, plain: &mut Vec<char>) {
+fn copy_string(rest: &mut impl Iterator<Item = char>, plain: &mut String) {
     while let Some(character) = rest.next() {
         plain.push(character);
         match character {
@@ -62,8 +79,10 @@ fn copy_string(rest: &mut impl Iterator<Item = char>, plain: &mut Vec<char>) {
     }
 }
 
-fn blank(character: char) -> char {
-    if character == '\n' { '\n' } else { ' ' }
+/// Adds as many blanks as the character has bytes.
+fn blank(character: char, plain: &mut String) {
+    let with = if character == '\n' { "\n" } else { " " };
+    plain.push_str(&with.repeat(character.len_utf8()));
 }
 
 #[cfg(test)]
@@ -81,9 +100,9 @@ mod tests {
 
     #[test]
     fn plain_json_stays_as_it_is() {
-        for text in ["", "{\"a\\\"//\": [1, 2]}", "\"open", "/* open", "\\"] {
+        for text in ["", "{\"a\\\"//\": [1, 2]}", "\"open", "/* open", "\\", "// é\n/* 日 */"] {
             let plain = without_comments(text);
-            assert_eq!(plain.chars().count(), text.chars().count(), "{text}");
+            assert_eq!(plain.len(), text.len(), "{text}");
         }
         assert_eq!(without_comments("{\"a\\\"//\": [1, 2]}"), "{\"a\\\"//\": [1, 2]}");
     }
