@@ -65,9 +65,10 @@ use stock::Stock;
 use visible::VisibleRow;
 
 /// Parts of the ranking that can be left out, each with the way to rank without it.
-pub const ABLATIONS: [(&str, Way); 3] = [
+pub const ABLATIONS: [(&str, Way); 4] = [
     ("without clauses", Way::Undivided),
     ("without overlap", Way::WordsAlone),
+    ("without overlap and synonyms", Way::SharedWordsAlone),
     ("without words", Way::OverlapAlone),
 ];
 

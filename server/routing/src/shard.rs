@@ -18,4 +18,4 @@ pub mod words;
 
 pub use dense::Dense;
 pub use vectors::{EXACT_SELECTIVITY, GRAPH_ABOVE, Hit, IndexError, IndexOptions, VectorIndex};
-pub use words::{WordHit, WordIndex};
+pub use words::{Reach, WordHit, WordIndex};

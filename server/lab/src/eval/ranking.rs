@@ -22,8 +22,8 @@ use toolgate_routing::router::ranking::rank::{Candidate, Embedded, FoundBy, Part
 use toolgate_routing::router::ranking::recall::Recall;
 use toolgate_routing::router::ranking::recent;
 use toolgate_routing::router::selection::choose::{Choice, Chosen};
-use toolgate_routing::shard::Hit;
 use toolgate_routing::shard::snapshot::Snapshot;
+use toolgate_routing::shard::{Hit, Reach};
 
 /// Largest number of tools in one ranking. A smaller catalog gives fewer.
 pub const RANKED: usize = 50;
@@ -93,8 +93,10 @@ pub enum Way {
     Clauses,
     /// Ranking of Route with each query as a whole.
     Undivided,
-    /// Ranking by words only (BM25).
+    /// Ranking of Route without an encoder: by words (BM25) and their synonyms.
     WordsAlone,
+    /// Ranking by the words themselves only.
+    SharedWordsAlone,
     /// Ranking by overlap only, with the threshold applied to each tool (Tool Attention's rule).
     OverlapAlone,
 }
@@ -152,7 +154,11 @@ impl Ranking<'_> {
         let level =
             Level::of(snapshot, &route.intents, &route.options, background, allowed.slots.as_ref());
         let ranks = Embedded::new(&route.intents, vectors);
-        let embedded = Embedded { blend, recall, level, ..ranks };
+        let reach = match self.way {
+            Way::SharedWordsAlone => Reach::Words,
+            _ => ranks.reach,
+        };
+        let embedded = Embedded { blend, recall, level, reach, ..ranks };
         let mut candidates = match self.way {
             Way::OverlapAlone => by_overlap(snapshot, vectors)?,
             _ => embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?,
@@ -188,10 +194,10 @@ impl Ranking<'_> {
     }
 
     /// Returns the embeddings of a route's texts. [`Way::OverlapAlone`] has only that of the unchanged query, and
-    /// [`Way::WordsAlone`] has none.
+    /// those by words have none.
     fn vectors(&self, query: &str, route: &RouteQuery) -> Vec<Vec<f32>> {
         let texts = match self.way {
-            Way::WordsAlone => Vec::new(),
+            Way::WordsAlone | Way::SharedWordsAlone => Vec::new(),
             Way::OverlapAlone => vec![query.to_owned()],
             _ => intent::texts(&route.intents),
         };

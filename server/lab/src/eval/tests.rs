@@ -121,7 +121,10 @@ async fn a_set_before_the_message_leaves_the_history_in_the_cache() {
     assert!(none.kept_last.tools > 0 && none.kept_last.schema_tokens > 0);
     assert!(evaluated.report.clauses.is_some());
     let ablated: Vec<_> = evaluated.report.ablations.iter().map(|(name, _)| *name).collect();
-    assert_eq!(ablated, ["without clauses", "without overlap", "without words"]);
+    assert_eq!(
+        ablated,
+        ["without clauses", "without overlap", "without overlap and synonyms", "without words"]
+    );
 }
 
 #[tokio::test]

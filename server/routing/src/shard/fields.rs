@@ -58,7 +58,9 @@ fn is_written(summary: &str, description: &str) -> bool {
     !said.zip(description.split_whitespace()).all(|(said, described)| said == described)
 }
 
-/// Returns the names and descriptions of the parameters, followed by those of nested ones.
+/// Returns the names and descriptions of the parameters, followed by those of nested ones. Those of alternative forms and of
+/// definitions (`anyOf`, `$defs`) are left out. They are much the same from tool to tool: with them, recall at 5 of people's
+/// intents over the shipped catalogs and 331 tools of other servers, without an encoder, was .733 and not .747.
 fn parameters(schema: &str) -> String {
     let mut text = String::new();
     if let Ok(schema) = serde_json::from_str(schema) {
@@ -89,6 +91,19 @@ fn collect(schema: &Value, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_of_objects_and_of_lists_are_read() {
+        let schema = r#"{"properties": {
+            "plain": {"description": "first"},
+            "deep": {"properties": {"inner": {"description": "within"}}},
+            "list": {"items": {"properties": {"row": {"description": "of many"}}}}}}"#;
+        let read = parameters(schema);
+        for text in ["plain first", "inner within", "row of many"] {
+            assert!(read.contains(text), "{text}: {read}");
+        }
+        assert_eq!(parameters(r#"{"properties": []}"#), "");
+    }
 
     #[test]
     fn a_summary_that_only_repeats_the_description_is_not_searched_twice() {

@@ -12,6 +12,7 @@ use crate::router::ranking::rank::Parts;
 use crate::router::ranking::recall::Recall;
 use crate::shard::Dense;
 use crate::shard::snapshot::Snapshot;
+use crate::shard::words::Reach;
 use toolgate_core::error::Error;
 
 /// Weight of clauses in a score, for intents that have clauses; 0 to 1.
@@ -112,7 +113,7 @@ impl Blend {
         for Part { allowed, pool } in *parts {
             let hits = index.search(vector, *pool, allowed.as_deref()).map_err(Error::internal)?;
             near.extend(hits.iter().map(|hit| (hit.slot, hit.overlap)));
-            let hits = snapshot.words.search(text, *pool, allowed.as_deref());
+            let hits = snapshot.words.search(text, *pool, allowed.as_deref(), Reach::Words);
             worded.extend(hits);
         }
         let overlap = |slot| index.overlap(vector, slot).unwrap_or(0.0);

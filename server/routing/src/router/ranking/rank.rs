@@ -17,6 +17,7 @@ use crate::router::ranking::recall::Recall;
 use crate::router::tool_attention;
 use crate::shard::Dense;
 use crate::shard::snapshot::Snapshot;
+use crate::shard::words::Reach;
 use toolgate_core::error::Error;
 
 /// Reason why a tool is in the active set. The wire's `FoundBy` has the same names.
@@ -166,6 +167,8 @@ pub struct Embedded<'a> {
     /// Overlap that the best tool of an intent must reach for any tool to fit. Where it is reached, no untrusted tool
     /// ranks above the best of the others.
     pub level: Level,
+    /// Words that are looked for where words alone decide.
+    pub reach: Reach,
 }
 
 /// Intent with its embeddings.
@@ -181,7 +184,8 @@ impl<'a> Embedded<'a> {
     pub fn new(intents: &'a [Intent], vectors: &'a [Vec<f32>]) -> Self {
         let level = Level::NONE;
         let rule = SelectionRule::Own;
-        Self { intents, vectors, rule, blend: Blend::default(), recall: None, level }
+        let reach = Reach::Synonyms;
+        Self { intents, vectors, rule, blend: Blend::default(), recall: None, level, reach }
     }
 
     /// Returns each intent with its embeddings.
@@ -317,8 +321,9 @@ impl<'a> Embedded<'a> {
         let text: Vec<_> = self.intents.iter().map(|intent| intent.text.as_str()).collect();
         let text = text.join("\n");
         let parts = Part::all(snapshot, allowed, k);
-        let found =
-            |part: &Part<'_>| snapshot.words.search(&text, part.pool, part.allowed.as_deref());
+        let found = |part: &Part<'_>| {
+            snapshot.words.search(&text, part.pool, part.allowed.as_deref(), self.reach)
+        };
         let hits: Vec<_> = parts.iter().flat_map(found).collect();
         let candidate = |slot, score| Candidate {
             slot,

@@ -132,6 +132,14 @@ fn is_english(text: &str, languages: Languages) -> bool {
         && others.all(|language| language.stops(&words) < english)
 }
 
+/// Returns true unless a text has more stop words of another of the languages than of English. Texts too short for any
+/// are English. Detection would take a hundred times as long.
+pub(super) fn may_be_english(text: &str) -> bool {
+    let words = lower_words(&text[..text.floor_char_boundary(READ_MAX)]);
+    let english = Language::ENGLISH.stops(&words);
+    Languages::ALL.iter().all(|language| language.stops(&words) <= english)
+}
+
 fn lower_words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
@@ -215,6 +223,20 @@ mod tests {
             let wanted = if is_english { Languages::ENGLISH } else { all };
             assert_eq!(all.of_query(query), wanted, "{query}");
             assert_eq!(Languages::ENGLISH.of_query(query), Languages::ENGLISH);
+        }
+    }
+
+    #[test]
+    fn short_texts_and_english_ones_may_be_english() {
+        for (text, may_be) in [
+            ("inbox", true),
+            ("what's the weather in Paris?", true),
+            ("throw it away", true),
+            ("wird der Kollege die Kosten wissen", false),
+            ("où est mon dossier", false),
+            ("что с моим заказом", false),
+        ] {
+            assert_eq!(may_be_english(text), may_be, "{text}");
         }
     }
 
