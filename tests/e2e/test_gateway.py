@@ -1,8 +1,10 @@
 """`toolgate gateway`: one MCP server in the place of many, as hosts use it."""
 
+import http.client
 import json
 import re
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from toolgate_command import command_environment, run
 from toolgate_process import ToolgateProcess
 
 SERVERS = ["notes", "other"]
+DOCS = Path(__file__).parents[2] / "docs"
 OWN_TOOLS = ["discover_tools", "call_read_tool", "call_tool", "read_result"]
 
 
@@ -222,6 +225,71 @@ def test_people_see_what_hosts_see(binary: Path, gateway: GatewayProcess) -> Non
     assert "absent" in unknown.stderr
 
 
+def test_the_hit_rate_is_in_the_metrics(binary: Path, tmp_path: Path) -> None:
+    with GatewayProcess(binary, tmp_path, plain_server("notes")) as gateway:
+        before = metrics(gateway)
+        found(gateway, "process id")
+        for _ in range(5):
+            gateway.call("call_tool", {"name": "notes__list_lines", "arguments": {"count": 1}})
+        name = found(gateway, "store a note")["notes__keep_note"]
+        gateway.call("call_tool", {"name": name, "arguments": {"text": "x"}})
+        after = metrics(gateway)
+        status = run(binary, "gateway", "status", "--url", gateway.url, "--json")
+    documented = (DOCS / "gateway.md").read_text()
+    assert all(f"`{name}`" in documented for name in after)
+    names = ["searches", "search_hits", "search_misses", "calls"]
+    counts = [f"toolgate_gateway_{name}_total" for name in names]
+    assert [before[name] for name in counts] == [0, 0, 0, 0]
+    assert [after[name] for name in counts] == [2, 1, 1, 6]
+    assert after["toolgate_gateway_tools"] == len(TOOLS)
+    told = json.loads(status.stdout)
+    assert (told["hits"], told["misses"]) == (1, 1)
+
+
+def metrics(gateway: GatewayProcess) -> dict[str, float]:
+    """Returns the samples of `/metrics` by name, summed over labels. Scrapers ask by address."""
+    with urllib.request.urlopen(gateway.url + "/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    samples: dict[str, float] = {}
+    for name, value in re.findall(r"^(\w+)(?:\{.*\})? (\S+)$", text, re.MULTILINE):
+        samples[name] = samples.get(name, 0) + float(value)
+    return samples
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "10.1.2.3:7080"}, 200),
+        ({"Host": "[fd00::1]"}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "10.1.2.3", "Origin": "http://evil.example"}, 403),
+    ],
+)
+def test_metrics_are_for_scrapers_and_not_for_pages(
+    gateway: GatewayProcess, headers: dict[str, str], status: int
+) -> None:
+    host = gateway.url.removeprefix("http://")
+    connection = http.client.HTTPConnection(host, timeout=10)
+    connection.request("GET", "/metrics", headers=headers)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    assert answer.status == status
+
+
+@pytest.mark.parametrize(("up_to", "is_whole"), [(3, False), (4, True)])
+def test_c8_few_tools_are_all_shown_where_the_file_says_so(
+    binary: Path, tmp_path: Path, up_to: int, is_whole: bool
+) -> None:
+    config = f'[gateway]\nload_all_up_to = {up_to}\nshown_names = "strict"\n'
+    with GatewayProcess(binary, tmp_path, config + plain_server("notes")) as gateway:
+        shown = [tool["name"] for tool in gateway.tools()]
+        called = gateway.call("notes__read_note", {})
+    whole = sorted(f"notes__{tool['name']}" for tool in TOOLS)
+    assert shown == OWN_TOOLS + (whole if is_whole else [])
+    assert called.get("isError", False) is not is_whole
+
+
 def test_a_host_may_start_it_on_standard_streams(binary: Path, tmp_path: Path) -> None:
     gateway = GatewayProcess(binary, tmp_path, plain_server("notes"))
     opening = {
@@ -345,6 +413,9 @@ def test_mistakes_of_the_file_are_told_before_anything_starts(binary: Path, tmp_
         assert done.returncode == 2, done.stderr
         assert "comand" in done.stderr
         assert "line 2" in done.stderr
+    file.write_text("[gateway]\ncolour = 1\n[server.a]\n[server.b]\ncommand = 1\n")
+    told = run(binary, "gateway", "check", str(file)).stderr
+    assert re.findall(r"line (\d+)", told) == ["2", "3", "5"], told
     file.write_text(plain_server("notes"))
     assert run(binary, "gateway", "check", str(file)).returncode == 0
     missing = run(binary, "gateway", "--config", str(tmp_path / "absent.toml"))

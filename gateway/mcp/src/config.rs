@@ -44,6 +44,8 @@ pub struct GatewayConfig {
     pub always_on: Vec<String>,
     /// Most tokens of definitions that a host starts with, in cl100k tokens.
     pub start_tokens: usize,
+    /// Most tools of all servers together that are all shown, as `server__tool`; 0 for never.
+    pub load_all_up_to: usize,
     /// Rule for calls of tools that no search has shown.
     pub shown_names: ShownNames,
     /// Most bytes of text of a result that a host is sent; the rest is read by `read_result`.
@@ -175,6 +177,7 @@ impl Default for GatewayConfig {
             expose: Exposed::Search,
             always_on: Vec::new(),
             start_tokens: 2_000,
+            load_all_up_to: 0,
             shown_names: ShownNames::Assist,
             result_limit: 32 << 10,
             call_timeout: Duration::from_secs(60),
@@ -203,12 +206,10 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let invalid = |problem: String| ConfigError::Invalid { path: path.to_owned(), problem };
         let config: Self = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
-        let gateway = &config.gateway;
-        if !gateway.listen.ip().is_loopback() && gateway.public_url.is_empty() {
-            let problem = "gateway.listen is no address of this machine alone: set gateway.public_url to the URL that hosts use";
-            return Err(invalid(problem.to_owned()));
+        match config.gateway.problem() {
+            Some(problem) => Err(invalid(problem.to_owned())),
+            None => Ok(config),
         }
-        Ok(config)
     }
 
     /// Returns the servers to run, with the values of their secrets.
@@ -220,7 +221,11 @@ impl Config {
         running.map(|(name, server)| self.entry(name, server)).collect()
     }
 
-    fn entry(&self, name: &str, server: &ServerConfig) -> Result<Entry, ConfigError> {
+    /// Returns a server to run.
+    ///
+    /// # Errors
+    /// Same errors as [`Self::entries`].
+    pub(crate) fn entry(&self, name: &str, server: &ServerConfig) -> Result<Entry, ConfigError> {
         let wrong = |problem: &str| ConfigError::Server {
             server: name.to_owned(),
             problem: problem.to_owned(),
@@ -265,6 +270,16 @@ impl Config {
             }
         }
         Ok(upstream)
+    }
+}
+
+impl GatewayConfig {
+    /// Returns what is wrong with these settings together, and a remedy.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        let is_open = !self.listen.ip().is_loopback() && self.public_url.is_empty();
+        is_open.then_some(
+            "gateway.listen is no address of this machine alone: set gateway.public_url to the URL that hosts use",
+        )
     }
 }
 

@@ -110,6 +110,7 @@ fn behind(servers: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolgate_core::tokens::count;
 
     #[test]
     fn the_line_of_servers_is_bounded() {
@@ -117,6 +118,19 @@ mod tests {
         let line = behind(&servers);
         assert!(line.len() < 330 && line.contains("more"), "{line}");
         assert!(behind(&["git".to_owned()]).contains("git."));
+    }
+
+    #[test]
+    fn each_of_the_gateways_tools_costs_at_most_150_tokens() {
+        let servers = ["git".to_owned(), "notes".to_owned()];
+        let tokens = |tool: &Value| {
+            let text = |key: &str| tool[key].as_str().unwrap_or_default();
+            let schema = tool["inputSchema"].to_string();
+            count(&format!("{}\n{}\n{schema}", text("name"), text("description")))
+        };
+        let all: Vec<u32> = definitions(&servers).iter().map(tokens).collect();
+        assert!(all.iter().all(|tokens| *tokens <= 150), "{all:?}");
+        assert!(all.iter().sum::<u32>() <= 400, "{all:?}");
     }
 
     #[test]

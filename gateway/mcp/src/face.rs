@@ -247,10 +247,18 @@ impl Face {
         Ok(result)
     }
 
-    /// Returns the gateway's own tools, and those of the always-on set that fit.
+    /// Returns the gateway's own tools with all others where these are few, else with those of the always-on set that
+    /// fit.
     async fn tools(&self) -> Vec<Value> {
         let mut tools = definitions::definitions(&self.servers());
-        tools.extend(self.always_on().await);
+        if self.gateway.loads_all() {
+            match whole::definitions(&self.gateway, NOBODY).await {
+                Ok(whole) => tools.extend(whole),
+                Err(problem) => tracing::warn!(problem, "the tools could not be listed"),
+            }
+        } else {
+            tools.extend(self.always_on().await);
+        }
         tools
     }
 
@@ -305,7 +313,7 @@ impl Face {
             result_limit: self.result_limit(context),
             progress: passing::notes(context, None),
             is_read_only,
-            is_shown: is_always_on || self.exposure == Exposure::All,
+            is_shown: is_always_on || self.exposure == Exposure::All || self.gateway.loads_all(),
         };
         let told = |answer: Result<String, String>| match answer {
             Ok(text) => text_result(&text),

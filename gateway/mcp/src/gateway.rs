@@ -89,6 +89,9 @@ pub struct Overview {
     pub mended: u64,
     /// Searches of which a tool was called within the five calls behind them.
     pub hits: u64,
+    /// Searches of which none was. Those that may yet be hits are in neither number.
+    #[serde(default)]
+    pub misses: u64,
 }
 
 /// State of a server, for people.
@@ -200,6 +203,7 @@ impl Gateway {
             refused: read(&counts.refused),
             mended: read(&counts.mended),
             hits: self.history().hits(),
+            misses: self.history().misses(),
         }
     }
 
@@ -276,6 +280,13 @@ impl Gateway {
     /// Returns the tool as its server lists it now, if the gateway lets it in.
     pub(crate) fn tool(&self, server: &str, name: &str) -> Option<KnownTool> {
         self.known(server)?.tools.get(name).cloned()
+    }
+
+    /// Returns true if hosts are shown every tool because there are few (`gateway.load_all_up_to`).
+    pub(crate) fn loads_all(&self) -> bool {
+        let most = self.config().gateway.load_all_up_to;
+        let known = self.config().server.keys().filter_map(|server| self.known(server));
+        most > 0 && known.map(|known| known.tools.len()).sum::<usize>() <= most
     }
 
     /// Returns true if the tool only reads, by the word of a server that is believed.

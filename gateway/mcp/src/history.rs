@@ -24,6 +24,7 @@ pub(crate) struct History(Mutex<Kept>);
 struct Kept {
     principals: HashMap<String, Past>,
     hits: u64,
+    misses: u64,
 }
 
 #[derive(Default)]
@@ -50,8 +51,10 @@ impl History {
     pub(crate) fn searched(&self, principal: &str, tools: Vec<String>) {
         let mut kept = self.0.lock();
         let past = kept.past(principal);
+        let misses = past.searches.len().saturating_sub(HIT_WITHIN as usize);
         past.searches.truncate(HIT_WITHIN as usize);
         past.searches.push_front(OpenSearch { tools, calls: 0 });
+        kept.misses += misses as u64;
     }
 
     /// Notes a call.
@@ -66,8 +69,11 @@ impl History {
         past.searches.retain(|search| !search.tools.iter().any(|shown| shown == tool));
         let hits = before - past.searches.len();
         past.searches.iter_mut().for_each(|search| search.calls += 1);
+        let open = past.searches.len();
         past.searches.retain(|search| search.calls < HIT_WITHIN);
+        let misses = open - past.searches.len();
         kept.hits += hits as u64;
+        kept.misses += misses as u64;
     }
 
     /// Returns the principal's calls of the last hour, oldest first.
@@ -86,6 +92,12 @@ impl History {
     /// Returns the number of searches of which a tool was called within the five calls behind them.
     pub(crate) fn hits(&self) -> u64 {
         self.0.lock().hits
+    }
+
+    /// Returns the number of searches of which no tool was called within the five calls behind them, or that six later
+    /// searches followed. Searches that may yet be hits are not counted.
+    pub(crate) fn misses(&self) -> u64 {
+        self.0.lock().misses
     }
 }
 
@@ -123,6 +135,23 @@ mod tests {
         history.searched("q", vec!["c".into()]);
         history.called("p", "c", true);
         assert_eq!(history.hits(), 1);
+    }
+
+    #[test]
+    fn a_search_is_a_miss_once_five_calls_or_six_searches_passed_it_by() {
+        let history = History::default();
+        history.searched("p", vec!["a".into()]);
+        for call in 0..5 {
+            assert_eq!(history.misses(), 0, "{call}");
+            history.called("p", "x", true);
+        }
+        assert_eq!(history.misses(), 1);
+        for _ in 0..8 {
+            history.searched("p", vec!["a".into()]);
+        }
+        assert_eq!(history.misses(), 3, "six are open");
+        history.called("p", "a", true);
+        assert_eq!((history.hits(), history.misses()), (6, 3));
     }
 
     #[test]

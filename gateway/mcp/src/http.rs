@@ -21,10 +21,11 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::CancellationToken;
-use url::Url;
+use url::{Host, Url};
 
 use crate::face::{Exposure, Face, ResultLimit};
 use crate::gateway::Gateway;
+use crate::metrics;
 use crate::relayed;
 use crate::units;
 
@@ -86,7 +87,7 @@ struct FaceQuery {
     limit: Option<String>,
 }
 
-/// Serves `/mcp`, `/mcp/search`, `/mcp/all`, `/mcp/s/{server}` and the state below `/gateway` until `stop`.
+/// Serves `/mcp`, `/mcp/search`, `/mcp/all`, `/mcp/s/{server}`, `/metrics` and the state below `/gateway` until `stop`.
 ///
 /// # Errors
 /// [`GatewayError`] if the address is taken, or the connection fails.
@@ -106,6 +107,7 @@ pub async fn serve(
         .route("/gateway/status", get(status))
         .route("/gateway/logs/{server}", get(logs))
         .route("/gateway/restart/{server}", post(restart))
+        .route("/metrics", get(exposed_metrics))
         .layer(middleware::from_fn_with_state(faces.clone(), guard))
         .with_state(faces);
     axum::serve(listener, router)
@@ -294,10 +296,13 @@ async fn guard(State(faces): State<Faces>, request: Request, next: middleware::N
         return next.run(request).await;
     }
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let name = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
-    let name = name.as_ref().and_then(Url::host_str).unwrap_or_default();
+    let url = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
+    let name = url.as_ref().and_then(Url::host_str).unwrap_or_default();
     let is_ours = faces.config.allowed_hosts.iter().any(|allowed| allowed == name);
-    if !is_ours || request.headers().contains_key(header::ORIGIN) {
+    // Scrapers ask by address, and no name resolves to one anew.
+    let is_scrape = request.uri().path() == "/metrics"
+        && matches!(url.as_ref().and_then(Url::host), Some(Host::Ipv4(_) | Host::Ipv6(_)));
+    if !(is_ours || is_scrape) || request.headers().contains_key(header::ORIGIN) {
         return (StatusCode::FORBIDDEN, "this host or origin is not allowed\n").into_response();
     }
     next.run(request).await
@@ -305,6 +310,11 @@ async fn guard(State(faces): State<Faces>, request: Request, next: middleware::N
 
 async fn status(State(faces): State<Faces>) -> Response {
     Json(faces.gateway.overview()).into_response()
+}
+
+async fn exposed_metrics(State(faces): State<Faces>) -> Response {
+    let metrics = metrics::exposed(faces.gateway.overview());
+    ([(header::CONTENT_TYPE, metrics::OPEN_METRICS)], metrics).into_response()
 }
 
 async fn logs(State(faces): State<Faces>, Path(server): Path<String>) -> Response {

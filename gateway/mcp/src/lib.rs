@@ -6,6 +6,7 @@
 mod arguments;
 mod asking;
 mod calling;
+mod checking;
 mod config;
 mod cutting;
 mod definitions;
@@ -16,6 +17,7 @@ mod gateway;
 mod gathered;
 mod history;
 mod http;
+mod metrics;
 mod passing;
 mod reading;
 mod registering;
@@ -24,6 +26,7 @@ mod results;
 mod units;
 mod whole;
 
+pub use checking::{Mistake, mistakes};
 pub use config::{Config, ConfigError, ServerConfig, ShownNames};
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};

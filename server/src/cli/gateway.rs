@@ -8,7 +8,7 @@ mod running;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use toolgate_mcp::{Config, ConfigError, ServerOverview};
+use toolgate_mcp::{Config, ConfigError, Mistake, ServerOverview, mistakes};
 
 use super::arguments::{ConfigArguments, parse_setting};
 use super::credentials::CredentialArguments;
@@ -205,6 +205,16 @@ fn read(file: Option<&Path>) -> Result<Config, Failure> {
 }
 
 fn check(file: Option<&Path>) -> Result<Exit, Failure> {
+    let path = file.unwrap_or(Path::new(DEFAULT_FILE));
+    // A file that can't be read is told below.
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let line = |mistake: &Mistake| {
+        format!("{}: line {}: {}", path.display(), mistake.line, mistake.problem)
+    };
+    let mistakes: Vec<String> = mistakes(&text).iter().map(line).collect();
+    if !mistakes.is_empty() {
+        return Err(Failure::usage(mistakes.join("\n")));
+    }
     let config = read(file)?;
     let servers = config.entries().map_err(|error| Failure::usage(error.to_string()))?;
     output::print(&format!("{} make sense\n", counted(servers.len(), "server")))?;
