@@ -79,6 +79,21 @@ impl Rates {
         f64::from(cached) * self.read + f64::from(tokens - cached) * self.write
     }
 
+    /// Returns the price of a prompt of `tokens` tokens, of which nothing is cached, and of those that are expected to follow
+    /// it. Steps are left out: where they fall is chance.
+    #[must_use]
+    pub fn price_of_all(&self, tokens: u32, following: &Following) -> f64 {
+        let rates = Self { step: 1, ..*self };
+        let mut price = rates.price_of(tokens, 0);
+        let mut before = tokens;
+        for _ in 0..following.requests {
+            let now = before.saturating_add(following.growth);
+            price += rates.price_of(now, before);
+            before = now;
+        }
+        price
+    }
+
     /// Returns what is saved by dropping definitions amid a conversation. It is negative if keeping them is cheaper.
     #[must_use]
     pub fn saved_by_dropping(&self, dropped: &Dropped) -> f64 {
@@ -86,19 +101,25 @@ impl Rates {
         kept - f64::from(dropped.behind) * self.extra()
     }
 
-    /// Returns what is saved by changing `tools` for each new set instead of appending new definitions to the
-    /// conversation. It is negative if appending is cheaper.
+    /// Returns the price of writing tokens to the cache that it held already.
     #[must_use]
-    pub fn saved_by_cutting(&self, cut: &Cut) -> f64 {
-        let once = f64::from(cut.overhead) * self.extra();
-        let carried = f64::from(cut.overhead) * self.read * cut.requests;
-        once + carried - f64::from(cut.behind) * self.extra() * cut.changes
+    pub fn price_of_writing_again(&self, tokens: u32) -> f64 {
+        f64::from(tokens) * self.extra()
     }
 
     /// Returns what a token costs more if it is written instead of read.
     fn extra(&self) -> f64 {
         self.write - self.read
     }
+}
+
+/// Requests that are expected to follow another. Each is the one before with something more at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Following {
+    /// Number of requests.
+    pub requests: u32,
+    /// Tokens that each has more than the one before.
+    pub growth: u32,
 }
 
 /// Definitions that could be dropped from a conversation.
@@ -108,20 +129,6 @@ pub struct Dropped {
     pub tokens: u32,
     /// Tokens behind the first of them that stay. They are written to the cache again.
     pub behind: u32,
-    /// Number of requests that the conversation is still expected to have, this one included.
-    pub requests: f64,
-}
-
-/// Set of tools that could stand in `tools`, where each change costs the cached prefix, or be appended to the
-/// conversation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cut {
-    /// Tokens that only appending needs, in each request, such as the definition of the envelope.
-    pub overhead: u32,
-    /// Tokens of the tools that stay and of the conversation, which a change has written to the cache again.
-    pub behind: u32,
-    /// Number of changes of the set that are still expected.
-    pub changes: f64,
     /// Number of requests that the conversation is still expected to have, this one included.
     pub requests: f64,
 }
@@ -244,10 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn cutting_pays_only_if_the_set_hardly_changes() {
-        let steady = Cut { overhead: 150, behind: 4_000, changes: 0.0, requests: 10.0 };
-        check(Rates::OPENAI.saved_by_cutting(&steady), 135.0 + 150.0);
-        let changing = Cut { changes: 1.0, ..steady };
-        check(Rates::OPENAI.saved_by_cutting(&changing), 285.0 - 3_600.0);
+    fn what_follows_is_read_from_the_cache_once_the_requests_are_long_enough() {
+        let following = Following { requests: 2, growth: 100 };
+        check(Rates::UNKNOWN.price_of_all(1_000, &following), 1_000.0 + 200.0 + 210.0);
+        check(Rates::ANTHROPIC.price_of_all(900, &following), 900.0 + 1_000.0 + 1_375.0);
+        let longer = Rates::ANTHROPIC.price_of_all(1_024, &following);
+        check(longer, 1_280.0 + (102.4 + 125.0) + (112.4 + 125.0));
+        check(Rates::OPENAI.price_of_all(7, &Following { requests: 0, growth: 1 }), 7.0);
+        check(Rates::ANTHROPIC.price_of_writing_again(1_000), 1_150.0);
     }
 }

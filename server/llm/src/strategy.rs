@@ -5,6 +5,7 @@
 mod additions;
 mod anthropic;
 mod auto;
+mod concise;
 mod digest;
 mod keep;
 mod ledger;

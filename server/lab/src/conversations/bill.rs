@@ -17,6 +17,9 @@ pub struct Totals {
     pub requests: usize,
     /// Number of searches, or of calls that were refused to have the tool loaded.
     pub searches: usize,
+    /// Number of calls of tools that a request had no place for, so that the model could neither see nor find them. They
+    /// are priced as if it could.
+    pub left_out: usize,
     /// Number of turns.
     pub turns: usize,
     /// Number of turns that need a tool.
@@ -34,6 +37,8 @@ pub struct Totals {
 pub(super) struct Turned {
     /// Number of searches.
     pub searches: usize,
+    /// Number of calls of tools that the model could neither see nor find.
+    pub left_out: usize,
     /// True if it needs a tool.
     pub is_needing: bool,
     /// True if it had a right tool at its start.
@@ -77,6 +82,7 @@ impl Bill {
         let totals = &mut self.totals;
         totals.turns += 1;
         totals.searches += turned.searches;
+        totals.left_out += turned.left_out;
         totals.needing += usize::from(turned.is_needing);
         totals.right += usize::from(turned.is_needing && turned.is_right);
         totals.shown += turned.shown;
@@ -122,6 +128,7 @@ impl Totals {
         self.cached += other.cached;
         self.requests += other.requests;
         self.searches += other.searches;
+        self.left_out += other.left_out;
         self.turns += other.turns;
         self.needing += other.needing;
         self.right += other.right;

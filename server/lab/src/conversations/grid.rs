@@ -82,13 +82,16 @@ impl Grid {
         self.cells.iter().filter(is_in)
     }
 
-    /// Returns the cells in which `auto` is dearer than it may be, each with the cheapest of the others.
+    /// Returns the cells in which `auto` is dearer than it may be, each with the cheapest of the others. A method that had
+    /// no place for a tool that was called is not one of them.
     #[must_use]
     pub fn dearer(&self) -> Vec<Dearer> {
         let autos = self.cells.iter().filter(|cell| cell.method == Method::AUTO);
         let against = |auto: &Cell| {
             let row = self.row(auto.api, auto.history, auto.turns);
-            let cheapest = row.min_by(|a, b| a.totals.price.total_cmp(&b.totals.price))?;
+            let is_whole = |cell: &&Cell| cell.totals.left_out == 0;
+            let cheapest =
+                row.filter(is_whole).min_by(|a, b| a.totals.price.total_cmp(&b.totals.price))?;
             let is_dearer = auto.totals.price > cheapest.totals.price * TOLERANCE;
             is_dearer.then_some(Dearer { auto: *auto, other: *cheapest })
         };

@@ -87,7 +87,10 @@ impl<'a> Play<'a> {
         for call in &turn.calls {
             let Some(own) = self.scene.slot(&call.tool) else { continue };
             let slot = self.served(ranked, &now, own);
-            if !now.shown.contains(&slot) {
+            let is_shown = now.shown.contains(&slot);
+            if self.requests.sends_everything() {
+                turned.left_out += usize::from(!is_shown);
+            } else if !is_shown {
                 turned.searches += 1;
                 self.search(call, slot, &turn.query.text);
                 shown_tools.push(self.entry(slot));
@@ -188,6 +191,7 @@ impl<'a> Play<'a> {
         let mut relevant = ranked.turn.query.relevant.iter().filter_map(|id| self.scene.slot(id));
         Turned {
             searches: 0,
+            left_out: 0,
             is_needing: !ranked.turn.query.relevant.is_empty(),
             is_right: relevant.any(|slot| now.shown.contains(&slot)),
             shown: now.shown.len(),

@@ -82,6 +82,7 @@ fn cell(cell: &Cell) -> Value {
         "definition_tokens_a_turn": totals.a_turn(totals.definitions as f64),
         "requests": totals.requests,
         "searches": totals.searches,
+        "calls_left_out": totals.left_out,
         "turns_that_need_a_tool": totals.needing,
         "turns_with_a_right_tool": totals.right,
     })

@@ -36,6 +36,8 @@ pub(super) struct Requests<'a> {
     system: Piece,
     /// All definitions, where the method sends them. The catalog stays the same.
     all: Vec<Piece>,
+    /// Slots of the tools that they define: an API may have no place for all.
+    all_shown: HashSet<u32>,
     ledger: Ledger,
     /// Tokens of the initial history.
     history: u32,
@@ -53,6 +55,7 @@ impl<'a> Requests<'a> {
             names: scene.all().into_iter().map(|slot| scene.name(slot)).collect(),
             system: counter.piece_of_text(SYSTEM),
             all: Vec::new(),
+            all_shown: HashSet::new(),
             ledger: Ledger::default(),
             history,
             scene,
@@ -63,6 +66,7 @@ impl<'a> Requests<'a> {
         if requests.sends_everything() {
             let prepared = requests.prepare(Some(Strategy::Pass), &scene.all(), &[])?;
             requests.all = prepared.tools.iter().map(|tool| counter.piece(tool)).collect();
+            requests.all_shown = requests.shown(&prepared);
         }
         Ok(requests)
     }
@@ -83,7 +87,7 @@ impl<'a> Requests<'a> {
         at: usize,
     ) -> Result<Sent, Error> {
         if self.sends_everything() {
-            let shown = self.scene.all().into_iter().collect();
+            let shown = self.all_shown.clone();
             return Ok(Sent { pieces: self.laid_out(&self.all, messages), shown });
         }
         match self.method {

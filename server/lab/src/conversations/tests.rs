@@ -132,3 +132,25 @@ async fn labels_that_name_no_tool_are_told() {
     let report = played(vec![turn("list the commits", "git/none")]).await;
     assert_eq!(report.warnings, ["git/none: no such tool; it counts as missed"]);
 }
+
+#[tokio::test]
+async fn a_method_without_a_place_for_a_called_tool_is_not_compared() {
+    let tool = |number: usize| -> Box<str> {
+        format!(r#"{{"name": "t{number:03}", "description": "Does it.", "inputSchema": {{"type": "object"}}}}"#).into()
+    };
+    let tools = (0..129).map(tool).collect();
+    let many = CatalogServer { name: "many".to_owned(), description: String::new(), tools };
+    let sides = Sides { passages: &WordEncoder, queries: &WordEncoder };
+    let bench = Bench { servers: vec![many], ..bench(vec![turn("zzz", "many/t128")]) };
+    let mut report = bench.run(sides, &|_, _| {}).await.expect("played");
+    let openai = cell(&report, Api::OpenAiChat, 0, 1, Method::Naive);
+    assert_eq!((openai.left_out, openai.right, openai.searches), (1, 0, 0), "it takes 128 tools");
+    let anthropic = cell(&report, Api::Anthropic, 0, 1, Method::Naive);
+    assert_eq!((anthropic.left_out, anthropic.right), (0, 1));
+    for one in &mut report.grids[0].cells {
+        one.totals.price = if one.method == Method::Naive { 0.5 } else { 1.0 };
+    }
+    let is_openai = |one: &Dearer| matches!(one.auto.api, Api::OpenAiChat | Api::OpenAiResponses);
+    let dearer = report.dearer();
+    assert!(!dearer.is_empty() && !dearer.iter().any(|(_, one)| is_openai(one)), "{dearer:?}");
+}

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Api, Endpoint, Reason, Strategy, Turn, messages, toolset};
-use crate::price::Rates;
+use super::{Api, Endpoint, Reason, Strategy, Turn, keep, messages};
+use crate::price::{Following, Rates};
 use crate::render::RenderError;
 
 /// Models that don't take tools amid a conversation, as patterns of whole names with `*` for any characters. All other
@@ -38,6 +38,9 @@ pub const DENIED_MODELS: [&str; 26] = [
     "gpt-5.3*",
     "codex-*",
 ];
+
+/// Factor within which prices are taken for equal: the expected requests are a guess, and what is cut is never carried on.
+const NEARLY: f64 = 1.02;
 
 /// Hosts of the providers' own APIs. Hosts below them, as for a region, are the provider's too.
 const OWN_HOSTS: [(Api, &str); 2] =
@@ -88,7 +91,7 @@ fn settled(turn: &Turn<'_>) -> Option<Choice> {
 
 /// Returns the cheapest strategy of those that keep the catalog deferred. Additions keep the cached prefix, so that a
 /// conversation which has them never changes again. Where the provider caches nothing of so short a request, there is
-/// no prefix to keep, and [`Strategy::Cut`] has the fewest tokens.
+/// no prefix to keep, and [`Strategy::Cut`] may have fewer tokens.
 fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
     let takes_native = takes_additions(turn.api, &turn.endpoint);
     let earlier = turn.ledger.way.filter(|way| way.api == turn.api).map(|way| way.strategy);
@@ -100,19 +103,44 @@ fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
     if earlier == Some(adding) {
         return Ok(Choice { strategy: adding, reason: Reason::Kept });
     }
-    let is_cached = tokens_of_cut(turn)? >= Rates::of(turn.api, &turn.endpoint).least;
-    let strategy = if is_cached { adding } else { Strategy::Cut };
+    let strategy = if is_cut(turn, adding)? { Strategy::Cut } else { adding };
     let reason = if earlier == Some(strategy) { Reason::Kept } else { Reason::Cheapest };
     Ok(Choice { strategy, reason })
 }
 
-/// Returns the tokens of the request that [`Strategy::Cut`] makes, without what only the agent knows, such as the system
-/// prompt.
-fn tokens_of_cut(turn: &Turn<'_>) -> Result<u32, RenderError> {
-    let constant = toolset::constant(turn, Strategy::Cut)?;
-    let active = toolset::render(turn.api, turn.offer.active)?;
-    let definitions = turn.offer.own.iter().chain(&constant.tools).chain(&active.tools);
-    Ok(messages::tokens(turn.count, definitions.chain(turn.messages)))
+/// Returns true if the request is so short that nothing of it is cached, and [`Strategy::Cut`] costs no more than adding.
+fn is_cut(turn: &Turn<'_>, adding: Strategy) -> Result<bool, RenderError> {
+    let rates = Rates::of(turn.api, &turn.endpoint);
+    let cut = tokens(turn, Strategy::Cut)?;
+    if cut >= rates.least {
+        return Ok(false);
+    }
+    let added = tokens(turn, adding)?;
+    let following = keep::following(turn);
+    let price = price_of_cutting(&rates, cut, added, &following);
+    Ok(price <= rates.price_of_all(added, &following) * NEARLY)
+}
+
+/// Returns the price of requests that cut until they are long enough for the cache, and add from then on. The first has
+/// `cut` tokens, or `added` if it adds.
+fn price_of_cutting(rates: &Rates, cut: u32, added: u32, following: &Following) -> f64 {
+    let mut price = 0.0;
+    for number in 0..=following.requests {
+        let grown = number.saturating_mul(following.growth);
+        let tokens = cut.saturating_add(grown);
+        if tokens >= rates.least {
+            let left = Following { requests: following.requests - number, ..*following };
+            return price + rates.price_of_all(added.saturating_add(grown), &left);
+        }
+        price += f64::from(tokens);
+    }
+    price
+}
+
+/// Returns the tokens of the request that a strategy makes, without what only the agent knows, such as the system prompt.
+fn tokens(turn: &Turn<'_>, strategy: Strategy) -> Result<u32, RenderError> {
+    let prepared = super::prepare_by(turn, Choice { strategy, reason: Reason::Cheapest })?;
+    Ok(messages::tokens(turn.count, prepared.tools.iter().chain(&prepared.messages)))
 }
 
 /// Returns true if the API has tools amid a conversation.
@@ -168,6 +196,7 @@ fn is_like(text: &str, pattern: &str) -> bool {
 mod tests {
     use serde_json::json;
 
+    use super::super::{Ledger, Offer};
     use super::*;
 
     fn takes(api: Api, model: &str, base_url: &str) -> bool {
@@ -210,6 +239,46 @@ mod tests {
         ] {
             assert!(!takes(Api::OpenAiResponses, "gpt-6.1", url), "{url}");
         }
+    }
+
+    /// Returns Gemini's strategy for a message of so many tokens.
+    fn chosen(tokens: u32) -> Strategy {
+        let offer = Offer {
+            own: &[],
+            always_on: &[],
+            active: &[],
+            deferred: 1,
+            search: true,
+            deferred_names: &["a"],
+            find: &|_| None,
+        };
+        let turn = Turn {
+            api: Api::Gemini,
+            strategy: None,
+            endpoint: Endpoint::default(),
+            offer,
+            messages: &[json!({ "role": "user", "parts": [{ "text": "[long]" }] })],
+            ledger: &Ledger::default(),
+            count: &|text| if text.contains("[long]") { tokens } else { 10 },
+        };
+        choose(&turn).expect("there is no tool to render").strategy
+    }
+
+    #[test]
+    fn shortly_below_the_cache_a_longer_request_is_cheaper() {
+        assert_eq!(chosen(1_000), Strategy::Cut);
+        assert_eq!(chosen(4_080), Strategy::Envelope, "only with the envelope it is cached");
+        assert_eq!(chosen(5_000), Strategy::Envelope);
+    }
+
+    #[test]
+    fn cutting_has_the_price_of_adding_from_where_the_cache_begins() {
+        let following = Following { requests: 3, growth: 100 };
+        let price = |cut| price_of_cutting(&Rates::OPENAI, cut, cut + 50, &following);
+        assert!((price(500) - (500.0 + 600.0 + 700.0 + 800.0)).abs() < 1e-9);
+        let left = Following { requests: 1, growth: 100 };
+        let added = Rates::OPENAI.price_of_all(1_150, &left);
+        assert!((price(900) - (900.0 + 1_000.0 + added)).abs() < 1e-9);
     }
 
     #[test]

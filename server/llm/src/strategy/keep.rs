@@ -2,12 +2,16 @@
 
 use super::plan::{Defined, Placed};
 use super::{Turn, messages};
-use crate::price::{Dropped, Rates};
+use crate::price::{Dropped, Following, Rates};
 
 /// Least number of turns that a conversation is expected to go on for. A conversation of unknown length is expected to
 /// last as long again as it has lasted (the best guess without knowledge of its kind); in its first turns that would be
 /// next to nothing, and tools would be dropped at the price of a cache that most conversations still use.
 const LEAST_TURNS: usize = 5;
+
+/// Tokens that a request is expected to have more than the one before: a call with its result, or an answer with the next
+/// message.
+const GROWTH: u32 = 100;
 
 /// Most unused tools that a conversation keeps, whatever the price. Requests of OpenAI hold 128 tools; this leaves half
 /// of them to the agent's own and to those in use.
@@ -24,7 +28,7 @@ pub(super) fn stale_from(
         return None;
     }
     let rates = Rates::of(turn.api, &turn.endpoint);
-    let requests = expected(turn);
+    let requests = f64::from(expected(turn));
     let mut best = None;
     let mut best_gain = 0.0;
     let mut stale_tools = 0;
@@ -54,9 +58,14 @@ pub(super) fn stale_from(
     if stale_tools > MOST_STALE { Some(0) } else { best }
 }
 
-/// Returns the number of requests that a conversation is still expected to have. Calls make more of them than turns; how
+/// Returns the number of requests that a conversation is still expected to have, this one included. Calls make more of them than turns; how
 /// many is not known before the model answers.
-pub(super) fn expected(turn: &Turn<'_>) -> f64 {
+fn expected(turn: &Turn<'_>) -> u32 {
     let turns = messages::turns(turn.api, turn.messages).max(LEAST_TURNS);
-    f64::from(u32::try_from(turns).unwrap_or(u32::MAX))
+    u32::try_from(turns).unwrap_or(u32::MAX)
+}
+
+/// Returns the requests that are expected to follow this one.
+pub(super) fn following(turn: &Turn<'_>) -> Following {
+    Following { requests: expected(turn) - 1, growth: GROWTH }
 }

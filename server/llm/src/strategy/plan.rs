@@ -10,7 +10,7 @@ use super::ledger::{Added, Addition};
 use super::messages::{self, Speaker};
 use super::toolset::{self, render_added};
 use super::{Ledger, Turn, Way, digest, keep};
-use crate::price::{Cut, Rates};
+use crate::price::Rates;
 use crate::render::{Loss, RenderError, Tool};
 
 /// Share of conversations that are expected to drop the tools which stand in `tools` since their beginning. Few do, because
@@ -246,7 +246,7 @@ impl Planner<'_, '_> {
 
     /// Returns true if the active set is to stand in `tools`: at the beginning of a conversation whose strategy is chosen
     /// by itself, if that is cheaper. The first request is written to the cache anyway, and definitions are shorter there,
-    /// but to drop them would cost all messages.
+    /// but to drop them would cost all messages, and a longer request may be one that is cached.
     fn begins_in_tools(&self, place: usize) -> Result<bool, RenderError> {
         let Turn { strategy, ledger, offer, messages, count, .. } = self.turn;
         if strategy.is_some() || ledger.way == Some(self.way) {
@@ -260,14 +260,15 @@ impl Planner<'_, '_> {
         let mut added = Vec::new();
         additions::add(self.way, &mut added, &defined(self.way)?);
         let base = defined(self.way.at(0))?;
-        let base = messages::tokens(count, base.iter().map(|tool| &tool.definition));
-        let cut = Cut {
-            overhead: messages::tokens(count, &added).saturating_sub(base),
-            behind: messages::tokens(count, messages.iter().take(place.saturating_sub(1))),
-            changes: DROPPING,
-            requests: keep::expected(self.turn),
-        };
-        Ok(Rates::of(self.turn.api, &self.turn.endpoint).saved_by_cutting(&cut) > 0.0)
+        let constant = toolset::constant(self.turn, self.way.strategy)?.tools;
+        let rest = messages::tokens(count, offer.own.iter().chain(&constant).chain(*messages));
+        let behind = messages::tokens(count, messages.iter().take(place.saturating_sub(1)));
+        let rates = Rates::of(self.turn.api, &self.turn.endpoint);
+        let following = keep::following(self.turn);
+        let price = |tokens: u32| rates.price_of_all(rest.saturating_add(tokens), &following);
+        let in_tools = price(messages::tokens(count, base.iter().map(|tool| &tool.definition)));
+        let dropping = rates.price_of_writing_again(behind) * DROPPING;
+        Ok(in_tools + dropping < price(messages::tokens(count, &added)))
     }
 
     fn take_found(

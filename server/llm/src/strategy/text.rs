@@ -6,8 +6,7 @@ use super::Api;
 use super::plan::Defined;
 
 /// First line of an addition.
-const FIRST_LINE: &str = "[Toolgate] More tools, one a line. They can be called only through toolgate_call_tool, with \
-                          the tool's `name`, and `arguments` that match its `input_schema`:";
+const FIRST_LINE: &str = "[Toolgate] More tools. Call them only through toolgate_call_tool:";
 
 /// Adds tools at the end of the last message, or as a message of their own if it takes no text.
 pub(super) fn add(api: Api, sent: &mut Vec<Value>, tools: &[Defined]) {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Api, Offer, Strategy, Turn, Way};
+use super::{Api, Offer, Strategy, Turn, Way, concise};
 use crate::SEARCH_TOOL;
 use crate::envelope::CALL_TOOL_NAME;
 use crate::render::{
@@ -83,7 +83,7 @@ pub(super) fn render_added(way: Way, tool: Tool<'_>) -> Result<Rendered, RenderE
     let brief = Tool { output_schema_json: "", annotations_json: "", ..tool };
     let mut rendered = mcp(&[brief])?;
     for definition in &mut rendered.tools {
-        let schema = definition["inputSchema"].take();
+        let schema = concise::input(definition["inputSchema"].take());
         let description = definition["description"].take();
         *definition = json!({ "name": tool.name });
         if !description.is_null() {
