@@ -54,7 +54,8 @@ def clock() -> str:
 
 
 def model_at(api: AnthropicApi, name: str = "claude-opus-5-5") -> ChatAnthropic:
-    return ChatAnthropic(model_name=name, api_key=SecretStr("none"), base_url=api.url)
+    key = SecretStr("none")
+    return ChatAnthropic(model_name=name, api_key=key, base_url=api.url, timeout=30, stop=None)
 
 
 def native(client: Client, tools: Sequence[BaseTool], **options: Any) -> ToolgateMiddleware:
@@ -130,7 +131,7 @@ def test_native_survives_a_history_that_lost_messages(
     with serving(api):
         agent = create_agent(model_at(api), middleware=[toolgate])
         first = agent.invoke({"messages": [HumanMessage(RAIN)]})
-        kept = {**first, "messages": [HumanMessage(RAIN)]}
+        kept: Any = {**first, "messages": [HumanMessage(RAIN)]}
         result = agent.invoke(kept)
     assert added(api.requests[1]) == added(api.requests[2]) == [FORECAST]
     assert result["messages"][-1].text == "Rain."
