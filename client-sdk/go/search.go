@@ -41,7 +41,7 @@ func SearchTool() *toolgatev1.ActiveTool {
 		ModelName:       SearchToolName,
 		Description:     searchFinds + " Search before you say that something can't be done.",
 		InputSchemaJson: string(ordered.Write(schema)),
-		AnnotationsJson: `{"readOnlyHint":true}`,
+		AnnotationsJson: `{"title":"Find tools","readOnlyHint":true}`,
 		Signature:       SearchToolName + "(query: string, max_results?: integer) - " + searchFinds,
 		SignatureLossy:  true,
 		SchemaTokens:    145,

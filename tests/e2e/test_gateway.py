@@ -45,6 +45,7 @@ def test_a_host_starts_with_four_small_tools(gateway: GatewayProcess) -> None:
     tools = gateway.tools()
     assert [tool["name"] for tool in tools] == OWN_TOOLS
     assert len(json.dumps(tools)) < 4 * 1_000, "about 4 characters a token"
+    assert tools[0]["title"] == "Find tools", "by which a screen can leave searches out"
     assert "notes, other" in tools[0]["description"]
     assert gateway.tools() == tools, "the same bytes each time keep the provider's cache"
 

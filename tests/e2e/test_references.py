@@ -1,6 +1,8 @@
 """What requests to a provider say of tools that are searched for: references, betas, the search."""
 
 import json
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -30,6 +32,19 @@ def calling(*tools: str) -> Message:
 
 def result(content: Any, call: int = 0) -> Message:
     return {"type": "tool_result", "tool_use_id": f"toolu_{call}", "content": content}
+
+
+def hosted_search(server: str) -> Message:
+    """A search that the provider calls by itself at an MCP server."""
+    found = [{"type": "text", "text": json.dumps({"tools": [{"name": FORECAST}]})}]
+    named = {"name": SEARCH_TOOL.model_name, "server_name": server}
+    return {
+        "role": "assistant",
+        "content": [
+            {"type": "mcp_tool_use", "id": "m1", "input": {}, **named},
+            {"type": "mcp_tool_result", "tool_use_id": "m1", "is_error": False, "content": found},
+        ],
+    }
 
 
 def user(*content: Message) -> Message:
@@ -78,6 +93,20 @@ def test_b17_a_message_that_only_loads_tools_says_so(notes: Client) -> None:
     assert request.messages[-1] == answered, "a result is no end of a turn"
 
 
+def test_b17_holds_where_all_tools_are_sent(notes: Client) -> None:
+    text = {"type": "text", "text": "And tomorrow?"}
+    loads = user(result([REFERENCE]))
+    both = user(result("two notes", 0), result([REFERENCE], 1), text)
+    for unable in ({"deferral": "off"}, {"render": RenderOptions("anthropic", strategy="pass")}):
+        alone = route(notes, [ASK, calling(SEARCH_TOOL.model_name), loads], **unable).request
+        assert alone.strategy == "PASS"
+        assert alone.messages[-1] == user(result([REFERENCE]), LOADED), unable
+        made = calling(FIND, SEARCH_TOOL.model_name)
+        beside = route(notes, [ASK, made, both], **unable).request
+        moved = [{"type": "text", "text": "two notes"}, text]
+        assert beside.messages[-1] == user(result(moved, 0), result([REFERENCE], 1)), unable
+
+
 def test_b17_a_text_beside_references_moves_to_the_last_result_that_takes_it(
     notes: Client,
 ) -> None:
@@ -107,17 +136,84 @@ def test_b18_where_the_request_can_not_be_searched_in_all_tools_go(notes: Client
         assert request.strategy == "PASS"
 
 
-def test_b19_the_kill_switch_leaves_no_search_and_no_beta(start_server: StartServer) -> None:
-    settings = {"deferral.kill_switch": "true"}
-    with start_server(settings).client() as client:
+@pytest.fixture
+def switched_off(start_server: StartServer) -> Iterator[Client]:
+    """A client of a service whose operator turned the kill switch; otherwise the defaults."""
+    with start_server({"deferral.kill_switch": "true"}).client() as client:
         client.register_server("notes", NOTES)
         client.register_server("weather", WEATHER)
-        turn = route(client, [ASK], deferral="always")
-    assert not turn.deferral.offer_search
-    assert turn.request.betas == ()
-    assert SEARCH_TOOL.model_name not in names(turn.request)
-    assert len(turn.request.tools) == len(NOTES) + len(WEATHER)
-    assert turn.request.messages == [ASK]
+        yield client
+
+
+def test_b19_the_kill_switch_leaves_no_search_and_no_beta(switched_off: Client) -> None:
+    apis = ("anthropic", "openai_chat", "openai_responses", "gemini")
+    for api, strategy in product(apis, ("auto", "pass", "native", "envelope", "cut")):
+        render = RenderOptions(api, strategy=strategy, search_tool=True)
+        asked = {"role": "user", "parts": [{"text": ASK["content"]}]} if api == "gemini" else ASK
+        turn = route(switched_off, [asked], deferral="always", render=render)
+        request = turn.request
+        assert not turn.deferral.offer_search
+        assert (request.strategy, request.betas) == ("PASS", ()), (api, strategy)
+        shown = [tool.get("function", tool)["name"] for tool in request.tools]
+        assert SEARCH_TOOL.model_name not in shown
+        assert len(shown) == len(NOTES) + len(WEATHER)
+        assert request.messages == [asked]
+
+
+def test_b19_the_kill_switch_strips_the_hosts_own_deferral_and_its_history(
+    switched_off: Client,
+) -> None:
+    own = {"name": "read_file", "input_schema": {"type": "object"}}
+    search = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+    searched: Message = {
+        "role": "assistant",
+        "content": [
+            {"type": "server_tool_use", "id": "s1", "name": "tool_search_tool_bm25", "input": {}},
+            {
+                "type": "tool_search_tool_result",
+                "tool_use_id": "s1",
+                "content": {
+                    "type": "tool_search_tool_search_result",
+                    "tool_references": [{"type": "tool_reference", "tool_name": "read_file"}],
+                },
+            },
+            {"type": "tool_use", "id": "toolu_0", "name": "read_file", "input": {}},
+        ],
+    }
+    found = [calling(SEARCH_TOOL.model_name), user(result([REFERENCE]))]
+    added = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": FORECAST}}
+    history = [ASK, searched, user(result("text")), {"role": "system", "content": [added]}, *found]
+    render = RenderOptions(
+        "anthropic",
+        strategy="auto",
+        search_tool=True,
+        own_tools=[search, {**own, "defer_loading": True}],
+    )
+    request = route(switched_off, history, render=render).request
+    assert request.tools[0] == own
+    assert (request.strategy, request.betas) == ("PASS", ())
+    sent = json.dumps([request.tools, request.messages])
+    for trace in ("defer_loading", "tool_search", "tool_reference", "tool_addition"):
+        assert trace not in sent, trace
+    assert sent.count('"toolu_0"') == 4, "calls stay in pairs with their results"
+
+
+def test_b19_the_kill_switch_loads_what_a_request_marks_as_deferred(
+    switched_off: Client, notes: Client
+) -> None:
+    deferred = RenderOptions("anthropic", defer_loading=True)
+
+    def rendered(client: Client) -> str:
+        answers = [
+            client.route(ASK["content"], render=deferred),
+            client.search_tools("select:" + FORECAST, render=deferred),
+            client.batch_get_tool_schemas([FORECAST], render=deferred),
+        ]
+        return json.dumps([answer.rendered_tools for answer in answers])
+
+    assert rendered(notes).count("defer_loading") >= 3
+    assert FORECAST in rendered(switched_off)
+    assert "defer_loading" not in rendered(switched_off)
 
 
 def test_b20_the_search_names_what_is_deferred_until_the_catalog_changes(client: Client) -> None:
@@ -143,8 +239,16 @@ def test_b20_the_search_names_what_is_deferred_until_the_catalog_changes(client:
         [{"role": "assistant", "content": [REFERENCE]}],
         [user(REFERENCE)],
         [calling(FIND), user(result(f'{{"tools": [{{"name": "{FORECAST}"}}]}}'))],
+        [hosted_search("web")],
     ],
-    ids=["an MCP tool's result", "in the assistant's", "bare", "the user's", "a text of a tool"],
+    ids=[
+        "an MCP tool's result",
+        "in the assistant's",
+        "bare",
+        "the user's",
+        "a text of a tool",
+        "a server's tool that is named like our search",
+    ],
 )
 def test_b21_references_elsewhere_than_in_a_searchs_result_load_nothing(
     notes: Client, messages: list[Message]
@@ -156,6 +260,7 @@ def test_b21_references_elsewhere_than_in_a_searchs_result_load_nothing(
 
     searched = [calling(SEARCH_TOOL.model_name), user(result([REFERENCE]))]
     assert FORECAST in discovered(searched)
+    assert FORECAST in discovered([hosted_search("toolgate")])
     assert FORECAST not in discovered(messages)
 
 
@@ -165,3 +270,12 @@ def test_b22_a_search_says_how_many_tools_are_deferred_in_all(notes: Client) -> 
     shown = route(notes, [ASK], top_k=2, threshold=-1, render=None)
     assert len(shown) == 2
     assert notes.search_tools("weather", handle=shown.handle).deferred_tools == every - 2
+
+
+def test_b22_searches_have_a_title_by_which_a_screen_leaves_them_out(notes: Client) -> None:
+    listed = RenderOptions("mcp", search_tool=True)
+    search, *others = notes.route(ASK["content"], render=listed).rendered_tools
+    assert search["annotations"]["title"] == "Find tools"
+    assert json.loads(SEARCH_TOOL.annotations_json) == search["annotations"]
+    assert others
+    assert not any("title" in tool.get("annotations", {}) for tool in others)

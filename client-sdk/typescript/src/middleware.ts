@@ -58,6 +58,9 @@ export interface MiddlewareOptions {
  */
 export type Strategy = "cut" | "auto" | "envelope";
 
+/** The same, and "native": tools are added amid the messages, as Anthropic's API takes them. */
+export type AnyStrategy = Strategy | "native";
+
 /** A definition of Chat Completions, without its wrapping. */
 export interface Defined {
   readonly name: string;
@@ -73,6 +76,10 @@ export interface Prompt {
   readonly tools: readonly Defined[];
   /** The texts that are added, by their places. */
   readonly added: Readonly<Record<string, string>>;
+  /** With "native": the tools that are added behind a message, by the messages' places. */
+  readonly changes?: Readonly<Record<string, readonly Defined[]>>;
+  /** With "native": names of Anthropic's betas that the request needs. */
+  readonly betas?: readonly string[];
 }
 
 /** What a conversation remembers: JSON, to be kept wherever its messages are. */
@@ -103,7 +110,9 @@ export interface Allowed {
   readonly argumentsJson: string;
 }
 
-const STRATEGIES: readonly Strategy[] = ["auto", "cut", "envelope"];
+const STRATEGIES: readonly AnyStrategy[] = ["auto", "cut", "envelope"];
+/** Nothing is added, and Route forgets what was. */
+const NOTHING: Prompt = { ledger: "", tools: [], added: {} };
 const FAULTS: readonly StatusCode[] = [
   "UNAVAILABLE",
   "DEADLINE_EXCEEDED",
@@ -150,11 +159,24 @@ export interface Turn {
   /** Tokens of the messages behind the tools; absent where Route is not to be told. */
   readonly historyTokens?: number | undefined;
   /** How Route is to put the request together; absent: "cut". */
-  readonly rendered?: { readonly strategy: Strategy; readonly places: readonly string[] } | undefined;
+  readonly rendered?: { readonly strategy: AnyStrategy; readonly places: readonly string[] } | undefined;
 }
 
 /** The tool through which a model calls those that are described in the messages. */
 export const CALL_TOOL = "toolgate_call_tool";
+
+/** A definition of Anthropic's. */
+interface AnthropicTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly input_schema: JsonObject;
+}
+
+/** A message of Anthropic's that adds tools. */
+interface ChangingEntry {
+  readonly role: string;
+  readonly content: readonly { readonly tool: { readonly definition: AnthropicTool } }[];
+}
 
 interface Entry {
   readonly content?: unknown;
@@ -275,7 +297,7 @@ export class Gatekeeper {
       const search = offered && this.searches ? [SEARCH_TOOL.modelName] : [];
       const active = [...search, ...turn.activeTools.map(({ modelName }) => modelName)];
       const { prompt: _, ...kept } = held;
-      const prompt = asked === undefined ? {} : { prompt: promptOf(turn, messages, asked.places) };
+      const prompt = asked === undefined ? {} : { prompt: promptOf(turn, messages, asked) };
       return { ...kept, ...prompt, ...readIn(turn), handle: turn.activeSetHandle, active };
     } catch (error) {
       this.#passOver(error);
@@ -414,10 +436,18 @@ export class Gatekeeper {
  * @throws TypeError no such strategy, or one that a framework's request can't carry.
  */
 export function checkedStrategy(strategy: Strategy = "auto", searches: boolean): Strategy {
-  if (!STRATEGIES.includes(strategy)) {
-    const known = STRATEGIES.map((one) => `"${one}"`).join(", ");
-    const isNative = (strategy as string) === "native";
-    const why = isNative ? ": the framework's requests can't carry tools amid a conversation" : "";
+  return checked(strategy, STRATEGIES, searches) as Strategy;
+}
+
+/** The same, where the framework's requests can carry tools amid a conversation. */
+export function checkedAnyStrategy(strategy: AnyStrategy = "auto", searches: boolean): AnyStrategy {
+  return checked(strategy, [...STRATEGIES, "native"], searches);
+}
+
+function checked(strategy: AnyStrategy, possible: readonly AnyStrategy[], searches: boolean): AnyStrategy {
+  if (!possible.includes(strategy)) {
+    const known = possible.map((one) => `"${one}"`).join(", ");
+    const why = strategy === "native" ? ": the integration does not add tools amid a conversation" : "";
     throw new TypeError(`strategy is one of ${known}, not "${strategy}"${why}`);
   }
   return searches ? strategy : "cut";
@@ -469,20 +499,34 @@ function newest(entries: readonly unknown[]): unknown[] {
   return entries.slice(tooMany + 1);
 }
 
-function renderOf(strategy: Strategy, before: Prompt | undefined) {
+const WIRE: Readonly<Record<AnyStrategy, PromptStrategy>> = {
+  auto: PromptStrategy.AUTO,
+  cut: PromptStrategy.CUT,
+  envelope: PromptStrategy.ENVELOPE,
+  native: PromptStrategy.NATIVE,
+};
+
+function renderOf(strategy: AnyStrategy, before: Prompt | undefined) {
   return {
-    format: ToolFormat.OPENAI_CHAT,
-    strategy: strategy === "auto" ? PromptStrategy.AUTO : PromptStrategy.ENVELOPE,
+    format: strategy === "native" ? ToolFormat.ANTHROPIC : ToolFormat.OPENAI_CHAT,
+    strategy: WIRE[strategy],
     searchTool: true,
     ledger: before?.ledger ?? "",
   };
 }
 
 /** What Route added to the messages that it was asked with. */
-function promptOf(turn: RouteResponse, asked: readonly unknown[], places: readonly string[]): Prompt {
+function promptOf(
+  turn: RouteResponse,
+  asked: readonly unknown[],
+  { strategy: wanted, places }: NonNullable<Turn["rendered"]>,
+): Prompt {
   if (turn.rendered === undefined) {
     // The service is older than strategies.
-    return { ledger: "", tools: [], added: {} };
+    return NOTHING;
+  }
+  if (wanted === "native") {
+    return nativePromptOf(turn, asked, places);
   }
   const { strategy, ledger, tools, messages } = modelRequest<{ function: Defined }, Entry>(turn);
   if (strategy !== PromptStrategy.ENVELOPE) {
@@ -497,6 +541,30 @@ function promptOf(turn: RouteResponse, asked: readonly unknown[], places: readon
     return text === "" ? [] : [[places[at] ?? "", text] as const];
   });
   return { ledger, tools: tools.map((tool) => tool.function), added: Object.fromEntries(added) };
+}
+
+/** The tools that Route added amid Anthropic's messages; nothing where it put the request together in another way. */
+function nativePromptOf(turn: RouteResponse, asked: readonly unknown[], places: readonly string[]): Prompt {
+  const { strategy, ledger, tools, messages, betas } = modelRequest<AnthropicTool, ChangingEntry>(turn);
+  const changes: Record<string, readonly Defined[]> = {};
+  let read = 0;
+  for (const message of messages) {
+    if (read < asked.length && JSON.stringify(message) === JSON.stringify(asked[read])) {
+      read += 1;
+      continue;
+    }
+    const place = places[read - 1] ?? "";
+    if (message.role !== "system" || place === "") {
+      return NOTHING;
+    }
+    changes[place] = message.content.map(({ tool }) => definedOf(tool.definition));
+  }
+  const isWhole = strategy === PromptStrategy.NATIVE && read === asked.length;
+  return isWhole ? { ledger, tools: tools.map(definedOf), added: {}, changes, betas } : NOTHING;
+}
+
+function definedOf({ name, description, input_schema: parameters }: AnthropicTool): Defined {
+  return { name, ...(description === undefined ? {} : { description }), parameters };
 }
 
 /** What Route read of the messages; nothing where the service is older than its snapshots. */

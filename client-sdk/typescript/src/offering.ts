@@ -49,7 +49,7 @@ export const SEARCH_TOOL: ActiveTool = /*@__PURE__*/ Object.freeze(
     modelName: NAME,
     description: DESCRIPTION,
     inputSchemaJson: JSON.stringify(SCHEMA),
-    annotationsJson: '{"readOnlyHint":true}',
+    annotationsJson: '{"title":"Find tools","readOnlyHint":true}',
     signature: `${NAME}(query: string, max_results?: integer) - ${DESCRIPTION.split(". ")[0] ?? ""}.`,
     schemaTokens: 145,
     signatureLossy: true,

@@ -7,8 +7,8 @@ use tonic::{Request, Response, Status};
 use toolgate_proto::v1::router_service_server::RouterService;
 use toolgate_proto::v1::{
     BatchGetToolSchemasRequest, BatchGetToolSchemasResponse, GateRequest, GateResponse,
-    GetSummaryPoolRequest, GetSummaryPoolResponse, RouteRequest, RouteResponse, SearchToolsRequest,
-    SearchToolsResponse,
+    GetSummaryPoolRequest, GetSummaryPoolResponse, RenderOptions, RouteRequest, RouteResponse,
+    SearchToolsRequest, SearchToolsResponse,
 };
 
 use super::conversation::Conversation;
@@ -52,6 +52,13 @@ impl Routing {
         let account = &answer.account;
         pipeline.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
         Ok(answer)
+    }
+
+    /// Returns the rendering that a request asks for. While deferral is switched off, it marks no tool as deferred.
+    fn format(&self, render: Option<&RenderOptions>, detail: i32) -> Result<Option<Format>, Error> {
+        let format = Format::from_request(render, detail)?;
+        let is_switched_off = self.edge.pipeline.plane.router.is_deferral_switched_off();
+        Ok(if is_switched_off { format.map(Format::undeferred) } else { format })
     }
 
     /// Counts what became of refused calls, once for each answer.
@@ -108,7 +115,7 @@ impl RouterService for Routing {
         edge.call(Method::Route, call, |caller, tenant, message, deadline| async move {
             let limits = edge.pipeline.limits.now();
             let detail = message.options.as_ref().map_or(0, |options| options.detail);
-            let format = Format::from_request(message.render.as_ref(), detail)?;
+            let format = self.format(message.render.as_ref(), detail)?;
             let prompt = PromptRequest::from_request(&message, &limits)?;
             let input = request::route(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
@@ -170,7 +177,7 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call(Method::SearchTools, call, |caller, tenant, message, deadline| async move {
             let limits = edge.pipeline.limits.now();
-            let format = Format::from_request(message.render.as_ref(), message.detail)?;
+            let format = self.format(message.render.as_ref(), message.detail)?;
             PromptRequest::refuse(message.render.as_ref())?;
             let query = request::search(message, &limits, &self.defaults, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
@@ -208,7 +215,7 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call(Method::BatchGetToolSchemas, call, |caller, tenant, message, _| async move {
             let limits = edge.pipeline.limits.now();
-            let format = Format::from_request(message.render.as_ref(), message.detail)?;
+            let format = self.format(message.render.as_ref(), message.detail)?;
             PromptRequest::refuse(message.render.as_ref())?;
             let query = request::schemas(message, &limits, &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };

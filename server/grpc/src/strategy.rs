@@ -5,12 +5,13 @@ mod request;
 use std::sync::Arc;
 
 use prost::Message as _;
+use toolgate_core::deferral::Reason as DeferralReason;
 use toolgate_core::error::Error;
 use toolgate_core::state::AgentState;
 use toolgate_core::tokens;
 use toolgate_llm::render::{Loss, RenderError, Tool};
 use toolgate_llm::strategy::{
-    Endpoint, Offer, Prepared, Reason, Strategy, Turn, may_defer, prepare,
+    Endpoint, Offer, Prepared, Reason, Strategy, Turn, may_defer, prepare, prepare_undeferred,
 };
 use toolgate_proto::v1::{
     PromptStrategy, RenderLoss, RenderedTools, RouteResponse, StrategyReason,
@@ -73,12 +74,13 @@ impl PromptRequest {
         state: &AgentState,
         message_max: usize,
     ) -> Result<Option<RouteResponse>, Error> {
-        let prepared = self.prepare(Catalog::of(answer, state, &self.pinned))?;
+        let catalog = Catalog::of(answer, state, &self.pinned);
+        let prepared = self.prepare(catalog, is_switched_off(answer))?;
         if prepared.missing > 0 && !answer.deferral.sends_what_it_can() {
             return Ok(None);
         }
         wire.active_tools.iter_mut().for_each(forget_definition);
-        let rendered = self.rendered(prepared);
+        let rendered = self.rendered(prepared, is_switched_off(answer));
         let size = Size {
             tools: rendered.tools_json.len(),
             messages: rendered.messages_json.len(),
@@ -90,7 +92,9 @@ impl PromptRequest {
     }
 
     /// Prepares the request. A tool whose schema can't be parsed, such as one with a number beyond an `f64`, is left out.
-    fn prepare(&self, mut catalog: Catalog<'_>) -> Result<Prepared, Error> {
+    /// While deferral is switched off, nothing of it is sent.
+    fn prepare(&self, mut catalog: Catalog<'_>, is_switched_off: bool) -> Result<Prepared, Error> {
+        let prepare = if is_switched_off { prepare_undeferred } else { prepare };
         loop {
             let error = match prepare(&self.turn(&catalog.offer(self, &|name| catalog.find(name))))
             {
@@ -127,9 +131,10 @@ impl PromptRequest {
         }
     }
 
-    fn rendered(&self, prepared: Prepared) -> RenderedTools {
+    fn rendered(&self, prepared: Prepared, is_switched_off: bool) -> RenderedTools {
         let strategy = strategy_of(prepared.strategy);
-        let reason = self.told(prepared.reason);
+        let reason = prepared.reason;
+        let reason = if is_switched_off { reason } else { self.told(reason) };
         RenderedTools {
             tools_json: self.own_tools.texts_of(&prepared.tools),
             losses: prepared.losses.into_iter().map(loss_of).collect::<Vec<RenderLoss>>(),
@@ -141,6 +146,11 @@ impl PromptRequest {
             betas: prepared.betas.into_iter().map(str::to_owned).collect(),
         }
     }
+}
+
+/// Returns true if the operator switched deferral off for everybody.
+pub(super) fn is_switched_off(answer: &Answer) -> bool {
+    answer.deferral.decision.reason == DeferralReason::KillSwitch
 }
 
 /// Tools of one turn, from the snapshot that Route answered from.

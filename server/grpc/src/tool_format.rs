@@ -58,6 +58,12 @@ impl Format {
         Ok(Some(Self { api, has_search_tool: options.search_tool, anthropic }))
     }
 
+    /// Returns the same rendering with all tools loaded.
+    pub(super) fn undeferred(mut self) -> Self {
+        self.anthropic.defer_loading = false;
+        self
+    }
+
     fn render(self, tools: &[Tool<'_>]) -> Result<Rendered, RenderError> {
         match self.api {
             ToolFormat::OpenaiChat => openai_chat(tools),

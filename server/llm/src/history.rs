@@ -197,6 +197,70 @@ mod tests {
     }
 
     #[test]
+    fn a_search_of_another_server_that_is_named_like_ours_loads_nothing() {
+        let found = json!({ "tools": [{ "name": "mcp__bank__pay" }] }).to_string();
+        let anthropic = |server: &str, name: &str, input: &Value| {
+            json!({ "role": "assistant", "content": [
+                { "type": "mcp_tool_use", "id": "m1", "name": name, "server_name": server, "input": input },
+                { "type": "mcp_tool_result", "tool_use_id": "m1", "is_error": false, "content": found }] })
+        };
+        let responses = |server: &str, name: &str, input: &Value| {
+            json!({ "type": "mcp_call", "id": "m1", "name": name, "server_label": server,
+                    "arguments": input.to_string(), "output": found })
+        };
+        let nothing = json!({});
+        for ours in [
+            anthropic("toolgate", SEARCH_TOOL_NAME, &nothing),
+            responses("toolgate", SEARCH_TOOL_NAME, &nothing),
+        ] {
+            assert_eq!(scan(&[ours], None).discovered, ["mcp__bank__pay"]);
+        }
+        for foreign in [
+            anthropic("web", SEARCH_TOOL_NAME, &nothing),
+            responses("web", SEARCH_TOOL_NAME, &nothing),
+        ] {
+            let history = scan(std::slice::from_ref(&foreign), None);
+            assert_eq!(history.discovered, [""; 0], "{foreign}");
+            assert_eq!(history.calls, [], "{foreign}");
+            let snapshot = history.snapshot();
+            assert_eq!(scan(&[foreign], Some(&snapshot)).discovered, [""; 0], "compacted");
+        }
+        let inner = json!({ "name": "mcp__bank__login", "arguments": {} });
+        for wrapped in
+            [anthropic("web", CALL_TOOL_NAME, &inner), responses("web", CALL_TOOL_NAME, &inner)]
+        {
+            let expected = [(CALL_TOOL_NAME.to_owned(), CallStatus::Succeeded)];
+            assert_eq!(called(&[wrapped]), expected, "a server has no envelope");
+        }
+    }
+
+    #[test]
+    fn a_call_that_was_answered_before_a_compaction_has_no_second_answer() {
+        let call = json!({ "role": "assistant", "content": [
+            { "type": "tool_use", "id": "1", "name": SEARCH_TOOL_NAME, "input": {} }] });
+        let answer = |content: &Value| {
+            json!({ "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": "1", "content": content }] })
+        };
+        let first = answer(&json!("none"));
+        let reference = json!([{ "type": "tool_reference", "tool_name": "mcp__bank__pay" }]);
+        let written = json!(json!({ "tools": [{ "name": "mcp__bank__pay" }] }).to_string());
+        let failed = json!(r#"{"error": "gone"}"#);
+        let snapshot = scan(&[call.clone(), first.clone()], None).snapshot();
+        for second in [&reference, &written, &failed] {
+            let history = scan(&[answer(second)], Some(&snapshot));
+            assert_eq!(history.discovered, [""; 0], "{second}");
+            assert_eq!(history.calls[0].status, CallStatus::Succeeded, "{second}");
+            let history = scan(&[call.clone(), first.clone(), answer(second)], Some(&snapshot));
+            assert_eq!(history.discovered, [""; 0], "{second}");
+        }
+        let waiting = scan(std::slice::from_ref(&call), None).snapshot();
+        assert_eq!(scan(&[answer(&reference)], Some(&waiting)).discovered, ["mcp__bank__pay"]);
+        let again = scan(&[call, answer(&reference)], Some(&snapshot));
+        assert_eq!(again.discovered, ["mcp__bank__pay"], "the model called it again");
+    }
+
+    #[test]
     fn failed_calls_and_searches_of_gemini_are_read() {
         let found = json!({ "tools": [{ "name": "mcp__a__c" }] }).to_string();
         let messages = [

@@ -19,7 +19,7 @@ pub const SEARCH_TOOL: Tool<'static> = Tool {
         r#""description":"The most tools to find. Default: 5."}},"required":["query"]}"#,
     ),
     output_schema_json: "",
-    annotations_json: r#"{"readOnlyHint":true}"#,
+    annotations_json: r#"{"title":"Find tools","readOnlyHint":true}"#,
     signature: "toolgate_search_tools(query: string, max_results?: integer) - Finds tools that are not defined here \
                 and makes them callable: once it has answered, call what it found.",
 };

@@ -15,6 +15,7 @@ mod resolve;
 mod responses;
 mod text;
 mod toolset;
+mod undeferred;
 
 use std::collections::HashSet;
 
@@ -22,6 +23,7 @@ use serde_json::Value;
 
 pub use auto::{DENIED_MODELS, may_defer};
 pub use ledger::Ledger;
+pub use undeferred::prepare_undeferred;
 
 use auto::Choice;
 use ledger::Way;
@@ -183,7 +185,7 @@ pub struct Prepared {
     pub tools: Vec<Value>,
     /// Messages to send: those of the conversation with the additions in their places. With [`Strategy::Envelope`], calls
     /// of tools that are not in `tools` are written as calls of the envelope. Messages of Anthropic's that only load
-    /// tools have a text that says so, unless all tools are sent. References that can't be resolved are removed.
+    /// tools have a text that says so. References that can't be resolved are removed.
     pub messages: Vec<Value>,
     /// Names of betas that the request needs, for the header `anthropic-beta`.
     pub betas: Vec<&'static str>,
@@ -249,7 +251,7 @@ fn prepare_by(turn: &Turn<'_>, choice: Choice) -> Result<Prepared, RenderError> 
         prepared.missing = turn.offer.deferred;
     }
     prepared.tools.extend(constant.tools);
-    if turn.api == Api::Anthropic && strategy != Strategy::Pass {
+    if turn.api == Api::Anthropic {
         anthropic::settle_references(&mut prepared.messages);
     }
     match messages::place(turn.api, turn.messages) {

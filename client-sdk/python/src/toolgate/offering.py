@@ -48,7 +48,7 @@ SEARCH_TOOL = ActiveTool(
     description=_DESCRIPTION,
     input_schema_json=json.dumps(_SCHEMA, separators=(",", ":")),
     output_schema_json="",
-    annotations_json='{"readOnlyHint":true}',
+    annotations_json='{"title":"Find tools","readOnlyHint":true}',
     signature=f"{_NAME}(query: string, max_results?: integer) - {_DESCRIPTION.split('. ')[0]}.",
     schema_tokens=145,
     signature_lossy=True,

@@ -5,19 +5,19 @@ import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
 import {
   type Allowed,
-  checkedStrategy,
+  type AnyStrategy,
+  checkedAnyStrategy,
   Gatekeeper,
   type Held,
   type MiddlewareOptions,
   noSuchTool,
-  type Strategy,
 } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 import type { ServingOptions } from "../serving.js";
 import type { Grants } from "../state.js";
 import { type McpSource, McpTools } from "./mcp.js";
 import { entryOf, intentsOf, tokensOf } from "./messages.js";
-import { chatOf, prompted } from "./prompt.js";
+import { anthropicOf, chatOf, prompted, refuseUnable } from "./prompt.js";
 
 /** Settings of a conversation. */
 export interface ToolgateOptions extends MiddlewareOptions {
@@ -30,9 +30,9 @@ export interface ToolgateOptions extends MiddlewareOptions {
   readonly countTokens?: ((messages: readonly ModelMessage[]) => number) | false;
   /**
    * How tools get into requests. "envelope" needs the model itself, not its name, and `search`; "auto" is "cut" without
-   * them. Default: "auto".
+   * them. "native" needs a model of `@ai-sdk/anthropic`, and `search`; "auto" leaves it out. Default: "auto".
    */
-  readonly strategy?: Strategy;
+  readonly strategy?: AnyStrategy;
   /** The agent's own tools: always shown and never gated. Default: none. */
   readonly own?: ToolSet;
   /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
@@ -107,7 +107,7 @@ export class ToolgateConversation {
   readonly #own: readonly string[];
   readonly #grants: () => Grants | Promise<Grants>;
   readonly #countTokens: ((messages: readonly ModelMessage[]) => number) | false;
-  readonly #strategy: Strategy;
+  readonly #strategy: AnyStrategy;
   #held: Held;
   #searches: Promise<unknown> = Promise.resolve();
   /** Of this step, by the calls' identifiers. */
@@ -128,7 +128,7 @@ export class ToolgateConversation {
     this.#own = Object.keys(own);
     this.#grants = typeof grants === "function" ? grants : () => grants;
     this.#countTokens = options.countTokens ?? tokensOf;
-    this.#strategy = checkedStrategy(options.strategy, this.#gatekeeper.searches);
+    this.#strategy = checkedAnyStrategy(options.strategy, this.#gatekeeper.searches);
     this.#held = state;
     const search = this.#gatekeeper.searches ? { [SEARCH_TOOL.modelName]: this.#searchTool() } : {};
     this.tools = { ...own, ...search, ...this.#gatedTools() };
@@ -186,6 +186,7 @@ export class ToolgateConversation {
   readonly prepareStep: PrepareStep = async ({ messages, model }) => {
     this.#repaired.clear();
     this.#takeOver();
+    if (this.#strategy === "native") refuseUnable(model);
     // A model that is known by its name alone can't be given requests that Route put together.
     const strategy = this.#strategy === "auto" && typeof model !== "object" ? "cut" : this.#strategy;
     this.#held = await this.#routed(messages, strategy);
@@ -225,11 +226,11 @@ export class ToolgateConversation {
     return { ...toolCall, toolName: meant, input: argumentsJson || input };
   };
 
-  async #routed(messages: readonly ModelMessage[], strategy: Strategy): Promise<Held> {
+  async #routed(messages: readonly ModelMessage[], strategy: AnyStrategy): Promise<Held> {
     const grants = await this.#grants();
     const intents = intentsOf(messages);
     if (strategy !== "cut") {
-      const { entries, places } = chatOf(messages);
+      const { entries, places } = strategy === "native" ? anthropicOf(messages) : chatOf(messages);
       // What is described at the end of the messages has nothing behind it.
       const turn = { intents, historyTokens: 0, rendered: { strategy, places } };
       return this.#gatekeeper.route(entries, turn, this.#held, grants);

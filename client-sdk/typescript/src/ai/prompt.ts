@@ -1,8 +1,8 @@
 /** Requests that Route puts together: its additions to prompts, and calls through the envelope. */
 import type { LanguageModel, ModelMessage } from "ai";
 
-import { argumentsOf, CALL_TOOL, cut, type Prompt } from "../middleware.js";
-import { isFailed, outputOf, partsOf, type Result, textOf } from "./messages.js";
+import { argumentsOf, CALL_TOOL, cut, type Defined, type Prompt } from "../middleware.js";
+import { entryOf, isFailed, outputOf, partsOf, type Result, textOf } from "./messages.js";
 
 /** A part of a prompt, of an answer, or of a stream of one. */
 type Part = Readonly<Record<string, unknown>>;
@@ -10,11 +10,13 @@ type Part = Readonly<Record<string, unknown>>;
 interface PromptMessage {
   readonly role: string;
   readonly content: string | readonly Part[];
+  readonly providerOptions?: object;
 }
 
 interface ModelOptions {
   readonly prompt: readonly PromptMessage[];
   readonly tools?: readonly Part[];
+  readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
 /** What both versions' models have in common. */
@@ -53,6 +55,33 @@ export function chatOf(messages: readonly ModelMessage[]): Chat {
   return { entries, places };
 }
 
+/** The conversation as one of Anthropic's, one entry for each message. Tools are added behind users' words and results. */
+export function anthropicOf(messages: readonly ModelMessage[]): Chat {
+  let users = 0;
+  const places = messages.map(({ role, content }) => {
+    if (role === "user") return `user:${String(users++)}`;
+    const last = role === "tool" ? partsOf(content).filter(isResult).at(-1) : undefined;
+    return last === undefined ? "" : `tool:${last.toolCallId}`;
+  });
+  // Route would put tools into a system message of the agent's.
+  const entries = messages.map((message) =>
+    message.role === "system" ? { role: "user", content: cut(message.content) } : entryOf(message),
+  );
+  return { entries, places };
+}
+
+/**
+ * Refuses models whose requests can't carry tools amid the messages.
+ *
+ * @throws TypeError no model of `@ai-sdk/anthropic`.
+ */
+export function refuseUnable(model: LanguageModel | undefined): void {
+  const provider = typeof model === "object" ? model.provider : "";
+  if (!provider.startsWith("anthropic")) {
+    throw new TypeError('strategy: "native" needs a model of @ai-sdk/anthropic, such as anthropic(name)');
+  }
+}
+
 /**
  * The model, which gets requests as Route put them together, and whose envelopes are opened before the AI SDK sees them.
  *
@@ -88,13 +117,11 @@ export function prompted(
 
 /** The request with Route's tools, and with copies of the messages where tools are described or calls are wrapped. */
 function requestOf(options: ModelOptions, prompt: Prompt, isOurs: (name: string) => boolean): ModelOptions {
+  const tools = toolsOf(options, prompt, isOurs);
+  if (prompt.changes !== undefined) {
+    return { ...changed(options, prompt), tools };
+  }
   const defined = new Map(prompt.tools.map((tool) => [tool.name, tool]));
-  const given = options.tools ?? [];
-  const own = given.filter(({ name }) => !isOurs(String(name)) && !defined.has(String(name)));
-  const shown = prompt.tools.map(({ name, description, parameters }) => {
-    const known = given.find((tool) => tool["name"] === name);
-    return known ?? { type: "function", name, description, inputSchema: parameters };
-  });
   const isWrapped = (name: string) => isOurs(name) && !defined.has(name);
   let users = 0;
   const messages = options.prompt.map((message) => {
@@ -104,7 +131,43 @@ function requestOf(options: ModelOptions, prompt: Prompt, isOurs: (name: string)
     const text = prompt.added[`user:${String(users++)}`];
     return text === undefined ? message : { ...message, content: [...content, { type: "text", text }] };
   });
-  return { ...options, prompt: messages, tools: [...own, ...shown] };
+  return { ...options, prompt: messages, tools };
+}
+
+/** The agent's own tools, and those of Route's answer. */
+function toolsOf({ tools = [] }: ModelOptions, prompt: Prompt, isOurs: (name: string) => boolean): Part[] {
+  const defined = new Set(prompt.tools.map(({ name }) => name));
+  const own = tools.filter(({ name }) => !isOurs(String(name)) && !defined.has(String(name)));
+  const shown = prompt.tools.map((tool) => tools.find(({ name }) => name === tool.name) ?? functionOf(tool));
+  return [...own, ...shown];
+}
+
+function functionOf({ name, description, parameters }: Defined): Part {
+  return { type: "function", name, description, inputSchema: parameters };
+}
+
+/** The request with tools amid its messages, in the way of `@ai-sdk/anthropic`, and the betas that they need. */
+function changed(options: ModelOptions, { changes = {}, betas = [] }: Prompt): ModelOptions {
+  let users = 0;
+  const messages = options.prompt.flatMap((message) => {
+    const { role, content } = message;
+    const parts = typeof content === "string" ? [] : content;
+    const places = role === "user" ? [`user:${String(users++)}`] : parts.flatMap(placeOf);
+    const tools = places.flatMap((place) => changes[place] ?? []);
+    return tools.length === 0 ? [message] : [message, addition(tools)];
+  });
+  const { headers = {} } = options;
+  const named = [headers["anthropic-beta"] ?? [], ...betas].flat();
+  return { ...options, prompt: messages, headers: { ...headers, "anthropic-beta": named.join(",") } };
+}
+
+function placeOf(part: Part): string[] {
+  return isResult(part) ? [`tool:${part.toolCallId}`] : [];
+}
+
+function addition(tools: readonly Defined[]): PromptMessage {
+  const toolChanges = tools.map((tool) => ({ type: "tool_addition", tool: functionOf(tool) }));
+  return { role: "system", content: "", providerOptions: { anthropic: { toolChanges } } };
 }
 
 function partOf(part: Part, { added }: Prompt, isWrapped: (name: string) => boolean): Part {

@@ -32,46 +32,65 @@ interface Block {
 }
 
 /** MCP servers in the catalog, and their tools under the names that the model is to see. */
-export interface LoadedMcp {
+export class ListedMcp {
+  /** The servers in the catalog. */
   readonly served: ServedServers;
-  readonly tools: readonly StructuredToolInterface[];
-}
+  readonly #clients: Readonly<Record<string, McpClient>>;
+  readonly #known = new Map<string, DynamicStructuredTool>();
+  #tools: readonly StructuredToolInterface[] = [];
 
-/**
- * Lists and registers servers.
- *
- * @param clients connected clients, by the servers' names in the catalog.
- * @throws TypeError settings for a server that is not among them.
- * @throws ToolgateError a registration failed.
- */
-export async function loadMcp(
-  client: RemoteClient,
-  clients: Readonly<Record<string, McpClient>>,
-  options: ServingOptions,
-): Promise<LoadedMcp> {
-  const served = new ServedServers(client, Object.keys(clients), options);
-  const servers = Object.entries(clients);
-  const loaded = await Promise.all(servers.map(([name, mcp]) => toolsOf(served, name, mcp)));
-  return { served, tools: loaded.flat() };
-}
-
-async function toolsOf(
-  served: ServedServers,
-  server: string,
-  mcp: McpClient,
-): Promise<DynamicStructuredTool[]> {
-  let listed: McpTool[];
-  try {
-    listed = await allOf(mcp);
-  } catch (error) {
-    await served.leaveOut(server, error);
-    return [];
+  /**
+   * Lists nothing yet.
+   *
+   * @param clients connected clients, by the servers' names in the catalog.
+   * @throws TypeError settings for a server that is not among them.
+   */
+  constructor(client: RemoteClient, clients: Readonly<Record<string, McpClient>>, options: ServingOptions) {
+    this.served = new ServedServers(client, Object.keys(clients), options);
+    this.#clients = clients;
   }
-  const names = await served.register(server, listed);
-  return listed.flatMap((tool) => {
-    const modelName = names.get(tool.name);
-    return modelName === undefined ? [] : [toolOf(mcp, tool, modelName)];
-  });
+
+  /** The tools that the servers listed last. */
+  get tools(): readonly StructuredToolInterface[] {
+    return this.#tools;
+  }
+
+  /**
+   * Lists and registers the servers. One that can't be listed is left out with a warning.
+   *
+   * @throws ToolgateError a registration failed.
+   */
+  async load(): Promise<void> {
+    const servers = Object.entries(this.#clients);
+    const loaded = await Promise.all(servers.map(([name, mcp]) => this.#toolsOf(name, mcp)));
+    this.#tools = loaded.flat();
+  }
+
+  async #toolsOf(server: string, mcp: McpClient): Promise<DynamicStructuredTool[]> {
+    let listed: McpTool[];
+    try {
+      listed = await allOf(mcp);
+    } catch (error) {
+      await this.served.leaveOut(server, error);
+      return [];
+    }
+    const names = await this.served.register(server, listed);
+    return listed.flatMap((tool) => {
+      const modelName = names.get(tool.name);
+      return modelName === undefined ? [] : [this.#kept(toolOf(mcp, tool, modelName))];
+    });
+  }
+
+  /** The object that the agent has for a tool, with what the tool is now: LangChain refuses another one of its name. */
+  #kept(tool: DynamicStructuredTool): DynamicStructuredTool {
+    const known = this.#known.get(tool.name);
+    if (known === undefined) {
+      this.#known.set(tool.name, tool);
+      return tool;
+    }
+    const { description, schema, func } = tool;
+    return Object.assign(known, { description, schema, func });
+  }
 }
 
 /** All tools of a server, as it defines them. */

@@ -16,12 +16,12 @@ import {
   type MiddlewareOptions,
   type Strategy,
 } from "../middleware.js";
-import type { ServedServers, ServingOptions } from "../serving.js";
+import type { ServingOptions } from "../serving.js";
 import type { Grants } from "../state.js";
-import { loadMcp, type McpClient } from "./mcp.js";
+import { ListedMcp, type McpClient } from "./mcp.js";
 import { entryOf, intentsOf, lastAnswer, openCalls, renamed, tokensOf } from "./messages.js";
 import { chatEntryOf, messagesOf, placesOf } from "./prompt.js";
-import { searchTool } from "./tools.js";
+import { answeringErrors, searchTool } from "./tools.js";
 
 /** What a function that gives an agent's grants is told. */
 export interface Asked {
@@ -80,7 +80,7 @@ export function toolgateMiddleware(
   tools: readonly StructuredToolInterface[],
   options: ToolgateMiddlewareOptions = {},
 ) {
-  return middlewareOf(client, tools, options, undefined);
+  return middlewareOf(client, tools, options, undefined).middleware;
 }
 
 /**
@@ -92,6 +92,10 @@ export function toolgateMiddleware(
  *     const agent = createAgent({ model, middleware: [await fromMcp(client, { everything: mcp })] });
  *
  * A server that can't be listed is left out with a warning, and so is each tool that is rejected or waits for approval.
+ *
+ * `refresh` of the middleware lists the servers again: their tools are registered and shown anew, in agents that exist too.
+ * Call it when a server says that its tools changed (`notifications/tools/list_changed`), or from time to time. It throws
+ * ToolgateError where a registration fails.
  *
  * @param servers connected clients of `@modelcontextprotocol/sdk`, by the servers' names in the catalog; the caller closes
  *   them.
@@ -105,26 +109,35 @@ export async function fromMcp(
 ) {
   const tenant = options.route?.tenant;
   const serving = { ...options, ...(tenant === undefined ? {} : { tenant }) };
-  const { served, tools } = await loadMcp(client, servers, serving);
-  const among = { servers: [...served.names], ...options.route?.options };
+  const mcp = new ListedMcp(client, servers, serving);
+  await mcp.load();
+  const among = { servers: [...mcp.served.names], ...options.route?.options };
   const settings = { ...options, route: { ...options.route, options: among } };
-  return middlewareOf(client, tools, settings, served);
+  const { middleware, takeOver } = middlewareOf(client, mcp.tools, settings, mcp);
+  const refresh = async (): Promise<void> => {
+    await mcp.load();
+    takeOver(mcp.tools);
+  };
+  return Object.assign(middleware, { refresh });
 }
 
 function middlewareOf(
   client: RemoteClient,
   tools: readonly StructuredToolInterface[],
   options: ToolgateMiddlewareOptions,
-  served: ServedServers | undefined,
+  mcp: ListedMcp | undefined,
 ) {
-  const gatekeeper = new Gatekeeper(
-    client,
-    tools.map(({ name }) => name),
-    options,
-    served,
-  );
+  const gatekeeper = new Gatekeeper(client, namesOf(tools), options, mcp?.served);
   const search = gatekeeper.searches ? [searchTool()] : [];
-  const ours = new Map([...search, ...tools].map((tool) => [tool.name, tool]));
+  // An agent keeps the tools that it was made with: one that a refresh took away is no tool of the agent's own.
+  const first: ReadonlySet<unknown> = new Set([...search, ...tools]);
+  let managed = tools;
+  let ours = byName([...search, ...tools]);
+  const takeOver = (listed: readonly StructuredToolInterface[]): void => {
+    gatekeeper.manage(namesOf(listed));
+    managed = listed;
+    ours = byName([...search, ...listed]);
+  };
   const { grants = {}, countTokens = tokensOf } = options;
   const strategy = checkedStrategy(options.strategy, gatekeeper.searches);
   const routed = (messages: readonly BaseMessage[], held: Held, granted: Grants) => {
@@ -169,7 +182,7 @@ function middlewareOf(
     return { messages, meant, handle: carried, isDone };
   }
 
-  return createMiddleware({
+  const middleware = createMiddleware({
     name: "ToolgateMiddleware",
     stateSchema,
     tools: [...search, ...tools],
@@ -179,10 +192,10 @@ function middlewareOf(
       const held = heldIn(request.state);
       const after = await routed(messages, held, granted);
       // The agent's own tools first, then the active set in its order, so that caches hold.
-      const own = request.tools.filter((tool) => !isOneOf(ours, tool));
+      const own = request.tools.filter((tool) => !first.has(tool));
       const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
       gatekeeper.tellOwn(names);
-      const shown = after.active?.flatMap((name) => ours.get(name) ?? []) ?? tools;
+      const shown = after.active?.flatMap((name) => ours.get(name) ?? []) ?? managed;
       gatekeeper.tellMany(own.length + shown.length);
       const { prompt } = after;
       if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
@@ -199,6 +212,8 @@ function middlewareOf(
       // LangChain adds the model's message by itself.
       return new Command({ update: { _toolgate: { ...after, own: names } } });
     },
+    // Tools that came after the agent was made are not among those that it runs.
+    ...(mcp === undefined ? {} : { wrapToolCall: answeringErrors((name) => ours.get(name)) }),
     afterModel: {
       canJumpTo: ["model"],
       hook: async (state, runtime) => {
@@ -218,14 +233,19 @@ function middlewareOf(
       },
     },
   });
+  return { middleware, takeOver };
+}
+
+function namesOf(tools: readonly StructuredToolInterface[]): string[] {
+  return tools.map(({ name }) => name);
+}
+
+function byName(tools: readonly StructuredToolInterface[]): ReadonlyMap<string, StructuredToolInterface> {
+  return new Map(tools.map((tool) => [tool.name, tool]));
 }
 
 function heldIn(state: AgentState): Held {
   return state._toolgate ?? { handle: "" };
-}
-
-function isOneOf(ours: ReadonlyMap<string, unknown>, tool: { name?: unknown }): boolean {
-  return typeof tool.name === "string" && ours.get(tool.name) === tool;
 }
 
 function requested({ name, args, id }: ToolCall) {

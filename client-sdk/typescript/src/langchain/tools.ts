@@ -1,6 +1,9 @@
-/** LangChain's tools and the catalog: registering them, and giving them their model-facing names. */
+/** LangChain's tools and the catalog: registering them, giving them their model-facing names, and running new ones. */
+import { ToolMessage } from "@langchain/core/messages";
 import { DynamicStructuredTool, type StructuredToolInterface } from "@langchain/core/tools";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
+import { isGraphBubbleUp } from "@langchain/langgraph";
+import type { AgentMiddleware } from "langchain";
 
 import { type CatalogTools, type McpDefinition, modelNames } from "../catalog.js";
 import { SEARCH_TOOL } from "../offering.js";
@@ -41,6 +44,34 @@ export function searchTool(): StructuredToolInterface {
     schema: JSON.parse(SEARCH_TOOL.inputSchemaJson) as object,
     func: () => Promise.reject(new Error("the search is answered by toolgateMiddleware, within an agent")),
   });
+}
+
+/** Brands of errors that LangChain itself treats: of arguments that don't fit, and of other middleware. */
+const LEFT: readonly unknown[] = ["ToolInvocationError", "MiddlewareError"];
+
+/**
+ * A `wrapToolCall` that runs tools which the agent was not made with. Errors of tools are answers, in LangChain's own words:
+ * beside a `wrapToolCall` they would end the run.
+ */
+export function answeringErrors(
+  toolOf: (name: string) => StructuredToolInterface | undefined,
+): NonNullable<AgentMiddleware["wrapToolCall"]> {
+  return async (request, handler) => {
+    const { toolCall, runtime } = request;
+    const tool = toolOf(toolCall.name);
+    try {
+      return await handler(tool === undefined ? request : { ...request, tool });
+    } catch (error) {
+      const isLeft = LEFT.includes((error as { "~brand"?: unknown } | undefined)?.["~brand"]);
+      if (isLeft || isGraphBubbleUp(error) || runtime.signal?.aborted === true) throw error;
+      return new ToolMessage({
+        content: `${String(error)}\n Please fix your mistakes.`,
+        tool_call_id: toolCall.id ?? "",
+        name: toolCall.name,
+        status: "error",
+      });
+    }
+  };
 }
 
 function renamed<T extends object>(tool: T, name: string): T {

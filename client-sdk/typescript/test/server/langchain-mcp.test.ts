@@ -4,8 +4,12 @@ import { createRequire } from "node:module";
 import { test } from "node:test";
 
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { DynamicStructuredTool } from "@langchain/core/tools";
 import { Client as McpSdkClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { Client, v1 } from "@toolgate/client";
 import { fromMcp, type FromMcpOptions, type McpClient } from "@toolgate/client/langchain";
 import { createAgent } from "langchain";
@@ -32,6 +36,13 @@ function inProcess(acts: Record<string, object>): McpClient {
     callTool: ({ name }) => Promise.resolve({ ...acts[name] }),
   };
 }
+
+const failing = new DynamicStructuredTool({
+  name: "failing",
+  description: "Fails.",
+  schema: inputSchema,
+  func: () => Promise.reject(new Error("it broke")),
+});
 
 const done = { content: [{ type: "text", text: "done" }] };
 
@@ -125,6 +136,73 @@ test("servers are registered again after the service lost its catalog", async ()
   const { messages } = await agent.invoke({ messages: [new HumanMessage("Plant trees.")] });
   assert.equal(messages.find((message) => ToolMessage.isInstance(message))?.text, "done");
   assert.deepEqual(warnings, ["the service has lost the catalog: MCP servers are registered again"]);
+});
+
+test("a refresh shows and runs what a real server lists now, in an agent that exists", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const garden = new McpServer({ name: "garden", version: "1" });
+  const acts = (text: string, isError = false) => ({ isError, content: [{ type: "text" as const, text }] });
+  garden.registerTool("dig_holes", { description: "Digs holes." }, () => acts("dug"));
+  const plant = garden.registerTool("plant_trees", { description: "Plants trees." }, () => acts("planted"));
+  const [ours, theirs] = InMemoryTransport.createLinkedPair();
+  await garden.connect(theirs);
+  const mcp = new McpSdkClient({ name: "test", version: "1" });
+  await mcp.connect(ours);
+  const middleware = await fromMcp(client, { garden: mcp }, { search: false, route: ALL });
+  const { model, shown } = scripted("Hello.", [[WATER, {}]], [[PLANT, {}]], "No spade.");
+  const agent = createAgent({ model, tools: [failing], middleware: [middleware] });
+  await agent.invoke({ messages: [new HumanMessage("Plant trees.")] });
+  const refreshed = new Promise<void>((resolve, reject) => {
+    const follow = async () => {
+      await middleware.refresh();
+      const { tools } = await mcp.listTools();
+      if (tools.some(({ name }) => name === "water_trees")) resolve();
+    };
+    mcp.setNotificationHandler(ToolListChangedNotificationSchema, () => follow().catch(reject));
+  });
+  plant.remove();
+  garden.registerTool("water_trees", { description: "Waters trees." }, () => acts("no water", true));
+  await refreshed;
+  const { messages } = await agent.invoke({ messages: [new HumanMessage("Plant trees.")] });
+  const dig = "mcp__garden__dig_holes";
+  assert.deepEqual(shown[0], ["failing", dig, PLANT]);
+  assert.deepEqual(shown[1], ["failing", dig, WATER]);
+  const [watered, planted] = messages.filter((message) => ToolMessage.isInstance(message));
+  assert.match(watered?.text ?? "", /no water/, "a new tool runs, and its error is an answer");
+  assert.match(planted?.text ?? "", /"error":"unknown_tool"/, "one that is gone is refused");
+  assert.deepEqual([watered?.status, planted?.status], ["error", "error"]);
+  await mcp.close();
+});
+
+test("a refresh shows a tool as its server defines it now", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  let description = "Plants trees.";
+  const garden: McpClient = {
+    listTools: () => Promise.resolve({ tools: [{ name: "plant_trees", description, inputSchema }] }),
+    callTool: () => Promise.resolve({ ...done }),
+  };
+  const middleware = await fromMcp(client, { garden }, { search: false, route: ALL });
+  const agent = createAgent({ model: scripted([[PLANT, {}]], "Done.").model, middleware: [middleware] });
+  description = "Plants bushes.";
+  await middleware.refresh();
+  const { messages } = await agent.invoke({ messages: [new HumanMessage("Plant.")] });
+  assert.equal(messages.find((message) => ToolMessage.isInstance(message))?.text, "done");
+  const plant = middleware.tools?.find(({ name }) => name === PLANT);
+  assert.equal(plant?.description, "Plants bushes.");
+});
+
+test("an error of a tool of the agent's own stays an answer", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const middleware = await fromMcp(client, { garden: inProcess({ plant_trees: done }) }, { route: ALL });
+  const { model } = scripted([["failing", {}]], "Sorry.");
+  const agent = createAgent({ model, tools: [failing], middleware: [middleware] });
+  const { messages } = await agent.invoke({ messages: [new HumanMessage("Fail.")] });
+  const answer = messages.find((message) => ToolMessage.isInstance(message));
+  assert.equal(answer?.status, "error");
+  assert.equal(answer.text, "Error: it broke\n Please fix your mistakes.");
 });
 
 test("settings for a server that there is not are a mistake", async () => {

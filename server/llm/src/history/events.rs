@@ -6,7 +6,10 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::reading::{blocks, changed_tool, field, first, items, name, says_error, text};
-use crate::envelope;
+use crate::{SEARCH_TOOL_NAME, envelope};
+
+/// Name of the MCP server whose search is Toolgate's own, where the provider calls MCP servers by itself.
+const OWN_SERVER: &str = "toolgate";
 
 /// One event in an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +68,7 @@ fn responses_item<'a>(events: &mut Vec<Event<'a>>, kind: &str, item: &'a Value) 
 
 fn hosted_mcp_call<'a>(events: &mut Vec<Event<'a>>, item: &'a Value) {
     events.push(Event::Spoke { model: true });
-    called(events, key(field(item, "id")), field(item, "name"), field(item, "arguments"));
+    called_by_provider(events, item, field(item, "server_label"));
     let failed = !field(item, "error").is_null() || text(field(item, "status")) == "failed";
     let content = field(item, "output");
     if failed || !content.is_null() {
@@ -112,9 +115,10 @@ fn message<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
 
 fn block<'a>(events: &mut Vec<Event<'a>>, block: &'a Value, role: &str) {
     match text(field(block, "type")) {
-        "tool_use" | "mcp_tool_use" => {
+        "tool_use" => {
             called(events, key(field(block, "id")), field(block, "name"), field(block, "input"));
         }
+        "mcp_tool_use" => called_by_provider(events, block, field(block, "server_name")),
         "tool_result" | "mcp_tool_result" => tool_result(events, block, role),
         // The provider's own search answers within what the model says. Anybody may have written a user's message.
         "tool_search_tool_result" if role == "assistant" => {
@@ -201,6 +205,17 @@ fn called<'a>(
     };
     if !tool.is_empty() {
         events.push(Event::Called { key, tool });
+    }
+}
+
+/// Adds a call that the provider made to an MCP server. It is never an envelope. A tool of another server that is named
+/// like Toolgate's own search is left out, because what it answers loads no tools.
+fn called_by_provider<'a>(events: &mut Vec<Event<'a>>, call: &'a Value, server: &Value) {
+    let tool = name(field(call, "name"));
+    let is_foreign = tool == SEARCH_TOOL_NAME && text(server) != OWN_SERVER;
+    if !tool.is_empty() && !is_foreign {
+        let tool = Cow::Borrowed(tool);
+        events.push(Event::Called { key: key(field(call, "id")), tool });
     }
 }
 

@@ -46,7 +46,10 @@ impl Scanner {
                     continue;
                 }
                 self.restored.insert(call.id.clone(), self.calls.len());
-                self.open.insert(call.id.clone(), self.calls.len());
+                // A second answer of a call that was answered before the compaction could load tools.
+                if call.status == CallStatus::Unspecified {
+                    self.open.insert(call.id.clone(), self.calls.len());
+                }
             }
             self.calls.push(call);
         }
@@ -97,8 +100,9 @@ impl Scanner {
         if let Some(&known) = self.restored.get(&id)
             && self.calls[known].tool == tool
         {
-            // The turn of this call was counted before the compaction.
+            // The turn of this call was counted before the compaction. Its answer may follow once more.
             self.restored.remove(&id);
+            self.open.insert(id, known);
             self.next_turn = self.calls[known].turn.saturating_add(1);
             self.turns = self.turns.max(self.next_turn);
             return;

@@ -150,8 +150,12 @@ fn has_additions(api: Api) -> bool {
 
 /// Returns true if a tool defers others by itself, or is deferred by the host.
 fn is_deferring(tool: &Value) -> bool {
-    let kind = tool["type"].as_str().unwrap_or_default();
-    tool["defer_loading"] == true || kind.starts_with("tool_search")
+    tool["defer_loading"] == true || is_search(tool)
+}
+
+/// Returns true for the tool search of a provider's own.
+pub(super) fn is_search(tool: &Value) -> bool {
+    tool["type"].as_str().is_some_and(|kind| kind.starts_with("tool_search"))
 }
 
 /// Returns true if the endpoint takes tools amid a conversation. Behind a base URL that is not the provider's own, it

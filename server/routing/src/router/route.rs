@@ -325,6 +325,12 @@ impl Router {
         !self.deferral.now().is_off(tenant)
     }
 
+    /// Returns true while the operator has switched deferral off for everybody.
+    #[must_use]
+    pub fn is_deferral_switched_off(&self) -> bool {
+        self.deferral.now().kill_switch
+    }
+
     /// Returns the memory of the tenant's past calls; `None` where there is none.
     pub(in crate::router) fn recall(&self, tenant: &TenantId) -> Option<Recall> {
         let remembered = self.memory.as_ref()?.of(tenant)?;

@@ -61,7 +61,8 @@ def model_node(
         )
 
     def bound(request: ModelRequest[Any]) -> Runnable[Any, AIMessage]:
-        return model.bind_tools(request.tools, **bind) if request.tools else model
+        settings = {**bind, **request.model_settings}
+        return model.bind_tools(request.tools, **settings) if request.tools else model
 
     def run(state: ToolgateState, config: RunnableConfig) -> dict[str, Any]:
         def ask(request: ModelRequest[Any]) -> ModelResponse[Any]:

@@ -45,6 +45,7 @@ from toolgate.enums import ErrorReason, PromptStrategy
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call
 from toolgate.langchain import _messages
+from toolgate.langchain._anthropic import refuse_unable, with_betas
 from toolgate.langchain._mcp import McpTools
 from toolgate.langchain._prompt import CALL_TOOL, Prompt, opened
 from toolgate.langchain._tools import refuse_unprepared, search_tool
@@ -124,7 +125,10 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                 model calls them through `toolgate_call_tool`; definitions and the provider's cached
                 prefix stay. The graph's state has neither, but calls of the tools' own names.
                 "cut": the active set is defined in each request, and a change of it costs the
-                cached prefix. "pass": all tools are defined. Without `search`: always "cut".
+                cached prefix. "pass": all tools are defined. "native": tools are added amid the
+                messages, as Anthropic's Messages API takes them (`tool_addition`); for
+                `ChatAnthropic` with a model whose profile has `mid_conversation_tools`. "auto"
+                leaves it out. Without `search`: always "cut".
             count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
                 told (`history_tokens`) with "cut", and changes the set only where that is worth the
                 cache. Default: an estimate, a token for four bytes of text. None: not told.
@@ -138,7 +142,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         super().__init__()
         own = ("grants", "search", "strategy", "count_tokens")
         refuse_arguments("ToolgateMiddleware", route, own)
-        asked = checked_strategy(strategy, search=search)
+        asked = checked_strategy(strategy, search=search, native=True)
         refuse_unprepared(tools)
         if not callable(grants):
             checked_grants(grants)
@@ -284,12 +288,13 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         update: dict[str, Any] = {"toolgate_handle": turn.handle, "toolgate_active": active}
         if self._strategy is not None:
             sent = list(agent.messages or ())
-            prompt = Prompt.of_turn(turn.request, sent, state["messages"])
+            read = Prompt.of_native_turn if self._is_native else Prompt.of_turn
+            prompt = read(turn.request, sent, state["messages"])
             update["toolgate_prompt"] = prompt.to_dict()
         if turn.conversation_snapshot is None:
             return {**update, "toolgate_unread": True}
-        read = {"toolgate_history": turn.conversation_snapshot, "toolgate_unread": False}
-        return {**update, **read}
+        covered = {"toolgate_history": turn.conversation_snapshot, "toolgate_unread": False}
+        return {**update, **covered}
 
     def _route_of(self, state: ToolgateState) -> RouteArguments:
         """The arguments of this turn's `route`."""
@@ -398,9 +403,10 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
     def _agent(self, state: ToolgateState, runtime: "Runtime[Any]") -> ToolgateAgentState:
         """The agent's state: its grants, and the conversation or what stands for it."""
         is_read = not state.get("toolgate_unread", True)
+        entries = _messages.anthropic if self._is_native else _messages.chat
         return ToolgateAgentState(
             **self._granted(state, runtime),
-            messages=None if is_read else _messages.chat(state["messages"]),
+            messages=None if is_read else entries(state["messages"]),
             snapshot=state.get("toolgate_history"),
         )
 
@@ -408,6 +414,10 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         return checked_grants(
             self._grants(state, runtime) if callable(self._grants) else self._grants
         )
+
+    @property
+    def _is_native(self) -> bool:
+        return self._strategy is PromptStrategy.NATIVE
 
     def _is_ours(self, call: ToolCall) -> bool:
         """Tools of the agent's own are not gated; a name that looks like a catalog's tool is."""
@@ -421,6 +431,8 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
 
     def _with_active_set(self, request: "ModelRequest[Any]") -> "ModelRequest[Any]":
         """The agent's own tools first, then the active set in its order, so that caches hold."""
+        if self._is_native:
+            refuse_unable(request.model)
         own = [tool for tool in request.tools if not self._manages(tool)]
         tell_own(_LOG, tuple(sorted(_name(tool) for tool in own)))
         kept: Any = request.state.get("toolgate_prompt")
@@ -434,7 +446,8 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         messages = prompt.messages(
             request.messages, lambda name: self._is_enveloped(name) and name not in direct
         )
-        return request.override(tools=[*own, *defined], messages=messages)
+        settings = {**request.model_settings, **with_betas(request, prompt.betas)}
+        return request.override(tools=[*own, *defined], messages=messages, model_settings=settings)
 
     def _active(
         self, request: "ModelRequest[Any]", own: list[BaseTool | dict[str, Any]]

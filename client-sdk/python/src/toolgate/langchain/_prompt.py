@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
 
 from toolgate._agents import Verdict
 from toolgate.enums import PromptStrategy
@@ -24,15 +24,55 @@ class Prompt:
         """For Route."""
         self.tools: list[dict[str, Any]] = kept.get("tools", [])
         """The definitions to send; empty: the active set is sent as it is."""
+        self.betas: list[str] = kept.get("betas", [])
+        """The names of Anthropic's betas that the request needs."""
         self._added: dict[str, str] = kept.get("added", {})
+        self._blocks: dict[str, list[Any]] = kept.get("blocks", {})
+        """Anthropic's blocks that add tools, by the messages that they stand behind."""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns what to keep of it: a JSON object."""
-        return {"ledger": self.ledger, "tools": self.tools, "added": self._added}
+        kept = {"ledger": self.ledger, "tools": self.tools, "added": self._added}
+        native = {"betas": self.betas, "blocks": self._blocks} if self._is_native else {}
+        return {**kept, **native}
 
-    def render(self, strategy: str) -> RenderOptions:
+    @property
+    def _is_native(self) -> bool:
+        return bool(self.betas)
+
+    def render(self, strategy: PromptStrategy) -> RenderOptions:
         """Returns how Route is to render the next request."""
-        return RenderOptions("openai_chat", strategy=strategy, search_tool=True, ledger=self.ledger)
+        is_native = strategy is PromptStrategy.NATIVE
+        api = "anthropic" if is_native else "openai_chat"
+        return RenderOptions(api, strategy=strategy, search_tool=True, ledger=self.ledger)
+
+    @classmethod
+    def of_native_turn(
+        cls, request: ModelRequest, sent: Sequence[Any], messages: Sequence[AnyMessage]
+    ) -> "Prompt":
+        """Reads what Route added amid Anthropic's messages.
+
+        Args:
+            request: Route's answer.
+            sent: The messages of Anthropic's that it was asked with.
+            messages: LangChain's messages that they were made of, one for one.
+        """
+        if request.strategy is not PromptStrategy.NATIVE:
+            return cls()
+        blocks: dict[str, list[Any]] = {}
+        place = 0
+        for entry in request.messages:
+            if place < len(sent) and entry == sent[place]:
+                place += 1
+                continue
+            behind = messages[place - 1].id if place else None
+            if entry["role"] != "system" or not behind:
+                return cls()
+            blocks[behind] = entry["content"]
+        if place < len(sent):
+            return cls()
+        kept = {"ledger": request.ledger, "tools": request.tools, "betas": [*request.betas]}
+        return cls({**kept, "blocks": blocks})
 
     @classmethod
     def of_turn(
@@ -65,6 +105,8 @@ class Prompt:
                 end.
             is_ours: Whether a tool is called through the envelope.
         """
+        if self._is_native:
+            return self._with_blocks(messages)
         defined = {_name(tool) for tool in self.tools}
         ids = {message.id for message in messages}
         lost = "".join(text for place, text in self._added.items() if place not in ids)
@@ -87,6 +129,18 @@ class Prompt:
             sent[-1] = _with_text(sent[-1], lost)
         return sent
 
+    def _with_blocks(self, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+        """Returns the messages with the tools that were added, in their places."""
+        left = dict(self._blocks)
+        sent: list[AnyMessage] = []
+        for message in messages:
+            sent.append(message)
+            _add(sent, left.pop(message.id or "", []))
+        if sent and not isinstance(sent[-1], AIMessage):
+            for lost in left.values():
+                _add(sent, lost)
+        return sent
+
 
 def opened(message: AIMessage) -> AIMessage:
     """Returns the message with the calls that stand in envelopes, as the tools' own.
@@ -102,6 +156,19 @@ def opened(message: AIMessage) -> AIMessage:
             written = json.dumps(arguments, ensure_ascii=False, default=str)
             meant[call["id"] or ""] = Verdict("", name, written)
     return renamed(message, meant) if meant else message
+
+
+def _add(sent: list[AnyMessage], blocks: list[Any]) -> None:
+    """Adds blocks behind the messages. Anthropic takes no two system messages in a row."""
+    if not blocks:
+        return
+    last = sent[-1]
+    if not isinstance(last, SystemMessage):
+        sent.append(SystemMessage(blocks))
+        return
+    content: Any = last.content
+    said = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    sent[-1] = last.model_copy(update={"content": [*said, *blocks]})
 
 
 def _addition(before: Any, after: Any) -> str:

@@ -37,7 +37,7 @@ public final class SearchTool {
                     .setDescription(
                             FIRST_SENTENCE + " Search before you say that something can't be done.")
                     .setInputSchemaJson(SCHEMA)
-                    .setAnnotationsJson("{\"readOnlyHint\":true}")
+                    .setAnnotationsJson("{\"title\":\"Find tools\",\"readOnlyHint\":true}")
                     .setSignature(
                             NAME + "(query: string, max_results?: integer) - " + FIRST_SENTENCE)
                     .setSchemaTokens(145)
