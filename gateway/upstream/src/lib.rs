@@ -21,7 +21,7 @@ mod target;
 pub use connection::{Change, Connection, ServerIdentity};
 pub use error::UpstreamError;
 pub use fleet::{
-    Entry, Fleet, Limits, Listing, Pauses, Request, RequestError, ServerState, ServerStatus,
+    Entry, Fleet, Limits, Listing, Pauses, Request, RequestError, ServerState, ServerStatus, Start,
 };
 pub use parameters::HeaderParameters;
 pub use target::{Endpoint, Launch, Upstream};
