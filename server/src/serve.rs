@@ -42,6 +42,7 @@ use toolgate_routing::packs::Packs;
 use toolgate_store::StoreError;
 
 pub(crate) use encoders::load_sides;
+pub(crate) use reload::Hangups;
 pub use reload::Reread;
 pub(crate) use security::load_tls;
 pub(crate) use stores::{open_now, reached_by, require_own};

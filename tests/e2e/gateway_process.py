@@ -65,13 +65,26 @@ class GatewayProcess:
             text=True,
             env=command_environment(),
         )
+        self._wait_for("behind discover_tools")
+        return self
+
+    def reload(self, config: str, told: str) -> None:
+        """Writes another file, has it read again, and waits until a line says what is told."""
+        assert self._process is not None
+        self._config.write_text(config)
+        self._process.send_signal(signal.SIGHUP)
+        self._wait_for(told)
+
+    def _wait_for(self, told: str) -> None:
+        """Waits for a line with a text on standard error."""
+        assert self._process is not None
         assert self._process.stderr is not None
-        told: list[str] = []
+        said: list[str] = []
         for line in self._process.stderr:
-            told.append(line)
-            if " ready: " in line and "discover_tools" in line:
-                return self
-        raise AssertionError("the gateway ended:\n" + "".join(told))
+            said.append(line)
+            if told in line:
+                return
+        raise AssertionError("the gateway ended:\n" + "".join(said))
 
     def __enter__(self) -> "GatewayProcess":
         """Starts it."""

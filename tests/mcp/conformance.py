@@ -1,4 +1,4 @@
-"""Server scenarios of the official conformance suite against a URL.
+"""Scenarios of the official conformance suite: of a server at a URL, and of the gateway's client.
 
     python tests/mcp/conformance.py http://127.0.0.1:7080/mcp/s/fixture
 
@@ -13,13 +13,19 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fixture_process import fixture_url
+from fixture_process import BINARY, fixture_url
 from installing import install, npm_command
 
 REVISIONS = ("2025-11-25", "2026-07-28")
+
+CLIENT = Path(BINARY).with_name("toolgate-mcp-client")
+
+# Client scenarios that are not played: servers of older revisions can't ask questions yet.
+NOT_PLAYED = ["elicitation-sep1034-client-defaults"]
 
 
 @dataclass
@@ -52,10 +58,24 @@ class Outcome:
 
 def run(url: str, revision: str) -> Outcome:
     """Runs every server scenario of a revision's requirements against a URL."""
+    return _run(["server", "--url", url], revision, lambda _scenario: True)
+
+
+def run_client(revision: str) -> Outcome:
+    """Runs those client scenarios of a revision's requirements that are played."""
+    return _run(["client", "--command", str(CLIENT)], revision, is_played)
+
+
+def is_played(scenario: str) -> bool:
+    """False for scenarios of what the client does not do yet."""
+    return not scenario.startswith("auth/") and scenario not in NOT_PLAYED
+
+
+def _run(arguments: list[str], revision: str, is_counted: Callable[[str], bool]) -> Outcome:
     folder = install("conformance")
     node = Path(npm_command(folder, "node"))
     package = folder / "node_modules" / "@modelcontextprotocol" / "conformance"
-    command = [str(node), str(package / "dist" / "index.js"), "server", "--url", url]
+    command = [str(node), str(package / "dist" / "index.js"), *arguments]
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as results:
         done = subprocess.run(
@@ -67,7 +87,7 @@ def run(url: str, revision: str) -> Outcome:
             env=os.environ | {"NO_COLOR": "1"},
         )
         outcome = Outcome(revision, time.monotonic() - started)
-        _read_results(Path(results), _unscored(package, revision), outcome)
+        _read_results(Path(results), _unscored(package, revision), is_counted, outcome)
     if not outcome.statuses:
         raise RuntimeError(f"the suite ran nothing:\n{done.stdout}\n{done.stderr}")
     return outcome
@@ -79,10 +99,15 @@ def _unscored(package: Path, revision: str) -> set[str]:
     return {line.split(":", 1)[1].strip() for line in lines if "- scenario:" in line}
 
 
-def _read_results(results: Path, unscored: set[str], outcome: Outcome) -> None:
-    for file in sorted(results.glob("*/checks.json")):
-        # server-SCENARIO-2026-11-26T21-23-28-010Z
-        scenario = file.parent.name.removeprefix("server-").rsplit("-", 6)[0]
+def _read_results(
+    results: Path, unscored: set[str], is_counted: Callable[[str], bool], outcome: Outcome
+) -> None:
+    for file in sorted(results.rglob("checks.json")):
+        # server-SCENARIO-2026-11-26T21-23-28-010Z; names of the client's scenarios may have a slash
+        name = str(file.parent.relative_to(results))
+        scenario = name.removeprefix("server-").rsplit("-", 6)[0]
+        if not is_counted(scenario):
+            continue
         statuses: Counter[str] = Counter()
         for check in json.loads(file.read_text()):
             statuses[check["status"]] += 1
@@ -103,13 +128,14 @@ def main() -> int:
     version = tomllib.loads(Path(__file__).with_name("pins.toml").read_text())
     print("conformance", version["conformance"]["npm"]["@modelcontextprotocol/conformance"])
     if len(sys.argv) > 1:
-        outcomes = [run(sys.argv[1], revision) for revision in REVISIONS]
+        outcomes = {f"server, {revision}": run(sys.argv[1], revision) for revision in REVISIONS}
     else:
         with fixture_url() as url:
-            outcomes = [run(url, revision) for revision in REVISIONS]
-    for outcome in outcomes:
-        print(outcome)
-    return int(any(outcome.failed for outcome in outcomes))
+            outcomes = {f"server, {revision}": run(url, revision) for revision in REVISIONS}
+        outcomes |= {f"client, {revision}": run_client(revision) for revision in REVISIONS}
+    for side, outcome in outcomes.items():
+        print(side, outcome, sep="\n")
+    return int(any(outcome.failed for outcome in outcomes.values()))
 
 
 if __name__ == "__main__":

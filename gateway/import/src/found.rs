@@ -33,6 +33,8 @@ pub enum Place {
         words: Vec<String>,
         /// Variables of its environment.
         env: BTreeMap<String, String>,
+        /// Folder that it starts in, if the file names one.
+        cwd: Option<String>,
     },
     /// A server behind a URL.
     Url {
@@ -163,7 +165,8 @@ fn place(entry: &Map<String, Value>) -> Option<Place> {
     let mut words = words(command);
     words.extend(owner.get("args").map(self::words).unwrap_or_default());
     let env = texts(owner, &["env", "environment"]);
-    (!words.is_empty()).then_some(Place::Command { words, env })
+    let cwd = owner.get("cwd").and_then(Value::as_str).map(str::to_owned);
+    (!words.is_empty()).then_some(Place::Command { words, env, cwd })
 }
 
 /// Returns a word, or the words of a list.
@@ -208,6 +211,9 @@ fn entry(name: String, place: &Place) -> GatewayEntry {
         Place::Url { url, .. } => format!("url = {}\n", quoted(url)),
     };
     text.push_str(&line);
+    if let Place::Command { cwd: Some(cwd), .. } = place {
+        text.push_str(&format!("cwd = {}\n", quoted(cwd)));
+    }
     let (key, values) = match place {
         Place::Command { env, .. } => ("env", env),
         Place::Url { headers, .. } => ("headers", headers),
@@ -262,7 +268,8 @@ mod tests {
 
     fn command(words: &[&str], env: &[(&str, &str)]) -> Place {
         let env = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Place::Command { words: words.iter().map(|word| (*word).to_owned()).collect(), env }
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Place::Command { words, env, cwd: None }
     }
 
     #[test]
@@ -298,6 +305,14 @@ mod tests {
         ] {
             assert_eq!(names(host, text), [("git".to_owned(), git.clone())], "{host:?}");
         }
+    }
+
+    #[test]
+    fn commands_keep_their_folder() {
+        let text = "[mcp_servers.git]\ncommand = \"uvx\"\ncwd = \"/work/git\"\n";
+        let found = read(Host::Codex, text, Path::new("/work")).expect("servers");
+        let [entry] = &entries(&found, &[])[..] else { panic!("an entry") };
+        assert!(entry.text.contains("\ncwd = \"/work/git\"\n"), "{}", entry.text);
     }
 
     #[test]

@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
-use toolgate_upstream::{Entry, Limits, Upstream, UpstreamError};
+use toolgate_upstream::{Entry, Limits, Pauses, Start, Upstream, UpstreamError};
 
 use crate::units;
 
 /// Port of the gateway.
 const PORT: u16 = 7080;
+
+/// Shortest pause before a start: a server that fails at once must not keep the machine busy.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Largest number of characters of a server's name, as the catalog has it.
 const NAME_MAX: usize = 64;
@@ -29,7 +32,7 @@ pub struct Config {
 }
 
 /// Settings of the gateway itself.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewayConfig {
     /// Address and port to listen on.
@@ -69,7 +72,7 @@ pub enum Exposed {
 }
 
 /// Programs that may be started.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpawnConfig {
     /// Names or paths of programs; a path may end with `/*`. Absent: those that the file's servers name.
@@ -87,13 +90,16 @@ pub enum ShownNames {
 }
 
 /// Server behind the gateway. Exactly one of `command` and `url` is set.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerConfig {
     /// Program and its arguments.
     #[serde(default)]
     pub command: Vec<String>,
-    /// URL of Streamable HTTP.
+    /// Folder that the program starts in; absent: the gateway's own.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// URL of Streamable HTTP, or of the older HTTP+SSE.
     #[serde(default)]
     pub url: Option<String>,
     /// Variables of the program's environment: a value, `env:NAME` or `file:PATH`.
@@ -108,12 +114,44 @@ pub struct ServerConfig {
     /// Calls at a time.
     #[serde(default)]
     pub concurrency: Option<usize>,
+    /// Time of the first start.
+    #[serde(default)]
+    pub start: StartConfig,
+    /// Pauses before a start after a failure.
+    #[serde(default)]
+    pub restart: RestartConfig,
     /// Tools that the gateway knows.
     #[serde(default)]
     pub tools: ToolFilter,
     /// True if the server is left out.
     #[serde(default)]
     pub disabled: bool,
+}
+
+/// Time of a server's first start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StartConfig {
+    /// With the gateway.
+    #[default]
+    Eager,
+    /// With the first call; with the gateway only to list its tools.
+    Lazy,
+}
+
+/// Pauses before a server that failed is started again. They double from one to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RestartConfig {
+    /// First pause.
+    #[serde(deserialize_with = "duration")]
+    pub min: Duration,
+    /// Longest pause.
+    #[serde(deserialize_with = "duration")]
+    pub max: Duration,
+    /// Time of health after which pauses begin anew.
+    #[serde(deserialize_with = "duration")]
+    pub healthy_after: Duration,
 }
 
 /// Trust in a server's texts.
@@ -130,7 +168,7 @@ pub enum Trust {
 }
 
 /// Tools that the gateway knows of a server. A pattern may end with `*`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolFilter {
     /// Tools that are let in. Absent: all.
@@ -186,6 +224,13 @@ impl Default for GatewayConfig {
     }
 }
 
+impl Default for RestartConfig {
+    fn default() -> Self {
+        let Pauses { first, last, healthy_after } = Pauses::default();
+        Self { min: first, max: last, healthy_after }
+    }
+}
+
 impl Config {
     /// Reads a file.
     ///
@@ -210,6 +255,12 @@ impl Config {
             Some(problem) => Err(invalid(problem.to_owned())),
             None => Ok(config),
         }
+    }
+
+    /// Returns the servers that are not left out, by name.
+    pub(crate) fn running(&self) -> BTreeMap<String, ServerConfig> {
+        let running = self.server.iter().filter(|(_, server)| !server.disabled);
+        running.map(|(name, server)| (name.clone(), server.clone())).collect()
     }
 
     /// Returns the servers to run, with the values of their secrets.
@@ -242,6 +293,11 @@ impl Config {
         let limits = Limits {
             concurrency: server.concurrency.unwrap_or(default.concurrency),
             call_timeout: self.gateway.call_timeout,
+            pauses: server.restart.pauses().map_err(wrong)?,
+            start: match server.start {
+                StartConfig::Eager => Start::Eager,
+                StartConfig::Lazy => Start::Lazy,
+            },
             ..default
         };
         if limits.concurrency == 0 {
@@ -268,6 +324,7 @@ impl Config {
             for (variable, value) in &server.env {
                 launch.environment.insert(variable.clone(), resolved(name, value)?);
             }
+            launch.folder = server.cwd.as_ref().map(|cwd| folder(name, cwd)).transpose()?;
         }
         Ok(upstream)
     }
@@ -280,6 +337,16 @@ impl GatewayConfig {
         is_open.then_some(
             "gateway.listen is no address of this machine alone: set gateway.public_url to the URL that hosts use",
         )
+    }
+}
+
+impl RestartConfig {
+    fn pauses(&self) -> Result<Pauses, &'static str> {
+        let Self { min, max, healthy_after } = *self;
+        if min < SHORTEST_PAUSE || max < min {
+            return Err("`restart` needs a `min` of at least 100ms and a `max` of at least `min`");
+        }
+        Ok(Pauses { first: min, last: max, healthy_after })
     }
 }
 
@@ -305,10 +372,21 @@ impl ToolFilter {
     }
 }
 
+/// Returns the folder that a program starts in.
+fn folder(server: &str, cwd: &str) -> Result<PathBuf, ConfigError> {
+    let folder = PathBuf::from(resolved(server, cwd)?);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let problem = format!("`cwd` names no folder: {}", folder.display());
+    Err(ConfigError::Server { server: server.to_owned(), problem })
+}
+
 fn endpoint(name: &str, server: &ServerConfig, url: &str) -> Result<Upstream, ConfigError> {
     let wrong = |problem: String| ConfigError::Server { server: name.to_owned(), problem };
-    if !server.env.is_empty() {
-        return Err(wrong("`env` is for a `command`; a `url` has `headers`".to_owned()));
+    if !server.env.is_empty() || server.cwd.is_some() {
+        let problem = "`env` and `cwd` are for a `command`; a `url` has `headers`";
+        return Err(wrong(problem.to_owned()));
     }
     let told = |error: UpstreamError| wrong(error.to_string());
     let mut upstream = Upstream::parse(url).map_err(told)?;
@@ -410,6 +488,21 @@ mod tests {
     }
 
     #[test]
+    fn a_server_has_a_folder_and_pauses() {
+        let folder = std::env::temp_dir();
+        let text = format!(
+            "[server.a]\ncommand = [\"x\"]\ncwd = {folder:?}\nstart = \"lazy\"\nrestart = {{ min = \"2s\", max = \"1m\" }}"
+        );
+        let entries = parsed(&text).expect("a configuration").entries().expect("entries");
+        let Upstream::Process(launch) = &entries[0].upstream else { panic!("a process") };
+        assert_eq!(launch.folder.as_ref(), Some(&folder));
+        let seconds = Duration::from_secs;
+        let pauses = Pauses { first: seconds(2), last: seconds(60), healthy_after: seconds(60) };
+        assert_eq!(entries[0].limits.pauses, pauses);
+        assert_eq!(entries[0].limits.start, Start::Lazy);
+    }
+
+    #[test]
     fn mistakes_are_told_with_a_remedy() {
         for (text, told) in [
             ("[gateway]\nlisten = \"0.0.0.0:1\"", "public_url"),
@@ -425,6 +518,10 @@ mod tests {
             ("[server.a]\ncommand = [\"x\"]\nheaders = { A = \"1\" }", "env"),
             ("[server.a]\ncommand = [\"x\"]\nenv = { A = \"env:TOOLGATE_NOT_SET\" }", "not set"),
             ("[server.a]\ncommand = [\"x\"]\nconcurrency = 0", "at least 1"),
+            ("[server.a]\ncommand = [\"x\"]\ncwd = \"/no/such/folder\"", "no folder"),
+            ("[server.a]\nurl = \"https://x\"\ncwd = \".\"", "`cwd`"),
+            ("[server.a]\ncommand = [\"x\"]\nrestart = { min = \"1ms\" }", "100ms"),
+            ("[server.a]\ncommand = [\"x\"]\nrestart = { max = \"200ms\" }", "at least `min`"),
             ("[gateway.spawn]\nallow = [\"npx\"]\n[server.a]\ncommand = [\"x\"]", "spawn.allow"),
         ] {
             let problem = parsed(text).expect_err(text);

@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolgate_client::Client;
-use toolgate_upstream::{Fleet, Listing, ServerState, ServerStatus};
+use toolgate_upstream::{Fleet, HeaderParameters, Listing, ServerState, ServerStatus};
 
 use crate::config::{Config, ConfigError, ServerConfig, Trust};
 use crate::discovering;
 use crate::history::History;
-use crate::registering::{self, Registered};
+use crate::registering::{self, Registered, Servers};
 use crate::results::Results;
 
 /// Time for a question to the routing plane.
@@ -32,6 +32,8 @@ pub struct Gateway(Arc<Shared>);
 
 struct Shared {
     config: Config,
+    /// Servers of the configuration as it is now.
+    servers: watch::Sender<Servers>,
     fleet: Fleet,
     plane: Client,
     results: Results,
@@ -61,6 +63,7 @@ pub(crate) struct Counts {
 struct KnownTools {
     listing: Arc<Listing>,
     tools: HashMap<String, KnownTool>,
+    has_header_parameters: bool,
 }
 
 /// Tool as its server lists it.
@@ -70,6 +73,8 @@ pub(crate) struct KnownTool {
     pub(crate) says_read_only: bool,
     /// Most characters of a result that the server wants shown, if it says so.
     pub(crate) result_characters: Option<usize>,
+    /// Parameters that hosts repeat in headers; none where the schema breaks the rule for them.
+    pub(crate) parameters: Arc<HeaderParameters>,
 }
 
 /// State of the gateway, for people.
@@ -99,9 +104,9 @@ pub struct Overview {
 pub struct ServerOverview {
     /// Its name.
     pub name: String,
-    /// `ready`, `starting`, `waiting`, `needs login` or `stopped`.
+    /// `ready`, `idle` (started by the first call), `starting`, `waiting`, `needs login` or `stopped`.
     pub state: String,
-    /// `stdio` or `http`.
+    /// `stdio`, `http`, or `sse` for the HTTP+SSE of 2024-11-05.
     pub transport: String,
     /// Revision of MCP that it speaks; empty before it was ready.
     pub protocol: String,
@@ -115,6 +120,9 @@ pub struct ServerOverview {
     pub restarts: u64,
     /// Problem that it has; empty if it has none.
     pub problem: String,
+    /// Tools that are left out because of their definitions, each with the problem.
+    #[serde(default)]
+    pub findings: Vec<String>,
 }
 
 /// Server's listing, as far as annotations go.
@@ -125,6 +133,8 @@ struct ListedTool {
     annotations: Value,
     #[serde(default, rename = "_meta")]
     meta: Value,
+    #[serde(default, rename = "inputSchema")]
+    schema: Value,
 }
 
 impl Gateway {
@@ -136,14 +146,16 @@ impl Gateway {
         let fleet = Fleet::start(config.entries()?);
         let plane = plane.with_deadline(PLANE_DEADLINE);
         let registered = Registered::default();
+        let servers = watch::Sender::new(Arc::new(config.running()));
         let following = tokio::spawn(registering::follow(
             fleet.clone(),
             plane.clone(),
-            config.server.clone(),
+            servers.subscribe(),
             registered.clone(),
         ));
         Ok(Self(Arc::new(Shared {
             config,
+            servers,
             fleet,
             plane,
             results: Results::default(),
@@ -153,6 +165,26 @@ impl Gateway {
             registered,
             following,
         })))
+    }
+
+    /// Takes the servers of another configuration: new ones start, changed ones start anew, those that left finish their calls
+    /// and end, and the others go on. The `[gateway]` section stays as it was at the start; returns whether it differs.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for an entry that makes no sense. Nothing is changed then.
+    pub fn apply(&self, config: &Config) -> Result<bool, ConfigError> {
+        let entries = config.entries()?;
+        let new: Servers = Arc::new(config.running());
+        let old = self.0.servers.send_replace(Arc::clone(&new));
+        for (name, server) in old.iter() {
+            if new.get(name) != Some(server) {
+                self.0.registered.forget(name);
+            }
+        }
+        // They are filtered as the configuration says.
+        self.0.tools.lock().clear();
+        self.0.fleet.apply(entries);
+        Ok(config.gateway != self.0.config.gateway)
     }
 
     /// Ends the servers.
@@ -167,7 +199,7 @@ impl Gateway {
         &self.0.fleet
     }
 
-    /// Returns the configuration that the gateway was started with.
+    /// Returns the configuration that the gateway was started with. Its servers may be others since.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.0.config
@@ -235,8 +267,8 @@ impl Gateway {
     }
 
     /// Returns the configuration of a server of this gateway.
-    pub(crate) fn server(&self, name: &str) -> Option<&ServerConfig> {
-        self.config().server.get(name)
+    pub(crate) fn server(&self, name: &str) -> Option<ServerConfig> {
+        self.0.servers.borrow().get(name).cloned()
     }
 
     /// Returns the tools of a server, for which it waits at most `wait` if it has listed none yet.
@@ -296,6 +328,13 @@ impl Gateway {
         is_believed && self.tool(server, name).is_some_and(|tool| tool.says_read_only)
     }
 
+    /// Returns true if a tool has parameters that hosts repeat in headers.
+    pub(crate) fn has_header_parameters(&self) -> bool {
+        let servers = Arc::clone(&self.0.servers.borrow());
+        let mut known = servers.keys().filter_map(|server| self.known(server));
+        known.any(|known| known.has_header_parameters)
+    }
+
     fn known(&self, server: &str) -> Option<Arc<KnownTools>> {
         let listing = self.fleet().listing(server)?;
         let mut tools = self.0.tools.lock();
@@ -304,13 +343,15 @@ impl Gateway {
         {
             return Some(Arc::clone(known));
         }
-        let filter = &self.server(server)?.tools;
+        let filter = self.server(server)?.tools;
         let read = |raw: &RawValue| {
             let listed: ListedTool = serde_json::from_str(raw.get()).ok()?;
             filter.admits(&listed.name).then(|| (listed.name.clone(), KnownTool::of(&listed)))
         };
-        let by_name = listing.tools.iter().filter_map(|raw| read(raw)).collect();
-        let known = Arc::new(KnownTools { listing, tools: by_name });
+        let by_name: HashMap<String, KnownTool> =
+            listing.tools.iter().filter_map(|raw| read(raw)).collect();
+        let has_header_parameters = by_name.values().any(|tool| !tool.parameters.is_empty());
+        let known = Arc::new(KnownTools { listing, tools: by_name, has_header_parameters });
         tools.insert(server.to_owned(), Arc::clone(&known));
         Some(known)
     }
@@ -321,7 +362,8 @@ impl KnownTool {
         let says_read_only = listed.annotations["readOnlyHint"] == true;
         let characters = listed.meta["anthropic/maxResultSizeChars"].as_u64();
         let result_characters = characters.and_then(|count| usize::try_from(count).ok());
-        Self { says_read_only, result_characters }
+        let parameters = Arc::new(HeaderParameters::of(&listed.schema).unwrap_or_default());
+        Self { says_read_only, result_characters, parameters }
     }
 }
 
@@ -337,6 +379,7 @@ impl ServerOverview {
             started_in: status.started_in.map(|time| time.as_secs_f64()),
             restarts: status.restarts,
             problem: status.problem.unwrap_or_default(),
+            findings: status.findings,
         }
     }
 }
@@ -346,6 +389,7 @@ pub(crate) fn state_name(state: ServerState) -> &'static str {
     match state {
         ServerState::Starting => "starting",
         ServerState::Ready => "ready",
+        ServerState::Idle => "idle",
         ServerState::Waiting => "waiting",
         ServerState::NeedsLogin => "needs login",
         ServerState::Stopped => "stopped",

@@ -26,6 +26,7 @@ use url::{Host, Url};
 use crate::face::{Exposure, Face, ResultLimit};
 use crate::gateway::Gateway;
 use crate::metrics;
+use crate::mirrored;
 use crate::relayed;
 use crate::units;
 
@@ -236,7 +237,7 @@ impl Faces {
             // What it can do is told in the handshake.
             self.gateway.await_listing(server, SERVER_WAIT).await;
         }
-        let Served { service, sessions } = self.served(exposure);
+        let Served { service, sessions } = self.served(exposure.clone());
         let (mut parts, body) = request.into_parts();
         if let Some(limit) = limit.flatten() {
             parts.extensions.insert(ResultLimit(limit));
@@ -251,6 +252,11 @@ impl Faces {
             {
                 let problem = format!("{SESSIONS_MAX} sessions are open: end one\n");
                 return (StatusCode::SERVICE_UNAVAILABLE, problem).into_response();
+            }
+            let refusal =
+                mirrored::refusal(&self.gateway, &exposure, &message, &parts.headers).await;
+            if let Some(refusal) = refusal {
+                return refusal;
             }
             match relayed::renamed(&message, &mut parts.headers) {
                 Some(renamed) => {

@@ -18,15 +18,18 @@ mod gathered;
 mod history;
 mod http;
 mod metrics;
+mod mirrored;
 mod passing;
 mod reading;
 mod registering;
 mod relayed;
 mod results;
 mod units;
+mod watching;
 mod whole;
 
 pub use checking::{Mistake, mistakes};
 pub use config::{Config, ConfigError, ServerConfig, ShownNames};
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};
+pub use watching::WatchedFile;

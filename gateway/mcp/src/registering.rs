@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::watch;
-use toolgate_client::{Client, v1};
+use toolgate_client::{Client, ErrorReason, v1};
 use toolgate_upstream::{Fleet, Listing, ServerState};
 
 use crate::config::{ServerConfig, ToolFilter, Trust};
@@ -16,6 +16,9 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Pause before a registration that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
+
+/// Servers of a configuration, by name, without those that it leaves out.
+pub(crate) type Servers = Arc<BTreeMap<String, ServerConfig>>;
 
 /// Servers whose tools are registered as they list them now.
 #[derive(Debug, Clone)]
@@ -39,6 +42,13 @@ impl Registered {
         self.0.subscribe()
     }
 
+    /// Forgets a server, which is registered again if it is still there.
+    pub(crate) fn forget(&self, server: &str) {
+        self.0.send_modify(|registered| {
+            registered.remove(server);
+        });
+    }
+
     fn add(&self, listing: Arc<Listing>) {
         self.0.send_modify(|registered| {
             registered.insert(listing.server.clone(), listing);
@@ -46,11 +56,12 @@ impl Registered {
     }
 }
 
-/// Registers each listing once, and announces servers that are not there yet. Runs until it is aborted.
+/// Registers each listing once, announces servers that are not there yet, and takes those out of the catalog that left the
+/// configuration. Runs until it is aborted.
 pub(crate) async fn follow(
     fleet: Fleet,
     plane: Client,
-    servers: BTreeMap<String, ServerConfig>,
+    mut servers: watch::Receiver<Servers>,
     registered: Registered,
 ) {
     let plane = plane.with_deadline(DEADLINE);
@@ -58,9 +69,10 @@ pub(crate) async fn follow(
     let mut announced: HashSet<String> = HashSet::new();
     loop {
         changes.borrow_and_update();
-        let mut has_failed = false;
+        let configured = Arc::clone(&servers.borrow_and_update());
+        let mut has_failed = remove(&plane, &configured, &mut announced).await;
         for status in fleet.status() {
-            let Some(config) = servers.get(&status.name) else { continue };
+            let Some(config) = configured.get(&status.name) else { continue };
             let listing = fleet.listing(&status.name);
             let is_known = match &listing {
                 Some(listing) => registered.has(listing),
@@ -74,7 +86,9 @@ pub(crate) async fn follow(
                 Ok(answer) => {
                     warn_of_rejections(&status.name, &answer);
                     announced.insert(status.name);
-                    if let Some(listing) = listing {
+                    // Under another configuration it is registered again.
+                    let is_current = !servers.has_changed().unwrap_or(true);
+                    if let Some(listing) = listing.filter(|_| is_current) {
                         registered.add(listing);
                     }
                 }
@@ -84,7 +98,12 @@ pub(crate) async fn follow(
                 }
             }
         }
-        let changed = changes.changed();
+        let changed = async {
+            tokio::select! {
+                changed = changes.changed() => changed,
+                changed = servers.changed() => changed,
+            }
+        };
         if has_failed {
             // A change may come before the pause ends.
             let _elapsed = tokio::time::timeout(RETRY, changed).await;
@@ -92,6 +111,29 @@ pub(crate) async fn follow(
             return;
         }
     }
+}
+
+/// Takes servers out of the catalog that were announced and are configured no more. Returns whether one could not be.
+async fn remove(plane: &Client, configured: &Servers, announced: &mut HashSet<String>) -> bool {
+    let left: Vec<String> =
+        announced.iter().filter(|name| !configured.contains_key(*name)).cloned().collect();
+    let mut has_failed = false;
+    for server in left {
+        let request = v1::UnregisterServerRequest { server: server.clone(), ..Default::default() };
+        match plane.unregister_server(request).await {
+            Ok(_) => {
+                announced.remove(&server);
+            }
+            Err(error) if error.reason() == Some(ErrorReason::ServerNotFound) => {
+                announced.remove(&server);
+            }
+            Err(error) => {
+                has_failed = true;
+                tracing::warn!(server, %error, "tools could not be taken out of the catalog");
+            }
+        }
+    }
+    has_failed
 }
 
 fn request(

@@ -42,6 +42,17 @@ pub(crate) async fn whole_name(gateway: &Gateway, principal: &str, shown: &str) 
     tools.into_iter().map(|tool| tool.model_name).find(|name| name_of(name) == shown)
 }
 
+/// Returns the server and the name of the tool that this face shows under a name.
+pub(crate) async fn tool_of(
+    gateway: &Gateway,
+    principal: &str,
+    shown: &str,
+) -> Option<(String, String)> {
+    let tools = visible(gateway, principal).await.ok()?;
+    let tool = tools.into_iter().find(|tool| name_of(&tool.model_name) == shown)?;
+    Some((tool.server, tool.name))
+}
+
 async fn visible(gateway: &Gateway, principal: &str) -> Result<Vec<v1::Tool>, String> {
     let state = discovering::state(gateway, principal);
     let told = gateway.plane().all_tools(None, Some(state)).await;

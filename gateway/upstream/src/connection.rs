@@ -9,8 +9,8 @@ use rmcp::model::{
     ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, PeerRequestOptions,
-    RunningService, ServiceError, serve_client_with_lifecycle,
+    ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RunningService,
+    ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::{ClientHandler, RoleClient};
 use serde::Deserialize;
@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::error::UpstreamError;
-use crate::http;
+use crate::probing::{self, Agreed};
 use crate::process::{ProcessLimits, ProcessTransport, StandardError};
 use crate::tap::{Answer, Call, ServerError, Tap};
 use crate::target::Upstream;
@@ -43,6 +43,7 @@ const LIST_BYTES_MAX: usize = 32 << 20;
 pub struct Connection {
     service: RunningService<RoleClient, Handler>,
     tap: Tap,
+    transport: &'static str,
     stderr: StandardError,
     changes: watch::Receiver<u64>,
     /// Subscription to changes of servers of 2026-07-28; ends with the connection.
@@ -99,7 +100,7 @@ impl Told {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Handler {
     info: ClientConfig,
     told: Told,
@@ -206,42 +207,41 @@ impl Connection {
         stderr: StandardError,
         others: broadcast::Sender<Change>,
     ) -> Result<Self, UpstreamError> {
-        let tap = Tap::default();
         let (sender, changes) = watch::channel(0);
         let client = Implementation::new("toolgate", env!("CARGO_PKG_VERSION"));
-        let info = ClientConfig::new(Default::default(), client);
+        let mut info = ClientConfig::new(Default::default(), client);
+        info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         let told = Told { tools: sender, others };
         let handler = Handler { info, told: told.clone() };
-        let mode = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-        };
         let handshake = async {
             match upstream {
                 Upstream::Process(launch) => {
+                    let tap = Tap::default();
                     let transport = ProcessTransport::start(
                         launch,
                         tap.clone(),
                         stderr.clone(),
                         limits.process,
                     )?;
-                    shaken(serve_client_with_lifecycle(handler, transport, mode).await, &stderr)
+                    let shaken =
+                        serve_client_with_lifecycle(handler, transport, probing::both_eras()).await;
+                    let service = shaken.map_err(|error| not_shaken(&error, stderr.said()))?;
+                    Ok(Agreed { service, tap, transport: "stdio" })
                 }
                 Upstream::Http(endpoint) => {
-                    let transport =
-                        http::transport(endpoint, tap.clone(), limits.process.result_bytes_max)?;
-                    shaken(serve_client_with_lifecycle(handler, transport, mode).await, &stderr)
+                    probing::over_http(handler, endpoint, limits.process.result_bytes_max).await
                 }
             }
         };
         let handshake = tokio::time::timeout(limits.handshake, Box::pin(handshake)).await;
-        let service = handshake.map_err(|_elapsed| UpstreamError::Timeout {
+        let agreed = handshake.map_err(|_elapsed| UpstreamError::Timeout {
             request: "the handshake",
             seconds: limits.handshake.as_secs(),
             said: stderr.said(),
         })??;
+        let Agreed { service, tap, transport } = agreed;
         let subscription = subscribe(&service, told);
-        Ok(Self { service, tap, stderr, changes, subscription })
+        Ok(Self { service, tap, transport, stderr, changes, subscription })
     }
 
     /// Sends a request, and returns the bytes of its result. When the returned future is dropped, the call is cancelled.
@@ -339,6 +339,11 @@ impl Connection {
         let info = self.service.peer().peer_info();
         let capabilities = info.map(|info| serde_json::to_value(&info.capabilities));
         capabilities.and_then(Result::ok).unwrap_or_else(|| Value::Object(Map::new()))
+    }
+
+    /// Returns the transport: `stdio`, `http` or `sse`.
+    pub(crate) fn transport(&self) -> &'static str {
+        self.transport
     }
 
     /// Returns whether the connection has ended.
@@ -496,19 +501,17 @@ impl Drop for Connection {
     }
 }
 
-fn shaken(
-    result: Result<RunningService<RoleClient, Handler>, ClientInitializeError>,
-    stderr: &StandardError,
-) -> Result<RunningService<RoleClient, Handler>, UpstreamError> {
-    result.map_err(|error| UpstreamError::Handshake {
+/// Returns the error of a handshake that failed. `said` is the end of the process's standard error.
+pub(crate) fn not_shaken(error: &ClientInitializeError, said: String) -> UpstreamError {
+    UpstreamError::Handshake {
         asks_for_login: error.auth_challenge().is_some(),
-        problem: problem_of(&error),
-        said: stderr.said(),
-    })
+        problem: problem_of(error),
+        said,
+    }
 }
 
 /// Returns what went wrong, without names of types.
-fn problem_of(error: &ClientInitializeError) -> String {
+pub(crate) fn problem_of(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => error.error.to_string(),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => problem_of(fallback),

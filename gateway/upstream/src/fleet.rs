@@ -19,6 +19,8 @@ mod circuit;
 mod http_tests;
 mod server;
 #[cfg(test)]
+mod sse_tests;
+#[cfg(test)]
 mod tests;
 mod turns;
 
@@ -53,6 +55,31 @@ pub struct Limits {
     pub call_timeout_max: Duration,
     /// Largest result, in bytes.
     pub result_bytes_max: usize,
+    /// Pauses before a start.
+    pub pauses: Pauses,
+    /// Time of the first start.
+    pub start: Start,
+}
+
+/// Time of a server's first start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Start {
+    /// With the fleet.
+    #[default]
+    Eager,
+    /// With the first call. It is started with the fleet as well, but ends once it has listed its tools.
+    Lazy,
+}
+
+/// Pauses before a server that failed is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pauses {
+    /// First pause. Each is twice as long as the one before; a tenth more or less is drawn by chance.
+    pub first: Duration,
+    /// Longest pause.
+    pub last: Duration,
+    /// Time of health after which pauses begin anew.
+    pub healthy_after: Duration,
 }
 
 /// Servers that are kept running. Clones share them; with the last clone they end.
@@ -72,6 +99,8 @@ pub struct Listing {
     pub capabilities: Value,
     /// Definitions of its tools, byte for byte.
     pub tools: Vec<Box<RawValue>>,
+    /// Problems of definitions that are left out of them.
+    pub findings: Vec<String>,
 }
 
 /// State of a server.
@@ -81,6 +110,8 @@ pub enum ServerState {
     Starting,
     /// It takes calls.
     Ready,
+    /// It has listed its tools, and is started by the first call.
+    Idle,
     /// It failed, and is started again after a pause.
     Waiting,
     /// It asks for a login (HTTP 401), and is started again by [`Fleet::restart`].
@@ -100,7 +131,7 @@ pub struct ServerStatus {
     pub since: SystemTime,
     /// Number of tools of its last list.
     pub tools: usize,
-    /// `stdio` or `http`.
+    /// `stdio`, `http`, or `sse` for the HTTP+SSE of 2024-11-05.
     pub transport: &'static str,
     /// Revision of MCP that it speaks; `None` before it was ready.
     pub protocol: Option<String>,
@@ -110,6 +141,8 @@ pub struct ServerStatus {
     pub problem: Option<String>,
     /// Time that its last start took; `None` before it was ready.
     pub started_in: Option<Duration>,
+    /// Problems of definitions that its last list was taken without.
+    pub findings: Vec<String>,
 }
 
 /// Request to a server.
@@ -190,11 +223,6 @@ struct Surroundings {
 /// Times that no operator sets.
 #[derive(Debug, Clone, Copy)]
 struct Tuning {
-    /// Pauses before a start: they double from the first to the last.
-    first_pause: Duration,
-    last_pause: Duration,
-    /// Time of health after which pauses begin anew.
-    healthy_after: Duration,
     /// Silence after which a server is asked whether it is there, and the time that it has to answer.
     silence: Duration,
     probe: Duration,
@@ -217,6 +245,18 @@ impl Default for Limits {
             call_timeout: Duration::from_secs(60),
             call_timeout_max: Duration::from_secs(600),
             result_bytes_max: 32 << 20,
+            pauses: Pauses::default(),
+            start: Start::default(),
+        }
+    }
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_millis(500),
+            last: Duration::from_secs(30),
+            healthy_after: Duration::from_secs(60),
         }
     }
 }
@@ -224,9 +264,6 @@ impl Default for Limits {
 impl Default for Tuning {
     fn default() -> Self {
         Self {
-            first_pause: Duration::from_millis(500),
-            last_pause: Duration::from_secs(30),
-            healthy_after: Duration::from_secs(60),
             silence: Duration::from_secs(30),
             probe: Duration::from_secs(10),
             poll: Duration::from_secs(300),

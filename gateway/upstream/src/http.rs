@@ -31,10 +31,11 @@ const REQUESTS_MAX: usize = 256;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const JSON: &str = "application/json";
-const EVENT_STREAM: &str = "text/event-stream";
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
-type Failure = StreamableHttpError<reqwest::Error>;
+/// Failure of a request over HTTP.
+pub(crate) type Failure = StreamableHttpError<reqwest::Error>;
 
 /// HTTP client that shows messages to the tap.
 #[derive(Clone)]
@@ -72,7 +73,7 @@ pub(crate) fn transport(
 }
 
 /// Returns a client that follows no redirects: a header of one host is not for another.
-fn client() -> Result<reqwest::Client, UpstreamError> {
+pub(crate) fn client() -> Result<reqwest::Client, UpstreamError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let failed = |error: &dyn std::error::Error| UpstreamError::Client(error.to_string());
@@ -208,7 +209,7 @@ impl TappedClient {
 }
 
 /// Returns the failure that a response is, if it is one.
-fn failure_of(response: &reqwest::Response, has_session: bool) -> Option<Failure> {
+pub(crate) fn failure_of(response: &reqwest::Response, has_session: bool) -> Option<Failure> {
     let status = response.status();
     if status.is_success() {
         return None;
@@ -244,13 +245,16 @@ fn id_of(message: &ClientJsonRpcMessage) -> Option<i64> {
 }
 
 /// Returns the media type of a response without its parameters.
-fn media_type(response: &reqwest::Response) -> &str {
+pub(crate) fn media_type(response: &reqwest::Response) -> &str {
     let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.and_then(|value| value.split(';').next()).unwrap_or_default().trim()
 }
 
 /// Returns the body, which fails beyond a number of bytes.
-fn bounded(response: reqwest::Response, limit: usize) -> BoxStream<'static, io::Result<Vec<u8>>> {
+pub(crate) fn bounded(
+    response: reqwest::Response,
+    limit: usize,
+) -> BoxStream<'static, io::Result<Vec<u8>>> {
     let mut left = limit;
     let chunks = response.bytes_stream();
     let checked = chunks.map(move |chunk| {
@@ -262,7 +266,9 @@ fn bounded(response: reqwest::Response, limit: usize) -> BoxStream<'static, io::
     checked.boxed()
 }
 
-async fn collect(mut chunks: BoxStream<'static, io::Result<Vec<u8>>>) -> io::Result<Vec<u8>> {
+pub(crate) async fn collect(
+    mut chunks: BoxStream<'static, io::Result<Vec<u8>>>,
+) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     while let Some(chunk) = chunks.next().await {
         body.extend(chunk?);

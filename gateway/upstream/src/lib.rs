@@ -1,5 +1,5 @@
-//! Connections to MCP servers: processes that speak MCP on their standard streams, and servers behind a URL, of the
-//! revision 2026-07-28 (`server/discover`) and of those before it (`initialize`).
+//! Connections to MCP servers: processes that speak MCP on their standard streams, and servers behind a URL over Streamable
+//! HTTP or the older HTTP+SSE, of the revision 2026-07-28 (`server/discover`) and of those before it (`initialize`).
 //!
 //! [`Upstream`] says where a server is, [`Connection`] speaks with it, [`Fleet`] keeps many of them running. Definitions of
 //! tools and the results of requests are kept as the server wrote them, byte for byte, so that nothing depends on which fields a
@@ -7,14 +7,21 @@
 
 mod connection;
 mod error;
+mod events;
 mod fleet;
 mod http;
 mod lines;
+mod parameters;
+mod probing;
 mod process;
+mod sse;
 mod tap;
 mod target;
 
 pub use connection::{Change, Connection, ServerIdentity};
 pub use error::UpstreamError;
-pub use fleet::{Entry, Fleet, Limits, Listing, Request, RequestError, ServerState, ServerStatus};
+pub use fleet::{
+    Entry, Fleet, Limits, Listing, Pauses, Request, RequestError, ServerState, ServerStatus, Start,
+};
+pub use parameters::HeaderParameters;
 pub use target::{Endpoint, Launch, Upstream};

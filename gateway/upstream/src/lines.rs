@@ -1,4 +1,4 @@
-//! Lines of a process's output, within a bound. A longer line is skipped, and its beginning and end are kept: they hold the
+//! Lines of a process's output or of a stream of events, within a bound. A longer line is skipped, and its beginning and end are kept: they hold the
 //! ID of the answer that it would have been.
 
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
 /// Bytes that are kept of each end of a line that is skipped.
-const KEPT: usize = 1 << 10;
+pub(crate) const KEPT: usize = 1 << 10;
 
 /// Bytes of a line that is skipped. A longer one has no end.
 const SKIPPED_MAX: usize = 256 << 20;

@@ -16,7 +16,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
 use crate::error::UpstreamError;
-use crate::lines::{Line, Lines, id_of};
+use crate::lines::{Line, Lines};
 use crate::tap::{Ending, Tap};
 use crate::target::Launch;
 
@@ -81,6 +81,9 @@ impl ProcessTransport {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        if let Some(folder) = &launch.folder {
+            command.current_dir(folder);
+        }
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn().map_err(failed)?;
@@ -124,21 +127,6 @@ impl ProcessTransport {
             }
         };
         line.ok().flatten()
-    }
-
-    /// Returns what the library is to see of a line.
-    fn read(&self, line: &Line) -> Option<RxJsonRpcMessage<RoleClient>> {
-        match line {
-            Line::Whole(bytes) => {
-                let text = String::from_utf8_lossy(bytes);
-                serde_json::from_str(&self.tap.received(&text, None)).ok()
-            }
-            Line::Skipped { head, tail } => {
-                let id = id_of(head, tail);
-                let stand_in = self.tap.too_large(id, self.limits.result_bytes_max)?;
-                serde_json::from_str(&stand_in).ok()
-            }
-        }
     }
 
     #[cfg(unix)]
@@ -192,7 +180,7 @@ impl Transport<RoleClient> for ProcessTransport {
                 self.tap.end();
                 return None;
             };
-            if let Some(message) = self.read(&line) {
+            if let Some(message) = self.tap.read(&line, self.limits.result_bytes_max) {
                 return Some(message);
             }
         }

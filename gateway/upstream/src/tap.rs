@@ -18,6 +18,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::lines::{Line, id_of};
+
 /// Code of an error whose own code can't be read.
 const INTERNAL_ERROR: i64 = -32603;
 
@@ -204,6 +206,21 @@ impl Tap {
             return Cow::Borrowed(text);
         }
         Cow::Owned(stand_in(id))
+    }
+
+    /// Reads a line of standard output, or the data of an event. Returns what the library is to see of it; `None` for what is
+    /// no message. `limit` is the most bytes that a message may have.
+    pub(crate) fn read(&self, line: &Line, limit: usize) -> Option<ServerJsonRpcMessage> {
+        match line {
+            Line::Whole(bytes) => {
+                let text = String::from_utf8_lossy(bytes);
+                serde_json::from_str(&self.received(&text, None)).ok()
+            }
+            Line::Skipped { head, tail } => {
+                let stand_in = self.too_large(id_of(head, tail), limit)?;
+                serde_json::from_str(&stand_in).ok()
+            }
+        }
     }
 
     /// Ends a call whose answer is too large to be read: the one with this ID, or else the only one. Returns what the

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use http::{HeaderName, HeaderValue};
 use url::{Host, Url};
@@ -17,7 +18,7 @@ const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"
 pub enum Upstream {
     /// A process that speaks MCP on its standard streams.
     Process(Launch),
-    /// A server behind a URL, over Streamable HTTP.
+    /// A server behind a URL, over Streamable HTTP or HTTP+SSE.
     Http(Endpoint),
 }
 
@@ -30,6 +31,8 @@ pub struct Launch {
     pub arguments: Vec<String>,
     /// Its whole environment.
     pub environment: BTreeMap<String, String>,
+    /// Folder that it starts in; `None` for this process's own.
+    pub folder: Option<PathBuf>,
 }
 
 /// URL of a server.
@@ -87,7 +90,12 @@ impl Launch {
         let inherited = INHERITED
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
-        Ok(Self { program, arguments: words.collect(), environment: inherited.collect() })
+        Ok(Self {
+            program,
+            arguments: words.collect(),
+            environment: inherited.collect(),
+            folder: None,
+        })
     }
 }
 

@@ -261,6 +261,19 @@ fn row(server: &ServerOverview) -> Vec<String> {
         server.tools.to_string(),
         server.transport.clone(),
         server.protocol.clone(),
-        server.problem.lines().next().unwrap_or_default().to_owned(),
+        problem(server),
     ]
+}
+
+/// Returns the first line of what is wrong with a server, or with tools that it is listed without.
+fn problem(server: &ServerOverview) -> String {
+    if let Some(problem) = server.problem.lines().next() {
+        return problem.to_owned();
+    }
+    match &server.findings[..] {
+        [] => String::new(),
+        [first, ..] => {
+            format!("{} left out: {first}", counted(server.findings.len(), "tool"))
+        }
+    }
 }

@@ -126,25 +126,25 @@ impl Held {
 }
 
 /// Listener for SIGHUP. On systems without it, no signal ever arrives.
-struct Hangups {
+pub(crate) struct Hangups {
     #[cfg(unix)]
     signal: tokio::signal::unix::Signal,
 }
 
 impl Hangups {
     #[cfg(unix)]
-    fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self { signal: signal(SignalKind::hangup())? })
     }
 
     #[cfg(not(unix))]
     #[expect(clippy::unnecessary_wraps, reason = "other systems can fail")]
-    fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self {})
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         #[cfg(unix)]
         if self.signal.recv().await.is_some() {
             return;

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use super::*;
 use crate::target::Upstream;
 
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
-const ECHO: &str = r#"{"resultType":"complete","content":[{"type":"hologram","x":1.0, "y":1e5,"z":1e400}],"a":"\u0041"}"#;
+pub(super) const ECHO: &str = r#"{"resultType":"complete","content":[{"type":"hologram","x":1.0, "y":1e5,"z":1e400}],"a":"\u0041"}"#;
 
 /// Request that the server got.
 #[derive(Debug)]
@@ -63,17 +63,7 @@ async fn serve_locked(
 impl TestServer {
     async fn answer(self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if stream.read_line(&mut head).await.unwrap_or(0) == 0 {
-                return;
-            }
-        }
-        let head = head.to_lowercase();
-        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
-        let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
-        stream.read_exact(&mut body).await.unwrap();
-        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let Some((head, body)) = read_request(&mut stream).await else { return };
         let reply = self.reply(&body);
         let _seen = self.events.send(Event::Request(Seen { head, body }));
         let _left = stream.write_all(reply.as_bytes()).await;
@@ -103,7 +93,7 @@ impl TestServer {
                 r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}"#,
             ),
             Some("tools/list") => result(
-                r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"t", "inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}},"x":1.0}]}"#,
+                r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"t", "inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}},"x":1.0},{"name":"wrong","inputSchema":{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}}]}"#,
             ),
             Some("tools/call") => match body["params"]["name"].as_str() {
                 Some("stream") => stream_reply(&format!(
@@ -124,7 +114,22 @@ impl TestServer {
     }
 }
 
-fn status_reply(status: &str) -> String {
+/// Returns the request line and headers, in small letters, and the body of a request.
+pub(super) async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head).await.unwrap_or(0) == 0 {
+            return None;
+        }
+    }
+    let head = head.to_lowercase();
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    stream.read_exact(&mut body).await.unwrap();
+    Some((head, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+pub(super) fn status_reply(status: &str) -> String {
     format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
 }
 
@@ -148,14 +153,14 @@ fn fleet(url: &str) -> Fleet {
     Fleet::start_tuned(vec![Entry { name: "h".to_owned(), upstream, limits }], tuning)
 }
 
-fn tool(name: &str) -> Request {
+pub(super) fn tool(name: &str) -> Request {
     let params = json!({"name": name, "arguments": {"region": "eu", "x": 1}, "_meta": {"own": 1}});
     let Value::Object(params) = params else { panic!("an object") };
     let principal = "someone".to_owned();
     Request { method: "tools/call".to_owned(), params, principal, progress: None }
 }
 
-fn later() -> Instant {
+pub(super) fn later() -> Instant {
     Instant::now() + LONG
 }
 
@@ -205,6 +210,20 @@ async fn a_modern_call_has_its_headers_and_metadata() {
     assert_eq!(meta["own"], 1);
     assert_eq!(seen.body["params"]["arguments"]["x"], 1);
     fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_definition_that_breaks_the_rule_for_headers_is_left_out_where_it_holds() {
+    for (is_modern, tools) in [(false, 2), (true, 1)] {
+        let (url, _events) = serve(is_modern).await;
+        let fleet = fleet(&url);
+        fleet.request("h", tool("t"), later()).await.unwrap();
+        assert_eq!(fleet.listing("h").unwrap().tools.len(), tools);
+        let findings = &fleet.status()[0].findings;
+        assert_eq!(findings.len(), 2 - tools);
+        assert!(findings.iter().all(|finding| finding.starts_with("wrong: ")), "{findings:?}");
+        fleet.close().await;
+    }
 }
 
 #[tokio::test]

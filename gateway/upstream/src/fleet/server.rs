@@ -12,9 +12,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::circuit::Circuit;
 use super::turns::{Busy, Turns};
-use super::{Entry, Listing, Request, RequestError, ServerState, ServerStatus, Surroundings};
+use super::{
+    Entry, Listing, Request, RequestError, ServerState, ServerStatus, Start, Surroundings,
+};
 use crate::connection::{CallError, Change, Connection, ConnectionLimits, Outgoing};
 use crate::error::UpstreamError;
+use crate::parameters::HeaderParameters;
 use crate::process::{ProcessLimits, StandardError};
 use crate::target::Upstream;
 
@@ -53,6 +56,8 @@ struct Live {
     since: SystemTime,
     problem: Option<String>,
     protocol: Option<String>,
+    /// Transport of the last connection, or the likely one before it.
+    transport: &'static str,
     starts: u64,
     started_in: Option<Duration>,
     listing: Option<Arc<Listing>>,
@@ -68,6 +73,8 @@ struct Live {
 /// End of a connection.
 enum End {
     Stop,
+    /// It is wanted with the first call.
+    Idle,
     Restart,
     Login,
     Lost(String),
@@ -85,6 +92,10 @@ impl Server {
             since: SystemTime::now(),
             problem: None,
             protocol: None,
+            transport: match entry.upstream {
+                Upstream::Process(_) => "stdio",
+                Upstream::Http(_) => "http",
+            },
             starts: 0,
             started_in: None,
             listing,
@@ -120,14 +131,16 @@ impl Server {
             state: live.state,
             since: live.since,
             tools: live.listing.as_ref().map_or(0, |listing| listing.tools.len()),
-            transport: match self.entry.upstream {
-                Upstream::Process(_) => "stdio",
-                Upstream::Http(_) => "http",
-            },
+            transport: live.transport,
             protocol: live.protocol.clone(),
             restarts: live.starts.saturating_sub(1),
             problem: live.problem.clone(),
             started_in: live.started_in,
+            findings: live
+                .listing
+                .as_ref()
+                .map(|listing| listing.findings.clone())
+                .unwrap_or_default(),
         }
     }
 
@@ -239,6 +252,10 @@ impl Server {
         match live.state {
             // A connection that has just ended is noticed at once.
             ServerState::Starting | ServerState::Ready => Ok(None),
+            ServerState::Idle => {
+                self.hurry.notify_one();
+                Ok(None)
+            }
             ServerState::Waiting if !live.was_hurried => {
                 live.was_hurried = true;
                 self.hurry.notify_one();
@@ -266,7 +283,8 @@ impl Server {
     /// Keeps the server running until it is stopped.
     async fn run(self: Arc<Self>) {
         let tuning = self.surroundings.tuning;
-        let mut pause = tuning.first_pause;
+        let pauses = self.entry.limits.pauses;
+        let mut pause = pauses.first;
         loop {
             let end = match self.open().await {
                 Ok(connection) => {
@@ -274,8 +292,8 @@ impl Server {
                     let end = self.serve(&connection).await;
                     self.live.lock().connection = None;
                     connection.shut_down(tuning.leave * 4).await;
-                    if ready.elapsed() >= tuning.healthy_after {
-                        pause = tuning.first_pause;
+                    if ready.elapsed() >= pauses.healthy_after {
+                        pause = pauses.first;
                     }
                     end
                 }
@@ -284,6 +302,11 @@ impl Server {
             match end {
                 End::Stop => break,
                 End::Restart => continue,
+                End::Idle => {
+                    if !self.rests(Some(Duration::MAX)).await {
+                        break;
+                    }
+                }
                 End::Login => {
                     let problem = Some("it asks for a login".to_owned());
                     self.move_to(ServerState::NeedsLogin, |live| live.problem = problem);
@@ -296,7 +319,7 @@ impl Server {
                     if !self.rests(Some(jittered(pause))).await {
                         break;
                     }
-                    pause = (pause * 2).min(tuning.last_pause);
+                    pause = (pause * 2).min(pauses.last);
                 }
             }
         }
@@ -353,16 +376,29 @@ impl Server {
             }
         };
         self.circuit.reset();
-        self.move_to(ServerState::Ready, |live| {
+        let is_put_off = self.is_put_off();
+        let state = if is_put_off { ServerState::Idle } else { ServerState::Ready };
+        self.move_to(state, |live| {
             live.protocol = Some(listing.identity.protocol.clone());
+            live.transport = connection.transport();
             live.problem = None;
             live.started_in = Some(began.elapsed());
             live.was_hurried = false;
             live.heard = Instant::now();
-            live.connection = Some(Arc::clone(&connection));
+            live.connection = (!is_put_off).then(|| Arc::clone(&connection));
             live.take(listing);
         });
+        if is_put_off {
+            connection.shut_down(tuning.leave * 4).await;
+            return Err(End::Idle);
+        }
         Ok(connection)
+    }
+
+    /// Returns whether the server ends now that its tools are listed, and is started by the first call.
+    fn is_put_off(&self) -> bool {
+        let is_first = self.live.lock().listing.is_none();
+        self.entry.limits.start == Start::Lazy && is_first && self.turns.running() == 0
     }
 
     /// Returns what a part of the start returns, unless the server is to end, to start anew, or has had its time.
@@ -395,13 +431,17 @@ impl Server {
         let capabilities = connection.capabilities();
         // A server without tools may have resources or prompts.
         let has_tools = capabilities.get("tools").is_some();
-        let tools = if has_tools { connection.tools().await? } else { Vec::new() };
+        let mut tools = if has_tools { connection.tools().await? } else { Vec::new() };
+        // Elsewhere no headers are sent.
+        let has_headers = connection.is_modern() && connection.transport() == "http";
+        let findings = if has_headers { left_out(&mut tools) } else { Vec::new() };
         Ok(Arc::new(Listing {
             server: self.entry.name.clone(),
             identity: connection.identity(),
             instructions: connection.instructions(),
             capabilities,
             tools,
+            findings,
         }))
     }
 
@@ -496,6 +536,30 @@ impl Listing {
             && self.instructions == other.instructions
             && self.capabilities == other.capabilities
     }
+}
+
+/// Takes out the tools whose `x-mcp-header` breaks the rule, and returns what is wrong with them.
+fn left_out(tools: &mut Vec<Box<RawValue>>) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct Listed {
+        #[serde(default)]
+        name: String,
+        #[serde(default, rename = "inputSchema")]
+        schema: serde_json::Value,
+    }
+    let mut findings = Vec::new();
+    tools.retain(|raw| {
+        // Most tools have none; a name may be written with escapes. What is no tool is for the catalog to refuse.
+        let may_have = raw.get().contains("x-mcp-header") || raw.get().contains("\\u");
+        let Some(Ok(listed)) = may_have.then(|| serde_json::from_str::<Listed>(raw.get())) else {
+            return true;
+        };
+        let checked = HeaderParameters::of(&listed.schema);
+        findings
+            .extend(checked.as_ref().err().map(|problem| format!("{}: {problem}", listed.name)));
+        checked.is_ok()
+    });
+    findings
 }
 
 fn end_of(error: UpstreamError) -> End {

@@ -19,7 +19,12 @@ fn entry(name: &str) -> Entry {
         panic!("a command");
     };
     launch.arguments.push(SERVER.to_owned());
-    let limits = Limits { start_timeout: LONG, call_timeout: LONG, ..Limits::default() };
+    let pauses = Pauses {
+        first: Duration::from_millis(1),
+        last: Duration::from_millis(5),
+        ..Pauses::default()
+    };
+    let limits = Limits { start_timeout: LONG, call_timeout: LONG, pauses, ..Limits::default() };
     Entry { name: name.to_owned(), upstream: Upstream::Process(launch), limits }
 }
 
@@ -32,8 +37,6 @@ fn with_variable(mut entry: Entry, name: &str, value: &str) -> Entry {
 /// Times so short that tests need not wait.
 fn tuning() -> Tuning {
     Tuning {
-        first_pause: Duration::from_millis(1),
-        last_pause: Duration::from_millis(5),
         list_gap: Duration::from_millis(20),
         circuit: Duration::from_millis(5),
         leave: Duration::from_millis(300),
@@ -474,5 +477,18 @@ async fn a_call_ends_a_pause_once() {
         assert!(matches!(error, RequestError::Unavailable { .. }), "{error:?}");
     }
     assert_eq!(fleet.status()[0].restarts, 1);
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_lazy_server_lists_its_tools_and_is_started_by_the_first_call() {
+    let mut lazy = entry("a");
+    lazy.limits.start = Start::Lazy;
+    let fleet = fleet(vec![lazy]);
+    until(&fleet, "a", |status| status.state == ServerState::Idle).await;
+    assert_eq!((fleet.status()[0].tools, fleet.status()[0].restarts), (2, 0));
+    ask(&fleet, "a", "echo").await.unwrap();
+    let status = &fleet.status()[0];
+    assert_eq!((status.state, status.restarts), (ServerState::Ready, 1));
     fleet.close().await;
 }

@@ -144,7 +144,7 @@ fn extended(
 
 fn is_at(known: &toolgate_mcp::ServerConfig, server: &FoundServer) -> bool {
     match &server.place {
-        Place::Command { words, .. } => known.command == *words,
+        Place::Command { words, cwd, .. } => known.command == *words && known.cwd == *cwd,
         Place::Url { url, .. } => known.url.as_ref() == Some(url),
     }
 }

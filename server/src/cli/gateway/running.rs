@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -9,16 +10,16 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
 use toolgate_config::{Config as ServerConfig, FlagValue, keys};
-use toolgate_mcp::{Config, Gateway, ServerOverview, serve, serve_stdio};
+use toolgate_mcp::{Config, ConfigError, Gateway, ServerOverview, WatchedFile, serve, serve_stdio};
 use toolgate_serving::stop_on_signal;
 
-use super::{RunArguments, read};
+use super::{DEFAULT_FILE, RunArguments, read};
 use crate::cli::arguments::model_flag;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::serve::with_causes;
 use crate::cli::text::counted;
-use crate::serve::serve_until_bound;
+use crate::serve::{Hangups, serve_until_bound};
 
 /// Folder of the gateway's plane in the usual data directory.
 const DATA_FOLDER: &str = "gateway";
@@ -32,6 +33,14 @@ struct Prepared {
     /// `None` for a host on standard input and output.
     listener: Option<TcpListener>,
     stop: CancellationToken,
+    file: GatewayFile,
+}
+
+/// File of the gateway, which is read again while it runs.
+struct GatewayFile {
+    path: PathBuf,
+    /// Address of the command line, in place of the file's.
+    listen: Option<SocketAddr>,
 }
 
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
@@ -45,7 +54,9 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     let listener = if arguments.stdio { None } else { Some(listen(&config).await?) };
     let options = ClientOptions { tenant: arguments.tenant.clone(), ..Default::default() };
     let options = arguments.credentials.add_to(options)?;
-    let prepared = Prepared { config, listener, stop };
+    let path = arguments.config.clone().unwrap_or_else(|| DEFAULT_FILE.into());
+    let file = GatewayFile { path, listen: arguments.listen };
+    let prepared = Prepared { config, listener, stop, file };
     match &arguments.server {
         Some(server) => prepared.serve(&Client::lazy(server, options)?).await?,
         None => prepared.serve_with_plane(plane_config(&arguments)?, options).await?,
@@ -94,10 +105,11 @@ impl Prepared {
 
     /// Serves until a signal, or until the host closes its streams.
     async fn serve(self, plane: &Client) -> Result<(), Failure> {
-        let Self { config, listener, stop } = self;
+        let Self { config, listener, stop, file } = self;
         let gateway =
             Gateway::start(config, plane).map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
+        let following = tokio::spawn(file.follow(gateway.clone()));
         let served = match listener {
             Some(listener) => {
                 if let Ok(address) = listener.local_addr() {
@@ -111,8 +123,49 @@ impl Prepared {
             }
         };
         telling.abort();
+        following.abort();
         gateway.close().await;
         served.map_err(|error| Failure::new(error.to_string()))
+    }
+}
+
+impl GatewayFile {
+    /// Takes the servers of the file anew on SIGHUP, and when it changes. A file that makes no sense is told, and changes
+    /// nothing. Runs until it is aborted.
+    async fn follow(self, gateway: Gateway) {
+        let mut file = WatchedFile::new(&self.path);
+        let mut hangups = match Hangups::listen() {
+            Ok(hangups) => hangups,
+            Err(error) => {
+                output::warn(format_args!("SIGHUP can't be waited for: {error}"));
+                return;
+            }
+        };
+        loop {
+            tokio::select! {
+                () = hangups.next() => file.take(),
+                () = file.changed() => {}
+            }
+            let path = self.path.display();
+            match self.apply(&gateway) {
+                Ok(false) => output::note(format_args!("{path} was read again")),
+                Ok(true) => output::note(format_args!(
+                    "{path} was read again; its [gateway] section is taken at the next start"
+                )),
+                Err(error) => {
+                    output::warn(format_args!("{error}; the servers stay as they were"));
+                }
+            }
+        }
+    }
+
+    /// Returns whether the `[gateway]` section is another than at the start.
+    fn apply(&self, gateway: &Gateway) -> Result<bool, ConfigError> {
+        let mut config = Config::read(&self.path)?;
+        if let Some(listen) = self.listen {
+            config.gateway.listen = listen;
+        }
+        gateway.apply(&config)
     }
 }
 
@@ -155,7 +208,9 @@ async fn tell(gateway: Gateway) {
                 told.insert(server.name.clone(), line);
             }
         }
-        let is_ready = |server: &ServerOverview| server.state == "ready" && server.is_searchable;
+        let is_ready = |server: &ServerOverview| {
+            matches!(&*server.state, "ready" | "idle") && server.is_searchable
+        };
         if !is_complete && overview.servers.iter().all(is_ready) {
             is_complete = true;
             let servers = counted(overview.servers.len(), "server");
@@ -183,9 +238,9 @@ fn line(server: &ServerOverview) -> String {
     let ServerOverview { name, state, transport, protocol, .. } = server;
     let problem = server.problem.lines().next().unwrap_or_default();
     match server.started_in {
-        Some(seconds) if state == "ready" => {
+        Some(seconds) if state == "ready" || state == "idle" => {
             let tools = counted(server.tools, "tool");
-            format!("{name}: ready in {seconds:.1} s, {tools}, {transport}, MCP {protocol}")
+            format!("{name}: {state} in {seconds:.1} s, {tools}, {transport}, MCP {protocol}")
         }
         _ if problem.is_empty() => format!("{name}: {state}"),
         _ => format!("{name}: {state}: {problem}"),

@@ -1,0 +1,107 @@
+//! The handshake with a server behind a URL, which may speak any revision over either transport.
+
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle,
+};
+use rmcp::{ClientHandler, RoleClient};
+
+use crate::connection::{not_shaken, problem_of};
+use crate::error::UpstreamError;
+use crate::http::{self, Failure};
+use crate::sse::SseTransport;
+use crate::tap::Tap;
+use crate::target::Endpoint;
+
+/// Connection that has been agreed on.
+pub(crate) struct Agreed<H: ClientHandler> {
+    pub(crate) service: RunningService<RoleClient, H>,
+    pub(crate) tap: Tap,
+    /// `http` or `sse`.
+    pub(crate) transport: &'static str,
+}
+
+/// Returns the order in which revisions are tried: 2026-07-28 first.
+pub(crate) fn both_eras() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+/// Shakes hands with a server behind a URL: `server/discover`, then `initialize`, then HTTP+SSE where Streamable HTTP is
+/// refused by the status alone.
+pub(crate) async fn over_http<H: ClientHandler + Clone>(
+    handler: H,
+    endpoint: &Endpoint,
+    result_bytes_max: usize,
+) -> Result<Agreed<H>, UpstreamError> {
+    let mut shaken =
+        over_streamable(handler.clone(), endpoint, result_bytes_max, both_eras()).await?;
+    if shaken.as_ref().is_err_and(is_no_discovery) {
+        let mode = ClientLifecycleMode::Initialize;
+        shaken = over_streamable(handler.clone(), endpoint, result_bytes_max, mode).await?;
+    }
+    match shaken {
+        Err(error) if is_no_streamable_http(&error) => {
+            Box::pin(over_sse(handler, endpoint, result_bytes_max, &error)).await
+        }
+        shaken => shaken.map_err(|error| not_shaken(&error, String::new())),
+    }
+}
+
+async fn over_streamable<H: ClientHandler>(
+    handler: H,
+    endpoint: &Endpoint,
+    result_bytes_max: usize,
+    mode: ClientLifecycleMode,
+) -> Result<Result<Agreed<H>, ClientInitializeError>, UpstreamError> {
+    let tap = Tap::default();
+    let transport = http::transport(endpoint, tap.clone(), result_bytes_max)?;
+    let shaken = serve_client_with_lifecycle(handler, transport, mode).await;
+    Ok(shaken.map(|service| Agreed { service, tap, transport: "http" }))
+}
+
+async fn over_sse<H: ClientHandler>(
+    handler: H,
+    endpoint: &Endpoint,
+    result_bytes_max: usize,
+    before: &ClientInitializeError,
+) -> Result<Agreed<H>, UpstreamError> {
+    let tap = Tap::default();
+    let opened = SseTransport::open(http::client()?, endpoint, tap.clone(), result_bytes_max).await;
+    let transport = opened.map_err(|error| UpstreamError::Handshake {
+        asks_for_login: matches!(error, Failure::AuthRequired(_)),
+        problem: format!("no Streamable HTTP ({}), and no HTTP+SSE ({error})", problem_of(before)),
+        said: String::new(),
+    })?;
+    let mode = ClientLifecycleMode::Initialize;
+    let shaken = serve_client_with_lifecycle(handler, transport, mode).await;
+    let service = shaken.map_err(|error| not_shaken(&error, String::new()))?;
+    Ok(Agreed { service, tap, transport: "sse" })
+}
+
+/// Returns whether a server answered `server/discover` as if it knew it, but not with what it can do.
+fn is_no_discovery(error: &ClientInitializeError) -> bool {
+    matches!(
+        error,
+        ClientInitializeError::ExpectedInitResult(_)
+            | ClientInitializeError::ExpectedInitResponse(_)
+    )
+}
+
+/// Returns whether a server refused `initialize` as one does that takes no POST at this URL.
+fn is_no_streamable_http(error: &ClientInitializeError) -> bool {
+    let error = match error {
+        ClientInitializeError::TransportError { error, .. } => error,
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            return is_no_streamable_http(fallback);
+        }
+        _ => return false,
+    };
+    matches!(
+        error.error.downcast_ref::<Failure>(),
+        Some(Failure::UnexpectedServerResponse(text))
+            if ["HTTP 400", "HTTP 404", "HTTP 405"].iter().any(|status| text.starts_with(status))
+    )
+}

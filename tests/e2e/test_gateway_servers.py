@@ -1,0 +1,112 @@
+"""Servers behind `toolgate gateway`: an old transport, headers of hosts, a file that changes."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from gateway_process import GatewayProcess, Json, message, plain_server, text_of
+from toolgate_command import run
+
+OLD = Path(__file__).with_name("old_mcp_server.py")
+MIRRORING = Path(__file__).with_name("mirroring_mcp_server.py")
+
+
+@contextmanager
+def old_server(port: str = "0") -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Runs a server of the old transport; gives its URL."""
+    with subprocess.Popen(
+        [sys.executable, str(OLD)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PORT": port},
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.kill()
+
+
+def servers(binary: Path, gateway: GatewayProcess) -> dict[str, Json]:
+    """The gateway's servers by name, as `status` tells them."""
+    told = run(binary, "gateway", "status", "--json", "--url", gateway.url)
+    return {server["name"]: server for server in json.loads(told.stdout)["servers"]}
+
+
+def test_a_server_of_the_old_transport_is_used_and_found_again(
+    binary: Path, tmp_path: Path
+) -> None:
+    with old_server() as (url, process):
+        config = f'[server.old]\nurl = "{url}"\n' + plain_server("notes")
+        with GatewayProcess(binary, tmp_path, config) as gateway:
+            status = servers(binary, gateway)["old"]
+            assert status["transport"] == "sse"
+            assert status["tools"] == 2
+            add: Json = {"name": "old__add", "arguments": {"a": 2, "b": 3}}
+            assert gateway.text("call_tool", add) == "5"
+            assert gateway.text("add", {"a": 2, "b": 3}, "/mcp/s/old") == "5"
+            lost = gateway.call("call_tool", {"name": "old__leave", "arguments": {}})
+            assert lost["isError"] is True
+            process.wait(60)
+            port = url.rsplit(":", 1)[1].split("/")[0]
+            with old_server(port):
+                # A call while it pauses starts it at once, but only once.
+                for _ in range(100):
+                    result = gateway.call("call_tool", add)
+                    if not result.get("isError"):
+                        break
+                assert text_of(result) == "5"
+
+
+@pytest.fixture(scope="module")
+def mirroring(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    command = json.dumps([sys.executable, str(MIRRORING)])
+    config = f"[server.regions]\ncommand = {command}\n"
+    process = GatewayProcess(binary, tmp_path_factory.mktemp("gateway"), config).start()
+    yield process
+    assert process.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "tool"), [("/mcp/s/regions", "place"), ("/mcp/all", "regions__place")]
+)
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Mcp-Param-Region": "eu"}, 200),
+        ({"Mcp-Param-Region": "=?base64?ZXU=?="}, 200),
+        ({"Mcp-Param-Region": "us"}, 400),
+        ({}, 400),
+    ],
+)
+def test_headers_of_hosts_say_what_their_arguments_say(
+    mirroring: GatewayProcess, path: str, tool: str, headers: dict[str, str], status: int
+) -> None:
+    call = message("tools/call", {"name": tool, "arguments": {"region": "eu"}})
+    answered, answer = mirroring.post(path, call, headers)
+    assert answered == status, answer
+    if status == 200:
+        assert text_of(answer["result"]) == "eu"
+    else:
+        assert answer["error"]["code"] == -32020
+
+
+def test_the_file_is_read_again(binary: Path, tmp_path: Path) -> None:
+    first = plain_server("notes") + plain_server("other")
+    with GatewayProcess(binary, tmp_path, first) as gateway:
+        kept = gateway.text("call_read_tool", {"name": "notes__process_id"})
+        gateway.reload("[server.a]\ncolour = 1\n", "unknown field")
+        assert set(servers(binary, gateway)) == {"notes", "other"}
+        third = plain_server("notes") + plain_server("third", trust="untrusted")
+        gateway.reload(third, "third: ready")
+        assert set(servers(binary, gateway)) == {"notes", "third"}
+        assert gateway.text("call_read_tool", {"name": "notes__process_id"}) == kept
+        status, _ = gateway.post("/mcp/s/other", message("tools/list", {}))
+        assert status == 404
+        gone = gateway.call("call_tool", {"name": "other__process_id", "arguments": {}})
+        assert gone["isError"] is True
