@@ -66,6 +66,9 @@ pub enum Exposed {
     All,
 }
 
+/// Most connections of hosts' own to one server.
+const OWN_CONNECTIONS: usize = 8;
+
 /// Programs that may be started.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -106,6 +109,10 @@ pub struct ServerConfig {
     /// Calls at a time.
     #[serde(default)]
     pub concurrency: Option<usize>,
+    /// True if the server may ask hosts while it runs their calls, when it is of a revision before 2026-07-28. Each host has a
+    /// connection of its own then, and a process. Absent: true for a `url`, false for a `command`.
+    #[serde(default)]
+    pub questions: Option<bool>,
     /// Tools that the gateway knows.
     #[serde(default)]
     pub tools: ToolFilter,
@@ -137,9 +144,12 @@ pub struct ToolFilter {
     pub deny: Vec<String>,
 }
 
-/// Error of a gateway's file.
+/// Error of a gateway's file, or of the system that it is to run on.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// The system has no random numbers.
+    #[error("the system gives no random numbers")]
+    NoRandomNumbers,
     /// The file can't be read.
     #[error("{path} can't be read: {source}")]
     Read {
@@ -237,6 +247,7 @@ impl Config {
         let limits = Limits {
             concurrency: server.concurrency.unwrap_or(default.concurrency),
             call_timeout: self.gateway.call_timeout,
+            own_connections: if server.may_ask() { OWN_CONNECTIONS } else { 0 },
             ..default
         };
         if limits.concurrency == 0 {
@@ -265,6 +276,13 @@ impl Config {
             }
         }
         Ok(upstream)
+    }
+}
+
+impl ServerConfig {
+    /// Returns true if the server may ask hosts when it is of a revision before 2026-07-28.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.questions.unwrap_or(self.url.is_some())
     }
 }
 

@@ -1,6 +1,7 @@
 //! A fleet of MCP servers: each is started, watched, restarted and listed by a task of its own, and asked through turns,
 //! a circuit and deadlines, so that a slow or dead one costs the others nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -12,17 +13,22 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::{Change, LEAVE, ServerIdentity};
+use crate::question::Asker;
 use crate::target::Upstream;
 
 mod circuit;
 #[cfg(test)]
 mod http_tests;
+mod own;
 mod server;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod watched;
 
 use server::Server;
+use watched::Watched;
+pub use watched::Watching;
 
 /// Servers that are started at the same time.
 const SPAWNS_MAX: usize = 8;
@@ -53,6 +59,9 @@ pub struct Limits {
     pub call_timeout_max: Duration,
     /// Largest result, in bytes.
     pub result_bytes_max: usize,
+    /// Connections of hosts' own to a server of a revision before 2026-07-28, so that it may ask them; 0 for none: it may ask
+    /// nobody.
+    pub own_connections: usize,
 }
 
 /// Servers that are kept running. Clones share them; with the last clone they end.
@@ -124,6 +133,8 @@ pub struct Request {
     /// Receiver of the parameters of `notifications/progress` and `notifications/message` that belong to the request.
     /// Those that it does not take in time are dropped.
     pub progress: Option<mpsc::Sender<Value>>,
+    /// Host that the server may ask; `None` if it may ask nobody. Servers of 2026-07-28 ask in their results.
+    pub asker: Option<Asker>,
 }
 
 /// Error of a request.
@@ -184,6 +195,8 @@ struct Surroundings {
     changes: Arc<watch::Sender<u64>>,
     spawns: Arc<Semaphore>,
     tasks: TaskTracker,
+    /// Resources that hosts follow, by server. They are kept when an entry changes.
+    watched: Arc<Mutex<HashMap<String, Arc<Watched>>>>,
     tuning: Tuning,
 }
 
@@ -217,6 +230,7 @@ impl Default for Limits {
             call_timeout: Duration::from_secs(60),
             call_timeout_max: Duration::from_secs(600),
             result_bytes_max: 32 << 20,
+            own_connections: 0,
         }
     }
 }
@@ -258,6 +272,7 @@ impl Fleet {
             changes: Arc::new(watch::channel(0).0),
             spawns: Arc::new(Semaphore::new(SPAWNS_MAX)),
             tasks: TaskTracker::new(),
+            watched: Arc::default(),
             tuning,
         };
         let fleet = Self(Arc::new(Shared { servers: Mutex::default(), surroundings }));
@@ -333,6 +348,26 @@ impl Fleet {
         Box::pin(server.request(request, deadline.into())).await
     }
 
+    /// Follows a resource of a server until the returned value is dropped. The server is asked to tell of it once, however many
+    /// follow. Returns `None` if the fleet has no such server, or as many of its resources are followed as may be.
+    #[must_use]
+    pub fn watch(&self, server: &str, uri: &str) -> Option<Watching> {
+        self.server(server)?;
+        self.0.surroundings.watched(server).watch(uri)
+    }
+
+    /// Returns whether anybody follows a resource of a server.
+    #[must_use]
+    pub fn is_watched(&self, server: &str, uri: &str) -> bool {
+        self.0.surroundings.watched(server).has(uri)
+    }
+
+    /// Returns the receiver of the URIs of a server's resources that changed.
+    #[must_use]
+    pub fn resource_changes(&self, server: &str) -> broadcast::Receiver<Arc<str>> {
+        self.0.surroundings.watched(server).changes()
+    }
+
     /// Ends a server's process or connection and starts it anew. Returns whether the fleet has the server.
     #[must_use]
     pub fn restart(&self, server: &str) -> bool {
@@ -367,6 +402,11 @@ impl Fleet {
 }
 
 impl Surroundings {
+    /// Returns the resources of a server that hosts follow.
+    fn watched(&self, server: &str) -> Arc<Watched> {
+        Arc::clone(self.watched.lock().entry(server.to_owned()).or_default())
+    }
+
     fn changed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
     }

@@ -11,10 +11,14 @@ mod fleet;
 mod http;
 mod lines;
 mod process;
+mod question;
 mod tap;
 mod target;
 
 pub use connection::{Change, Connection, ServerIdentity};
 pub use error::UpstreamError;
-pub use fleet::{Entry, Fleet, Limits, Listing, Request, RequestError, ServerState, ServerStatus};
+pub use fleet::{
+    Entry, Fleet, Limits, Listing, Request, RequestError, ServerState, ServerStatus, Watching,
+};
+pub use question::{Asker, NoAnswer, Question};
 pub use target::{Endpoint, Launch, Upstream};
