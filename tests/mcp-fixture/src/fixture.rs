@@ -1,8 +1,6 @@
 //! The server as the library knows one.
 #![expect(deprecated, reason = "both eras: logging and sampling are deprecated in the newer")]
 
-use std::borrow::Cow;
-
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities,
     CompleteRequestParams, CompleteResult, DiscoverRequestMethod, DiscoverResult,
@@ -28,7 +26,7 @@ pub(crate) struct Fixture {
     subscribed: Subscribed,
     connection: usize,
     tasks: TaskManager,
-    /// True if only revisions before 2026-07-28 are spoken.
+    /// True if `server/discover` is not known, as before 2026-07-28.
     is_legacy: bool,
 }
 
@@ -117,20 +115,11 @@ impl ServerHandler for Fixture {
         config
     }
 
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        let newest = if self.is_legacy {
-            ProtocolVersion::LATEST_WITH_INITIALIZE
-        } else {
-            ProtocolVersion::LATEST
-        };
-        Cow::Borrowed(ProtocolVersion::known_up_to(&newest))
-    }
-
     async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         if self.is_legacy {
             return Err(ErrorData::method_not_found::<DiscoverRequestMethod>());
         }
-        let versions = self.supported_protocol_versions().into_owned();
+        let versions = ProtocolVersion::KNOWN_VERSIONS.to_vec();
         Ok(DiscoverResult::from_server_info(versions, self.get_info()))
     }
 

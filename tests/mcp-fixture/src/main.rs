@@ -36,7 +36,7 @@ struct Arguments {
     /// Leaves out the empty first event of a stream, at which clients of SDKs before 2025-11-25 disconnect
     #[arg(long)]
     no_priming: bool,
-    /// Speaks only the revisions before 2026-07-28: `initialize`, and questions as requests
+    /// Does not know `server/discover`, as servers of revisions before 2026-07-28
     #[arg(long)]
     legacy: bool,
 }
