@@ -163,5 +163,7 @@ class ModernHost:
 
     def answer(self, tool: str, arguments: Json, asked: Json, answers: Json) -> Json:
         """The result of the next try of a call that asked."""
-        params = {"name": tool, "arguments": arguments, "inputResponses": answers}
-        return self.request("tools/call", params | {"requestState": asked["requestState"]})
+        params: Json = {"name": tool, "arguments": arguments, "inputResponses": answers}
+        if "requestState" in asked:
+            params["requestState"] = asked["requestState"]
+        return self.request("tools/call", params)

@@ -11,7 +11,7 @@ use rmcp::model::{
     ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
     TASKS_EXTENSION_ID, UnsubscribeRequestParams,
 };
-use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
@@ -144,16 +144,18 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let resource = self.followable(&request.uri, "resources/subscribe")?;
-        self.subscribe_upstream(&resource).await?;
-        let mut followed = self.followed.lock();
-        let followed = followed.get_or_insert_with(|| {
-            let (followed, updates) = Followed::new(&self.gateway);
-            tokio::spawn(following::resources(context.peer, updates));
-            followed
-        });
-        followed
-            .follow(resource)
-            .map_err(|problem| ErrorData::new(ErrorCode::INVALID_REQUEST, problem, None))
+        let is_followed = self.gateway.fleet().is_watched(&resource.server, &resource.uri);
+        self.follow(resource.clone(), context.peer)?;
+        if is_followed {
+            return Ok(());
+        }
+        let told = self.subscribe_upstream(&resource).await;
+        if told.is_err()
+            && let Some(followed) = self.followed.lock().as_ref()
+        {
+            followed.leave(&resource);
+        }
+        told
     }
 
     async fn unsubscribe(
@@ -239,6 +241,18 @@ impl Face {
         Some(Resource { server, uri, shown: shown.to_owned() })
     }
 
+    /// Follows a resource for the host of this session.
+    fn follow(&self, resource: Resource, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
+        let mut followed = self.followed.lock();
+        let followed = followed.get_or_insert_with(|| {
+            let (followed, updates) = Followed::new(&self.gateway);
+            tokio::spawn(following::resources(peer, updates));
+            followed
+        });
+        let refused = |problem| ErrorData::new(ErrorCode::INVALID_REQUEST, problem, None);
+        followed.follow(resource).map_err(refused)
+    }
+
     fn may_follow(&self, resource: &Resource) -> bool {
         gathered::is_followable(&self.gateway, &resource.server)
     }
@@ -261,7 +275,7 @@ impl Face {
         let Resource { server, uri, .. } = resource;
         let fleet = self.gateway.fleet();
         let is_modern = fleet.listing(server).is_some_and(|listing| listing.is_modern());
-        if is_modern || fleet.is_watched(server, uri) {
+        if is_modern {
             return Ok(());
         }
         let mut params = Map::new();
