@@ -8,10 +8,10 @@ from fixture_process import fixture_url
 from gateway_process import gateway
 
 # Checks that pass: those a revision requires, and those that the suite runs beside them.
-EXPECTED = {"2025-11-25": (70, 13), "2026-07-28": (121, 44)}
+EXPECTED = {"2025-11-25": (70, 13), "2026-07-28": (121, 76)}
 THROUGH_GATEWAY = {
-    "modern": {"2025-11-25": (70, 13), "2026-07-28": (121, 44)},
-    "legacy": {"2025-11-25": (70, 13), "2026-07-28": (121, 44)},
+    "modern": {"2025-11-25": (70, 11), "2026-07-28": (121, 70)},
+    "legacy": {"2025-11-25": (70, 11), "2026-07-28": (121, 38)},
 }
 
 
