@@ -1,8 +1,11 @@
 """A gateway as a process, with the fixture behind it."""
 
+import json
 import os
 import re
+import signal
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +17,47 @@ TOOLGATE = os.environ.get(
 )
 
 
+class Gateway:
+    """A running gateway; `url` is that of the face that hands the fixture through."""
+
+    def __init__(self, process: subprocess.Popen[str], root: str) -> None:
+        self._process = process
+        self._root = root
+        self.url = f"{root}/mcp/s/fixture"
+        self.search_url = f"{root}/mcp"
+
+    def restart_fixture(self) -> None:
+        """Ends the fixture's processes, as an operator does; they are started again."""
+        request = urllib.request.Request(f"{self._root}/gateway/restart/fixture", method="POST")
+        urllib.request.urlopen(request, timeout=30).close()
+
+    def kill_fixtures(self) -> None:
+        """Ends every process of the fixture without asking it."""
+        for process_id in self.fixtures():
+            os.kill(process_id, signal.SIGKILL)
+
+    def fixtures(self) -> list[int]:
+        """The processes of the fixture that the gateway started, by number."""
+        own = self._process.pid
+        found = []
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = status.read_text().rsplit(")", 1)[1].split()
+                command = (status.parent / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if fields[0] != "Z" and int(fields[1]) == own and BINARY.encode() in command:
+                found.append(int(status.parent.name))
+        return sorted(found)
+
+
 @contextmanager
-def gateway_url(folder: Path) -> Iterator[str]:
-    """Runs a gateway with its files in a folder; gives the URL that hands the fixture through."""
+def gateway(folder: Path, *arguments: str, url: str | None = None) -> Iterator[Gateway]:
+    """Runs a gateway before the fixture: a process with more arguments, or one at a URL."""
     config = folder / "gateway.toml"
-    config.write_text(
-        f'[gateway]\nlisten = "127.0.0.1:0"\n[server.fixture]\ncommand = ["{BINARY}", "--stdio"]\n'
-    )
+    command = json.dumps([BINARY, "--stdio", *arguments])
+    place = f"url = {json.dumps(url)}" if url else f"command = {command}\nquestions = true"
+    config.write_text(f'[gateway]\nlisten = "127.0.0.1:0"\n[server.fixture]\n{place}\n')
     process = subprocess.Popen(
         [TOOLGATE, "gateway", "--config", str(config), "--data-dir", str(folder / "data")],
         stdout=subprocess.DEVNULL,
@@ -36,7 +73,7 @@ def gateway_url(folder: Path) -> Iterator[str]:
                 break
         serving = re.search(r"serving on (http://\S+)/mcp", said)
         assert serving, f"the gateway ended before it served: {said}"
-        yield f"{serving[1]}/mcp/s/fixture"
+        yield Gateway(process, serving[1])
     finally:
         process.terminate()
         process.wait()

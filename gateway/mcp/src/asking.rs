@@ -1,14 +1,18 @@
-//! Questions of servers that a host of a revision before 2026-07-28 is asked while its call runs.
+//! Questions of servers that a host of a revision before 2026-07-28 is asked on the stream of its request.
 
 use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, ServerRequest};
-use rmcp::service::RequestContext;
-use serde_json::{Map, Value};
+use rmcp::service::{RequestContext, ServiceError};
+use serde_json::{Map, Value, json};
+use toolgate_upstream::{NoAnswer, Question};
 
 /// Most times that a server may ask during one call.
 pub(crate) const ROUNDS_MAX: usize = 10;
+
+/// Capabilities of hosts that mean that they can be asked.
+pub(crate) const CAPABILITIES: [&str; 3] = ["elicitation", "sampling", "roots"];
 
 /// Time of a host for the answer to a question, which a person may have to give.
 const QUESTION_TIME: Duration = Duration::from_secs(5 * 60);
@@ -40,15 +44,7 @@ pub(crate) async fn ask(
     }
     let mut answers = Map::new();
     for (key, question) in questions {
-        let request = request(question, &capabilities)?;
-        let answer = tokio::time::timeout(QUESTION_TIME, context.peer.send_request(request)).await;
-        let answer = answer
-            .map_err(|_elapsed| {
-                refused("the host gave no answer to the server's question".to_owned())
-            })?
-            .map_err(|error| refused(error.to_string()))?;
-        let answer = serde_json::to_value(answer).map_err(|error| refused(error.to_string()))?;
-        answers.insert(key, answer);
+        answers.insert(key, answer(context, &capabilities, question).await?);
     }
     params.insert("inputResponses".to_owned(), Value::Object(answers));
     match result["requestState"].take() {
@@ -58,16 +54,60 @@ pub(crate) async fn ask(
     Ok(())
 }
 
-/// Returns a question as a request to a host that says it answers such.
-fn request(question: Value, capabilities: &ClientCapabilities) -> Result<ServerRequest, ErrorData> {
-    let method = question["method"].as_str().unwrap_or_default().to_owned();
-    let is_declared = match method.as_str() {
+/// Puts a question of a server of an older revision to the host, and hands the answer to the server.
+pub(crate) async fn put(
+    context: &RequestContext<RoleServer>,
+    capabilities: &ClientCapabilities,
+    question: Question,
+) {
+    let Question { method, params, answer: place } = question;
+    let asked = json!({"method": method, "params": params});
+    let answered = answer(context, capabilities, asked).await;
+    let refused =
+        |error: ErrorData| NoAnswer { code: error.code.0, message: error.message.into_owned() };
+    // The call may have ended.
+    let _ended = place.send(answered.map_err(refused));
+}
+
+/// Tells the server of a question that nobody is asked.
+pub(crate) fn refuse(question: Question, problem: &str) {
+    // The call may have ended.
+    let _ended = question.answer.send(Err(NoAnswer::refused(problem)));
+}
+
+/// Asks the host one question.
+async fn answer(
+    context: &RequestContext<RoleServer>,
+    capabilities: &ClientCapabilities,
+    question: Value,
+) -> Result<Value, ErrorData> {
+    let request = request(question, capabilities)?;
+    let answer = tokio::time::timeout(QUESTION_TIME, context.peer.send_request(request)).await;
+    let answer = answer.map_err(|_elapsed| {
+        refused("the host gave no answer to the server's question".to_owned())
+    })?;
+    let answer = answer.map_err(|error| match error {
+        // The host's own words.
+        ServiceError::McpError(error) => error,
+        error => refused(error.to_string()),
+    })?;
+    serde_json::to_value(answer).map_err(|error| refused(error.to_string()))
+}
+
+/// Returns true if the host declares that it answers such questions.
+pub(crate) fn is_declared(method: &str, capabilities: &ClientCapabilities) -> bool {
+    match method {
         "elicitation/create" => capabilities.elicitation.is_some(),
         "sampling/createMessage" => capabilities.sampling.is_some(),
         "roots/list" => capabilities.roots.is_some(),
         _ => false,
-    };
-    if !is_declared {
+    }
+}
+
+/// Returns a question as a request to a host that says it answers such.
+fn request(question: Value, capabilities: &ClientCapabilities) -> Result<ServerRequest, ErrorData> {
+    let method = question["method"].as_str().unwrap_or_default().to_owned();
+    if !is_declared(&method, capabilities) {
         return Err(refused(format!("the server asks for {method:?}, which this host can't do")));
     }
     serde_json::from_value(question)
@@ -80,8 +120,6 @@ pub(crate) fn refused(problem: String) -> ErrorData {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

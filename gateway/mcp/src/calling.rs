@@ -4,17 +4,17 @@ use std::sync::atomic::Ordering;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
-use tokio::time::Instant;
 use toolgate_client::{ErrorReason, v1};
-use toolgate_upstream::{Request, RequestError};
+use toolgate_upstream::RequestError;
 
 use crate::arguments::RequestedCall;
+use crate::asking;
 use crate::config::ShownNames;
 use crate::cutting;
 use crate::definitions::{CALL, DISCOVER};
 use crate::discovering::{shown_name, state};
 use crate::gateway::Gateway;
+use crate::host::{Failure, Host, LOST};
 
 /// Refusal before any server has listed its tools.
 const NO_TOOLS_YET: &str =
@@ -25,12 +25,12 @@ const NAMES_SHOWN: usize = 10;
 
 /// Caller of a tool.
 pub(crate) struct Caller<'a> {
-    /// Principal that calls.
-    pub(crate) principal: &'a str,
+    /// Host that calls.
+    pub(crate) host: Host<'a>,
     /// Most bytes of text of its results.
     pub(crate) result_limit: usize,
-    /// Receiver of the call's progress.
-    pub(crate) progress: Option<mpsc::Sender<Value>>,
+    /// Answers of the host to questions of the call, and the state that it carries: `inputResponses` and `requestState`.
+    pub(crate) answers: Map<String, Value>,
     /// True if only tools that read may be called.
     pub(crate) is_read_only: bool,
     /// True if the host shows the tool's definition itself, so that the call needs no tag.
@@ -154,7 +154,7 @@ async fn judge(
     };
     let request = v1::GateRequest {
         calls: vec![requested],
-        state: Some(state(gateway, caller.principal)),
+        state: Some(state(gateway, caller.host.principal)),
         evidence: evidence as i32,
         ..Default::default()
     };
@@ -207,32 +207,23 @@ fn told(verdict: &v1::GateVerdict) -> String {
 
 async fn send(gateway: &Gateway, caller: &Caller<'_>, allowed: Allowed) -> Value {
     let Allowed { server, name, model_name, arguments } = allowed;
-    let mut params = Map::new();
+    let mut params = caller.answers.clone();
     params.insert("name".to_owned(), Value::from(name.as_str()));
     params.insert("arguments".to_owned(), Value::Object(arguments));
-    let request = Request {
-        method: "tools/call".to_owned(),
-        params,
-        principal: caller.principal.to_owned(),
-        progress: caller.progress.clone(),
-    };
-    let deadline = Instant::now() + gateway.call_time_max();
-    let answer = gateway.fleet().request(&server, request, deadline).await;
+    let answer = caller.host.request(&server, "tools/call", params).await;
     let mut result = match answer {
-        Ok(result) => parsed(&result),
-        Err(error) => failure(&server, &error),
+        Ok(result) if asking::asks(&result) || result["resultType"] == "task" => return result,
+        Ok(result) => result,
+        Err(Failure::Server(error)) => failure(&server, &error),
+        Err(Failure::Refused(error)) => error_result(&format!("{server}: {}", error.message)),
+        Err(Failure::Lost) => error_result(LOST),
     };
     let is_success = result["isError"] != true;
-    gateway.history().called(caller.principal, &model_name, is_success);
+    gateway.history().called(caller.host.principal, &model_name, is_success);
     let limit = gateway.tool(&server, &name).and_then(|tool| tool.result_characters);
     let limit = limit.unwrap_or(0).max(caller.result_limit);
-    cutting::cut(&mut result, limit, caller.principal, gateway.results());
+    cutting::cut(&mut result, limit, caller.host.principal, gateway.results());
     result
-}
-
-fn parsed(result: &RawValue) -> Value {
-    serde_json::from_str(result.get())
-        .unwrap_or_else(|error| error_result(&format!("the server's answer is no result: {error}")))
 }
 
 /// Returns a failure as a result, so that the model sees what happened and what to do.

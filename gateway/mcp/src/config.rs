@@ -71,6 +71,9 @@ pub enum Exposed {
     All,
 }
 
+/// Most connections of hosts' own to one server.
+const OWN_CONNECTIONS: usize = 8;
+
 /// Programs that may be started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -120,6 +123,10 @@ pub struct ServerConfig {
     /// Pauses before a start after a failure.
     #[serde(default)]
     pub restart: RestartConfig,
+    /// True if the server may ask hosts while it runs their calls, when it is of a revision before 2026-07-28. Each host has a
+    /// connection of its own then, and a process. Absent: true for a `url`, false for a `command`.
+    #[serde(default)]
+    pub questions: Option<bool>,
     /// Tools that the gateway knows.
     #[serde(default)]
     pub tools: ToolFilter,
@@ -177,9 +184,12 @@ pub struct ToolFilter {
     pub deny: Vec<String>,
 }
 
-/// Error of a gateway's file.
+/// Error of a gateway's file, or of the system that it is to run on.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// The system has no random numbers.
+    #[error("the system gives no random numbers")]
+    NoRandomNumbers,
     /// The file can't be read.
     #[error("{path} can't be read: {source}")]
     Read {
@@ -298,6 +308,7 @@ impl Config {
                 StartConfig::Eager => Start::Eager,
                 StartConfig::Lazy => Start::Lazy,
             },
+            own_connections: if server.may_ask() { OWN_CONNECTIONS } else { 0 },
             ..default
         };
         if limits.concurrency == 0 {
@@ -347,6 +358,13 @@ impl RestartConfig {
             return Err("`restart` needs a `min` of at least 100ms and a `max` of at least `min`");
         }
         Ok(Pauses { first: min, last: max, healthy_after })
+    }
+}
+
+impl ServerConfig {
+    /// Returns true if the server may ask hosts when it is of a revision before 2026-07-28.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.questions.unwrap_or(self.url.is_some())
     }
 }
 

@@ -1,14 +1,17 @@
 //! The gateway as an MCP server: what it says of itself, and its answers to the requests of hosts.
 #![expect(deprecated, reason = "both eras: logging is deprecated in the newer")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::request::Parts;
+use parking_lot::Mutex;
 use rmcp::model::{
-    CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ProtocolVersion,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscriptionFilter,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ServerCapabilities,
+    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    TASKS_EXTENSION_ID, UnsubscribeRequestParams,
 };
-use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
@@ -19,10 +22,12 @@ use toolgate_upstream::{Change, Request, RequestError, ServerState};
 use crate::calling::{self, Caller, error_result, text_result};
 use crate::config::Exposed;
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
-use crate::gateway::Gateway;
+use crate::followed::{FOLLOWED_MAX, Followed, Resource};
+use crate::gateway::{Gateway, PLANE_DEADLINE};
 use crate::gathered::{self, Kind};
-use crate::passing::{self, SessionLevel};
-use crate::{asking, discovering, following, reading, relayed, whole};
+use crate::host::{Failure, Host, LOST};
+use crate::passing::SessionLevel;
+use crate::{discovering, following, reading, relayed, tasks, whole};
 
 /// Principal of all hosts of a gateway without authentication.
 const NOBODY: &str = "";
@@ -63,6 +68,8 @@ pub(crate) struct Face {
     pub(crate) gateway: Gateway,
     pub(crate) exposure: Exposure,
     level: SessionLevel,
+    /// Resources that the host of this session follows.
+    followed: Arc<Mutex<Option<Followed>>>,
 }
 
 impl ServerHandler for Face {
@@ -87,7 +94,7 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         const METHOD: &str = "logging/setLevel";
-        if is_modern(&context) || self.capabilities().logging.is_none() {
+        if self.host(&context, NOBODY).is_modern() || self.capabilities().logging.is_none() {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, METHOD, None));
         }
         *self.level.lock() = Some(request.level);
@@ -105,14 +112,60 @@ impl ServerHandler for Face {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        let mut accepted = requested.clone();
-        accepted.resource_subscriptions = None;
-        self.told().map(|_told| accepted)
+        let mut accepted = match self.exposure {
+            Exposure::Server(_) => requested.clone(),
+            Exposure::Search | Exposure::All => SubscriptionFilter::new(),
+        };
+        let resources = requested.resource_subscriptions.clone().map(|mut uris| {
+            uris.retain(|uri| self.resource(uri).is_some_and(|found| self.may_follow(&found)));
+            uris.truncate(FOLLOWED_MAX);
+            uris
+        });
+        accepted.resource_subscriptions = resources.filter(|uris| !uris.is_empty());
+        (accepted != SubscriptionFilter::new()).then_some(accepted)
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        if let Some(told) = self.told() {
-            following::subscription(&subscription, told).await;
+        let (followed, updates) = Followed::new(&self.gateway);
+        for uri in subscription.accepted().resource_subscriptions.iter().flatten() {
+            if let Some(resource) = self.resource(uri)
+                && let Err(problem) = followed.follow(resource)
+            {
+                return Err(ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None));
+            }
+        }
+        following::subscription(&subscription, self.told(), updates).await;
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let resource = self.followable(&request.uri, "resources/subscribe")?;
+        let is_followed = self.gateway.fleet().is_watched(&resource.server, &resource.uri);
+        self.follow(resource.clone(), context.peer)?;
+        if is_followed {
+            return Ok(());
+        }
+        let told = self.subscribe_upstream(&resource).await;
+        if told.is_err()
+            && let Some(followed) = self.followed.lock().as_ref()
+        {
+            followed.leave(&resource);
+        }
+        told
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let resource = self.followable(&request.uri, "resources/unsubscribe")?;
+        if let Some(followed) = self.followed.lock().as_ref() {
+            followed.leave(&resource);
         }
         Ok(())
     }
@@ -135,10 +188,19 @@ impl ServerHandler for Face {
             Some(Value::Object(params)) => params,
             _ => Map::new(),
         };
-        let is_modern = is_modern(&context);
+        let is_modern = self.host(&context, NOBODY).is_modern();
         let cancelled = context.ct.clone();
         let answer = async {
             match &self.exposure {
+                exposure if tasks::METHODS.contains(&method) => {
+                    let only = match exposure {
+                        Exposure::Server(server) => Some(server.as_str()),
+                        Exposure::Search | Exposure::All => None,
+                    };
+                    let host = self.host(&context, NOBODY);
+                    let answer = tasks::request(&host, only, method, params).await;
+                    answer.map_err(|(server, failure)| protocol_error(&server, failure))
+                }
                 Exposure::Search | Exposure::All => self.answer(method, params, &context).await,
                 Exposure::Server(server) => {
                     self.relay(server.clone(), method, params, &context).await
@@ -158,12 +220,77 @@ impl ServerHandler for Face {
 
 impl Face {
     pub(crate) fn new(gateway: Gateway, exposure: Exposure) -> Self {
-        Self { gateway, exposure, level: SessionLevel::default() }
+        Self { gateway, exposure, level: SessionLevel::default(), followed: Arc::default() }
     }
 
     /// Returns the face of another session.
     pub(crate) fn for_session(&self) -> Self {
-        Self { level: SessionLevel::default(), ..self.clone() }
+        Self::new(self.gateway.clone(), self.exposure.clone())
+    }
+
+    /// Returns the resource that a host names; `None` if it names none of this face's servers.
+    fn resource(&self, shown: &str) -> Option<Resource> {
+        let (server, uri) = match &self.exposure {
+            Exposure::Server(server) => (server.clone(), shown.to_owned()),
+            Exposure::Search | Exposure::All => {
+                let (server, uri) = shown.split_once('+')?;
+                self.gateway.server(server)?;
+                (server.to_owned(), uri.to_owned())
+            }
+        };
+        Some(Resource { server, uri, shown: shown.to_owned() })
+    }
+
+    /// Follows a resource for the host of this session.
+    fn follow(&self, resource: Resource, peer: Peer<RoleServer>) -> Result<(), ErrorData> {
+        let mut followed = self.followed.lock();
+        let followed = followed.get_or_insert_with(|| {
+            let (followed, updates) = Followed::new(&self.gateway);
+            tokio::spawn(following::resources(peer, updates));
+            followed
+        });
+        let refused = |problem| ErrorData::new(ErrorCode::INVALID_REQUEST, problem, None);
+        followed.follow(resource).map_err(refused)
+    }
+
+    fn may_follow(&self, resource: &Resource) -> bool {
+        gathered::is_followable(&self.gateway, &resource.server)
+    }
+
+    /// Returns a resource whose server tells of changes.
+    fn followable(&self, shown: &str, method: &str) -> Result<Resource, ErrorData> {
+        let unknown = || {
+            let problem = "it names no resource of a server behind this gateway: list them first";
+            ErrorData::new(ErrorCode::INVALID_PARAMS, problem, None)
+        };
+        let resource = self.resource(shown).ok_or_else(unknown)?;
+        if !self.may_follow(&resource) {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None));
+        }
+        Ok(resource)
+    }
+
+    /// Asks a server of an older revision to tell of a resource that nobody follows yet, so that its refusal reaches the host.
+    async fn subscribe_upstream(&self, resource: &Resource) -> Result<(), ErrorData> {
+        let Resource { server, uri, .. } = resource;
+        let fleet = self.gateway.fleet();
+        let is_modern = fleet.listing(server).is_some_and(|listing| listing.is_modern());
+        if is_modern {
+            return Ok(());
+        }
+        let mut params = Map::new();
+        params.insert("uri".to_owned(), Value::from(uri.as_str()));
+        let request = Request {
+            method: "resources/subscribe".to_owned(),
+            params,
+            principal: NOBODY.to_owned(),
+            progress: None,
+            asker: None,
+        };
+        let deadline = Instant::now() + PLANE_DEADLINE;
+        let told = fleet.request(server, request, deadline).await;
+        let failed = |error| protocol_error(server, Failure::Server(error));
+        told.map(|_empty| ()).map_err(failed)
     }
 
     /// Returns the receiver of changes of the server's lists.
@@ -186,20 +313,27 @@ impl Face {
                     offered[capability] = json!({});
                 }
             }
+            let mut servers = self.servers().into_iter();
+            if servers.any(|server| gathered::is_followable(&self.gateway, &server)) {
+                offered["resources"]["subscribe"] = Value::from(true);
+            }
+            let mut servers = self.servers().into_iter();
+            if servers.any(|server| tasks::are_offered(&self.gateway, &server)) {
+                offered["extensions"] = json!({TASKS_EXTENSION_ID: {}});
+            }
             return serde_json::from_value(offered)
                 .unwrap_or_else(|_| ServerCapabilities::builder().enable_tools().build());
         };
         let listing = self.gateway.fleet().listing(server);
         let mut told = listing.map_or(Value::Null, |listing| listing.capabilities.clone());
-        // Resources are not followed one by one.
-        if let Some(resources) = told.get_mut("resources").and_then(Value::as_object_mut) {
-            resources.remove("subscribe");
-        }
         if let Some(told) = told.as_object_mut() {
             told.retain(|name, _| {
                 let is_relayed = ["tools", "resources", "prompts", "completions", "logging"];
                 is_relayed.contains(&name.as_str())
             });
+            if tasks::are_offered(&self.gateway, server) {
+                told.insert("extensions".to_owned(), json!({TASKS_EXTENSION_ID: {}}));
+            }
         }
         serde_json::from_value(told)
             .unwrap_or_else(|_| ServerCapabilities::builder().enable_tools().build())
@@ -308,10 +442,14 @@ impl Face {
         let empty = Map::new();
         let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&empty);
         let is_always_on = self.gateway.config().gateway.always_on.iter().any(|tool| tool == name);
+        let answers = ["inputResponses", "requestState"]
+            .into_iter()
+            .filter_map(|field| params.get(field).map(|value| (field.to_owned(), value.clone())));
+        let answers: Map<String, Value> = answers.collect();
         let caller = |is_read_only| Caller {
-            principal: NOBODY,
+            host: self.host(context, NOBODY),
             result_limit: self.result_limit(context),
-            progress: passing::notes(context, None),
+            answers: answers.clone(),
             is_read_only,
             is_shown: is_always_on || self.exposure == Exposure::All || self.gateway.loads_all(),
         };
@@ -352,40 +490,27 @@ impl Face {
         {
             return Ok(error_result(&refusal));
         }
-        let mut params = params;
-        for _ in 0..asking::ROUNDS_MAX {
-            let mut result = self.send(&server, method, params.clone(), context).await?;
-            if is_modern(context) || !asking::asks(&result) {
-                return Ok(result);
-            }
-            asking::ask(context, &mut result, &mut params).await?;
+        match self.host(context, NOBODY).request(&server, method, params).await {
+            Ok(result) => Ok(result),
+            Err(Failure::Lost) if method == "tools/call" => Ok(error_result(LOST)),
+            Err(failure) => Err(protocol_error(&server, failure)),
         }
-        Err(asking::refused(format!("{server} asked {} times", asking::ROUNDS_MAX)))
     }
 
-    /// Sends a request of the host to a server once.
+    /// Sends a request of the host to a server.
     async fn send(
         &self,
         server: &str,
         method: &str,
-        mut params: Map<String, Value>,
+        params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
-        let level = *self.level.lock();
-        passing::set_meta(&mut params, context, level);
-        let request = Request {
-            method: method.to_owned(),
-            params,
-            principal: NOBODY.to_owned(),
-            progress: passing::notes(context, level),
-        };
-        let deadline = Instant::now() + self.gateway.call_time_max();
-        let answer = self.gateway.fleet().request(server, request, deadline).await;
-        let answer = answer.map_err(|error| protocol_error(server, error))?;
-        serde_json::from_str(answer.get()).map_err(|error| {
-            let problem = format!("{server} answered with no JSON: {error}");
-            ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None)
-        })
+        let result = self.host(context, NOBODY).request(server, method, params).await;
+        result.map_err(|failure| protocol_error(server, failure))
+    }
+
+    fn host<'a>(&'a self, context: &'a RequestContext<RoleServer>, principal: &'a str) -> Host<'a> {
+        Host { gateway: &self.gateway, context, principal, level: *self.level.lock() }
     }
 
     /// Returns the most bytes of text of a result: as the host's URL says, or the configuration.
@@ -414,12 +539,6 @@ impl Face {
         }
         Ok(json!({"tools": tools}))
     }
-}
-
-fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    context
-        .protocol_version()
-        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
 /// Returns the definition of a tool of the always-on set, under the name that the model calls it by.
@@ -452,7 +571,12 @@ fn finish(result: &mut Value, method: &str, is_modern: bool) {
     }
 }
 
-fn protocol_error(server: &str, error: RequestError) -> ErrorData {
+fn protocol_error(server: &str, failure: Failure) -> ErrorData {
+    let error = match failure {
+        Failure::Server(error) => error,
+        Failure::Refused(error) => return error,
+        Failure::Lost => return ErrorData::new(ErrorCode::INVALID_PARAMS, LOST, None),
+    };
     match error {
         RequestError::Server { code, message, data } => {
             let code = i32::try_from(code).map_or(ErrorCode::INTERNAL_ERROR, ErrorCode);
@@ -460,6 +584,10 @@ fn protocol_error(server: &str, error: RequestError) -> ErrorData {
         }
         RequestError::Unavailable { state: ServerState::NeedsLogin, .. } => {
             ErrorData::new(ErrorCode::INTERNAL_ERROR, format!("{server} asks for a login"), None)
+        }
+        error @ RequestError::Unavailable { may_have_run: true, .. } => {
+            let problem = format!("{server}: {error}. The request may have had effects.");
+            ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None)
         }
         other => ErrorData::new(ErrorCode::INTERNAL_ERROR, format!("{server}: {other}"), None),
     }

@@ -17,8 +17,10 @@ use toolgate_upstream::{Fleet, HeaderParameters, Listing, ServerState, ServerSta
 use crate::config::{Config, ConfigError, ServerConfig, Trust};
 use crate::discovering;
 use crate::history::History;
+use crate::parked::Parked;
 use crate::registering::{self, Registered, Servers};
 use crate::results::Results;
+use crate::sealed::Seal;
 
 /// Time for a question to the routing plane.
 pub(crate) const PLANE_DEADLINE: Duration = Duration::from_secs(10);
@@ -38,6 +40,8 @@ struct Shared {
     plane: Client,
     results: Results,
     history: History,
+    parked: Parked,
+    seal: Seal,
     counts: Counts,
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
     registered: Registered,
@@ -141,8 +145,9 @@ impl Gateway {
     /// Starts the servers of a configuration, and registers their tools with the plane as they are listed.
     ///
     /// # Errors
-    /// [`ConfigError`] for an entry that makes no sense.
+    /// [`ConfigError`] for an entry that makes no sense, or a system without random numbers.
     pub fn start(config: Config, plane: &Client) -> Result<Self, ConfigError> {
+        let seal = Seal::new().map_err(|_none| ConfigError::NoRandomNumbers)?;
         let fleet = Fleet::start(config.entries()?);
         let plane = plane.with_deadline(PLANE_DEADLINE);
         let registered = Registered::default();
@@ -160,6 +165,8 @@ impl Gateway {
             plane,
             results: Results::default(),
             history: History::default(),
+            parked: Parked::default(),
+            seal,
             counts: Counts::default(),
             tools: Mutex::default(),
             registered,
@@ -256,6 +263,14 @@ impl Gateway {
 
     pub(crate) fn results(&self) -> &Results {
         &self.0.results
+    }
+
+    pub(crate) fn parked(&self) -> &Parked {
+        &self.0.parked
+    }
+
+    pub(crate) fn seal(&self) -> &Seal {
+        &self.0.seal
     }
 
     pub(crate) fn history(&self) -> &History {

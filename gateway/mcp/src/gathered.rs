@@ -79,6 +79,12 @@ pub(crate) fn is_offered(gateway: &Gateway, capability: &str) -> bool {
     servers.iter().any(|status| has(gateway, &status.name, capability))
 }
 
+/// Returns true if a server tells when one of its resources changes.
+pub(crate) fn is_followable(gateway: &Gateway, server: &str) -> bool {
+    let listing = gateway.fleet().listing(server);
+    listing.is_some_and(|listing| listing.capabilities["resources"]["subscribe"] == true)
+}
+
 fn has(gateway: &Gateway, server: &str, capability: &str) -> bool {
     let listing = gateway.fleet().listing(server);
     listing.is_some_and(|listing| listing.capabilities.get(capability).is_some())
@@ -103,6 +109,7 @@ async fn list_of(gateway: &Gateway, principal: &str, kind: Kind, server: String)
             params: params.clone(),
             principal: principal.to_owned(),
             progress: None,
+            asker: None,
         };
         let answer = gateway.fleet().request(&server, request, deadline).await;
         let page: Value = match answer.map(|result| serde_json::from_str(result.get())) {

@@ -8,7 +8,7 @@ use rmcp::RoleServer;
 use rmcp::model::{
     LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, RequestMetaObject,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{Peer, RequestContext};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
@@ -39,28 +39,48 @@ fn with_level(meta: &mut RequestMetaObject, level: Option<LoggingLevel>) {
     }
 }
 
-/// Returns the receiver of what a server tells during a call. The host gets progress under its own token, if it asked for it,
-/// and messages of the level that it wants.
+/// Host that hears what a server tells during its request: progress under its own token, if it asked for it, and messages of
+/// the level that it wants.
+pub(crate) struct Hearer {
+    peer: Peer<RoleServer>,
+    token: Option<Value>,
+    level: Option<LoggingLevel>,
+}
+
+impl Hearer {
+    /// Returns the host of a request; `None` if it wants to hear nothing.
+    pub(crate) fn of(
+        context: &RequestContext<RoleServer>,
+        level: Option<LoggingLevel>,
+    ) -> Option<Self> {
+        let token = context.meta.get_progress_token();
+        let token = token.and_then(|token| serde_json::to_value(token).ok());
+        let level = context.meta.log_level().or(level);
+        let wants_nothing = token.is_none() && level.is_none();
+        (!wants_nothing).then(|| Self { peer: context.peer.clone(), token, level })
+    }
+
+    /// Tells the host, and returns whether it is still there.
+    pub(crate) async fn tell(&self, note: Value) -> bool {
+        let told = match read(note, self.token.as_ref(), self.level) {
+            Some(Note::Progress(progress)) => self.peer.notify_progress(progress).await,
+            Some(Note::Message(message)) => self.peer.notify_logging_message(message).await,
+            None => Ok(()),
+        };
+        told.is_ok()
+    }
+}
+
+/// Returns the receiver of what a server tells during a call.
 pub(crate) fn notes(
     context: &RequestContext<RoleServer>,
     level: Option<LoggingLevel>,
 ) -> Option<mpsc::Sender<Value>> {
-    let token = context.meta.get_progress_token();
-    let token = token.and_then(|token| serde_json::to_value(token).ok());
-    let level = context.meta.log_level().or(level);
-    if token.is_none() && level.is_none() {
-        return None;
-    }
-    let peer = context.peer.clone();
+    let hearer = Hearer::of(context, level)?;
     let (sender, mut notes) = mpsc::channel::<Value>(NOTES_MAX);
     tokio::spawn(async move {
         while let Some(note) = notes.recv().await {
-            let is_sent = match read(note, token.as_ref(), level) {
-                Some(Note::Progress(progress)) => peer.notify_progress(progress).await,
-                Some(Note::Message(message)) => peer.notify_logging_message(message).await,
-                None => Ok(()),
-            };
-            if is_sent.is_err() {
+            if !hearer.tell(note).await {
                 return;
             }
         }

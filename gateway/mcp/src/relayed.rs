@@ -10,13 +10,16 @@ use serde_json::{Map, Value};
 const PREFIX: &str = "toolgate/";
 
 /// Methods that are relayed.
-const METHODS: [&str; 8] = [
+const METHODS: [&str; 11] = [
     "completion/complete",
     "prompts/get",
     "prompts/list",
     "resources/list",
     "resources/read",
     "resources/templates/list",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
     "tools/call",
     "tools/list",
 ];
@@ -67,6 +70,7 @@ fn names_agree(method: &str, params: Option<&Value>, headers: &HeaderMap) -> boo
     let field = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/cancel" | "tasks/get" | "tasks/update" => "taskId",
         _ => return true,
     };
     let name = params.and_then(|params| params.get(field)).and_then(Value::as_str);

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientConfig, ClientRequest, CustomRequest,
-    Implementation, ProtocolVersion, RequestId, RequestMetaObject, ServerNotification,
-    ServerResult, SubscriptionFilter,
+    CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientConfig,
+    ClientRequest, CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation,
+    ProtocolVersion, RequestId, RequestMetaObject, ResourceUpdatedNotificationParam,
+    ServerNotification, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
-    ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RunningService,
-    ServiceError, serve_client_with_lifecycle,
+    ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RequestContext,
+    RunningService, ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::{ClientHandler, RoleClient};
 use serde::Deserialize;
@@ -23,7 +24,8 @@ use tokio::time::Instant;
 use crate::error::UpstreamError;
 use crate::probing::{self, Agreed};
 use crate::process::{ProcessLimits, ProcessTransport, StandardError};
-use crate::tap::{Answer, Call, ServerError, Tap};
+use crate::question::{NoAnswer, Question};
+use crate::tap::{Answer, Call, QUESTION, ServerError, Tap};
 use crate::target::Upstream;
 
 /// Time for the handshake. Package runners fetch the server first.
@@ -33,6 +35,9 @@ const CLOSE: Duration = Duration::from_secs(10);
 
 /// Time for a process to leave after its standard input was closed, and again after SIGTERM.
 pub(crate) const LEAVE: Duration = Duration::from_secs(2);
+
+/// Changes that wait for a slow listener. More are dropped.
+const CHANGES_WAITING: usize = 16;
 
 /// Largest number of pages of a list, and of bytes of all of them.
 const PAGES_MAX: usize = 1_000;
@@ -84,12 +89,27 @@ pub enum Change {
 
 /// Receivers of what a server tells without being asked.
 #[derive(Debug, Clone)]
-struct Told {
-    tools: watch::Sender<u64>,
-    others: broadcast::Sender<Change>,
+pub(crate) struct Told {
+    pub(crate) tools: watch::Sender<u64>,
+    pub(crate) others: broadcast::Sender<Change>,
+    /// URIs of resources that changed.
+    pub(crate) resources: broadcast::Sender<Arc<str>>,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        let tools = watch::channel(0).0;
+        let others = broadcast::channel(CHANGES_WAITING).0;
+        Self { tools, others, resources: broadcast::channel(CHANGES_WAITING).0 }
+    }
 }
 
 impl Told {
+    fn resource_changed(&self, uri: &str) {
+        // Nobody may be listening.
+        let _nobody = self.resources.send(Arc::from(uri));
+    }
+
     fn tools_changed(&self) {
         self.tools.send_modify(|changes| *changes += 1);
     }
@@ -104,6 +124,7 @@ impl Told {
 struct Handler {
     info: ClientConfig,
     told: Told,
+    tap: Tap,
 }
 
 impl ClientHandler for Handler {
@@ -122,6 +143,33 @@ impl ClientHandler for Handler {
     async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.told.changed(Change::Resources);
     }
+
+    async fn on_resource_updated(
+        &self,
+        params: ResourceUpdatedNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.told.resource_changed(&params.uri);
+    }
+
+    /// Puts a question of the server, which the tap has given its name, to the host of its call.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        let asked = request.params.filter(|_| request.method == QUESTION);
+        let asked = asked.and_then(|asked| serde_json::from_value(asked).ok());
+        let Some(asked) = asked else {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        };
+        let answer = tokio::select! {
+            answer = self.tap.ask(asked) => answer,
+            () = context.ct.cancelled() => Err(NoAnswer::refused("the question was cancelled")),
+        };
+        let failed = |none: NoAnswer| ErrorData::new(ErrorCode(none.code), none.message, None);
+        answer.map(CustomResult).map_err(failed)
+    }
 }
 
 /// Bounds of a connection.
@@ -138,6 +186,8 @@ pub(crate) struct Outgoing {
     pub(crate) method: String,
     pub(crate) params: Map<String, Value>,
     pub(crate) progress: Option<mpsc::Sender<Value>>,
+    /// Receiver of questions, if the host can be asked.
+    pub(crate) questions: Option<mpsc::Sender<Question>>,
     /// Time without an answer or progress.
     pub(crate) idle: Duration,
     /// Time of the whole call.
@@ -194,25 +244,23 @@ impl Connection {
     /// # Errors
     /// [`UpstreamError`] if the server can't be started, reached, or understood within a minute.
     pub async fn open(upstream: &Upstream) -> Result<Self, UpstreamError> {
-        let others = broadcast::channel(1).0;
         let limits = ConnectionLimits::default();
-        Self::open_within(upstream, limits, StandardError::default(), others).await
+        let client = client(ClientCapabilities::default());
+        let stderr = StandardError::default();
+        Self::open_within(upstream, client, limits, stderr, Told::default()).await
     }
 
-    /// Connects to a server within bounds. What its process writes to standard error goes to `stderr`, changes of lists other
-    /// than the tools' to `others`.
+    /// Connects to a server within bounds. What its process writes to standard error goes to `stderr`, changes to `told`.
     pub(crate) async fn open_within(
         upstream: &Upstream,
+        info: ClientConfig,
         limits: ConnectionLimits,
         stderr: StandardError,
-        others: broadcast::Sender<Change>,
+        told: Told,
     ) -> Result<Self, UpstreamError> {
-        let (sender, changes) = watch::channel(0);
-        let client = Implementation::new("toolgate", env!("CARGO_PKG_VERSION"));
-        let mut info = ClientConfig::new(Default::default(), client);
-        info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
-        let told = Told { tools: sender, others };
-        let handler = Handler { info, told: told.clone() };
+        let changes = told.tools.subscribe();
+        let handler =
+            |tap: &Tap| Handler { info: info.clone(), told: told.clone(), tap: tap.clone() };
         let handshake = async {
             match upstream {
                 Upstream::Process(launch) => {
@@ -224,12 +272,13 @@ impl Connection {
                         limits.process,
                     )?;
                     let shaken =
-                        serve_client_with_lifecycle(handler, transport, probing::both_eras()).await;
+                        serve_client_with_lifecycle(handler(&tap), transport, probing::both_eras())
+                            .await;
                     let service = shaken.map_err(|error| not_shaken(&error, stderr.said()))?;
                     Ok(Agreed { service, tap, transport: "stdio" })
                 }
                 Upstream::Http(endpoint) => {
-                    probing::over_http(handler, endpoint, limits.process.result_bytes_max).await
+                    probing::over_http(&handler, endpoint, limits.process.result_bytes_max).await
                 }
             }
         };
@@ -246,8 +295,8 @@ impl Connection {
 
     /// Sends a request, and returns the bytes of its result. When the returned future is dropped, the call is cancelled.
     pub(crate) async fn call(&self, outgoing: Outgoing) -> Result<Box<RawValue>, CallError> {
-        let Outgoing { method, mut params, progress, idle, deadline } = outgoing;
-        let (call, answer) = Call::new(&method, progress);
+        let Outgoing { method, mut params, progress, questions, idle, deadline } = outgoing;
+        let (call, answer) = Call::new(&method, progress, questions);
         let options = self.options(params.remove("_meta"));
         let mut request = CustomRequest::new(method, Some(Value::Object(params)));
         request.extensions.insert(Arc::clone(&call));
@@ -297,6 +346,10 @@ impl Connection {
                 },
                 () = call.progressed.notified() => until = deadline.min(Instant::now() + idle),
                 () = tokio::time::sleep_until(until) => {
+                    if call.has_open_questions() && until < deadline {
+                        until = deadline.min(Instant::now() + idle);
+                        continue;
+                    }
                     return Err(CallError::Timeout(started.elapsed()));
                 }
             }
@@ -327,6 +380,26 @@ impl Connection {
     fn ended(&self, call: &Call) -> CallError {
         let problem = format!("the server closed the connection{}", self.stderr.said());
         CallError::Lost { problem, may_have_run: call.was_sent() }
+    }
+
+    /// Follows resources of a server of 2026-07-28: what changed is told until the returned task is dropped.
+    ///
+    /// # Errors
+    /// The problem, if the server does not take the subscription.
+    pub(crate) async fn listen_to(&self, uris: Vec<String>) -> Result<AbortOnDrop, String> {
+        let mut filter = SubscriptionFilter::new();
+        filter.resource_subscriptions = Some(uris);
+        let listening = tokio::time::timeout(LIST, self.service.peer().listen(filter)).await;
+        let listening = listening.map_err(|_elapsed| "no answer in time".to_owned())?;
+        let mut subscription = listening.map_err(|error| error.to_string())?;
+        let told = self.service.service().told.clone();
+        Ok(AbortOnDrop(tokio::spawn(async move {
+            while let Ok(Some(notification)) = subscription.next().await {
+                if let ServerNotification::ResourceUpdatedNotification(updated) = notification {
+                    told.resource_changed(&updated.params.uri);
+                }
+            }
+        })))
     }
 
     /// Returns what the server tells of how to use it.
@@ -450,6 +523,7 @@ impl Connection {
             method: REQUEST.to_owned(),
             params: cursor.into_iter().collect(),
             progress: None,
+            questions: None,
             idle: LIST,
             deadline: Instant::now() + LIST,
         };
@@ -491,6 +565,21 @@ fn lost(error: &ServiceError, call: &Call) -> CallError {
         error => error.to_string(),
     };
     CallError::Lost { problem, may_have_run: call.was_sent() }
+}
+
+/// Task that ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Returns what the gateway tells of itself to a server.
+pub(crate) fn client(capabilities: ClientCapabilities) -> ClientConfig {
+    ClientConfig::new(capabilities, Implementation::new("toolgate", env!("CARGO_PKG_VERSION")))
 }
 
 impl Drop for Connection {

@@ -1,6 +1,7 @@
 //! A fleet of MCP servers: each is started, watched, restarted and listed by a task of its own, and asked through turns,
 //! a circuit and deadlines, so that a slow or dead one costs the others nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -12,19 +13,24 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::{Change, LEAVE, ServerIdentity};
+use crate::question::Asker;
 use crate::target::Upstream;
 
 mod circuit;
 #[cfg(test)]
 mod http_tests;
+mod own;
 mod server;
 #[cfg(test)]
 mod sse_tests;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod watched;
 
 use server::Server;
+use watched::Watched;
+pub use watched::Watching;
 
 /// Servers that are started at the same time.
 const SPAWNS_MAX: usize = 8;
@@ -59,6 +65,9 @@ pub struct Limits {
     pub pauses: Pauses,
     /// Time of the first start.
     pub start: Start,
+    /// Connections of hosts' own to a server of a revision before 2026-07-28, so that it may ask them; 0 for none: it may ask
+    /// nobody.
+    pub own_connections: usize,
 }
 
 /// Time of a server's first start.
@@ -157,6 +166,8 @@ pub struct Request {
     /// Receiver of the parameters of `notifications/progress` and `notifications/message` that belong to the request.
     /// Those that it does not take in time are dropped.
     pub progress: Option<mpsc::Sender<Value>>,
+    /// Host that the server may ask; `None` if it may ask nobody. Servers of 2026-07-28 ask in their results.
+    pub asker: Option<Asker>,
 }
 
 /// Error of a request.
@@ -217,6 +228,8 @@ struct Surroundings {
     changes: Arc<watch::Sender<u64>>,
     spawns: Arc<Semaphore>,
     tasks: TaskTracker,
+    /// Resources that hosts follow, by server. They are kept when an entry changes.
+    watched: Arc<Mutex<HashMap<String, Arc<Watched>>>>,
     tuning: Tuning,
 }
 
@@ -247,6 +260,7 @@ impl Default for Limits {
             result_bytes_max: 32 << 20,
             pauses: Pauses::default(),
             start: Start::default(),
+            own_connections: 0,
         }
     }
 }
@@ -295,6 +309,7 @@ impl Fleet {
             changes: Arc::new(watch::channel(0).0),
             spawns: Arc::new(Semaphore::new(SPAWNS_MAX)),
             tasks: TaskTracker::new(),
+            watched: Arc::default(),
             tuning,
         };
         let fleet = Self(Arc::new(Shared { servers: Mutex::default(), surroundings }));
@@ -370,6 +385,26 @@ impl Fleet {
         Box::pin(server.request(request, deadline.into())).await
     }
 
+    /// Follows a resource of a server until the returned value is dropped. The server is asked to tell of it once, however many
+    /// follow. Returns `None` if the fleet has no such server, or as many of its resources are followed as may be.
+    #[must_use]
+    pub fn watch(&self, server: &str, uri: &str) -> Option<Watching> {
+        self.server(server)?;
+        self.0.surroundings.watched(server).watch(uri)
+    }
+
+    /// Returns whether anybody follows a resource of a server.
+    #[must_use]
+    pub fn is_watched(&self, server: &str, uri: &str) -> bool {
+        self.0.surroundings.watched(server).has(uri)
+    }
+
+    /// Returns the receiver of the URIs of a server's resources that changed.
+    #[must_use]
+    pub fn resource_changes(&self, server: &str) -> broadcast::Receiver<Arc<str>> {
+        self.0.surroundings.watched(server).changes()
+    }
+
     /// Ends a server's process or connection and starts it anew. Returns whether the fleet has the server.
     #[must_use]
     pub fn restart(&self, server: &str) -> bool {
@@ -404,6 +439,11 @@ impl Fleet {
 }
 
 impl Surroundings {
+    /// Returns the resources of a server that hosts follow.
+    fn watched(&self, server: &str) -> Arc<Watched> {
+        Arc::clone(self.watched.lock().entry(server.to_owned()).or_default())
+    }
+
     fn changed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
     }

@@ -14,6 +14,7 @@ mod lines;
 mod parameters;
 mod probing;
 mod process;
+mod question;
 mod sse;
 mod tap;
 mod target;
@@ -22,6 +23,8 @@ pub use connection::{Change, Connection, ServerIdentity};
 pub use error::UpstreamError;
 pub use fleet::{
     Entry, Fleet, Limits, Listing, Pauses, Request, RequestError, ServerState, ServerStatus, Start,
+    Watching,
 };
 pub use parameters::HeaderParameters;
+pub use question::{Asker, NoAnswer, Question};
 pub use target::{Endpoint, Launch, Upstream};

@@ -30,17 +30,16 @@ pub(crate) fn both_eras() -> ClientLifecycleMode {
 }
 
 /// Shakes hands with a server behind a URL: `server/discover`, then `initialize`, then HTTP+SSE where Streamable HTTP is
-/// refused by the status alone.
-pub(crate) async fn over_http<H: ClientHandler + Clone>(
-    handler: H,
+/// refused by the status alone. Each try has a tap of its own, and a handler for it.
+pub(crate) async fn over_http<H: ClientHandler>(
+    handler: &impl Fn(&Tap) -> H,
     endpoint: &Endpoint,
     result_bytes_max: usize,
 ) -> Result<Agreed<H>, UpstreamError> {
-    let mut shaken =
-        over_streamable(handler.clone(), endpoint, result_bytes_max, both_eras()).await?;
+    let mut shaken = over_streamable(handler, endpoint, result_bytes_max, both_eras()).await?;
     if shaken.as_ref().is_err_and(is_no_discovery) {
         let mode = ClientLifecycleMode::Initialize;
-        shaken = over_streamable(handler.clone(), endpoint, result_bytes_max, mode).await?;
+        shaken = over_streamable(handler, endpoint, result_bytes_max, mode).await?;
     }
     match shaken {
         Err(error) if is_no_streamable_http(&error) => {
@@ -51,19 +50,19 @@ pub(crate) async fn over_http<H: ClientHandler + Clone>(
 }
 
 async fn over_streamable<H: ClientHandler>(
-    handler: H,
+    handler: &impl Fn(&Tap) -> H,
     endpoint: &Endpoint,
     result_bytes_max: usize,
     mode: ClientLifecycleMode,
 ) -> Result<Result<Agreed<H>, ClientInitializeError>, UpstreamError> {
     let tap = Tap::default();
     let transport = http::transport(endpoint, tap.clone(), result_bytes_max)?;
-    let shaken = serve_client_with_lifecycle(handler, transport, mode).await;
+    let shaken = serve_client_with_lifecycle(handler(&tap), transport, mode).await;
     Ok(shaken.map(|service| Agreed { service, tap, transport: "http" }))
 }
 
 async fn over_sse<H: ClientHandler>(
-    handler: H,
+    handler: &impl Fn(&Tap) -> H,
     endpoint: &Endpoint,
     result_bytes_max: usize,
     before: &ClientInitializeError,
@@ -76,7 +75,7 @@ async fn over_sse<H: ClientHandler>(
         said: String::new(),
     })?;
     let mode = ClientLifecycleMode::Initialize;
-    let shaken = serve_client_with_lifecycle(handler, transport, mode).await;
+    let shaken = serve_client_with_lifecycle(handler(&tap), transport, mode).await;
     let service = shaken.map_err(|error| not_shaken(&error, String::new()))?;
     Ok(Agreed { service, tap, transport: "sse" })
 }

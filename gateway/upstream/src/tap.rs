@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -19,6 +19,16 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::lines::{Line, id_of};
+use crate::question::{NoAnswer, Question};
+
+/// Method under which the library sees questions of a server, with the call that they belong to.
+pub(crate) const QUESTION: &str = "toolgate/question";
+
+/// Methods of questions.
+const QUESTIONS: [&str; 3] = ["elicitation/create", "sampling/createMessage", "roots/list"];
+
+/// Most questions of one call.
+const QUESTIONS_MAX: usize = 64;
 
 /// Code of an error whose own code can't be read.
 const INTERNAL_ERROR: i64 = -32603;
@@ -51,8 +61,25 @@ pub(crate) struct Call {
     /// Wakes whoever waits for the answer: the server has told of progress.
     pub(crate) progressed: Notify,
     was_sent: AtomicBool,
+    /// Receiver of the server's questions, if the host can be asked.
+    questions: Option<mpsc::Sender<Question>>,
+    /// Numbers of questions: all, and those without an answer.
+    asked: AtomicUsize,
+    open: AtomicUsize,
     /// True if the library needs the answer as well: it mirrors parameters of listed tools into headers.
     lists_tools: bool,
+}
+
+/// Question that has no answer yet. The time without an answer of its call stands still.
+struct OpenQuestion<'a>(&'a Call);
+
+/// Question as the library sees it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Asked {
+    /// ID of the call that it belongs to; `None` if that can't be told.
+    call: Option<i64>,
+    method: String,
+    params: Value,
 }
 
 /// Calls under way on one connection.
@@ -62,6 +89,8 @@ pub(crate) struct Tap(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     calls: Mutex<HashMap<i64, Pending>>,
+    /// True once a call was given up: a question that comes on no call's stream may be its.
+    has_given_up: AtomicBool,
     ended: CancellationToken,
     /// The transport is dropped, and with it the process.
     gone: CancellationToken,
@@ -103,6 +132,7 @@ impl Call {
     pub(crate) fn new(
         method: &str,
         progress: Option<mpsc::Sender<Value>>,
+        questions: Option<mpsc::Sender<Question>>,
     ) -> (Arc<Self>, oneshot::Receiver<Answer>) {
         let (sender, receiver) = oneshot::channel();
         let call = Self {
@@ -110,6 +140,9 @@ impl Call {
             progress,
             progressed: Notify::new(),
             was_sent: AtomicBool::new(false),
+            questions,
+            asked: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
             lists_tools: method == "tools/list",
         };
         (Arc::new(call), receiver)
@@ -118,6 +151,29 @@ impl Call {
     /// Returns whether the server may have seen the request.
     pub(crate) fn was_sent(&self) -> bool {
         self.was_sent.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the server waits for the answer to a question.
+    pub(crate) fn has_open_questions(&self) -> bool {
+        self.open.load(Ordering::Acquire) > 0
+    }
+
+    /// Puts a question to the host.
+    async fn ask(&self, method: String, params: Value) -> Result<Value, NoAnswer> {
+        let Some(questions) = &self.questions else {
+            return Err(NoAnswer::refused("the host of this call can't be asked"));
+        };
+        if self.asked.fetch_add(1, Ordering::Relaxed) >= QUESTIONS_MAX {
+            let problem = format!("a call may ask {QUESTIONS_MAX} questions");
+            return Err(NoAnswer::refused(problem));
+        }
+        let _open = OpenQuestion::of(self);
+        let (answer, answered) = oneshot::channel();
+        let question = Question { method, params, answer };
+        questions.try_send(question).map_err(|_full_or_gone| {
+            NoAnswer::refused("the host has too many questions, or has left")
+        })?;
+        answered.await.unwrap_or_else(|_dropped| Err(NoAnswer::refused("the host has left")))
     }
 
     fn finish(&self, answer: Answer) {
@@ -156,6 +212,7 @@ impl Tap {
                     && let Some(id) = cancelled.params.request_id.as_ref().and_then(number)
                 {
                     self.0.calls.lock().remove(&id);
+                    self.0.has_given_up.store(true, Ordering::Release);
                 }
                 None
             }
@@ -184,6 +241,11 @@ impl Tap {
             return Cow::Borrowed(text);
         };
         if let Some(method) = message.method {
+            if let Some(id) = message.id
+                && (QUESTIONS.contains(&method.as_ref()) || method == QUESTION)
+            {
+                return Cow::Owned(self.question(id, &method, message.params, stream));
+            }
             if let Some(params) = message.params {
                 self.notified(&method, params, stream);
             }
@@ -258,6 +320,47 @@ impl Tap {
         self.0.ended.is_cancelled()
     }
 
+    /// Puts a question to the host of its call, and returns the answer.
+    pub(crate) async fn ask(&self, asked: Asked) -> Result<Value, NoAnswer> {
+        let Some(id) = asked.call else {
+            return Err(NoAnswer::refused(
+                "it can't be told which call asks: none that may is under way, several are, or one was given up",
+            ));
+        };
+        let call = self.0.calls.lock().get(&id).map(|pending| Arc::clone(&pending.call));
+        let call = call.ok_or_else(|| NoAnswer::refused("the call that asks has ended"))?;
+        call.ask(asked.method, asked.params).await
+    }
+
+    /// Returns a question as the library is to see it. It belongs to the call on whose stream it came, or else to the only
+    /// call under way whose host can be asked.
+    fn question(
+        &self,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        stream: Option<&Arc<Call>>,
+    ) -> String {
+        let calls = self.0.calls.lock();
+        let call = match stream {
+            Some(stream) => calls.iter().find(|(_, pending)| Arc::ptr_eq(&pending.call, stream)),
+            None if self.0.has_given_up.load(Ordering::Acquire) => None,
+            None => {
+                let mut may_ask = calls.iter().filter(|(_, call)| call.call.questions.is_some());
+                may_ask.next().filter(|_| may_ask.next().is_none())
+            }
+        };
+        let call = call.map(|(id, _)| *id);
+        drop(calls);
+        let params = params.map_or("{}", RawValue::get);
+        let call = call.map_or_else(|| "null".to_owned(), |call| call.to_string());
+        // A server that uses the gateway's own name asks for nothing that is known.
+        let method = if method == QUESTION { "" } else { method };
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{QUESTION}","params":{{"call":{call},"method":"{method}","params":{params}}}}}"#
+        )
+    }
+
     fn notified(&self, method: &str, params: &RawValue, stream: Option<&Arc<Call>>) {
         match method {
             "notifications/progress" => {
@@ -283,6 +386,20 @@ impl Tap {
             },
             _ => {}
         }
+    }
+}
+
+impl<'a> OpenQuestion<'a> {
+    fn of(call: &'a Call) -> Self {
+        call.open.fetch_add(1, Ordering::AcqRel);
+        Self(call)
+    }
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::AcqRel);
+        self.0.progressed.notify_one();
     }
 }
 

@@ -7,11 +7,12 @@ use tokio::sync::broadcast;
 /// Changes that may wait for a listener that is slow.
 const WAITING: usize = 16;
 
-/// A list that changed.
-#[derive(Clone, Copy)]
+/// A list that changed, or a resource.
+#[derive(Clone)]
 pub(crate) enum Change {
     Tools,
     Prompts,
+    Resource(String),
 }
 
 /// One connection's end of the changes. Whoever triggers one and whoever listens may be different connections.
@@ -55,6 +56,7 @@ impl Changes {
             let _ = match change {
                 Ok(Change::Tools) => sink.notify_tool_list_changed().await,
                 Ok(Change::Prompts) => sink.notify_prompt_list_changed().await,
+                Ok(Change::Resource(uri)) => sink.notify_resource_updated(uri).await,
                 Err(broadcast::error::RecvError::Lagged(_)) => continue,
                 Err(broadcast::error::RecvError::Closed) => return,
             };

@@ -2,34 +2,81 @@
 #![expect(deprecated, reason = "both eras: logging and sampling are deprecated in the newer")]
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, CompleteRequestParams,
-    CompleteResult, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities,
+    CompleteRequestParams, CompleteResult, DiscoverRequestMethod, DiscoverResult,
+    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::json;
 
 use crate::changes::{Change, Changes};
 use crate::contents::{complete, text};
-use crate::{prompts, questions, resources, tools};
+use crate::subscribed::Subscribed;
+use crate::{prompts, questions, resources, tasks, tools};
 
 /// One connection to the fixture.
 pub(crate) struct Fixture {
     changes: Changes,
+    subscribed: Subscribed,
+    connection: usize,
+    tasks: TaskManager,
+    /// True if `server/discover` is not known, as before 2026-07-28.
+    is_legacy: bool,
 }
 
 impl Fixture {
-    pub(crate) fn new() -> Self {
-        Self { changes: Changes::new() }
+    pub(crate) fn new(is_legacy: bool) -> Self {
+        let subscribed = Subscribed::default();
+        let connection = subscribed.connection();
+        let tasks = TaskManager::new();
+        Self { changes: Changes::new(), subscribed, connection, tasks, is_legacy }
     }
 
     /// Another connection to the same server.
     pub(crate) fn for_connection(&self) -> Self {
-        Self { changes: self.changes.for_connection() }
+        Self {
+            changes: self.changes.for_connection(),
+            subscribed: self.subscribed.clone(),
+            connection: self.subscribed.connection(),
+            tasks: self.tasks.clone(),
+            is_legacy: self.is_legacy,
+        }
+    }
+
+    /// Tells everyone who follows a resource that it changed.
+    async fn update(&self, request: &CallToolRequestParams) -> CallToolResponse {
+        let uri = tools::argument(request, "uri");
+        self.subscribed.updated(&uri).await;
+        self.changes.announce(Change::Resource(uri));
+        text("Changed.")
+    }
+
+    /// Asks a client of the older era what a response wants to know, until the tool has its answer.
+    async fn asked_directly(
+        &self,
+        mut request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Result<CallToolResponse, ErrorData>> {
+        let capabilities = context.client_capabilities().unwrap_or_default();
+        loop {
+            match questions::call(&request, &capabilities)? {
+                Ok(CallToolResponse::InputRequired(wanted)) => {
+                    let answers = questions::ask_all(context, &self.subscribed, &wanted).await;
+                    match answers {
+                        Ok(answers) => request.input_responses = Some(answers),
+                        Err(error) => return Some(Err(error)),
+                    }
+                    request.request_state = wanted.request_state;
+                }
+                answer => return Some(answer),
+            }
+        }
     }
 
     async fn trigger(
@@ -37,12 +84,13 @@ impl Fixture {
         change: Change,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        self.changes.announce(change);
+        self.changes.announce(change.clone());
         // Clients of the older era have no subscriptions.
         if context.meta.protocol_version().is_none() {
             let _ = match change {
                 Change::Tools => context.peer.notify_tool_list_changed().await,
                 Change::Prompts => context.peer.notify_prompt_list_changed().await,
+                Change::Resource(_) => Ok(()),
             };
         }
         text("Changed.")
@@ -59,11 +107,20 @@ impl ServerHandler for Fixture {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_tools()
-            .enable_tool_list_changed()
-            .build();
+            .enable_tool_list_changed();
+        let capabilities =
+            if self.is_legacy { capabilities.build() } else { capabilities.enable_tasks().build() };
         let mut config = ServerConfig::new(capabilities);
         config.server_info = Implementation::new("toolgate-mcp-fixture", env!("CARGO_PKG_VERSION"));
         config
+    }
+
+    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        if self.is_legacy {
+            return Err(ErrorData::method_not_found::<DiscoverRequestMethod>());
+        }
+        let versions = ProtocolVersion::KNOWN_VERSIONS.to_vec();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info()))
     }
 
     async fn call_tool(
@@ -82,15 +139,30 @@ impl ServerHandler for Fixture {
             "test_trigger_prompt_change" => {
                 return Ok(self.trigger(Change::Prompts, &context).await);
             }
+            "test_trigger_resource_update" => return Ok(self.update(&request).await),
+            "test_subscriptions" => return Ok(text(json!(self.subscribed.uris()).to_string())),
+            "test_open_questions" => return Ok(text(self.subscribed.questions().to_string())),
+            "test_late_question" => return questions::late(&context, &self.subscribed).await,
+            "test_question_flood" => {
+                return Ok(questions::flood(&context, &self.subscribed).await);
+            }
             _ => {}
         }
         if let Some(answer) = tools::call(&request) {
             return answer;
         }
-        if let Some(answer) = questions::call(&request, &capabilities) {
+        if let Some(answer) = tasks::call(&self.tasks, &request, &capabilities).await {
             return answer;
         }
-        match tools::call_with_client(&request, &context).await {
+        let answer = if context.meta.protocol_version().is_none() {
+            self.asked_directly(request.clone(), &context).await
+        } else {
+            questions::call(&request, &capabilities)
+        };
+        if let Some(answer) = answer {
+            return answer;
+        }
+        match tools::call_with_client(&request, &context, &self.subscribed).await {
             Some(answer) => answer,
             None => Err(ErrorData::invalid_params(format!("no tool {}", request.name), None)),
         }
@@ -119,10 +191,20 @@ impl ServerHandler for Fixture {
 
     async fn get_prompt(
         &self,
-        request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
+        mut request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        prompts::get(&request)
+        loop {
+            match prompts::get(&request)? {
+                GetPromptResponse::InputRequired(wanted)
+                    if context.meta.protocol_version().is_none() =>
+                {
+                    let answers = questions::ask_all(&context, &self.subscribed, &wanted).await?;
+                    request.input_responses = Some(answers);
+                }
+                answer => return Ok(answer),
+            }
+        }
     }
 
     async fn list_resources(
@@ -159,6 +241,30 @@ impl ServerHandler for Fixture {
         }}))
     }
 
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.tasks.get_task(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&request.task_id)
+    }
+
     async fn set_level(
         &self,
         _: SetLevelRequestParams,
@@ -172,17 +278,19 @@ impl ServerHandler for Fixture {
 
     async fn subscribe(
         &self,
-        _: SubscribeRequestParams,
-        _: RequestContext<RoleServer>,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.subscribed.follow(self.connection, &request.uri, context.peer);
         Ok(())
     }
 
     async fn unsubscribe(
         &self,
-        _: UnsubscribeRequestParams,
+        request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.subscribed.unfollow(self.connection, &request.uri);
         Ok(())
     }
 
@@ -195,6 +303,8 @@ impl ServerHandler for Fixture {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let resources = subscription.accepted().resource_subscriptions.as_deref();
+        let _following = self.subscribed.listen(resources.unwrap_or_default());
         self.changes.follow(&subscription).await;
         Ok(())
     }

@@ -7,6 +7,8 @@ mod prompts;
 mod questions;
 mod resources;
 mod sealed;
+mod subscribed;
+mod tasks;
 mod tools;
 
 use std::error::Error;
@@ -34,6 +36,9 @@ struct Arguments {
     /// Leaves out the empty first event of a stream, at which clients of SDKs before 2025-11-25 disconnect
     #[arg(long)]
     no_priming: bool,
+    /// Does not know `server/discover`, as servers of revisions before 2026-07-28
+    #[arg(long)]
+    legacy: bool,
 }
 
 #[tokio::main]
@@ -41,13 +46,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     match arguments.http {
         Some(port) => serve_http(port, &arguments).await,
-        None => serve_stdio().await,
+        None => serve_stdio(&arguments).await,
     }
 }
 
 #[expect(clippy::print_stdout, reason = "tells who started it where it listens")]
 async fn serve_http(port: u16, arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let fixture = Fixture::new();
+    let fixture = Fixture::new(arguments.legacy);
     let mut config = StreamableHttpServerConfig::default();
     let mut sessions = LocalSessionManager::default();
     if arguments.no_priming {
@@ -65,8 +70,8 @@ async fn serve_http(port: u16, arguments: &Arguments) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-async fn serve_stdio() -> Result<(), Box<dyn Error>> {
-    let server = Fixture::new().serve(rmcp::transport::stdio()).await?;
+async fn serve_stdio(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    let server = Fixture::new(arguments.legacy).serve(rmcp::transport::stdio()).await?;
     server.waiting().await?;
     Ok(())
 }

@@ -1,15 +1,20 @@
 //! Questions to the client: as answers that ask for input (2026-07-28) and as requests of the server (before).
 
+use futures_util::future::join_all;
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, InputRequiredResult,
-    InputResponses, ServerRequest,
+    InputResponses, ProgressNotificationParam, ServerRequest,
 };
-use rmcp::service::{Peer, RoleServer};
+use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
 use crate::contents::{text, typed};
 use crate::sealed;
+use crate::subscribed::Subscribed;
+
+/// Questions of a flood.
+const FLOOD: usize = 200;
 
 /// An answer that asks for input, with sealed state if there is any.
 pub(crate) fn asked(
@@ -50,12 +55,70 @@ pub(crate) fn accepted_field(
 /// Asks an older client while its call runs, and gives back what it says as JSON.
 ///
 /// # Errors
-/// When the client can't be asked.
-pub(crate) async fn ask(peer: &Peer<RoleServer>, request: Value) -> Result<Value, ErrorData> {
+/// When the client can't be asked, or has left.
+pub(crate) async fn ask(
+    context: &RequestContext<RoleServer>,
+    subscribed: &Subscribed,
+    request: Value,
+) -> Result<Value, ErrorData> {
     let request: ServerRequest = typed(request)?;
-    let answer = peer.send_request(request).await;
+    let _open = subscribed.open_question();
+    let answer = tokio::select! {
+        answer = context.peer.send_request(request) => answer,
+        () = context.ct.cancelled() => {
+            return Err(ErrorData::internal_error("the call was cancelled", None));
+        }
+    };
     let answer = answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     serde_json::to_value(answer).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+/// Asks an older client all that a response of the newer era wants to know, at once.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) async fn ask_all(
+    context: &RequestContext<RoleServer>,
+    subscribed: &Subscribed,
+    wanted: &InputRequiredResult,
+) -> Result<InputResponses, ErrorData> {
+    let questions = wanted.input_requests.iter().flatten().map(|(key, question)| async move {
+        let answer = ask(context, subscribed, json!(question)).await?;
+        Ok((key.clone(), answer))
+    });
+    join_all(questions).await.into_iter().collect()
+}
+
+/// Asks far more than anybody would, at once, and tells what became of it.
+pub(crate) async fn flood(
+    context: &RequestContext<RoleServer>,
+    subscribed: &Subscribed,
+) -> CallToolResponse {
+    let questions = (0..FLOOD).map(|number| {
+        let question = form(&format!("Question {number}?"), "name", "string");
+        ask(context, subscribed, question)
+    });
+    let answers = join_all(questions).await;
+    let answered = answers.iter().filter(|answer| answer.is_ok()).count();
+    text(format!("{answered} answered, {} refused", answers.len() - answered))
+}
+
+/// Asks once its call was cancelled: a question that belongs to nobody.
+pub(crate) async fn late(
+    context: &RequestContext<RoleServer>,
+    subscribed: &Subscribed,
+) -> Result<CallToolResponse, ErrorData> {
+    let _open = subscribed.open_question();
+    if let Some(token) = context.meta.get_progress_token() {
+        // Tells the test that the call has begun.
+        let begun = ProgressNotificationParam::new(token, 0.0);
+        let _ = context.peer.notify_progress(begun).await;
+    }
+    context.ct.cancelled().await;
+    let request: ServerRequest = typed(form("Late?", "name", "string"))?;
+    // Nobody waits for the answer either.
+    let _ = context.peer.send_request(request).await;
+    Ok(text("Asked too late."))
 }
 
 /// The tools that answer with questions; none if the name is not one of theirs.

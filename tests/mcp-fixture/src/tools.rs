@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 use crate::contents::{PNG, WAV, complete, text, typed};
 use crate::questions::{ask, asked, sampling};
+use crate::subscribed::Subscribed;
+use crate::tasks;
 
 /// The suite wants to see that notifications come one by one.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -24,9 +26,13 @@ pub(crate) fn list() -> Result<ListToolsResult, ErrorData> {
         mirrored_argument_tool(),
         json_schema_tool(),
         tool("test_sampling", "Asks the client's model", &["prompt"], true),
+        tool("test_trigger_resource_update", "Tells that a resource changed", &["uri"], false),
     ];
     tools.extend(READING.iter().map(|name| tool(name, &described(name), &[], true)));
     tools.extend(CHANGING.iter().map(|name| tool(name, &described(name), &[], false)));
+    tools.extend(
+        tasks::TOOLS.iter().map(|(name, arguments)| tool(name, &described(name), arguments, true)),
+    );
     complete(json!({"tools": tools}))
 }
 
@@ -36,7 +42,7 @@ pub(crate) fn find(name: &str) -> Option<Tool> {
 }
 
 /// Tools without arguments that change nothing.
-const READING: [&str; 22] = [
+const READING: [&str; 26] = [
     "test_simple_text",
     "test_reconnection",
     "test_image_content",
@@ -59,6 +65,10 @@ const READING: [&str; 22] = [
     "test_input_required_result_multi_round",
     "test_input_required_result_tampered_state",
     "test_input_required_result_capabilities",
+    "test_subscriptions",
+    "test_open_questions",
+    "test_question_flood",
+    "test_late_question",
 ];
 
 /// Tools without arguments that change a list.
@@ -154,13 +164,14 @@ pub(crate) fn call(request: &CallToolRequestParams) -> Option<Result<CallToolRes
 pub(crate) async fn call_with_client(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
+    subscribed: &Subscribed,
 ) -> Option<Result<CallToolResponse, ErrorData>> {
     Some(match request.name.as_ref() {
         "test_tool_with_logging" | "test_logging_tool" => log(context).await,
         "test_tool_with_progress" => report_progress(context).await,
         "test_sampling" => {
             let question = sampling(&argument(request, "prompt"), 100);
-            match answer(request, context, question).await {
+            match answer(request, context, subscribed, question).await {
                 Ok(Answer::Given(answer)) => {
                     Ok(text(format!("LLM response: {}", text_of(&answer))))
                 }
@@ -174,14 +185,15 @@ pub(crate) async fn call_with_client(
                 "email": {"type": "string", "description": "User's email address"},
             }, "required": ["username", "email"]});
             let message = argument(request, "message");
-            elicit(request, context, &message, schema, "User response").await
+            elicit(request, context, subscribed, &message, schema, "User response").await
         }
         "test_elicitation_sep1034_defaults" => {
             let message = "Please confirm the defaults";
-            elicit(request, context, message, defaults(), "Elicitation completed").await
+            elicit(request, context, subscribed, message, defaults(), "Elicitation completed").await
         }
         "test_elicitation_sep1330_enums" => {
-            elicit(request, context, "Please choose", enums(), "Elicitation completed").await
+            elicit(request, context, subscribed, "Please choose", enums(), "Elicitation completed")
+                .await
         }
         _ => return None,
     })
@@ -225,11 +237,12 @@ enum Answer {
 async fn answer(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
+    subscribed: &Subscribed,
     question: Value,
 ) -> Result<Answer, ErrorData> {
     const KEY: &str = "answer";
     if context.meta.protocol_version().is_none() {
-        return ask(&context.peer, question).await.map(Answer::Given);
+        return ask(context, subscribed, question).await.map(Answer::Given);
     }
     match request.input_responses.as_ref().and_then(|responses| responses.get(KEY)) {
         Some(given) => Ok(Answer::Given(typed(json!(given))?)),
@@ -240,6 +253,7 @@ async fn answer(
 async fn elicit(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
+    subscribed: &Subscribed,
     message: &str,
     schema: Value,
     label: &str,
@@ -247,7 +261,7 @@ async fn elicit(
     let question = json!({"method": "elicitation/create", "params": {
         "mode": "form", "message": message, "requestedSchema": schema,
     }});
-    let answer = match answer(request, context, question).await? {
+    let answer = match answer(request, context, subscribed, question).await? {
         Answer::Given(answer) => answer,
         Answer::Wanted(question) => return Ok(question),
     };
@@ -298,7 +312,7 @@ fn contents(contents: Value) -> Result<CallToolResponse, ErrorData> {
     Ok(CallToolResult::success(typed(contents)?).into())
 }
 
-fn argument(request: &CallToolRequestParams, name: &str) -> String {
+pub(crate) fn argument(request: &CallToolRequestParams, name: &str) -> String {
     let argument = request.arguments.as_ref().and_then(|arguments| arguments.get(name));
     argument.and_then(Value::as_str).unwrap_or_default().to_owned()
 }

@@ -157,7 +157,7 @@ pub(super) fn tool(name: &str) -> Request {
     let params = json!({"name": name, "arguments": {"region": "eu", "x": 1}, "_meta": {"own": 1}});
     let Value::Object(params) = params else { panic!("an object") };
     let principal = "someone".to_owned();
-    Request { method: "tools/call".to_owned(), params, principal, progress: None }
+    Request { method: "tools/call".to_owned(), params, principal, progress: None, asker: None }
 }
 
 pub(super) fn later() -> Instant {

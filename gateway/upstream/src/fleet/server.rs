@@ -4,38 +4,38 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
+use rmcp::model::ClientCapabilities;
 use serde_json::Map;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::circuit::Circuit;
+use super::circuit::{Attempt, Circuit};
+use super::own::OwnConnections;
 use super::turns::{Busy, Turns};
 use super::{
     Entry, Listing, Request, RequestError, ServerState, ServerStatus, Start, Surroundings,
 };
-use crate::connection::{CallError, Change, Connection, ConnectionLimits, Outgoing};
+use crate::connection::{CallError, Change, Connection, ConnectionLimits, Outgoing, Told, client};
 use crate::error::UpstreamError;
 use crate::parameters::HeaderParameters;
 use crate::process::{ProcessLimits, StandardError};
 use crate::target::Upstream;
 
-/// Changes that wait for a slow listener. More are dropped.
-const CHANGES_WAITING: usize = 16;
-
 /// Advice to whoever finds a server busy.
-const RETRY_AFTER: Duration = Duration::from_secs(2);
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// Server of a fleet.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) entry: Entry,
-    surroundings: Surroundings,
+    pub(super) surroundings: Surroundings,
     live: Mutex<Live>,
     /// Grows with each change of the state.
     moves: watch::Sender<u64>,
-    told: broadcast::Sender<Change>,
+    told: Told,
+    pub(super) own: OwnConnections,
     turns: Turns,
     circuit: Circuit,
     stderr: StandardError,
@@ -107,7 +107,8 @@ impl Server {
         let server = Arc::new(Self {
             live: Mutex::new(live),
             moves: watch::channel(0).0,
-            told: broadcast::channel(CHANGES_WAITING).0,
+            told: Told { resources: surroundings.watched(&entry.name).sender(), ..Told::default() },
+            own: OwnConnections::default(),
             turns: Turns::new(entry.limits.concurrency, entry.limits.queue),
             circuit: Circuit::new(surroundings.tuning.circuit),
             stderr: StandardError::default(),
@@ -149,7 +150,7 @@ impl Server {
     }
 
     pub(super) fn told(&self) -> broadcast::Receiver<Change> {
-        self.told.subscribe()
+        self.told.others.subscribe()
     }
 
     pub(super) fn logs(&self) -> String {
@@ -157,6 +158,7 @@ impl Server {
     }
 
     pub(super) fn restart(&self) {
+        self.own.end();
         self.restart.notify_one();
     }
 
@@ -172,26 +174,44 @@ impl Server {
 
     /// Sends a request.
     pub(super) async fn request(
-        &self,
-        request: Request,
+        self: &Arc<Self>,
+        mut request: Request,
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestError> {
         let limits = &self.entry.limits;
         let deadline = deadline.min(Instant::now() + limits.call_timeout_max);
+        if let Some(asker) = request.asker.take_if(|_| limits.own_connections > 0)
+            && !self.connected(deadline).await?.is_modern()
+        {
+            return self.request_on_own(request, asker, deadline).await;
+        }
         let turn = self.turns.take(&request.principal, deadline).await;
         let _turn = turn.map_err(|Busy| RequestError::Busy { retry_after: RETRY_AFTER })?;
         let connection = self.connected(deadline).await?;
-        let attempt = self
-            .circuit
-            .attempt()
-            .ok_or_else(|| self.unavailable("its last calls failed one after another", false))?;
+        let attempt = self.attempt()?;
         let outgoing = Outgoing {
             method: request.method,
             params: request.params,
             progress: request.progress,
+            questions: None,
             idle: limits.call_timeout,
             deadline,
         };
+        self.call(&connection, attempt, outgoing).await
+    }
+
+    pub(super) fn attempt(&self) -> Result<Attempt<'_>, RequestError> {
+        let attempt = self.circuit.attempt();
+        attempt.ok_or_else(|| self.unavailable("its last calls failed one after another", false))
+    }
+
+    /// Sends a call on a connection.
+    pub(super) async fn call(
+        &self,
+        connection: &Connection,
+        attempt: Attempt<'_>,
+        outgoing: Outgoing,
+    ) -> Result<Box<RawValue>, RequestError> {
         let outcome = connection.call(outgoing).await;
         match &outcome {
             Ok(_) | Err(CallError::Server(_) | CallError::TooLarge(_)) => {
@@ -221,7 +241,7 @@ impl Server {
         }
     }
 
-    fn unavailable(&self, problem: &str, may_have_run: bool) -> RequestError {
+    pub(super) fn unavailable(&self, problem: &str, may_have_run: bool) -> RequestError {
         let state = self.live.lock().state;
         RequestError::Unavailable { state, problem: problem.to_owned(), may_have_run }
     }
@@ -349,13 +369,21 @@ impl Server {
     async fn ending(&self) {
         tokio::select! {
             () = self.stop.cancelled() => {},
-            () = async {
-                self.leave.cancelled().await;
-                let longest = self.entry.limits.call_timeout_max;
-                // A call that still waits for a turn has its deadline.
-                let _late = tokio::time::timeout(longest, self.turns.idle()).await;
-            } => {},
+            () = self.left(&self.turns) => {},
         }
+    }
+
+    /// Waits until the server is to end at once.
+    pub(super) async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// Waits until the server is to end once its calls have, and those of these turns have.
+    pub(super) async fn left(&self, turns: &Turns) {
+        self.leave.cancelled().await;
+        let longest = self.entry.limits.call_timeout_max;
+        // A call that still waits for a turn has its deadline.
+        let _late = tokio::time::timeout(longest, turns.idle()).await;
     }
 
     /// Connects to the server and lists its tools.
@@ -365,7 +393,8 @@ impl Server {
         let began = Instant::now();
         let until = began + self.entry.limits.start_timeout;
         let _spawn = self.before_end(until, self.surroundings.spawns.acquire()).await?;
-        let connection = self.before_end(until, self.connect()).await?;
+        let connection =
+            self.before_end(until, self.connect(ClientCapabilities::default())).await?;
         let connection = Arc::new(connection.map_err(end_of)?);
         let listed = self.before_end(until, self.list(&connection)).await;
         let listing = match listed.and_then(|listed| listed.map_err(end_of)) {
@@ -415,7 +444,11 @@ impl Server {
         }
     }
 
-    async fn connect(&self) -> Result<Connection, UpstreamError> {
+    /// Connects to the server, and declares what it may ask.
+    pub(super) async fn connect(
+        &self,
+        capabilities: ClientCapabilities,
+    ) -> Result<Connection, UpstreamError> {
         let limits = ConnectionLimits {
             handshake: self.entry.limits.start_timeout,
             process: ProcessLimits {
@@ -424,7 +457,9 @@ impl Server {
             },
         };
         let stderr = self.stderr.clone();
-        Connection::open_within(&self.entry.upstream, limits, stderr, self.told.clone()).await
+        let client = client(capabilities);
+        let told = self.told.clone();
+        Connection::open_within(&self.entry.upstream, client, limits, stderr, told).await
     }
 
     async fn list(&self, connection: &Connection) -> Result<Arc<Listing>, UpstreamError> {
@@ -457,6 +492,7 @@ impl Server {
             }
             problem = self.probe(connection) => End::Lost(problem),
             () = self.follow(connection) => End::Restart,
+            () = self.follow_resources(connection) => End::Restart,
         }
     }
 
@@ -477,7 +513,7 @@ impl Server {
                 }
                 if is_changed || told.is_ok() {
                     // Nobody may be listening.
-                    let _nobody = self.told.send(Change::Tools);
+                    let _nobody = self.told.others.send(Change::Tools);
                 }
             }
             tokio::time::sleep(tuning.list_gap).await;
@@ -497,6 +533,7 @@ impl Server {
                     method: method.to_owned(),
                     params: Map::new(),
                     progress: None,
+                    questions: None,
                     idle: tuning.probe,
                     deadline: Instant::now() + tuning.probe,
                 };

@@ -61,6 +61,7 @@ fn tool_with(name: &str, arguments: &Value, principal: &str) -> Request {
         params,
         principal: principal.to_owned(),
         progress: None,
+        asker: None,
     }
 }
 
@@ -344,6 +345,7 @@ async fn a_connection_alone_tells_changes_and_its_end() {
         method: request.method,
         params: request.params,
         progress: None,
+        questions: None,
         idle: LONG,
         deadline: later(),
     };

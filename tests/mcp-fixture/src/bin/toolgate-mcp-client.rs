@@ -88,8 +88,13 @@ impl Client {
 
     async fn ask(&self, method: &str, params: Value) -> Outcome<Value> {
         let Value::Object(params) = params else { return Err("parameters are an object".into()) };
-        let request =
-            Request { method: method.to_owned(), params, principal: String::new(), progress: None };
+        let request = Request {
+            method: method.to_owned(),
+            params,
+            principal: String::new(),
+            progress: None,
+            asker: None,
+        };
         let result = self.fleet.request(SERVER, request, Instant::now() + PATIENCE).await?;
         Ok(serde_json::from_str(result.get())?)
     }

@@ -1,0 +1,280 @@
+//! A host's request on its way to a server, with the questions that come back: across the revisions of both.
+#![expect(deprecated, reason = "both eras: logging is deprecated in the newer")]
+
+use futures_util::future::join_all;
+use rmcp::RoleServer;
+use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, LoggingLevel, ProtocolVersion};
+use rmcp::service::RequestContext;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+use toolgate_upstream::{Question, Request, RequestError};
+
+use crate::asking;
+use crate::gateway::Gateway;
+use crate::live::{AskedHost, Live, Step};
+use crate::parked::{self, Waiting};
+use crate::passing;
+use crate::sealed::{Content, Purpose};
+use crate::tasks;
+
+/// Time for which a host may keep a server's own state.
+const STATE_KEPT: std::time::Duration = std::time::Duration::from_secs(60 * 60);
+
+/// Header of the session of a host of a revision before 2026-07-28.
+const SESSION_HEADER: &str = "mcp-session-id";
+
+/// Host whose request is being answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Host<'a> {
+    pub(crate) gateway: &'a Gateway,
+    pub(crate) context: &'a RequestContext<RoleServer>,
+    pub(crate) principal: &'a str,
+    /// Least level of messages that it set for its session.
+    pub(crate) level: Option<LoggingLevel>,
+}
+
+/// Reason for which a request has no result.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server, or the way to it, failed.
+    Server(RequestError),
+    /// The gateway refuses the request, or the host can't be asked what the server asks.
+    Refused(ErrorData),
+    /// The call that the answers were for is gone.
+    Lost,
+}
+
+/// Text for a host whose answers came too late.
+pub(crate) const LOST: &str = "The call that waited for these answers is gone: it was answered before, waited for more than five minutes, or was lost with its server or the gateway. It may have had effects: look before you repeat it.";
+
+impl Host<'_> {
+    /// Returns whether the host speaks 2026-07-28 or later.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.context
+            .protocol_version()
+            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+    }
+
+    /// Sends a request to a server, and returns its result. Questions of the server are put to the host on the stream of its
+    /// request, or are the result where the host takes them so.
+    pub(crate) async fn request(
+        &self,
+        server: &str,
+        method: &str,
+        mut params: Map<String, Value>,
+    ) -> Result<Value, Failure> {
+        passing::set_meta(&mut params, self.context, self.level);
+        let asked = self.asked(server);
+        if self.is_modern() {
+            return Box::pin(self.request_modern(server, method, params, asked)).await;
+        }
+        if let Some(asked) = asked {
+            return Box::pin(self.request_asking(server, method, params, asked)).await;
+        }
+        for _ in 0..asking::ROUNDS_MAX {
+            let mut result = self.send(server, method, params.clone()).await?;
+            if !asking::asks(&result) {
+                return Ok(result);
+            }
+            let asked = asking::ask(self.context, &mut result, &mut params).await;
+            asked.map_err(Failure::Refused)?;
+        }
+        let problem = format!("{server} asked {} times", asking::ROUNDS_MAX);
+        Err(Failure::Refused(asking::refused(problem)))
+    }
+
+    /// Sends a request of a host of 2026-07-28, or answers to the questions of one that waits.
+    async fn request_modern(
+        &self,
+        server: &str,
+        method: &str,
+        mut params: Map<String, Value>,
+        asked: Option<AskedHost>,
+    ) -> Result<Value, Failure> {
+        let named = ["name", "uri"].iter().find_map(|field| params.get(*field)?.as_str());
+        let name = named.unwrap_or_default().to_owned();
+        let purpose = Purpose { principal: self.principal, server, method, name: &name };
+        let sealed = params.remove("requestState").filter(|state| !state.is_null());
+        let opened = match &sealed {
+            None => None,
+            Some(state) => Some(self.open(state, &purpose)?),
+        };
+        if let Some(Content::Parked(call)) = opened {
+            let mut waiting = self.gateway.parked().take(&call).ok_or(Failure::Lost)?;
+            if let Some(Value::Object(answers)) = params.remove("inputResponses") {
+                waiting.answer(answers);
+            }
+            return self.wait(waiting, &purpose).await;
+        }
+        if let Some(Content::State(state)) = opened {
+            params.insert("requestState".to_owned(), Value::from(state));
+        }
+        if let Some(asked) = asked {
+            for field in ["inputResponses", "requestState"] {
+                params.remove(field);
+            }
+            let call = Live::start(self.gateway, server, self.plain(method, params), asked);
+            let waiting = Waiting { call, open: Vec::new(), asked: 0 };
+            return self.wait(waiting, &purpose).await;
+        }
+        let mut result = self.send(server, method, params).await?;
+        tasks::seal(self.gateway, self.principal, server, &mut result);
+        if asking::asks(&result)
+            && let Some(Value::String(state)) = result.get_mut("requestState")
+        {
+            let content = Content::State(std::mem::take(state));
+            *state = self.gateway.seal().seal(content, &purpose, STATE_KEPT);
+        }
+        Ok(result)
+    }
+
+    fn open(&self, state: &Value, purpose: &Purpose<'_>) -> Result<Content, Failure> {
+        let opened = state.as_str().and_then(|state| self.gateway.seal().open(state, purpose));
+        opened.ok_or_else(|| {
+            let problem = "requestState was changed, is out of date, or was made for another caller or request, or before this gateway started. If a call waited for it, the call is lost and may have had effects.";
+            Failure::Refused(ErrorData::new(ErrorCode::INVALID_PARAMS, problem, None))
+        })
+    }
+
+    /// Waits until a call ends or asks. A call that asks is parked, and its questions are the result.
+    async fn wait(&self, mut waiting: Waiting, purpose: &Purpose<'_>) -> Result<Value, Failure> {
+        let hearer = passing::Hearer::of(self.context, self.level);
+        let capabilities = self.capabilities();
+        loop {
+            if waiting.open.is_empty() {
+                let step = waiting.call.step(hearer.as_ref()).await;
+                let questions = match step {
+                    Step::Ended(outcome) => return parsed(outcome),
+                    Step::Asked(questions) => questions,
+                };
+                waiting.ask(declared(questions, &capabilities));
+                continue;
+            }
+            let requests = waiting.requests();
+            match self.gateway.parked().park(self.principal, waiting) {
+                Ok(call) => {
+                    let seal = self.gateway.seal();
+                    let state = seal.seal(Content::Parked(call), purpose, parked::KEPT);
+                    return Ok(json!({
+                        "resultType": "input_required",
+                        "inputRequests": requests,
+                        "requestState": state,
+                    }));
+                }
+                Err((back, problem)) => {
+                    waiting = back;
+                    for (_, question) in waiting.open.drain(..) {
+                        asking::refuse(question, &problem);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends a request of a host of an older revision, and puts the server's questions to it while the request runs.
+    async fn request_asking(
+        &self,
+        server: &str,
+        method: &str,
+        params: Map<String, Value>,
+        asked: AskedHost,
+    ) -> Result<Value, Failure> {
+        let mut call = Live::start(self.gateway, server, self.plain(method, params), asked);
+        let hearer = passing::Hearer::of(self.context, self.level);
+        let capabilities = self.capabilities();
+        loop {
+            match call.step(hearer.as_ref()).await {
+                Step::Ended(outcome) => return parsed(outcome),
+                Step::Asked(questions) => {
+                    let questions = declared(questions, &capabilities);
+                    let asked = questions
+                        .into_iter()
+                        .map(|question| asking::put(self.context, &capabilities, question));
+                    join_all(asked).await;
+                }
+            }
+        }
+    }
+
+    /// Sends a request once.
+    async fn send(
+        &self,
+        server: &str,
+        method: &str,
+        params: Map<String, Value>,
+    ) -> Result<Value, Failure> {
+        let progress = passing::notes(self.context, self.level);
+        let request = Request { progress, ..self.plain(method, params) };
+        let deadline = Instant::now() + self.gateway.call_time_max();
+        parsed(self.gateway.fleet().request(server, request, deadline).await)
+    }
+
+    fn plain(&self, method: &str, params: Map<String, Value>) -> Request {
+        Request {
+            method: method.to_owned(),
+            params,
+            principal: self.principal.to_owned(),
+            progress: None,
+            asker: None,
+        }
+    }
+
+    /// Returns what the host declares.
+    pub(crate) fn capabilities(&self) -> ClientCapabilities {
+        self.context.client_capabilities().unwrap_or_default()
+    }
+
+    /// Returns the host as a server of an older revision may ask it; `None` if it may not, or needs not.
+    fn asked(&self, server: &str) -> Option<AskedHost> {
+        let may_ask = self.gateway.server(server).is_some_and(|server| server.may_ask());
+        if !may_ask || self.gateway.fleet().listing(server)?.is_modern() {
+            return None;
+        }
+        let mut capabilities = serde_json::to_value(self.capabilities()).ok()?;
+        let capabilities = capabilities.as_object_mut()?;
+        capabilities.retain(|name, _| asking::CAPABILITIES.contains(&name.as_str()));
+        if let Some(roots) = capabilities.get_mut("roots") {
+            // Changes of roots are not passed on.
+            *roots = json!({});
+        }
+        if capabilities.is_empty() {
+            return None;
+        }
+        let capabilities = Value::Object(std::mem::take(capabilities));
+        Some(AskedHost { name: self.name(), capabilities })
+    }
+
+    /// Returns the name of the host within its principal: its session, or what it tells of itself where there is none.
+    fn name(&self) -> String {
+        let parts = self.context.extensions.get::<axum::http::request::Parts>();
+        let session = parts.and_then(|parts| parts.headers.get(SESSION_HEADER));
+        if let Some(session) = session.and_then(|session| session.to_str().ok()) {
+            return format!("session {session}");
+        }
+        let client = self.context.client_info();
+        client.map(|client| format!("{} {}", client.name, client.version)).unwrap_or_default()
+    }
+}
+
+/// Returns the questions that the host says it answers; the others are refused.
+fn declared(questions: Vec<Question>, capabilities: &ClientCapabilities) -> Vec<Question> {
+    let mut declared = Vec::with_capacity(questions.len());
+    for question in questions {
+        if asking::is_declared(&question.method, capabilities) {
+            declared.push(question);
+        } else {
+            let problem = format!("this host does not declare {:?}", question.method);
+            asking::refuse(question, &problem);
+        }
+    }
+    declared
+}
+
+fn parsed(outcome: Result<Box<RawValue>, RequestError>) -> Result<Value, Failure> {
+    let answer = outcome.map_err(Failure::Server)?;
+    serde_json::from_str(answer.get()).map_err(|error| {
+        let problem = format!("the server's answer is no JSON: {error}");
+        Failure::Refused(ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None))
+    })
+}

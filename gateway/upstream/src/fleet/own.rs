@@ -1,0 +1,237 @@
+//! Connections of hosts' own. A server of a revision before 2026-07-28 learns once, in the handshake, what it may ask, and a
+//! process does not say which call it asks for. So each host that can be asked has a connection that declares what this host
+//! does; a process runs one call of it at a time, and a URL as many as on the shared connection.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rmcp::model::ClientCapabilities;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::server::{RETRY_AFTER, Server};
+use super::turns::{Busy, Turns};
+use super::{Request, RequestError};
+use crate::connection::{Connection, Outgoing};
+use crate::question::Asker;
+use crate::target::Upstream;
+
+/// Silence after which a host's own connection is closed.
+const KEPT: Duration = Duration::from_secs(5 * 60);
+
+/// Connections of hosts' own to one server, by host.
+#[derive(Debug, Default)]
+pub(super) struct OwnConnections(Mutex<HashMap<String, Arc<Own>>>);
+
+/// Connection of one host.
+#[derive(Debug)]
+struct Own {
+    capabilities: ClientCapabilities,
+    turns: Turns,
+    /// Opened by the first call, and again after it was lost.
+    connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
+    usage: Mutex<Usage>,
+    ended: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Usage {
+    calls: usize,
+    last: Instant,
+}
+
+/// Use of a host's connection by a call.
+struct Using(Arc<Own>);
+
+/// Call of a process that has no answer yet. If it never has one, the process is not used again: a question that comes late
+/// would pass for one of the next call.
+struct Unanswered<'a>(Option<&'a Own>);
+
+impl OwnConnections {
+    /// Ends all of them.
+    pub(super) fn end(&self) {
+        for (_, own) in self.0.lock().drain() {
+            own.ended.cancel();
+        }
+    }
+
+    /// Makes room for one more. Returns false if all are in use.
+    fn make_room(connections: &mut HashMap<String, Arc<Own>>, limit: usize) -> bool {
+        if connections.len() < limit {
+            return true;
+        }
+        let idle = connections.iter().filter(|(_, own)| own.usage.lock().calls == 0);
+        let oldest = idle.min_by_key(|(_, own)| own.usage.lock().last);
+        let oldest = oldest.map(|(host, _)| host.clone());
+        let ended = oldest.and_then(|host| connections.remove(&host));
+        if let Some(ended) = &ended {
+            ended.ended.cancel();
+        }
+        ended.is_some()
+    }
+}
+
+impl Using {
+    fn of(own: &Arc<Own>) -> Self {
+        own.usage.lock().calls += 1;
+        Self(Arc::clone(own))
+    }
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        let mut usage = self.0.usage.lock();
+        usage.calls -= 1;
+        usage.last = Instant::now();
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        let Some(own) = self.0 else { return };
+        // Nobody else has it: a process runs one call at a time. It ends when it is dropped.
+        if let Ok(mut connection) = own.connection.try_lock() {
+            connection.take();
+        }
+    }
+}
+
+impl Server {
+    /// Sends a request whose host may be asked, on that host's own connection.
+    pub(super) async fn request_on_own(
+        self: &Arc<Self>,
+        request: Request,
+        asker: Asker,
+        deadline: Instant,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let busy = || RequestError::Busy { retry_after: RETRY_AFTER };
+        let using = self.own(&request.principal, &asker).ok_or_else(busy)?;
+        let turn = using.0.turns.take(&request.principal, deadline).await;
+        let _turn = turn.map_err(|Busy| busy())?;
+        let attempt = self.attempt()?;
+        let connection = match self.own_connection(&using.0, deadline).await {
+            Ok(connection) => connection,
+            Err(problem) => {
+                attempt.failed();
+                return Err(self.unavailable(&problem, false));
+            }
+        };
+        let outgoing = Outgoing {
+            method: request.method,
+            params: request.params,
+            progress: request.progress,
+            questions: Some(asker.questions),
+            idle: self.entry.limits.call_timeout,
+            deadline,
+        };
+        let is_process = matches!(self.entry.upstream, Upstream::Process(_));
+        let mut unanswered = Unanswered(is_process.then_some(&*using.0));
+        let outcome = self.call(&connection, attempt, outgoing).await;
+        if matches!(outcome, Ok(_) | Err(RequestError::Server { .. })) {
+            unanswered.0 = None;
+        }
+        outcome
+    }
+
+    /// Returns the connection of a host; `None` if there are as many as may be, and all are in use.
+    fn own(self: &Arc<Self>, principal: &str, asker: &Asker) -> Option<Using> {
+        // JSON, so that no name can look like another's.
+        let key = serde_json::json!([principal, asker.host, asker.capabilities]).to_string();
+        let limits = &self.entry.limits;
+        let mut connections = self.own.0.lock();
+        if let Some(own) = connections.get(&key) {
+            return Some(Using::of(own));
+        }
+        if !OwnConnections::make_room(&mut connections, limits.own_connections) {
+            return None;
+        }
+        let concurrency = match self.entry.upstream {
+            Upstream::Process(_) => 1,
+            Upstream::Http(_) => limits.concurrency,
+        };
+        let own = Arc::new(Own {
+            capabilities: serde_json::from_value(asker.capabilities.clone()).unwrap_or_default(),
+            turns: Turns::new(concurrency, limits.queue),
+            connection: tokio::sync::Mutex::default(),
+            usage: Mutex::new(Usage { calls: 0, last: Instant::now() }),
+            ended: CancellationToken::new(),
+        });
+        let using = Using::of(&own);
+        connections.insert(key.clone(), Arc::clone(&own));
+        drop(connections);
+        let server = Arc::clone(self);
+        self.surroundings.tasks.spawn(async move { server.keep_own(key, own).await });
+        Some(using)
+    }
+
+    /// Returns the open connection of a host, which it opens if need be.
+    async fn own_connection(
+        &self,
+        own: &Own,
+        deadline: Instant,
+    ) -> Result<Arc<Connection>, String> {
+        let mut connection = own.connection.lock().await;
+        if let Some(open) = connection.as_ref().filter(|open| !open.has_ended()) {
+            return Ok(Arc::clone(open));
+        }
+        let opening = async {
+            let _spawn = self.surroundings.spawns.acquire().await;
+            self.connect(own.capabilities.clone()).await.map_err(|error| error.to_string())
+        };
+        let opened = tokio::select! {
+            biased;
+            () = own.ended.cancelled() => Err("it was ended".to_owned()),
+            () = self.stopped() => Err("it was ended".to_owned()),
+            () = tokio::time::sleep_until(deadline) => Err("it did not start in time".to_owned()),
+            opened = Box::pin(opening) => opened,
+        };
+        let opened = Arc::new(opened?);
+        *connection = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    /// Keeps a host's connection until it is silent for long, or the server ends.
+    async fn keep_own(&self, key: String, own: Arc<Own>) {
+        loop {
+            let until = own.usage.lock().last + KEPT;
+            tokio::select! {
+                biased;
+                () = self.stopped() => break,
+                () = own.ended.cancelled() => break,
+                () = self.left(&own.turns) => break,
+                () = tokio::time::sleep_until(until) => {}
+            }
+            if self.forget_silent(&key, &own, until) {
+                break;
+            }
+        }
+        self.forget(&key, &own);
+        let connection = own.connection.lock().await.take();
+        if let Some(connection) = connection {
+            connection.shut_down(self.surroundings.tuning.leave * 4).await;
+        }
+    }
+
+    /// Forgets a host's connection that no call has used since; returns whether it did.
+    fn forget_silent(&self, key: &str, own: &Arc<Own>, until: Instant) -> bool {
+        let mut connections = self.own.0.lock();
+        let mut usage = own.usage.lock();
+        let is_silent = usage.calls == 0 && usage.last + KEPT <= until;
+        if is_silent && connections.get(key).is_some_and(|kept| Arc::ptr_eq(kept, own)) {
+            connections.remove(key);
+        }
+        usage.last = usage.last.max(until);
+        is_silent
+    }
+
+    fn forget(&self, key: &str, own: &Arc<Own>) {
+        let mut connections = self.own.0.lock();
+        if connections.get(key).is_some_and(|kept| Arc::ptr_eq(kept, own)) {
+            connections.remove(key);
+        }
+        own.ended.cancel();
+    }
+}
