@@ -5,6 +5,9 @@
 
 mod arguments;
 mod asking;
+mod audit;
+mod authentication;
+mod caller;
 mod calling;
 mod config;
 mod cutting;
@@ -24,6 +27,8 @@ mod results;
 mod units;
 mod whole;
 
-pub use config::{Config, ConfigError, ServerConfig, ShownNames};
+pub use authentication::{Authentication, PresentedCredentials, Refusal};
+pub use caller::Caller;
+pub use config::{AuthConfig, AuthMethod, Config, ConfigError, ServerConfig, ShownNames};
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};

@@ -33,6 +33,17 @@ pub(crate) fn set_meta(
     }
 }
 
+/// Returns the trace that the host's request is part of, as the metadata of a request to a server.
+pub(crate) fn trace(meta: &RequestMetaObject) -> Map<String, Value> {
+    let mut trace = Map::new();
+    for field in ["traceparent", "tracestate", "baggage"] {
+        if let Some(value) = meta.get(field).filter(|value| value.is_string()) {
+            trace.insert(field.to_owned(), value.clone());
+        }
+    }
+    trace
+}
+
 fn with_level(meta: &mut RequestMetaObject, level: Option<LoggingLevel>) {
     if let (Some(level), None) = (level, meta.log_level()) {
         meta.set_log_level(level);
@@ -112,6 +123,15 @@ mod tests {
         };
         assert_eq!(serde_json::to_value(told.progress_token).expect("JSON"), "own");
         assert!(read(note, None, None).is_none());
+    }
+
+    #[test]
+    fn a_trace_goes_on_and_nothing_else() {
+        let meta =
+            json!({"traceparent": "00-a-b-01", "tracestate": 1, "other": "x", "progressToken": 3});
+        let meta: RequestMetaObject = serde_json::from_value(meta).expect("metadata");
+        let trace = Value::Object(trace(&meta));
+        assert_eq!(trace, json!({"traceparent": "00-a-b-01"}));
     }
 
     #[test]

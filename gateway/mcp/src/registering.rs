@@ -17,9 +17,12 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Pause before a registration that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// Listings that are registered, by tenant and server.
+pub(crate) type RegisteredListings = HashMap<(String, String), Arc<Listing>>;
+
 /// Servers whose tools are registered as they list them now.
 #[derive(Debug, Clone)]
-pub(crate) struct Registered(watch::Sender<HashMap<String, Arc<Listing>>>);
+pub(crate) struct Registered(watch::Sender<RegisteredListings>);
 
 impl Default for Registered {
     fn default() -> Self {
@@ -28,25 +31,27 @@ impl Default for Registered {
 }
 
 impl Registered {
-    /// Returns true if this listing of a server is registered.
-    pub(crate) fn has(&self, listing: &Arc<Listing>) -> bool {
+    /// Returns true if this listing of a server is registered in a tenant's catalog.
+    pub(crate) fn has(&self, tenant: &str, listing: &Arc<Listing>) -> bool {
         let registered = self.0.borrow();
-        registered.get(&listing.server).is_some_and(|known| Arc::ptr_eq(known, listing))
+        let known = registered.get(&(tenant.to_owned(), listing.server.clone()));
+        known.is_some_and(|known| Arc::ptr_eq(known, listing))
     }
 
     /// Returns a receiver that changes with each registration.
-    pub(crate) fn changes(&self) -> watch::Receiver<HashMap<String, Arc<Listing>>> {
+    pub(crate) fn changes(&self) -> watch::Receiver<RegisteredListings> {
         self.0.subscribe()
     }
 
-    fn add(&self, listing: Arc<Listing>) {
+    fn add(&self, tenant: &str, listing: Arc<Listing>) {
         self.0.send_modify(|registered| {
-            registered.insert(listing.server.clone(), listing);
+            registered.insert((tenant.to_owned(), listing.server.clone()), listing);
         });
     }
 }
 
-/// Registers each listing once, and announces servers that are not there yet. Runs until it is aborted.
+/// Registers each listing once with each tenant that sees its server, and announces servers that are not there yet. Runs
+/// until it is aborted.
 pub(crate) async fn follow(
     fleet: Fleet,
     plane: Client,
@@ -54,34 +59,21 @@ pub(crate) async fn follow(
     registered: Registered,
 ) {
     let plane = plane.with_deadline(DEADLINE);
+    let own = plane.options().tenant.clone();
     let mut changes = fleet.changes();
-    let mut announced: HashSet<String> = HashSet::new();
+    let mut follower = Follower { plane, registered, announced: HashSet::new() };
     loop {
         changes.borrow_and_update();
         let mut has_failed = false;
         for status in fleet.status() {
             let Some(config) = servers.get(&status.name) else { continue };
             let listing = fleet.listing(&status.name);
-            let is_known = match &listing {
-                Some(listing) => registered.has(listing),
-                None => announced.contains(&status.name) || status.state == ServerState::Stopped,
-            };
-            if is_known {
+            if listing.is_none() && status.state == ServerState::Stopped {
                 continue;
             }
-            let request = request(&status.name, config, listing.as_deref());
-            match plane.register_server(request).await {
-                Ok(answer) => {
-                    warn_of_rejections(&status.name, &answer);
-                    announced.insert(status.name);
-                    if let Some(listing) = listing {
-                        registered.add(listing);
-                    }
-                }
-                Err(error) => {
-                    has_failed = true;
-                    tracing::warn!(server = status.name, %error, "tools could not be registered");
-                }
+            for tenant in config.tenants(&own) {
+                let told = follower.tell(tenant, &status.name, config, listing.as_ref()).await;
+                has_failed |= !told;
             }
         }
         let changed = changes.changed();
@@ -90,6 +82,50 @@ pub(crate) async fn follow(
             let _elapsed = tokio::time::timeout(RETRY, changed).await;
         } else if changed.await.is_err() {
             return;
+        }
+    }
+}
+
+/// Registrations with the plane.
+struct Follower {
+    plane: Client,
+    registered: Registered,
+    /// Tenants and servers that were announced.
+    announced: HashSet<(String, String)>,
+}
+
+impl Follower {
+    /// Tells the plane of a tenant's server, unless it knows. Returns false if that failed.
+    async fn tell(
+        &mut self,
+        tenant: &str,
+        server: &str,
+        config: &ServerConfig,
+        listing: Option<&Arc<Listing>>,
+    ) -> bool {
+        let place = (tenant.to_owned(), server.to_owned());
+        let is_known = match listing {
+            Some(listing) => self.registered.has(tenant, listing),
+            None => self.announced.contains(&place),
+        };
+        if is_known {
+            return true;
+        }
+        let mut request = request(server, config, listing.map(|listing| &**listing));
+        tenant.clone_into(&mut request.tenant);
+        match self.plane.register_server(request).await {
+            Ok(answer) => {
+                warn_of_rejections(server, &answer);
+                self.announced.insert(place);
+                if let Some(listing) = listing {
+                    self.registered.add(tenant, Arc::clone(listing));
+                }
+                true
+            }
+            Err(error) => {
+                tracing::warn!(server, tenant, %error, "tools could not be registered");
+                false
+            }
         }
     }
 }
