@@ -95,6 +95,12 @@ class GatewayProcess:
         if self._process is not None and self._process.poll() is None:
             self.stop()
 
+    @property
+    def process_id(self) -> int:
+        """The identifier of its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def stop(self) -> int:
         """Ends it as an operator does; returns its exit code."""
         assert self._process is not None

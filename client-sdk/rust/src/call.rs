@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use prost::Message;
 use tokio::time::{Instant, sleep, timeout_at};
+use tonic::metadata::BinaryMetadataValue;
 use tonic::{Request, Response, Status};
 
 use crate::client::Client;
@@ -28,6 +29,9 @@ pub(crate) struct Rpc {
 
 /// Longest deadline. Longer ones are cut to this year, so that the clock can't overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Metadata that name the principal that a call is made for.
+const PRINCIPAL_METADATA: &str = "toolgate-principal-bin";
 
 impl Rpc {
     /// Describes an RPC that only reads.
@@ -101,6 +105,11 @@ impl Client {
         let mut request = Request::new(message);
         if let Some(authorization) = self.options().credentials.authorization().await? {
             request.metadata_mut().insert("authorization", authorization);
+        }
+        let principal = self.options().principal.as_bytes();
+        if !principal.is_empty() {
+            let value = BinaryMetadataValue::from_bytes(principal);
+            request.metadata_mut().insert_bin(PRINCIPAL_METADATA, value);
         }
         if !rpc.streams {
             request.set_timeout(end.saturating_duration_since(Instant::now()));

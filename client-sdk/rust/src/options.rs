@@ -15,6 +15,9 @@ pub struct ClientOptions {
     /// Tenant of requests that name none. Default: "", which the service reads as "default" while authentication is
     /// off.
     pub tenant: String,
+    /// Principal of the tenant that calls are made for, as a gateway makes them for its callers. The credential needs the role
+    /// `delegate`. Default: "", the credential's own principal.
+    pub principal: String,
     /// Largest request that is sent, in bytes. Default: 4 MiB, the same as the service's `limits.max_message_size`.
     pub max_request_bytes: usize,
     /// Largest answer that is accepted, in bytes. Default: 64 MiB, because a page of 1,000 tools may be large.
@@ -51,6 +54,7 @@ impl Default for ClientOptions {
             deadline: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(3),
             tenant: String::new(),
+            principal: String::new(),
             max_request_bytes: 4 << 20,
             max_answer_bytes: 64 << 20,
             retry: RetryOptions::default(),

@@ -9,10 +9,12 @@ use toolgate_upstream::RequestError;
 
 use crate::arguments::RequestedCall;
 use crate::asking;
+use crate::audit::{AuditedCall, Outcome};
+use crate::caller::Caller;
 use crate::config::ShownNames;
 use crate::cutting;
 use crate::definitions::{CALL, DISCOVER};
-use crate::discovering::{shown_name, state};
+use crate::discovering::shown_name;
 use crate::gateway::Gateway;
 use crate::host::{Failure, Host, LOST};
 
@@ -23,8 +25,10 @@ const NO_TOOLS_YET: &str =
 /// Largest number of names that a refusal lists.
 const NAMES_SHOWN: usize = 10;
 
-/// Caller of a tool.
-pub(crate) struct Caller<'a> {
+/// Circumstances of a call.
+pub(crate) struct Circumstances<'a> {
+    /// Caller of the tool.
+    pub(crate) caller: &'a Caller,
     /// Host that calls.
     pub(crate) host: Host<'a>,
     /// Most bytes of text of its results.
@@ -48,53 +52,89 @@ struct Allowed {
 /// Calls a tool by the arguments of `call_tool` or `call_read_tool`.
 pub(crate) async fn call(
     gateway: &Gateway,
-    caller: Caller<'_>,
+    of: Circumstances<'_>,
     arguments: &Map<String, Value>,
 ) -> Value {
-    let call = match RequestedCall::read(arguments) {
-        Ok(call) => call,
-        Err(problem) => return refusal(gateway, &problem),
+    let mut audited = gateway.audit().begin(of.caller, arguments.get("arguments"));
+    let (outcome, result) = match attempt(gateway, &of, arguments, &mut audited).await {
+        Ok(result) => (outcome_of(&result), result),
+        Err(NotCalled::Refused(problem)) => {
+            (Outcome::Refused, refusal(gateway, of.caller, &problem))
+        }
+        Err(NotCalled::Failed(result)) => (Outcome::Failed, result),
     };
+    audited.ends(outcome, &result).await;
+    result
+}
+
+/// Call without a result of its server.
+enum NotCalled {
+    /// It was not sent. Holds the problem, for the model.
+    Refused(String),
+    /// The server gave no result. Holds what the model is told.
+    Failed(Value),
+}
+
+impl From<String> for NotCalled {
+    fn from(problem: String) -> Self {
+        Self::Refused(problem)
+    }
+}
+
+/// Returns the outcome of a call that its server answered.
+pub(crate) fn outcome_of(result: &Value) -> Outcome {
+    if result["isError"] == true { Outcome::Error } else { Outcome::Done }
+}
+
+async fn attempt(
+    gateway: &Gateway,
+    of: &Circumstances<'_>,
+    arguments: &Map<String, Value>,
+    audited: &mut AuditedCall,
+) -> Result<Value, NotCalled> {
+    audited.is_refused("MALFORMED");
+    let call = RequestedCall::read(arguments)?;
     if call.advice.is_some() {
-        gateway.counts().mended.fetch_add(1, Ordering::Relaxed);
+        gateway.counts(of.caller).mended.fetch_add(1, Ordering::Relaxed);
     }
-    let allowed = match judge(gateway, &caller, &call).await {
-        Ok(allowed) => allowed,
-        Err(problem) => return refusal(gateway, &problem),
-    };
-    if caller.is_read_only && !gateway.is_read_only(&allowed.server, &allowed.name) {
+    let allowed = judge(gateway, of, &call, audited).await?;
+    if of.is_read_only && !gateway.is_read_only(&allowed.server, &allowed.name) {
         let tool = shown_name(&allowed.model_name);
-        return refusal(gateway, &format!("{tool} may change things: call it with {CALL}."));
+        let problem = format!("{tool} may change things: call it with {CALL}.");
+        audited.is_refused("NOT_READ_ONLY");
+        return Err(NotCalled::Refused(problem));
     }
-    gateway.counts().calls.fetch_add(1, Ordering::Relaxed);
+    gateway.counts(of.caller).calls.fetch_add(1, Ordering::Relaxed);
     let advice = call.advice;
-    let mut result = send(gateway, &caller, allowed).await;
+    let mut result = send(gateway, of, allowed).await?;
     if let Some(advice) = advice
         && let Some(content) = result.get_mut("content").and_then(Value::as_array_mut)
     {
         content.push(text_item(&format!("[next time {advice}]")));
     }
-    result
+    Ok(result)
 }
 
 /// Calls a tool of the always-on set by its own name.
 pub(crate) async fn call_directly(
     gateway: &Gateway,
-    caller: Caller<'_>,
+    of: Circumstances<'_>,
     tool: &str,
     arguments: &Map<String, Value>,
 ) -> Value {
     let wrapped = json!({"name": tool, "arguments": arguments});
     let empty = Map::new();
-    call(gateway, caller, wrapped.as_object().unwrap_or(&empty)).await
+    call(gateway, of, wrapped.as_object().unwrap_or(&empty)).await
 }
 
 /// Returns the refusal of a call to a server's own face, or `None` if it may be sent. Arguments are the server's to
 /// judge there, and names that it does not list.
 pub(crate) async fn refusal_of(
     gateway: &Gateway,
+    caller: &Caller,
     server: &str,
     params: &Map<String, Value>,
+    audited: &mut AuditedCall,
 ) -> Option<String> {
     let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
     let is_listed = gateway
@@ -104,9 +144,11 @@ pub(crate) async fn refusal_of(
     if !is_listed {
         return None;
     }
-    if gateway.tool(server, name).is_none() {
+    let Some(tool) = gateway.tool_for(caller, server, name) else {
+        audited.is_refused("NOT_LET_IN");
         return Some(format!("{name} is not let in by the gateway (server.{server}.tools)."));
-    }
+    };
+    audited.is_of(server, name, Some(&tool.definition));
     let arguments = params.get("arguments").map_or_else(|| "{}".to_owned(), Value::to_string);
     let requested = v1::RequestedCall {
         tool: format!("{server}/{name}"),
@@ -115,16 +157,22 @@ pub(crate) async fn refusal_of(
     };
     let request = v1::GateRequest {
         calls: vec![requested],
-        state: Some(state(gateway, "")),
+        state: Some(caller.state(gateway)),
         evidence: v1::Evidence::Catalog as i32,
         ..Default::default()
     };
-    let answer = match gateway.plane().gate(request).await {
+    let answer = match gateway.plane_for(caller).gate(request).await {
         Ok(answer) => answer,
-        Err(error) => return Some(format!("the call could not be checked: {error}")),
+        Err(error) => {
+            audited.is_refused("NOT_CHECKED");
+            return Some(format!("the call could not be checked: {error}"));
+        }
     };
     let verdict = answer.verdicts.first()?;
     let is_sent = verdict.allowed || verdict.code == v1::RefusalCode::ArgumentsInvalid as i32;
+    if !is_sent {
+        audited.is_refused(code_of(verdict));
+    }
     (!is_sent).then(|| told(verdict))
 }
 
@@ -138,12 +186,14 @@ fn is_named(tool: &RawValue, name: &str) -> bool {
 
 async fn judge(
     gateway: &Gateway,
-    caller: &Caller<'_>,
+    of: &Circumstances<'_>,
     call: &RequestedCall,
+    audited: &mut AuditedCall,
 ) -> Result<Allowed, String> {
+    audited.is_refused("NOT_CHECKED");
     let evidence = match gateway.config().gateway.shown_names {
         ShownNames::Assist => v1::Evidence::Catalog,
-        ShownNames::Strict if caller.is_shown => v1::Evidence::Catalog,
+        ShownNames::Strict if of.is_shown => v1::Evidence::Catalog,
         ShownNames::Strict => v1::Evidence::Tags,
     };
     let requested = v1::RequestedCall {
@@ -154,20 +204,25 @@ async fn judge(
     };
     let request = v1::GateRequest {
         calls: vec![requested],
-        state: Some(state(gateway, caller.host.principal)),
+        state: Some(of.caller.state(gateway)),
         evidence: evidence as i32,
         ..Default::default()
     };
-    let answer = gateway.plane().gate(request).await;
+    let answer = gateway.plane_for(of.caller).gate(request).await;
     let answer = answer.map_err(|error| match error.reason() {
         Some(ErrorReason::TenantNotFound) => NO_TOOLS_YET.to_owned(),
         _ => format!("the call could not be checked: {error}"),
     })?;
     let verdict = answer.verdicts.into_iter().next().ok_or("the call could not be checked")?;
+    let tool = gateway.tool_for(of.caller, &verdict.server, &verdict.name);
+    let definition = tool.as_ref().map(|tool| &*tool.definition);
+    audited.is_of(&verdict.server, &verdict.name, definition);
+    audited.is_refused(if verdict.allowed { "allowed" } else { code_of(&verdict) });
     if !verdict.allowed {
         return Err(told(&verdict));
     }
-    if gateway.tool(&verdict.server, &verdict.name).is_none() {
+    if tool.is_none() {
+        audited.is_refused("NO_SERVER");
         let tool = shown_name(&verdict.model_name);
         return Err(format!("{tool} belongs to a server that is not behind this gateway."));
     }
@@ -177,6 +232,11 @@ async fn judge(
         .map_err(|error| format!("the arguments are no JSON object: {error}"))?;
     let v1::GateVerdict { server, name, model_name, .. } = verdict;
     Ok(Allowed { server, name, model_name, arguments })
+}
+
+/// Returns the code of a refusal, as the plane names it.
+fn code_of(verdict: &v1::GateVerdict) -> &'static str {
+    verdict.code().as_str_name().trim_start_matches("REFUSAL_CODE_")
 }
 
 /// Returns a refusal for the model: one line, then what helps.
@@ -205,29 +265,39 @@ fn told(verdict: &v1::GateVerdict) -> String {
     lines.join("\n")
 }
 
-async fn send(gateway: &Gateway, caller: &Caller<'_>, allowed: Allowed) -> Value {
+async fn send(
+    gateway: &Gateway,
+    of: &Circumstances<'_>,
+    allowed: Allowed,
+) -> Result<Value, NotCalled> {
     let Allowed { server, name, model_name, arguments } = allowed;
-    let mut params = caller.answers.clone();
+    let mut params = of.answers.clone();
     params.insert("name".to_owned(), Value::from(name.as_str()));
     params.insert("arguments".to_owned(), Value::Object(arguments));
-    let answer = caller.host.request(&server, "tools/call", params).await;
+    let answer = of.host.request(&server, "tools/call", params).await;
+    let is_success = answer.as_ref().is_ok_and(|result| result["isError"] != true);
     let mut result = match answer {
-        Ok(result) if asking::asks(&result) || result["resultType"] == "task" => return result,
-        Ok(result) => result,
-        Err(Failure::Server(error)) => failure(&server, &error),
-        Err(Failure::Refused(error)) => error_result(&format!("{server}: {}", error.message)),
-        Err(Failure::Lost) => error_result(LOST),
+        Ok(result) if asking::asks(&result) || result["resultType"] == "task" => return Ok(result),
+        answer => {
+            let owner = of.caller.owner();
+            let decided = gateway.history().called(&owner, &model_name, is_success);
+            gateway.count(of.caller, &decided);
+            answer.map_err(|failed| NotCalled::Failed(failure(&server, &failed)))?
+        }
     };
-    let is_success = result["isError"] != true;
-    gateway.history().called(caller.host.principal, &model_name, is_success);
     let limit = gateway.tool(&server, &name).and_then(|tool| tool.result_characters);
-    let limit = limit.unwrap_or(0).max(caller.result_limit);
-    cutting::cut(&mut result, limit, caller.host.principal, gateway.results());
-    result
+    let limit = limit.unwrap_or(0).max(of.result_limit);
+    cutting::cut(&mut result, limit, &of.caller.owner(), gateway.results());
+    Ok(result)
 }
 
 /// Returns a failure as a result, so that the model sees what happened and what to do.
-fn failure(server: &str, error: &RequestError) -> Value {
+fn failure(server: &str, failure: &Failure) -> Value {
+    let error = match failure {
+        Failure::Server(error) => error,
+        Failure::Refused(error) => return error_result(&format!("{server}: {}", error.message)),
+        Failure::Lost => return error_result(LOST),
+    };
     let text = match error {
         RequestError::Unknown => format!("{server} is not behind this gateway any more."),
         RequestError::Server { code, message, .. } => {
@@ -254,9 +324,10 @@ fn failure(server: &str, error: &RequestError) -> Value {
     error_result(&text)
 }
 
-fn refusal(gateway: &Gateway, problem: &str) -> Value {
-    gateway.counts().calls.fetch_add(1, Ordering::Relaxed);
-    gateway.counts().refused.fetch_add(1, Ordering::Relaxed);
+fn refusal(gateway: &Gateway, caller: &Caller, problem: &str) -> Value {
+    let counts = gateway.counts(caller);
+    counts.calls.fetch_add(1, Ordering::Relaxed);
+    counts.refused.fetch_add(1, Ordering::Relaxed);
     error_result(problem)
 }
 

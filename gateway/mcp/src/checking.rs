@@ -73,7 +73,7 @@ impl<'t> Check<'t> {
             return;
         };
         if let Some(problem) = config.gateway.problem() {
-            self.add(&gateway_at, problem);
+            self.add(&gateway_at, &problem);
         }
         for (name, at) in sound {
             let server = config.server.get(&name).filter(|server| !server.disabled);

@@ -59,6 +59,53 @@ pub struct GatewayConfig {
     pub call_timeout: Duration,
     /// Programs that may be started.
     pub spawn: SpawnConfig,
+    /// Credentials of hosts.
+    pub auth: AuthConfig,
+    /// File to which a line is appended for each call.
+    pub audit_file: Option<PathBuf>,
+}
+
+/// Credentials of hosts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AuthConfig {
+    /// Kinds of credentials that are taken; none: anybody is let in.
+    pub methods: Vec<AuthMethod>,
+    /// True if anybody may be let in on an address that other machines reach.
+    pub allow_anybody: bool,
+    /// Issuer of tokens.
+    pub issuer: Option<String>,
+    /// https URL of the issuer's keys.
+    pub jwks_url: Option<String>,
+    /// File of the issuer's keys.
+    pub jwks_file: Option<PathBuf>,
+    /// Certificate authorities of `jwks_url`. Absent: the public ones.
+    pub jwks_ca_file: Option<PathBuf>,
+    /// Audiences of tokens beside the URLs of the gateway.
+    pub audiences: Vec<String>,
+    /// Scopes that a token must have.
+    pub scopes: Vec<String>,
+    /// Claim that names the tenant. Absent: every token is of the gateway's own tenant.
+    pub tenant_claim: Option<String>,
+    /// Claim that names the principal. Absent: `sub`.
+    pub principal_claim: Option<String>,
+    /// Claim that names the roles. Absent: every token is an agent's, and no operator's.
+    pub roles_claim: Option<String>,
+    /// Claim that names the scopes. Absent: `scope`.
+    pub scopes_claim: Option<String>,
+    /// Store of the API keys: a data directory, or the URL of a PostgreSQL database. Absent: that of the routing plane within
+    /// this process.
+    pub key_store: Option<String>,
+}
+
+/// Kind of credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuthMethod {
+    /// API keys, made by `toolgate key create`.
+    ApiKey,
+    /// Tokens of an authorization server.
+    Jwt,
 }
 
 /// Face at `/mcp`.
@@ -130,6 +177,9 @@ pub struct ServerConfig {
     /// Tools that the gateway knows.
     #[serde(default)]
     pub tools: ToolFilter,
+    /// Tenants that see the server. Absent: the gateway's own.
+    #[serde(default)]
+    pub tenants: Option<Vec<String>>,
     /// True if the server is left out.
     #[serde(default)]
     pub disabled: bool,
@@ -159,6 +209,18 @@ pub struct RestartConfig {
     /// Time of health after which pauses begin anew.
     #[serde(deserialize_with = "duration")]
     pub healthy_after: Duration,
+}
+
+impl ServerConfig {
+    /// Returns the tenants that see the server, where `own` is the gateway's.
+    pub(crate) fn tenants(&self, own: &str) -> Vec<String> {
+        self.tenants.clone().unwrap_or_else(|| vec![own.to_owned()])
+    }
+
+    /// Returns true if the server may ask hosts when it is of a revision before 2026-07-28.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.questions.unwrap_or(self.url.is_some())
+    }
 }
 
 /// Trust in a server's texts.
@@ -206,6 +268,9 @@ pub enum ConfigError {
         /// The problem.
         problem: String,
     },
+    /// The file of the audit can't be opened.
+    #[error("gateway.audit_file can't be opened: {0}")]
+    Audit(#[source] std::io::Error),
     /// A server's entry makes no sense.
     #[error("server.{server}: {problem}")]
     Server {
@@ -230,6 +295,8 @@ impl Default for GatewayConfig {
             result_limit: 32 << 10,
             call_timeout: Duration::from_secs(60),
             spawn: SpawnConfig::default(),
+            auth: AuthConfig::default(),
+            audit_file: None,
         }
     }
 }
@@ -262,7 +329,7 @@ impl Config {
         let invalid = |problem: String| ConfigError::Invalid { path: path.to_owned(), problem };
         let config: Self = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
         match config.gateway.problem() {
-            Some(problem) => Err(invalid(problem.to_owned())),
+            Some(problem) => Err(invalid(problem)),
             None => Ok(config),
         }
     }
@@ -271,6 +338,41 @@ impl Config {
     pub(crate) fn running(&self) -> BTreeMap<String, ServerConfig> {
         let running = self.server.iter().filter(|(_, server)| !server.disabled);
         running.map(|(name, server)| (name.clone(), server.clone())).collect()
+    }
+
+    /// Checks that the gateway is not open to other machines without authentication, unless the file says so.
+    ///
+    /// # Errors
+    /// The problem, and a remedy.
+    pub fn check_exposure(&self) -> Result<(), String> {
+        let Self { gateway: GatewayConfig { listen, auth, .. }, .. } = self;
+        if listen.ip().is_loopback() || !auth.methods.is_empty() || auth.allow_anybody {
+            return Ok(());
+        }
+        Err(format!(
+            "other machines reach {listen}, and nothing says who may call: set gateway.auth.methods, or \
+             gateway.auth.allow_anybody = true"
+        ))
+    }
+
+    /// Returns the URL by which hosts reach the gateway, without a slash at the end.
+    #[must_use]
+    pub fn base_url(&self, address: SocketAddr) -> String {
+        match self.gateway.public_url.trim_end_matches('/') {
+            "" => format!("http://{address}"),
+            url => url.to_owned(),
+        }
+    }
+
+    /// Returns the audiences of tokens for this gateway: the URLs of its faces, and those that the file names.
+    #[must_use]
+    pub fn audiences(&self, address: SocketAddr) -> Vec<String> {
+        let base = self.base_url(address);
+        let servers = self.server.keys().map(|server| format!("{base}/mcp/s/{server}"));
+        let faces =
+            ["", "/", "/mcp", "/mcp/all", "/mcp/search"].map(|face| format!("{base}{face}"));
+        let named = self.gateway.auth.audiences.iter().cloned();
+        faces.into_iter().chain(servers).chain(named).collect()
     }
 
     /// Returns the servers to run, with the values of their secrets.
@@ -343,11 +445,12 @@ impl Config {
 
 impl GatewayConfig {
     /// Returns what is wrong with these settings together, and a remedy.
-    pub(crate) fn problem(&self) -> Option<&'static str> {
-        let is_open = !self.listen.ip().is_loopback() && self.public_url.is_empty();
-        is_open.then_some(
-            "gateway.listen is no address of this machine alone: set gateway.public_url to the URL that hosts use",
-        )
+    pub(crate) fn problem(&self) -> Option<String> {
+        if !self.listen.ip().is_loopback() && self.public_url.is_empty() {
+            let problem = "gateway.listen is no address of this machine alone: set gateway.public_url to the URL that hosts use";
+            return Some(problem.to_owned());
+        }
+        self.auth.problem().map(|problem| format!("gateway.auth: {problem}"))
     }
 }
 
@@ -361,10 +464,37 @@ impl RestartConfig {
     }
 }
 
-impl ServerConfig {
-    /// Returns true if the server may ask hosts when it is of a revision before 2026-07-28.
-    pub(crate) fn may_ask(&self) -> bool {
-        self.questions.unwrap_or(self.url.is_some())
+impl AuthConfig {
+    /// Returns the issuers of tokens; none if no tokens are taken.
+    pub(crate) fn issuers(&self) -> Vec<String> {
+        let issuer = self.issuer.iter().filter(|_| self.methods.contains(&AuthMethod::Jwt));
+        issuer.cloned().collect()
+    }
+
+    /// Returns the problem of the settings, if they have one.
+    fn problem(&self) -> Option<&'static str> {
+        let has_jwt = self.methods.contains(&AuthMethod::Jwt);
+        let is_of_tokens = self.issuer.is_some()
+            || self.jwks_url.is_some()
+            || self.jwks_file.is_some()
+            || !self.scopes.is_empty()
+            || !self.audiences.is_empty();
+        let is_https = |url: &String| url.starts_with("https://");
+        if has_jwt && self.issuer.as_deref().is_none_or(str::is_empty) {
+            Some("`jwt` needs `issuer`: tokens of others would do")
+        } else if has_jwt && self.jwks_url.is_some() == self.jwks_file.is_some() {
+            Some("`jwt` needs either `jwks_url` or `jwks_file`")
+        } else if !self.jwks_url.iter().all(is_https) {
+            Some("`jwks_url` must begin with https://")
+        } else if is_of_tokens && !has_jwt {
+            Some("`methods` must have \"jwt\" for `issuer`, `jwks_*`, `scopes` and `audiences`")
+        } else if self.key_store.is_some() && !self.methods.contains(&AuthMethod::ApiKey) {
+            Some("`methods` must have \"api-key\" for `key_store`")
+        } else if self.allow_anybody && !self.methods.is_empty() {
+            Some("`allow_anybody` has no effect beside `methods`: leave one out")
+        } else {
+            None
+        }
     }
 }
 
@@ -524,6 +654,16 @@ mod tests {
     fn mistakes_are_told_with_a_remedy() {
         for (text, told) in [
             ("[gateway]\nlisten = \"0.0.0.0:1\"", "public_url"),
+            ("[gateway.auth]\nmethods = [\"jwt\"]", "issuer"),
+            ("[gateway.auth]\nmethods = [\"jwt\"]\nissuer = \"i\"", "jwks_url"),
+            (
+                "[gateway.auth]\nmethods = [\"jwt\"]\nissuer = \"i\"\njwks_url = \"http://i\"",
+                "https",
+            ),
+            ("[gateway.auth]\nscopes = [\"mcp\"]", "must have \"jwt\""),
+            ("[gateway.auth]\nkey_store = \"x\"", "must have \"api-key\""),
+            ("[gateway.auth]\nmethods = [\"api-key\"]\nallow_anybody = true", "leave one out"),
+            ("[gateway.auth]\nmethods = [\"mtls\"]", "unknown variant"),
             ("[gateway]\ncolour = 1", "unknown field"),
             ("[gateway]\nresult_limit = \"1KB\"", "no size"),
             ("[gateway]\ncall_timeout = \"1h\"", "no duration"),
@@ -545,6 +685,31 @@ mod tests {
             let problem = parsed(text).expect_err(text);
             assert!(problem.contains(told), "{text}: {problem}");
         }
+    }
+
+    #[test]
+    fn an_address_that_others_reach_needs_authentication() {
+        let start = "[gateway]\nlisten = \"0.0.0.0:1\"\npublic_url = \"https://gw.example/\"\n";
+        let exposed = |more: &str| {
+            parsed(&format!("{start}[gateway.auth]\n{more}"))
+                .expect("a configuration")
+                .check_exposure()
+        };
+        assert!(exposed("").expect_err("open").contains("gateway.auth.methods"));
+        assert_eq!(exposed("allow_anybody = true"), Ok(()));
+        assert_eq!(exposed("methods = [\"api-key\"]"), Ok(()));
+        assert_eq!(parsed("").expect("a configuration").check_exposure(), Ok(()));
+    }
+
+    #[test]
+    fn audiences_are_the_gateways_urls() {
+        let text = "[gateway]\npublic_url = \"https://gw.example/\"\n[server.a]\ncommand = [\"x\"]";
+        let address = "127.0.0.1:7080".parse().expect("an address");
+        let audiences = parsed(text).expect("a configuration").audiences(address);
+        assert_eq!(audiences[0], "https://gw.example");
+        assert!(audiences.contains(&"https://gw.example/mcp/s/a".to_owned()), "{audiences:?}");
+        let here = parsed("").expect("a configuration").audiences(address);
+        assert_eq!(here[2], "http://127.0.0.1:7080/mcp");
     }
 
     #[test]

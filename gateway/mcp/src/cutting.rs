@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::caller::Owner;
 use crate::results::Results;
 
 /// Bytes of the largest image, audio or other content that is not text.
@@ -12,7 +13,7 @@ const TAIL: usize = 4;
 
 /// Cuts a result of `tools/call` whose texts have more than `limit` bytes in all, and keeps the whole for `read_result`.
 /// A cut result has no `structuredContent`: half of one would be wrong.
-pub(crate) fn cut(result: &mut Value, limit: usize, principal: &str, results: &Results) {
+pub(crate) fn cut(result: &mut Value, limit: usize, owner: &Owner, results: &Results) {
     let Some(content) = result.get_mut("content").and_then(Value::as_array_mut) else { return };
     for item in content.iter_mut() {
         let bytes = item["data"].as_str().map_or(0, str::len);
@@ -27,7 +28,7 @@ pub(crate) fn cut(result: &mut Value, limit: usize, principal: &str, results: &R
     if whole.len() <= limit {
         return;
     }
-    let Some(handle) = results.keep(principal, &whole) else { return };
+    let Some(handle) = results.keep(owner, &whole) else { return };
     let shown = rows(&whole, limit, &handle).unwrap_or_else(|| ends(&whole, limit, &handle));
     let first = content.iter().position(|item| text_of(item).is_some()).unwrap_or_default();
     content.retain(|item| text_of(item).is_none());
@@ -109,6 +110,7 @@ fn line_start(text: &str, from: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caller::Caller;
     use serde_json::json;
 
     #[test]
@@ -116,7 +118,7 @@ mod tests {
         let before = json!({"content": [{"type": "text", "text": "abc"}, {"type": "new", "x": 1.0}],
                             "structuredContent": {"a": 1}, "extra": true});
         let mut result = before.clone();
-        cut(&mut result, 3, "p", &Results::default());
+        cut(&mut result, 3, &Caller::default().owner(), &Results::default());
         assert_eq!(result.to_string(), before.to_string());
     }
 
@@ -127,7 +129,7 @@ mod tests {
         let text = lines.join("\n");
         let mut result = json!({"content": [{"type": "image", "data": "x"}, {"type": "text", "text": text}],
                                 "structuredContent": {}, "isError": false});
-        cut(&mut result, 400, "p", &results);
+        cut(&mut result, 400, &Caller::default().owner(), &results);
         let shown = result["content"][1]["text"].as_str().expect("a text");
         assert!(shown.starts_with("line 0\n") && shown.ends_with("line 999"), "{shown}");
         assert!(shown.len() < 550, "{}", shown.len());
@@ -135,7 +137,7 @@ mod tests {
         assert!(result.get("structuredContent").is_none());
         let handle = shown.split("handle=").nth(1).and_then(|rest| rest.split(' ').next());
         let handle = handle.expect("a handle");
-        assert_eq!(results.text("p", handle).as_deref(), Some(&*text));
+        assert_eq!(results.text(&Caller::default().owner(), handle).as_deref(), Some(&*text));
     }
 
     #[test]
@@ -144,7 +146,7 @@ mod tests {
         let rows: Vec<Value> = (0..100).map(|id| json!({"id": id})).collect();
         let text = Value::from(rows).to_string();
         let mut result = json!({"content": [{"type": "text", "text": text}]});
-        cut(&mut result, 100, "p", &results);
+        cut(&mut result, 100, &Caller::default().owner(), &results);
         let shown = result["content"][0]["text"].as_str().expect("a text");
         let kept: Vec<Value> =
             serde_json::from_str(shown.lines().next().expect("rows")).expect("JSON");
@@ -166,7 +168,7 @@ mod tests {
         let results = Results::default();
         for limit in 0..40 {
             let mut result = json!({"content": [{"type": "text", "text": "äöü€🦀".repeat(10)}]});
-            cut(&mut result, limit, "p", &results);
+            cut(&mut result, limit, &Caller::default().owner(), &results);
             assert!(result["content"][0]["text"].as_str().expect("a text").contains("cut"));
         }
     }
@@ -174,7 +176,7 @@ mod tests {
     #[test]
     fn large_images_are_left_out() {
         let mut result = json!({"content": [{"type": "image", "data": "x".repeat(OTHER_MAX + 1)}]});
-        cut(&mut result, 1_000, "p", &Results::default());
+        cut(&mut result, 1_000, &Caller::default().owner(), &Results::default());
         assert_eq!(result["content"][0]["type"], "text");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use serde_json::{Map, Value};
 use toolgate_client::{ErrorReason, v1};
 
+use crate::caller::Caller;
 use crate::definitions::{CALL, CALL_READ};
 use crate::gateway::{Gateway, state_name};
 
@@ -20,7 +21,7 @@ const PREFIX: &str = "mcp__";
 /// The problem, for the model.
 pub(crate) async fn discover(
     gateway: &Gateway,
-    principal: &str,
+    caller: &Caller,
     arguments: &Map<String, Value>,
 ) -> Result<String, String> {
     let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().trim();
@@ -35,10 +36,10 @@ pub(crate) async fn discover(
         query: query.to_owned(),
         max_results: Some(most.clamp(1, RESULTS_MAX) as u32),
         detail: detail as i32,
-        state: Some(state(gateway, principal)),
+        state: Some(caller.state(gateway)),
         ..Default::default()
     };
-    let found = gateway.plane().search_tools(request).await;
+    let found = gateway.plane_for(caller).search_tools(request).await;
     let found = match found {
         Ok(found) => found,
         // Nothing is registered yet. Servers that are on their way are named below.
@@ -47,18 +48,15 @@ pub(crate) async fn discover(
         }
         Err(error) => return Err(format!("the search failed: {error}")),
     };
-    let is_here = |tool: &&v1::ActiveTool| gateway.tool(&tool.server, &tool.name).is_some();
+    let is_here =
+        |tool: &&v1::ActiveTool| gateway.tool_for(caller, &tool.server, &tool.name).is_some();
     let tools: Vec<&v1::ActiveTool> = found.tools.iter().filter(is_here).collect();
-    gateway.counts().searches.fetch_add(1, Ordering::Relaxed);
-    gateway
-        .history()
-        .searched(principal, tools.iter().map(|tool| tool.model_name.clone()).collect());
-    Ok(told(gateway, &tools, &found, is_whole))
-}
-
-/// Returns the state of a principal: the calls that it made through the gateway.
-pub(crate) fn state(gateway: &Gateway, principal: &str) -> v1::AgentState {
-    v1::AgentState { calls: gateway.history().calls(principal), ..Default::default() }
+    gateway.counts(caller).searches.fetch_add(1, Ordering::Relaxed);
+    let shown = tools.iter().map(|tool| tool.model_name.clone()).collect();
+    gateway.count(caller, &gateway.history().searched(&caller.owner(), shown));
+    let mut text = told(gateway, &tools, &found, is_whole);
+    close(&mut text, &missing(gateway, caller), &tools, is_whole);
+    Ok(text)
 }
 
 /// Returns the name by which a host's model calls a tool.
@@ -85,7 +83,11 @@ fn told(
     if !found.message.is_empty() {
         text.push_str(&format!("\n{}", found.message.replace(PREFIX, "")));
     }
-    let missing = missing(gateway);
+    text
+}
+
+/// Ends the text with the servers that are not there yet, and with how the tools are called.
+fn close(text: &mut String, missing: &[String], tools: &[&v1::ActiveTool], is_whole: bool) {
     if !missing.is_empty() {
         text.push_str(&format!("\nNot there yet: {}.", missing.join(", ")));
     }
@@ -97,7 +99,6 @@ fn told(
             text.push_str(" select:NAME gives the whole schema.");
         }
     }
-    text
 }
 
 fn brief(gateway: &Gateway, tool: &v1::ActiveTool) -> String {
@@ -125,9 +126,9 @@ fn risk(gateway: &Gateway, tool: &v1::ActiveTool) -> &'static str {
     if gateway.is_read_only(&tool.server, &tool.name) { "read" } else { "write" }
 }
 
-/// Returns the servers that have listed no tools yet, each with its state.
-fn missing(gateway: &Gateway) -> Vec<String> {
-    let servers = gateway.fleet().status();
+/// Returns the caller's servers that have listed no tools yet, each with its state.
+fn missing(gateway: &Gateway, caller: &Caller) -> Vec<String> {
+    let servers = gateway.servers_of(&caller.tenant);
     let absent = servers.iter().filter(|status| gateway.fleet().listing(&status.name).is_none());
     absent.map(|status| format!("{} ({})", status.name, state_name(status.state))).collect()
 }

@@ -19,18 +19,17 @@ use tokio::time::Instant;
 use toolgate_client::v1;
 use toolgate_upstream::{Change, Request, RequestError, ServerState};
 
-use crate::calling::{self, Caller, error_result, text_result};
+use crate::audit::Outcome;
+use crate::caller::Caller;
+use crate::calling::{self, Circumstances, error_result, text_result};
 use crate::config::Exposed;
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
 use crate::followed::{FOLLOWED_MAX, Followed, Resource};
 use crate::gateway::{Gateway, PLANE_DEADLINE};
 use crate::gathered::{self, Kind};
-use crate::host::{Failure, Host, LOST};
+use crate::host::{self, Failure, Host, LOST};
 use crate::passing::SessionLevel;
 use crate::{discovering, following, reading, relayed, tasks, whole};
-
-/// Principal of all hosts of a gateway without authentication.
-const NOBODY: &str = "";
 
 /// Time for which a host may keep a list, in milliseconds.
 const LIST_TTL_MS: u64 = 300_000;
@@ -67,6 +66,9 @@ pub(crate) struct ResultLimit(pub(crate) usize);
 pub(crate) struct Face {
     pub(crate) gateway: Gateway,
     pub(crate) exposure: Exposure,
+    tenant: Arc<str>,
+    /// Caller of every request; `None` if each request brings its own.
+    host: Option<Caller>,
     level: SessionLevel,
     /// Resources that the host of this session follows.
     followed: Arc<Mutex<Option<Followed>>>,
@@ -94,7 +96,7 @@ impl ServerHandler for Face {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         const METHOD: &str = "logging/setLevel";
-        if self.host(&context, NOBODY).is_modern() || self.capabilities().logging.is_none() {
+        if host::is_modern(&context) || self.capabilities().logging.is_none() {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, METHOD, None));
         }
         *self.level.lock() = Some(request.level);
@@ -143,13 +145,14 @@ impl ServerHandler for Face {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context)?;
         let resource = self.followable(&request.uri, "resources/subscribe")?;
         let is_followed = self.gateway.fleet().is_watched(&resource.server, &resource.uri);
         self.follow(resource.clone(), context.peer)?;
         if is_followed {
             return Ok(());
         }
-        let told = self.subscribe_upstream(&resource).await;
+        let told = self.subscribe_upstream(&resource, &caller).await;
         if told.is_err()
             && let Some(followed) = self.followed.lock().as_ref()
         {
@@ -188,7 +191,7 @@ impl ServerHandler for Face {
             Some(Value::Object(params)) => params,
             _ => Map::new(),
         };
-        let is_modern = self.host(&context, NOBODY).is_modern();
+        let is_modern = host::is_modern(&context);
         let cancelled = context.ct.clone();
         let answer = async {
             match &self.exposure {
@@ -197,7 +200,8 @@ impl ServerHandler for Face {
                         Exposure::Server(server) => Some(server.as_str()),
                         Exposure::Search | Exposure::All => None,
                     };
-                    let host = self.host(&context, NOBODY);
+                    let caller = self.caller(&context)?;
+                    let host = self.host(&context, &caller);
                     let answer = tasks::request(&host, only, method, params).await;
                     answer.map_err(|(server, failure)| protocol_error(&server, failure))
                 }
@@ -213,19 +217,40 @@ impl ServerHandler for Face {
                 return Err(ErrorData::new(ErrorCode::INTERNAL_ERROR, "cancelled", None));
             }
         };
-        finish(&mut result, method, is_modern);
+        let has_authentication = !self.gateway.config().gateway.auth.methods.is_empty();
+        let scope = if has_authentication { "private" } else { "public" };
+        finish(&mut result, method, is_modern, scope);
         Ok(CustomResult(result))
     }
 }
 
 impl Face {
-    pub(crate) fn new(gateway: Gateway, exposure: Exposure) -> Self {
-        Self { gateway, exposure, level: SessionLevel::default(), followed: Arc::default() }
+    /// Creates the face of a tenant, whose requests bring their [`Caller`] in the extensions of their HTTP request.
+    pub(crate) fn of_tenant(gateway: Gateway, exposure: Exposure, tenant: Arc<str>) -> Self {
+        let level = SessionLevel::default();
+        Self { gateway, exposure, tenant, host: None, level, followed: Arc::default() }
+    }
+
+    /// Creates the face of one host, which is the caller of every request.
+    pub(crate) fn of_host(gateway: Gateway, exposure: Exposure, caller: Caller) -> Self {
+        let tenant = Arc::clone(&caller.tenant);
+        Self { host: Some(caller), ..Self::of_tenant(gateway, exposure, tenant) }
+    }
+
+    /// Returns the caller of a request.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        let parts = context.extensions.get::<Parts>();
+        let brought = parts.and_then(|parts| parts.extensions.get::<Caller>());
+        let caller = brought.or(self.host.as_ref()).filter(|caller| caller.tenant == self.tenant);
+        // Whoever let the request in has said who calls.
+        let unknown = || ErrorData::new(ErrorCode::INTERNAL_ERROR, "nobody says who calls", None);
+        caller.cloned().ok_or_else(unknown)
     }
 
     /// Returns the face of another session.
     pub(crate) fn for_session(&self) -> Self {
-        Self::new(self.gateway.clone(), self.exposure.clone())
+        let level = SessionLevel::default();
+        Self { level, followed: Arc::default(), ..self.clone() }
     }
 
     /// Returns the resource that a host names; `None` if it names none of this face's servers.
@@ -234,7 +259,9 @@ impl Face {
             Exposure::Server(server) => (server.clone(), shown.to_owned()),
             Exposure::Search | Exposure::All => {
                 let (server, uri) = shown.split_once('+')?;
-                self.gateway.server(server)?;
+                if !self.gateway.sees(&self.tenant, server) {
+                    return None;
+                }
                 (server.to_owned(), uri.to_owned())
             }
         };
@@ -271,7 +298,11 @@ impl Face {
     }
 
     /// Asks a server of an older revision to tell of a resource that nobody follows yet, so that its refusal reaches the host.
-    async fn subscribe_upstream(&self, resource: &Resource) -> Result<(), ErrorData> {
+    async fn subscribe_upstream(
+        &self,
+        resource: &Resource,
+        caller: &Caller,
+    ) -> Result<(), ErrorData> {
         let Resource { server, uri, .. } = resource;
         let fleet = self.gateway.fleet();
         let is_modern = fleet.listing(server).is_some_and(|listing| listing.is_modern());
@@ -283,7 +314,7 @@ impl Face {
         let request = Request {
             method: "resources/subscribe".to_owned(),
             params,
-            principal: NOBODY.to_owned(),
+            principal: caller.turn_name(),
             progress: None,
             asker: None,
         };
@@ -302,14 +333,15 @@ impl Face {
     }
 
     fn servers(&self) -> Vec<String> {
-        self.gateway.fleet().status().into_iter().map(|status| status.name).collect()
+        let servers = self.gateway.servers_of(&self.tenant);
+        servers.into_iter().map(|status| status.name).collect()
     }
 
     fn capabilities(&self) -> ServerCapabilities {
         let Exposure::Server(server) = &self.exposure else {
             let mut offered = json!({"tools": {}});
             for capability in ["prompts", "resources", "completions"] {
-                if gathered::is_offered(&self.gateway, capability) {
+                if gathered::is_offered(&self.gateway, &self.tenant, capability) {
                     offered[capability] = json!({});
                 }
             }
@@ -348,11 +380,11 @@ impl Face {
     ) -> Result<Value, ErrorData> {
         match method {
             "tools/list" if self.exposure == Exposure::All => {
-                let tools = whole::definitions(&self.gateway, NOBODY).await;
+                let tools = whole::definitions(&self.gateway, &self.caller(context)?).await;
                 let problem = |text| ErrorData::new(ErrorCode::INTERNAL_ERROR, text, None);
                 Ok(json!({"tools": tools.map_err(problem)?}))
             }
-            "tools/list" => Ok(json!({"tools": self.tools().await})),
+            "tools/list" => Ok(json!({"tools": self.tools(&self.caller(context)?).await})),
             "tools/call" => self.call(params, context).await,
             _ => self.gather(method, params, context).await,
         }
@@ -365,11 +397,13 @@ impl Face {
         mut params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
+        let caller = self.caller(context)?;
         if let Some(kind) = Kind::of(method) {
-            let items = gathered::list(&self.gateway, NOBODY, kind).await;
+            let items = gathered::list(&self.gateway, &caller, kind).await;
             return Ok(json!({kind.list(): items}));
         }
-        let Some(server) = gathered::take_server(&self.gateway, method, &mut params) else {
+        let Some(server) = gathered::take_server(&self.gateway, &caller, method, &mut params)
+        else {
             let problem =
                 "it names no prompt or resource of a server behind this gateway: list them first";
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, problem, None));
@@ -383,31 +417,31 @@ impl Face {
 
     /// Returns the gateway's own tools with all others where these are few, else with those of the always-on set that
     /// fit.
-    async fn tools(&self) -> Vec<Value> {
+    async fn tools(&self, caller: &Caller) -> Vec<Value> {
         let mut tools = definitions::definitions(&self.servers());
         if self.gateway.loads_all() {
-            match whole::definitions(&self.gateway, NOBODY).await {
+            match whole::definitions(&self.gateway, caller).await {
                 Ok(whole) => tools.extend(whole),
                 Err(problem) => tracing::warn!(problem, "the tools could not be listed"),
             }
         } else {
-            tools.extend(self.always_on().await);
+            tools.extend(self.always_on(caller).await);
         }
         tools
     }
 
-    async fn always_on(&self) -> Vec<Value> {
+    async fn always_on(&self, caller: &Caller) -> Vec<Value> {
         let settings = &self.gateway.config().gateway;
         if settings.always_on.is_empty() {
             return Vec::new();
         }
         let request = v1::SearchToolsRequest {
             query: format!("select:{}", settings.always_on.join(",")),
-            state: Some(discovering::state(&self.gateway, NOBODY)),
+            state: Some(caller.state(&self.gateway)),
             detail: v1::Detail::Schemas as i32,
             ..Default::default()
         };
-        let found = match self.gateway.plane().search_tools(request).await {
+        let found = match self.gateway.plane_for(caller).search_tools(request).await {
             Ok(found) => found,
             Err(error) => {
                 tracing::warn!(%error, "the always-on tools could not be looked up");
@@ -442,12 +476,14 @@ impl Face {
         let empty = Map::new();
         let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&empty);
         let is_always_on = self.gateway.config().gateway.always_on.iter().any(|tool| tool == name);
+        let caller = self.caller(context)?;
         let answers = ["inputResponses", "requestState"]
             .into_iter()
             .filter_map(|field| params.get(field).map(|value| (field.to_owned(), value.clone())));
         let answers: Map<String, Value> = answers.collect();
-        let caller = |is_read_only| Caller {
-            host: self.host(context, NOBODY),
+        let of = |is_read_only| Circumstances {
+            caller: &caller,
+            host: self.host(context, &caller),
             result_limit: self.result_limit(context),
             answers: answers.clone(),
             is_read_only,
@@ -459,15 +495,15 @@ impl Face {
         };
         let is_own = [DISCOVER, READ_RESULT, CALL, CALL_READ].contains(&name);
         if self.exposure == Exposure::All || !is_own {
-            let whole = whole::whole_name(&self.gateway, NOBODY, name).await;
+            let whole = whole::whole_name(&self.gateway, &caller, name).await;
             let tool = whole.as_deref().unwrap_or(name);
-            return Ok(calling::call_directly(&self.gateway, caller(false), tool, arguments).await);
+            return Ok(calling::call_directly(&self.gateway, of(false), tool, arguments).await);
         }
         Ok(match name {
-            DISCOVER => told(discovering::discover(&self.gateway, NOBODY, arguments).await),
-            READ_RESULT => told(reading::read(&self.gateway, NOBODY, arguments)),
-            CALL_READ => calling::call(&self.gateway, caller(true), arguments).await,
-            _ => calling::call(&self.gateway, caller(false), arguments).await,
+            DISCOVER => told(discovering::discover(&self.gateway, &caller, arguments).await),
+            READ_RESULT => told(reading::read(&self.gateway, &caller, arguments)),
+            CALL_READ => calling::call(&self.gateway, of(true), arguments).await,
+            _ => calling::call(&self.gateway, of(false), arguments).await,
         })
     }
 
@@ -479,22 +515,45 @@ impl Face {
         params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
+        let caller = self.caller(context)?;
         if method == "tools/list" {
-            return self.listed(&server).await;
+            return self.listed(&server, &caller).await;
         }
         if method == "tools/call" {
-            self.gateway.await_registered(&server, SERVER_WAIT).await;
+            self.gateway.await_registered(&caller.tenant, &server, SERVER_WAIT).await;
+            return self.relay_call(&server, &caller, params, context).await;
         }
-        if method == "tools/call"
-            && let Some(refusal) = calling::refusal_of(&self.gateway, &server, &params).await
-        {
-            return Ok(error_result(&refusal));
+        self.send(&server, method, params, context).await
+    }
+
+    /// Hands a call through to its server, if Gate lets it.
+    async fn relay_call(
+        &self,
+        server: &str,
+        caller: &Caller,
+        params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let mut audited = self.gateway.audit().begin(caller, params.get("arguments"));
+        let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+        audited.is_of(server, name, None);
+        let refusal = calling::refusal_of(&self.gateway, caller, server, &params, &mut audited);
+        if let Some(refusal) = refusal.await {
+            let result = error_result(&refusal);
+            audited.ends(Outcome::Refused, &result).await;
+            return Ok(result);
         }
-        match self.host(context, NOBODY).request(&server, method, params).await {
-            Ok(result) => Ok(result),
-            Err(Failure::Lost) if method == "tools/call" => Ok(error_result(LOST)),
-            Err(failure) => Err(protocol_error(&server, failure)),
-        }
+        let answer = self.host(context, caller).request(server, "tools/call", params).await;
+        let result = match answer {
+            Ok(result) => result,
+            Err(Failure::Lost) => error_result(LOST),
+            Err(failure) => {
+                audited.ends(Outcome::Failed, &Value::Null).await;
+                return Err(protocol_error(server, failure));
+            }
+        };
+        audited.ends(calling::outcome_of(&result), &result).await;
+        Ok(result)
     }
 
     /// Sends a request of the host to a server.
@@ -505,12 +564,14 @@ impl Face {
         params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
-        let result = self.host(context, NOBODY).request(server, method, params).await;
+        let caller = self.caller(context)?;
+        let result = self.host(context, &caller).request(server, method, params).await;
         result.map_err(|failure| protocol_error(server, failure))
     }
 
-    fn host<'a>(&'a self, context: &'a RequestContext<RoleServer>, principal: &'a str) -> Host<'a> {
-        Host { gateway: &self.gateway, context, principal, level: *self.level.lock() }
+    fn host<'a>(&'a self, context: &'a RequestContext<RoleServer>, caller: &'a Caller) -> Host<'a> {
+        let principal = caller.turn_name();
+        Host { gateway: &self.gateway, context, caller, principal, level: *self.level.lock() }
     }
 
     /// Returns the most bytes of text of a result: as the host's URL says, or the configuration.
@@ -521,12 +582,12 @@ impl Face {
     }
 
     /// Returns the server's tools as it lists them, without those that wait for approval or that a policy hides.
-    async fn listed(&self, server: &str) -> Result<Value, ErrorData> {
+    async fn listed(&self, server: &str, caller: &Caller) -> Result<Value, ErrorData> {
         let missing = |problem: String| ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None);
         let listing = self.gateway.await_listing(server, SERVER_WAIT).await;
         let listing = listing.ok_or_else(|| missing(format!("{server} is not there yet")))?;
-        self.gateway.await_registered(server, SERVER_WAIT).await;
-        let visible = self.gateway.visible(server, NOBODY).await.map_err(missing)?;
+        self.gateway.await_registered(&caller.tenant, server, SERVER_WAIT).await;
+        let visible = self.gateway.visible(server, caller).await.map_err(missing)?;
         let mut tools = Vec::with_capacity(listing.tools.len());
         for raw in &listing.tools {
             let tool: Value = serde_json::from_str(raw.get()).map_err(|error| {
@@ -556,13 +617,17 @@ fn always_on_definition(tool: &v1::ActiveTool) -> Option<Value> {
 }
 
 /// Sets what a revision of MCP wants in results, and takes out what an older one does not know.
-fn finish(result: &mut Value, method: &str, is_modern: bool) {
+fn finish(result: &mut Value, method: &str, is_modern: bool, scope: &str) {
     let Some(result) = result.as_object_mut() else { return };
     if is_modern {
         result.entry("resultType").or_insert_with(|| Value::from("complete"));
         if method.ends_with("/list") || method == "resources/read" {
             result.entry("ttlMs").or_insert_with(|| Value::from(LIST_TTL_MS));
-            result.entry("cacheScope").or_insert_with(|| Value::from("public"));
+            let told = result.entry("cacheScope").or_insert_with(|| Value::from(scope));
+            // What a server gives everybody is not for everybody here.
+            if scope == "private" {
+                *told = Value::from(scope);
+            }
         }
     } else {
         for field in ["resultType", "ttlMs", "cacheScope"] {
@@ -600,13 +665,16 @@ mod tests {
     #[test]
     fn results_have_the_fields_of_their_revision() {
         let mut result = json!({"tools": []});
-        finish(&mut result, "tools/list", true);
+        finish(&mut result, "tools/list", true, "public");
         assert_eq!(result["resultType"], "complete");
         assert_eq!(result["ttlMs"], LIST_TTL_MS);
-        finish(&mut result, "tools/list", false);
+        finish(&mut result, "tools/list", false, "public");
         assert_eq!(result, json!({"tools": []}));
         let mut asks = json!({"resultType": "input_required"});
-        finish(&mut asks, "tools/call", true);
+        finish(&mut asks, "tools/call", true, "public");
         assert_eq!(asks, json!({"resultType": "input_required"}));
+        let mut read = json!({"contents": [], "cacheScope": "public"});
+        finish(&mut read, "resources/read", true, "private");
+        assert_eq!(read["cacheScope"], "private");
     }
 }

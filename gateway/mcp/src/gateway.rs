@@ -9,16 +9,18 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use toolgate_client::Client;
+use toolgate_client::{Client, ClientOptions};
 use toolgate_upstream::{Fleet, HeaderParameters, Listing, ServerState, ServerStatus};
 
+use crate::audit::Audit;
+use crate::caller::Caller;
 use crate::config::{Config, ConfigError, ServerConfig, Trust};
-use crate::discovering;
-use crate::history::History;
+use crate::history::{Decided, History};
 use crate::parked::Parked;
-use crate::registering::{self, Registered, Servers};
+use crate::registering::{self, Registered, RegisteredListings, Servers};
 use crate::results::Results;
 use crate::sealed::Seal;
 
@@ -42,7 +44,8 @@ struct Shared {
     history: History,
     parked: Parked,
     seal: Seal,
-    counts: Counts,
+    audit: Audit,
+    counts: Mutex<HashMap<Arc<str>, Arc<Counts>>>,
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
     registered: Registered,
     following: JoinHandle<()>,
@@ -51,16 +54,18 @@ struct Shared {
 /// State of a gateway that somebody has seen.
 pub struct Seen {
     servers: watch::Receiver<u64>,
-    registrations: watch::Receiver<HashMap<String, Arc<Listing>>>,
+    registrations: watch::Receiver<RegisteredListings>,
 }
 
-/// Numbers of what hosts asked since the start.
+/// Numbers of what the hosts of a tenant asked since the start.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) searches: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) mended: AtomicU64,
+    pub(crate) hits: AtomicU64,
+    pub(crate) misses: AtomicU64,
 }
 
 /// Tools of one listing, by name.
@@ -79,6 +84,8 @@ pub(crate) struct KnownTool {
     pub(crate) result_characters: Option<usize>,
     /// Parameters that hosts repeat in headers; none where the schema breaks the rule for them.
     pub(crate) parameters: Arc<HeaderParameters>,
+    /// SHA-256 of the definition as the server lists it, in hexadecimal.
+    pub(crate) definition: Arc<str>,
 }
 
 /// State of the gateway, for people.
@@ -148,6 +155,8 @@ impl Gateway {
     /// [`ConfigError`] for an entry that makes no sense, or a system without random numbers.
     pub fn start(config: Config, plane: &Client) -> Result<Self, ConfigError> {
         let seal = Seal::new().map_err(|_none| ConfigError::NoRandomNumbers)?;
+        let audit =
+            Audit::open(config.gateway.audit_file.as_deref()).map_err(ConfigError::Audit)?;
         let fleet = Fleet::start(config.entries()?);
         let plane = plane.with_deadline(PLANE_DEADLINE);
         let registered = Registered::default();
@@ -167,7 +176,8 @@ impl Gateway {
             history: History::default(),
             parked: Parked::default(),
             seal,
-            counts: Counts::default(),
+            audit,
+            counts: Mutex::default(),
             tools: Mutex::default(),
             registered,
             following,
@@ -227,23 +237,69 @@ impl Gateway {
         Seen { servers: self.fleet().changes(), registrations: self.0.registered.changes() }
     }
 
-    /// Returns the state of the gateway.
+    /// Returns the state of the gateway, as far as the caller's tenant goes; all of it for a caller of all tenants.
     #[must_use]
-    pub fn overview(&self) -> Overview {
+    pub fn overview(&self, caller: &Caller) -> Overview {
+        let mut servers = self.fleet().status();
+        servers.retain(|status| self.may_operate(caller, &status.name));
         let servers: Vec<_> =
-            self.fleet().status().into_iter().map(|status| self.overview_of(status)).collect();
-        let counts = self.counts();
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            servers.into_iter().map(|status| self.overview_of(caller, status)).collect();
+        let counts: Vec<_> = if caller.is_of_all_tenants {
+            self.0.counts.lock().values().cloned().collect()
+        } else {
+            vec![self.counts(caller)]
+        };
+        let sum = |read: fn(&Counts) -> &AtomicU64| -> u64 {
+            counts.iter().map(|counts| read(counts).load(Ordering::Relaxed)).sum()
+        };
         Overview {
             tools: servers.iter().map(|server| server.tools).sum(),
             servers,
-            searches: read(&counts.searches),
-            calls: read(&counts.calls),
-            refused: read(&counts.refused),
-            mended: read(&counts.mended),
-            hits: self.history().hits(),
-            misses: self.history().misses(),
+            searches: sum(|counts| &counts.searches),
+            calls: sum(|counts| &counts.calls),
+            refused: sum(|counts| &counts.refused),
+            mended: sum(|counts| &counts.mended),
+            hits: sum(|counts| &counts.hits),
+            misses: sum(|counts| &counts.misses),
         }
+    }
+
+    /// Returns true if an operator's request may be about this server.
+    pub(crate) fn may_operate(&self, caller: &Caller, server: &str) -> bool {
+        caller.is_operator && (caller.is_of_all_tenants || self.sees(&caller.tenant, server))
+    }
+
+    /// Returns the caller of every request of a gateway without authentication.
+    #[must_use]
+    pub fn anybody(&self) -> Caller {
+        Caller::anybody(&self.plane().options().tenant)
+    }
+
+    /// Returns the tenants that see a server; none for a server that is not there.
+    pub(crate) fn tenants_of(&self, server: &str) -> Vec<String> {
+        let config = self.server(server);
+        config.map_or_else(Vec::new, |config| config.tenants(&self.plane().options().tenant))
+    }
+
+    /// Returns true if a tenant sees a server.
+    pub(crate) fn sees(&self, tenant: &str, server: &str) -> bool {
+        self.tenants_of(server).iter().any(|seeing| seeing == tenant)
+    }
+
+    /// Returns true if the tenant is one of the gateway's: its own, or one that sees a server.
+    #[must_use]
+    pub fn has_tenant(&self, tenant: &str) -> bool {
+        let own = self.plane().options().tenant.as_str();
+        let servers = self.0.servers.borrow();
+        let mut seeing = servers.values().flat_map(|server| server.tenants(own));
+        tenant == own || seeing.any(|seeing| seeing == tenant)
+    }
+
+    /// Returns the servers that a tenant sees, in order of their names.
+    pub(crate) fn servers_of(&self, tenant: &str) -> Vec<ServerStatus> {
+        let mut servers = self.fleet().status();
+        servers.retain(|status| self.sees(tenant, &status.name));
+        servers
     }
 
     /// Returns the longest time of a call, however much progress it tells.
@@ -251,14 +307,29 @@ impl Gateway {
         CALL_TIME_MAX.max(self.config().gateway.call_timeout)
     }
 
-    fn overview_of(&self, status: ServerStatus) -> ServerOverview {
+    fn overview_of(&self, caller: &Caller, status: ServerStatus) -> ServerOverview {
         let listing = self.fleet().listing(&status.name);
-        let is_searchable = listing.is_some_and(|listing| self.0.registered.has(&listing));
+        let mut tenants = self.tenants_of(&status.name);
+        tenants.retain(|tenant| caller.is_of_all_tenants || **tenant == *caller.tenant);
+        let is_searchable = listing.is_some_and(|listing| {
+            tenants.iter().all(|tenant| self.0.registered.has(tenant, &listing))
+        });
         ServerOverview { is_searchable, ..ServerOverview::of(status) }
     }
 
-    pub(crate) fn plane(&self) -> &Client {
+    fn plane(&self) -> &Client {
         &self.0.plane
+    }
+
+    /// Returns the routing plane, asked in the name of a caller.
+    pub(crate) fn plane_for(&self, caller: &Caller) -> Client {
+        let options = self.plane().options().clone();
+        let plane = self.plane().with_options(ClientOptions {
+            tenant: caller.tenant.to_string(),
+            principal: caller.principal.to_string(),
+            ..options
+        });
+        plane.with_deadline(PLANE_DEADLINE)
     }
 
     pub(crate) fn results(&self) -> &Results {
@@ -273,12 +344,25 @@ impl Gateway {
         &self.0.seal
     }
 
+    pub(crate) fn audit(&self) -> &Audit {
+        &self.0.audit
+    }
+
     pub(crate) fn history(&self) -> &History {
         &self.0.history
     }
 
-    pub(crate) fn counts(&self) -> &Counts {
-        &self.0.counts
+    /// Returns the numbers of the caller's tenant. Tenants are those of the file, so there are few.
+    pub(crate) fn counts(&self, caller: &Caller) -> Arc<Counts> {
+        let mut counts = self.0.counts.lock();
+        Arc::clone(counts.entry(Arc::clone(&caller.tenant)).or_default())
+    }
+
+    /// Counts the searches that are decided.
+    pub(crate) fn count(&self, caller: &Caller, decided: &Decided) {
+        let counts = self.counts(caller);
+        counts.hits.fetch_add(decided.hits, Ordering::Relaxed);
+        counts.misses.fetch_add(decided.misses, Ordering::Relaxed);
     }
 
     /// Returns the configuration of a server of this gateway.
@@ -301,27 +385,33 @@ impl Gateway {
         tokio::time::timeout(wait, listed).await.ok().flatten()
     }
 
-    /// Waits until the plane has the tools of a server, at most for `wait`.
-    pub(crate) async fn await_registered(&self, server: &str, wait: Duration) {
+    /// Waits until the plane has the tools of a server in a tenant's catalog, at most for `wait`.
+    pub(crate) async fn await_registered(&self, tenant: &str, server: &str, wait: Duration) {
         let mut registered = self.0.registered.changes();
-        let is_there = registered.wait_for(|registered| registered.contains_key(server));
+        let place = (tenant.to_owned(), server.to_owned());
+        let is_there = registered.wait_for(|registered| registered.contains_key(&place));
         // Without them, the plane refuses the call.
         let _late = tokio::time::timeout(wait, is_there).await;
     }
 
-    /// Returns the names of a server's tools that a principal may see: none that waits for approval, or that a policy hides.
+    /// Returns the names of a server's tools that a caller may see: none that waits for approval, or that a policy hides.
     ///
     /// # Errors
     /// The problem, if the plane can't say.
     pub(crate) async fn visible(
         &self,
         server: &str,
-        principal: &str,
+        caller: &Caller,
     ) -> Result<HashSet<String>, String> {
-        let state = discovering::state(self, principal);
-        let told = self.plane().all_tools(Some(server), Some(state)).await;
+        let state = caller.state(self);
+        let told = self.plane_for(caller).all_tools(Some(server), Some(state)).await;
         let tools = told.map_err(|error| format!("the catalog can't be read: {error}"))?;
         Ok(tools.into_iter().filter(|tool| !tool.quarantined).map(|tool| tool.name).collect())
+    }
+
+    /// Returns the tool as its server lists it now, if the gateway lets it in and the caller sees the server.
+    pub(crate) fn tool_for(&self, caller: &Caller, server: &str, name: &str) -> Option<KnownTool> {
+        if self.sees(&caller.tenant, server) { self.tool(server, name) } else { None }
     }
 
     /// Returns the tool as its server lists it now, if the gateway lets it in.
@@ -361,7 +451,7 @@ impl Gateway {
         let filter = self.server(server)?.tools;
         let read = |raw: &RawValue| {
             let listed: ListedTool = serde_json::from_str(raw.get()).ok()?;
-            filter.admits(&listed.name).then(|| (listed.name.clone(), KnownTool::of(&listed)))
+            filter.admits(&listed.name).then(|| (listed.name.clone(), KnownTool::of(&listed, raw)))
         };
         let by_name: HashMap<String, KnownTool> =
             listing.tools.iter().filter_map(|raw| read(raw)).collect();
@@ -373,12 +463,13 @@ impl Gateway {
 }
 
 impl KnownTool {
-    fn of(listed: &ListedTool) -> Self {
+    fn of(listed: &ListedTool, raw: &RawValue) -> Self {
         let says_read_only = listed.annotations["readOnlyHint"] == true;
         let characters = listed.meta["anthropic/maxResultSizeChars"].as_u64();
         let result_characters = characters.and_then(|count| usize::try_from(count).ok());
         let parameters = Arc::new(HeaderParameters::of(&listed.schema).unwrap_or_default());
-        Self { says_read_only, result_characters, parameters }
+        let definition = Arc::from(hex::encode(Sha256::digest(raw.get().as_bytes())));
+        Self { says_read_only, result_characters, parameters, definition }
     }
 }
 

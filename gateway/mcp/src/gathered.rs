@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolgate_upstream::{Request, ServerState};
 
+use crate::caller::Caller;
 use crate::gateway::Gateway;
 
 /// Time of a server for its lists. Without an answer they are left out.
@@ -73,9 +74,9 @@ impl Kind {
     }
 }
 
-/// Returns true if a server that is there has a capability.
-pub(crate) fn is_offered(gateway: &Gateway, capability: &str) -> bool {
-    let servers = gateway.fleet().status();
+/// Returns true if a server of a tenant that is there has a capability.
+pub(crate) fn is_offered(gateway: &Gateway, tenant: &str, capability: &str) -> bool {
+    let servers = gateway.servers_of(tenant);
     servers.iter().any(|status| has(gateway, &status.name, capability))
 }
 
@@ -90,16 +91,16 @@ fn has(gateway: &Gateway, server: &str, capability: &str) -> bool {
     listing.is_some_and(|listing| listing.capabilities.get(capability).is_some())
 }
 
-/// Returns the things of all servers that are there, in the order of the servers.
-pub(crate) async fn list(gateway: &Gateway, principal: &str, kind: Kind) -> Vec<Value> {
-    let servers = gateway.fleet().status().into_iter().filter(|status| {
+/// Returns the things of the caller's servers that are there, in the order of the servers.
+pub(crate) async fn list(gateway: &Gateway, caller: &Caller, kind: Kind) -> Vec<Value> {
+    let servers = gateway.servers_of(&caller.tenant).into_iter().filter(|status| {
         status.state == ServerState::Ready && has(gateway, &status.name, kind.capability())
     });
-    let lists = servers.map(|status| list_of(gateway, principal, kind, status.name));
+    let lists = servers.map(|status| list_of(gateway, caller, kind, status.name));
     join_all(lists).await.into_iter().flatten().collect()
 }
 
-async fn list_of(gateway: &Gateway, principal: &str, kind: Kind, server: String) -> Vec<Value> {
+async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String) -> Vec<Value> {
     let deadline = Instant::now() + LIST_TIME;
     let mut items = Vec::new();
     let mut params = Map::new();
@@ -107,7 +108,7 @@ async fn list_of(gateway: &Gateway, principal: &str, kind: Kind, server: String)
         let request = Request {
             method: kind.method().to_owned(),
             params: params.clone(),
-            principal: principal.to_owned(),
+            principal: caller.turn_name(),
             progress: None,
             asker: None,
         };
@@ -135,10 +136,11 @@ async fn list_of(gateway: &Gateway, principal: &str, kind: Kind, server: String)
     items
 }
 
-/// Takes the server's name off the prompt or resource that a request names, and returns it; `None` if it names none of this
-/// gateway's servers.
+/// Takes the server's name off the prompt or resource that a request names, and returns it; `None` if it names none of the
+/// caller's servers.
 pub(crate) fn take_server(
     gateway: &Gateway,
+    caller: &Caller,
     method: &str,
     params: &mut Map<String, Value>,
 ) -> Option<String> {
@@ -156,7 +158,8 @@ pub(crate) fn take_server(
     let separators = ["__", "+"];
     let found = separators.iter().find_map(|separator| {
         let (server, rest) = text.split_once(separator)?;
-        gateway.server(server).map(|_config| (server.to_owned(), rest.to_owned()))
+        let is_seen = gateway.sees(&caller.tenant, server);
+        is_seen.then(|| (server.to_owned(), rest.to_owned()))
     });
     let (server, rest) = found?;
     *named = Value::from(rest);

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use toolgate_client::v1;
 
+use crate::caller::Owner;
+
 /// Time for which a call counts.
 const KEPT: Duration = Duration::from_secs(60 * 60);
 
@@ -22,9 +24,7 @@ pub(crate) struct History(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    principals: HashMap<String, Past>,
-    hits: u64,
-    misses: u64,
+    principals: HashMap<Owner, Past>,
 }
 
 #[derive(Default)]
@@ -46,21 +46,30 @@ struct OpenSearch {
     calls: u32,
 }
 
+/// Searches that a call or a later search decides. One that may yet be a hit is in neither number.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Decided {
+    /// Searches of which a tool was called within the five calls behind them.
+    pub(crate) hits: u64,
+    /// Searches of which none was, or that six later searches followed.
+    pub(crate) misses: u64,
+}
+
 impl History {
     /// Notes a search that showed these tools.
-    pub(crate) fn searched(&self, principal: &str, tools: Vec<String>) {
+    pub(crate) fn searched(&self, owner: &Owner, tools: Vec<String>) -> Decided {
         let mut kept = self.0.lock();
-        let past = kept.past(principal);
+        let past = kept.past(owner);
         let misses = past.searches.len().saturating_sub(HIT_WITHIN as usize);
         past.searches.truncate(HIT_WITHIN as usize);
         past.searches.push_front(OpenSearch { tools, calls: 0 });
-        kept.misses += misses as u64;
+        Decided { hits: 0, misses: misses as u64 }
     }
 
     /// Notes a call.
-    pub(crate) fn called(&self, principal: &str, tool: &str, is_success: bool) {
+    pub(crate) fn called(&self, owner: &Owner, tool: &str, is_success: bool) -> Decided {
         let mut kept = self.0.lock();
-        let past = kept.past(principal);
+        let past = kept.past(owner);
         past.calls.push_back(PastCall { at: Instant::now(), tool: tool.to_owned(), is_success });
         if past.calls.len() > CALLS_MAX {
             past.calls.pop_front();
@@ -72,14 +81,13 @@ impl History {
         let open = past.searches.len();
         past.searches.retain(|search| search.calls < HIT_WITHIN);
         let misses = open - past.searches.len();
-        kept.hits += hits as u64;
-        kept.misses += misses as u64;
+        Decided { hits: hits as u64, misses: misses as u64 }
     }
 
     /// Returns the principal's calls of the last hour, oldest first.
-    pub(crate) fn calls(&self, principal: &str) -> Vec<v1::PriorCall> {
+    pub(crate) fn calls(&self, owner: &Owner) -> Vec<v1::PriorCall> {
         let kept = self.0.lock();
-        let Some(past) = kept.principals.get(principal) else { return Vec::new() };
+        let Some(past) = kept.principals.get(owner) else { return Vec::new() };
         let recent = past.calls.iter().filter(|call| call.at.elapsed() < KEPT);
         let prior = |call: &PastCall| {
             let status =
@@ -88,22 +96,11 @@ impl History {
         };
         recent.map(prior).collect()
     }
-
-    /// Returns the number of searches of which a tool was called within the five calls behind them.
-    pub(crate) fn hits(&self) -> u64 {
-        self.0.lock().hits
-    }
-
-    /// Returns the number of searches of which no tool was called within the five calls behind them, or that six later
-    /// searches followed. Searches that may yet be hits are not counted.
-    pub(crate) fn misses(&self) -> u64 {
-        self.0.lock().misses
-    }
 }
 
 impl Kept {
-    fn past(&mut self, principal: &str) -> &mut Past {
-        if self.principals.len() >= PRINCIPALS_MAX && !self.principals.contains_key(principal) {
+    fn past(&mut self, owner: &Owner) -> &mut Past {
+        if self.principals.len() >= PRINCIPALS_MAX && !self.principals.contains_key(owner) {
             let is_recent =
                 |past: &Past| past.calls.back().is_some_and(|call| call.at.elapsed() < KEPT);
             self.principals.retain(|_, past| is_recent(past));
@@ -111,67 +108,70 @@ impl Kept {
                 self.principals.clear();
             }
         }
-        self.principals.entry(principal.to_owned()).or_default()
+        self.principals.entry(owner.clone()).or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caller::Caller;
+
+    fn owner(tenant: &str, principal: &str) -> Owner {
+        Caller { tenant: tenant.into(), principal: principal.into(), ..Caller::default() }.owner()
+    }
 
     #[test]
     fn a_search_is_a_hit_once_within_five_calls() {
         let history = History::default();
-        history.searched("p", vec!["a".into(), "b".into()]);
-        history.called("p", "b", true);
-        history.called("p", "b", true);
-        assert_eq!(history.hits(), 1);
-        history.searched("p", vec!["c".into()]);
+        let p = owner("t", "p");
+        let q = owner("t", "q");
+        history.searched(&p, vec!["a".into(), "b".into()]);
+        assert_eq!(history.called(&p, "b", true).hits, 1);
+        assert_eq!(history.called(&p, "b", true).hits, 0);
+        history.searched(&p, vec!["c".into()]);
         for _ in 0..5 {
-            history.called("p", "x", true);
+            assert_eq!(history.called(&p, "x", true).hits, 0);
         }
-        history.called("p", "c", true);
-        assert_eq!(history.hits(), 1);
-        history.searched("q", vec!["c".into()]);
-        history.called("p", "c", true);
-        assert_eq!(history.hits(), 1);
+        assert_eq!(history.called(&p, "c", true).hits, 0);
+        history.searched(&q, vec!["c".into()]);
+        assert_eq!(history.called(&p, "c", true).hits, 0);
     }
 
     #[test]
     fn a_search_is_a_miss_once_five_calls_or_six_searches_passed_it_by() {
         let history = History::default();
-        history.searched("p", vec!["a".into()]);
-        for call in 0..5 {
-            assert_eq!(history.misses(), 0, "{call}");
-            history.called("p", "x", true);
+        let p = owner("t", "p");
+        history.searched(&p, vec!["a".into()]);
+        for call in 0..4 {
+            assert_eq!(history.called(&p, "x", true), Decided::default(), "{call}");
         }
-        assert_eq!(history.misses(), 1);
-        for _ in 0..8 {
-            history.searched("p", vec!["a".into()]);
-        }
-        assert_eq!(history.misses(), 3, "six are open");
-        history.called("p", "a", true);
-        assert_eq!((history.hits(), history.misses()), (6, 3));
+        assert_eq!(history.called(&p, "x", true), Decided { hits: 0, misses: 1 });
+        let missed: u64 = (0..8).map(|_| history.searched(&p, vec!["a".into()]).misses).sum();
+        assert_eq!(missed, 2, "six are open");
+        assert_eq!(history.called(&p, "a", true), Decided { hits: 6, misses: 0 });
     }
 
     #[test]
     fn calls_are_of_their_principal_and_bounded() {
         let history = History::default();
+        let p = owner("t", "p");
         for place in 0..1_000 {
-            history.called("p", &place.to_string(), place % 2 == 0);
+            history.called(&p, &place.to_string(), place % 2 == 0);
         }
-        let calls = history.calls("p");
+        let calls = history.calls(&p);
         assert_eq!(calls.len(), CALLS_MAX);
         assert_eq!(calls.last().map(|call| call.tool.as_str()), Some("999"));
         assert_eq!(calls.last().map(|call| call.status), Some(v1::CallStatus::Failed as i32));
-        assert!(history.calls("q").is_empty());
+        assert!(history.calls(&owner("t", "q")).is_empty());
+        assert!(history.calls(&owner("u", "p")).is_empty(), "another tenant's principal");
     }
 
     #[test]
     fn principals_are_bounded() {
         let history = History::default();
         for principal in 0..PRINCIPALS_MAX + 10 {
-            history.called(&principal.to_string(), "t", true);
+            history.called(&owner("t", &principal.to_string()), "t", true);
         }
         assert!(history.0.lock().principals.len() <= PRINCIPALS_MAX);
     }

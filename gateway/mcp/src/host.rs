@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use toolgate_upstream::{Question, Request, RequestError};
 
 use crate::asking;
+use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::live::{AskedHost, Live, Step};
 use crate::parked::{self, Waiting};
@@ -25,11 +26,13 @@ const STATE_KEPT: std::time::Duration = std::time::Duration::from_secs(60 * 60);
 const SESSION_HEADER: &str = "mcp-session-id";
 
 /// Host whose request is being answered.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Host<'a> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) context: &'a RequestContext<RoleServer>,
-    pub(crate) principal: &'a str,
+    pub(crate) caller: &'a Caller,
+    /// Name of the caller, as [`Caller::turn_name`] has it.
+    pub(crate) principal: String,
     /// Least level of messages that it set for its session.
     pub(crate) level: Option<LoggingLevel>,
 }
@@ -48,14 +51,13 @@ pub(crate) enum Failure {
 /// Text for a host whose answers came too late.
 pub(crate) const LOST: &str = "The call that waited for these answers is gone: it was answered before, waited for more than five minutes, or was lost with its server or the gateway. It may have had effects: look before you repeat it.";
 
-impl Host<'_> {
-    /// Returns whether the host speaks 2026-07-28 or later.
-    pub(crate) fn is_modern(&self) -> bool {
-        self.context
-            .protocol_version()
-            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
-    }
+/// Returns whether a host speaks 2026-07-28 or later.
+pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
 
+impl Host<'_> {
     /// Sends a request to a server, and returns its result. Questions of the server are put to the host on the stream of its
     /// request, or are the result where the host takes them so.
     pub(crate) async fn request(
@@ -66,7 +68,7 @@ impl Host<'_> {
     ) -> Result<Value, Failure> {
         passing::set_meta(&mut params, self.context, self.level);
         let asked = self.asked(server);
-        if self.is_modern() {
+        if is_modern(self.context) {
             return Box::pin(self.request_modern(server, method, params, asked)).await;
         }
         if let Some(asked) = asked {
@@ -94,7 +96,7 @@ impl Host<'_> {
     ) -> Result<Value, Failure> {
         let named = ["name", "uri"].iter().find_map(|field| params.get(*field)?.as_str());
         let name = named.unwrap_or_default().to_owned();
-        let purpose = Purpose { principal: self.principal, server, method, name: &name };
+        let purpose = Purpose { principal: &self.principal, server, method, name: &name };
         let sealed = params.remove("requestState").filter(|state| !state.is_null());
         let opened = match &sealed {
             None => None,
@@ -119,7 +121,7 @@ impl Host<'_> {
             return self.wait(waiting, &purpose).await;
         }
         let mut result = self.send(server, method, params).await?;
-        tasks::seal(self.gateway, self.principal, server, &mut result);
+        tasks::seal(self.gateway, &self.principal, server, &mut result);
         if asking::asks(&result)
             && let Some(Value::String(state)) = result.get_mut("requestState")
         {
@@ -152,7 +154,7 @@ impl Host<'_> {
                 continue;
             }
             let requests = waiting.requests();
-            match self.gateway.parked().park(self.principal, waiting) {
+            match self.gateway.parked().park(&self.principal, waiting) {
                 Ok(call) => {
                     let seal = self.gateway.seal();
                     let state = seal.seal(Content::Parked(call), purpose, parked::KEPT);
@@ -214,7 +216,7 @@ impl Host<'_> {
         Request {
             method: method.to_owned(),
             params,
-            principal: self.principal.to_owned(),
+            principal: self.principal.clone(),
             progress: None,
             asker: None,
         }

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::extract::{ConnectInfo, Extension, Path, Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{any, get, post};
 use axum::{Router, middleware};
@@ -23,6 +24,10 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
+use crate::authentication::{
+    Authentication, PresentedCredentials, ProtectedResource, Refusal, WELL_KNOWN, until_refused,
+};
+use crate::caller::{Caller, Owner};
 use crate::face::{Exposure, Face, ResultLimit};
 use crate::gateway::Gateway;
 use crate::metrics;
@@ -38,6 +43,8 @@ const SESSION_KEPT: Duration = Duration::from_secs(60 * 60);
 
 /// Most sessions of one face. Hosts of 2026-07-28 need none.
 const SESSIONS_MAX: usize = 1_024;
+
+const SESSION_HEADER: &str = "mcp-session-id";
 
 /// Bytes of the pipe between standard input and the protocol library.
 const PIPE: usize = 64 << 10;
@@ -71,14 +78,22 @@ pub enum GatewayError {
 struct Faces {
     gateway: Gateway,
     config: StreamableHttpServerConfig,
-    services: Arc<Mutex<HashMap<Exposure, Served>>>,
+    /// Who may call; `None` if anybody may.
+    authentication: Option<Arc<dyn Authentication>>,
+    resource: Arc<ProtectedResource>,
+    services: Arc<Mutex<Services>>,
 }
 
-/// Service of one face, and its sessions.
+/// Services by face and tenant.
+type Services = HashMap<(Exposure, Arc<str>), Served>;
+
+/// Service of one face to one tenant, and its sessions.
 #[derive(Clone)]
 struct Served {
     service: McpService,
     sessions: Arc<LocalSessionManager>,
+    /// Callers that opened the sessions, by the sessions' ids.
+    owners: Arc<Mutex<HashMap<String, Owner>>>,
 }
 
 /// Settings of a face in its URL.
@@ -89,17 +104,21 @@ struct FaceQuery {
 }
 
 /// Serves `/mcp`, `/mcp/search`, `/mcp/all`, `/mcp/s/{server}`, `/metrics` and the state below `/gateway` until `stop`.
+/// Without `authentication` anybody who reaches the address is let in.
 ///
 /// # Errors
 /// [`GatewayError`] if the address is taken, or the connection fails.
 pub async fn serve(
     gateway: Gateway,
     listener: TcpListener,
+    authentication: Option<Arc<dyn Authentication>>,
     stop: CancellationToken,
 ) -> Result<(), GatewayError> {
-    let port = listener.local_addr()?.port();
-    let config = transport_config(&gateway, port, stop.clone())?;
-    let faces = Faces { gateway, config, services: Arc::default() };
+    let address = listener.local_addr()?;
+    let config = transport_config(&gateway, address.port(), stop.clone())?;
+    let resource = Arc::new(protected_resource(&gateway, address)?);
+    let services = Arc::default();
+    let faces = Faces { gateway, config, authentication, resource, services };
     let router = Router::new()
         .route("/mcp", any(default_face))
         .route("/mcp/all", any(all))
@@ -109,8 +128,11 @@ pub async fn serve(
         .route("/gateway/logs/{server}", get(logs))
         .route("/gateway/restart/{server}", post(restart))
         .route("/metrics", get(exposed_metrics))
+        .route(WELL_KNOWN, get(metadata))
+        .route(&format!("{WELL_KNOWN}/{{*path}}"), get(metadata))
         .layer(middleware::from_fn_with_state(faces.clone(), guard))
         .with_state(faces);
+    let router = router.into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, router)
         .with_graceful_shutdown(stop.cancelled_owned())
         .await
@@ -128,7 +150,8 @@ pub async fn serve_stdio(
     stop: CancellationToken,
 ) -> Result<(), GatewayError> {
     let exposure = Exposure::from(gateway.config().gateway.expose);
-    let face = Face::new(gateway, exposure);
+    let caller = gateway.anybody();
+    let face = Face::of_host(gateway, exposure, caller);
     let (near, far) = tokio::io::duplex(PIPE);
     let renaming = tokio::spawn(rename_lines(input, near));
     let served = face
@@ -188,6 +211,22 @@ fn transport_config(
         .with_cancellation_token(stop))
 }
 
+/// Returns the gateway as OAuth knows it.
+fn protected_resource(
+    gateway: &Gateway,
+    address: SocketAddr,
+) -> Result<ProtectedResource, GatewayError> {
+    let base = gateway.config().base_url(address);
+    let base = Url::parse(&base).map_err(GatewayError::PublicUrl)?;
+    let auth = &gateway.config().gateway.auth;
+    Ok(ProtectedResource::new(&base, auth.issuers(), auth.scopes.clone()))
+}
+
+async fn metadata(State(faces): State<Faces>, request: Request) -> Response {
+    let path = request.uri().path();
+    faces.resource.metadata(path.strip_prefix(WELL_KNOWN).unwrap_or_default())
+}
+
 async fn default_face(
     State(faces): State<Faces>,
     Query(query): Query<FaceQuery>,
@@ -224,21 +263,27 @@ async fn one_server(
 
 impl Faces {
     async fn serve(&self, exposure: Exposure, query: &FaceQuery, request: Request) -> Response {
+        let Some(caller) = request.extensions().get::<Caller>().cloned() else {
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        };
         let limit = query.limit.as_deref().map(units::size);
         if limit == Some(None) {
             let problem = "`limit` is no size, such as 32KiB or none\n";
             return (StatusCode::BAD_REQUEST, problem).into_response();
         }
         if let Exposure::Server(server) = &exposure {
-            if self.gateway.server(server).is_none() {
+            if !self.gateway.sees(&caller.tenant, server) {
                 let problem = format!("no server {server:?} is behind this gateway\n");
                 return (StatusCode::NOT_FOUND, problem).into_response();
             }
             // What it can do is told in the handshake.
             self.gateway.await_listing(server, SERVER_WAIT).await;
         }
-        let Served { service, sessions } = self.served(exposure.clone());
+        let served = self.served(exposure.clone(), &caller.tenant);
         let (mut parts, body) = request.into_parts();
+        if !served.is_open_to(&parts.headers, &caller) {
+            return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();
+        }
         if let Some(limit) = limit.flatten() {
             parts.extensions.insert(ResultLimit(limit));
         }
@@ -248,13 +293,14 @@ impl Faces {
                 return (StatusCode::PAYLOAD_TOO_LARGE, problem).into_response();
             };
             if relayed::opens_session(&message)
-                && sessions.sessions.read().await.len() >= SESSIONS_MAX
+                && served.sessions.sessions.read().await.len() >= SESSIONS_MAX
             {
                 let problem = format!("{SESSIONS_MAX} sessions are open: end one\n");
                 return (StatusCode::SERVICE_UNAVAILABLE, problem).into_response();
             }
             let refusal =
-                mirrored::refusal(&self.gateway, &exposure, &message, &parts.headers).await;
+                mirrored::refusal(&self.gateway, &caller, &exposure, &message, &parts.headers)
+                    .await;
             if let Some(refusal) = refusal {
                 return refusal;
             }
@@ -268,15 +314,23 @@ impl Faces {
         } else {
             body
         };
-        service.handle(Request::from_parts(parts, body)).await.map(Body::new)
+        let request = Request::from_parts(parts, body);
+        let response = served.service.handle(request).await.map(Body::new);
+        let session = response.headers().get(SESSION_HEADER);
+        if let Some(id) = session.and_then(|id| id.to_str().ok()).map(str::to_owned) {
+            served.note_session(id, &caller).await;
+        }
+        response
     }
 
-    fn served(&self, exposure: Exposure) -> Served {
+    /// Returns the service of a face to a tenant. Tenants are those of the file, so there are few.
+    fn served(&self, exposure: Exposure, tenant: &Arc<str>) -> Served {
+        let key = (exposure, Arc::clone(tenant));
         let mut services = self.services.lock();
-        if let Some(served) = services.get(&exposure) {
+        if let Some(served) = services.get(&key) {
             return served.clone();
         }
-        let face = Face::new(self.gateway.clone(), exposure.clone());
+        let face = Face::of_tenant(self.gateway.clone(), key.0.clone(), Arc::clone(tenant));
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.sse_retry = None;
         sessions.session_config.keep_alive = Some(SESSION_KEPT);
@@ -286,52 +340,164 @@ impl Faces {
             Arc::clone(&sessions),
             self.config.clone(),
         );
-        let served = Served { service, sessions };
-        services.insert(exposure, served.clone());
+        let served = Served { service, sessions, owners: Arc::default() };
+        services.insert(key, served.clone());
         served
     }
+
+    /// Returns the caller of a request to `path` with these credentials, if it is let in.
+    async fn admit(
+        &self,
+        path: &str,
+        values: &[HeaderValue],
+        peer: SocketAddr,
+    ) -> Result<Caller, Refusal> {
+        let caller = match &self.authentication {
+            None => return Ok(self.gateway.anybody()),
+            Some(authentication) => {
+                let authorization = values.iter().map(HeaderValue::as_bytes).collect();
+                let presented = PresentedCredentials { authorization, peer: peer.ip() };
+                authentication.authenticate(presented).await?
+            }
+        };
+        if !self.gateway.has_tenant(&caller.tenant) {
+            let problem = "no server of this gateway is for the tenant of the credential";
+            return Err(Refusal::Forbidden(problem.to_owned()));
+        }
+        if !is_mcp(path) && !caller.is_operator {
+            let problem = "this is for operators: the credential needs the role admin";
+            return Err(Refusal::Forbidden(problem.to_owned()));
+        }
+        Ok(caller)
+    }
+}
+
+impl Served {
+    /// Returns false if the request is of a session that another caller opened. Sessions that are not open are for the
+    /// protocol library to refuse.
+    fn is_open_to(&self, headers: &HeaderMap, caller: &Caller) -> bool {
+        let id = headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+        let owners = self.owners.lock();
+        let owner = id.and_then(|id| owners.get(id));
+        owner.is_none_or(|owner| *owner == caller.owner())
+    }
+
+    /// Notes who opened a session. Sessions that ended are forgotten once there are many.
+    async fn note_session(&self, id: String, caller: &Caller) {
+        if self.owners.lock().contains_key(&id) {
+            return;
+        }
+        let open = self.sessions.sessions.read().await;
+        let mut owners = self.owners.lock();
+        if owners.len() >= SESSIONS_MAX {
+            owners.retain(|id, _| open.contains_key(id.as_str()));
+        }
+        owners.insert(id, caller.owner());
+    }
+}
+
+fn is_mcp(path: &str) -> bool {
+    path == "/mcp" || path.starts_with("/mcp/")
 }
 
 /// Time for a server to be there when its own face is asked.
 const SERVER_WAIT: Duration = Duration::from_secs(30);
 
-/// Refuses pages of other origins, and names that are not the gateway's, for its state. The protocol library does so for
-/// MCP.
-async fn guard(State(faces): State<Faces>, request: Request, next: middleware::Next) -> Response {
-    if request.uri().path().starts_with("/mcp") {
+/// Refuses pages of other origins, and names that are not the gateway's, for its state: the protocol library does so for
+/// MCP. Then lets in those who may call, whose [`Caller`] goes with the request.
+async fn guard(
+    State(faces): State<Faces>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: middleware::Next,
+) -> Response {
+    let is_metadata = request.uri().path().starts_with(WELL_KNOWN);
+    if !is_mcp(request.uri().path()) {
+        let is_page = request.headers().contains_key(header::ORIGIN) && !is_metadata;
+        if is_page || !faces.is_named(request.uri().path(), request.headers()) {
+            let problem = "this host or origin is not allowed\n";
+            return (StatusCode::FORBIDDEN, problem).into_response();
+        }
+    }
+    if is_metadata {
         return next.run(request).await;
     }
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let url = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
-    let name = url.as_ref().and_then(Url::host_str).unwrap_or_default();
-    let is_ours = faces.config.allowed_hosts.iter().any(|allowed| allowed == name);
-    // Scrapers ask by address, and no name resolves to one anew.
-    let is_scrape = request.uri().path() == "/metrics"
-        && matches!(url.as_ref().and_then(Url::host), Some(Host::Ipv4(_) | Host::Ipv6(_)));
-    if !(is_ours || is_scrape) || request.headers().contains_key(header::ORIGIN) {
-        return (StatusCode::FORBIDDEN, "this host or origin is not allowed\n").into_response();
+    // A body can't be shared between threads, so the request must not be borrowed across an await.
+    let path = request.uri().path().to_owned();
+    let values: Vec<_> = request.headers().get_all(header::AUTHORIZATION).iter().cloned().collect();
+    match faces.admit(&path, &values, peer).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            let is_followed = is_followed(&request);
+            let response = next.run(request).await;
+            match &faces.authentication {
+                Some(authentication) if is_followed => {
+                    let authentication = Arc::clone(authentication);
+                    ending(response, until_refused(authentication, values, peer.ip()))
+                }
+                _ => response,
+            }
+        }
+        Err(refusal) => faces.resource.refused(&refusal, &path),
     }
-    next.run(request).await
 }
 
-async fn status(State(faces): State<Faces>) -> Response {
-    Json(faces.gateway.overview()).into_response()
+/// Returns true if the answer is a stream without an end: changes that a host follows.
+fn is_followed(request: &Request) -> bool {
+    let method = request.headers().get("mcp-method");
+    is_mcp(request.uri().path())
+        && (request.method() == Method::GET
+            || method.is_some_and(|method| method == "subscriptions/listen"))
 }
 
-async fn exposed_metrics(State(faces): State<Faces>) -> Response {
-    let metrics = metrics::exposed(faces.gateway.overview());
+async fn exposed_metrics(
+    State(faces): State<Faces>,
+    Extension(caller): Extension<Caller>,
+) -> Response {
+    let metrics = metrics::exposed(faces.gateway.overview(&caller));
     ([(header::CONTENT_TYPE, metrics::OPEN_METRICS)], metrics).into_response()
 }
 
-async fn logs(State(faces): State<Faces>, Path(server): Path<String>) -> Response {
-    match faces.gateway.fleet().logs(&server) {
+/// Returns the response with a body that ends when `end` does.
+fn ending(response: Response, end: impl Future<Output = ()> + Send + 'static) -> Response {
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(end))))
+}
+
+impl Faces {
+    /// Returns true if the request names a host that is the gateway's.
+    fn is_named(&self, path: &str, headers: &HeaderMap) -> bool {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let url = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
+        let name = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        // Scrapers ask by address, and no name resolves to one anew.
+        let is_scrape = path == "/metrics"
+            && matches!(url.as_ref().and_then(Url::host), Some(Host::Ipv4(_) | Host::Ipv6(_)));
+        is_scrape || self.config.allowed_hosts.iter().any(|allowed| allowed == name)
+    }
+}
+
+async fn status(State(faces): State<Faces>, Extension(caller): Extension<Caller>) -> Response {
+    Json(faces.gateway.overview(&caller)).into_response()
+}
+
+async fn logs(
+    State(faces): State<Faces>,
+    Extension(caller): Extension<Caller>,
+    Path(server): Path<String>,
+) -> Response {
+    let is_seen = faces.gateway.may_operate(&caller, &server);
+    match faces.gateway.fleet().logs(&server).filter(|_| is_seen) {
         Some(logs) => logs.into_response(),
         None => (StatusCode::NOT_FOUND, format!("no server {server:?}\n")).into_response(),
     }
 }
 
-async fn restart(State(faces): State<Faces>, Path(server): Path<String>) -> Response {
-    if faces.gateway.fleet().restart(&server) {
+async fn restart(
+    State(faces): State<Faces>,
+    Extension(caller): Extension<Caller>,
+    Path(server): Path<String>,
+) -> Response {
+    if faces.gateway.may_operate(&caller, &server) && faces.gateway.fleet().restart(&server) {
         StatusCode::ACCEPTED.into_response()
     } else {
         (StatusCode::NOT_FOUND, format!("no server {server:?}\n")).into_response()

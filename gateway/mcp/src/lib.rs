@@ -5,6 +5,9 @@
 
 mod arguments;
 mod asking;
+mod audit;
+mod authentication;
+mod caller;
 mod calling;
 mod checking;
 mod config;
@@ -34,8 +37,10 @@ mod units;
 mod watching;
 mod whole;
 
+pub use authentication::{Authentication, PresentedCredentials, Refusal};
+pub use caller::Caller;
 pub use checking::{Mistake, mistakes};
-pub use config::{Config, ConfigError, ServerConfig, ShownNames};
+pub use config::{AuthConfig, AuthMethod, Config, ConfigError, ServerConfig, ShownNames};
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};
 pub use watching::WatchedFile;

@@ -7,6 +7,7 @@ use rmcp::model::ErrorCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::caller::Caller;
 use crate::face::Exposure;
 use crate::gateway::{Gateway, KnownTool};
 use crate::whole;
@@ -28,6 +29,7 @@ struct Message {
 /// Returns the refusal of a call whose headers are not what its arguments say.
 pub(crate) async fn refusal(
     gateway: &Gateway,
+    caller: &Caller,
     exposure: &Exposure,
     message: &[u8],
     headers: &HeaderMap,
@@ -44,8 +46,8 @@ pub(crate) async fn refusal(
     let tool = match exposure {
         // The gateway's own tools have no such parameters.
         Exposure::Search => return None,
-        Exposure::Server(server) => gateway.tool(server, name)?,
-        Exposure::All => tool_of(gateway, name).await?,
+        Exposure::Server(server) => gateway.tool_for(caller, server, name)?,
+        Exposure::All => tool_of(gateway, caller, name).await?,
     };
     let problem = tool.parameters.check(&call.params["arguments"], headers).err()?;
     let error = json!({"code": ErrorCode::HEADER_MISMATCH, "message": problem});
@@ -54,12 +56,13 @@ pub(crate) async fn refusal(
 }
 
 /// Returns the tool that the face of all tools shows under a name.
-async fn tool_of(gateway: &Gateway, shown: &str) -> Option<KnownTool> {
-    let known = shown.split_once("__").and_then(|(server, name)| gateway.tool(server, name));
+async fn tool_of(gateway: &Gateway, caller: &Caller, shown: &str) -> Option<KnownTool> {
+    let named = shown.split_once("__");
+    let known = named.and_then(|(server, name)| gateway.tool_for(caller, server, name));
     if known.is_some() {
         return known;
     }
     // A name that is too long, or that models can't write.
-    let (server, name) = whole::tool_of(gateway, "", shown).await?;
-    gateway.tool(&server, &name)
+    let (server, name) = whole::tool_of(gateway, caller, shown).await?;
+    gateway.tool_for(caller, &server, &name)
 }

@@ -165,7 +165,7 @@ mod tests {
         for _ in 0..PRINCIPAL_MAX {
             assert!(parked.park("a", waiting().0).is_ok());
         }
-        let (_, problem) = parked.park("a", waiting().0).err().expect("no place");
+        let Err((_, problem)) = parked.park("a", waiting().0) else { panic!("no place is left") };
         assert!(problem.contains("8 calls"), "{problem}");
         for number in 0..ALL_MAX - PRINCIPAL_MAX {
             assert!(parked.park(&number.to_string(), waiting().0).is_ok());

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::caller::Caller;
 use crate::gateway::Gateway;
 
 /// Most bytes of a piece.
@@ -16,11 +17,11 @@ const BEFORE_FIND: usize = 256;
 /// The problem, for the model.
 pub(crate) fn read(
     gateway: &Gateway,
-    principal: &str,
+    caller: &Caller,
     arguments: &Map<String, Value>,
 ) -> Result<String, String> {
     let handle = arguments.get("handle").and_then(Value::as_str).unwrap_or_default().trim();
-    let text = gateway.results().text(principal, handle).ok_or_else(|| {
+    let text = gateway.results().text(&caller.owner(), handle).ok_or_else(|| {
         format!(
             "there is no result {handle:?}: results are kept for 10 minutes; call the tool again"
         )

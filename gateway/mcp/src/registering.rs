@@ -20,9 +20,12 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Servers of a configuration, by name, without those that it leaves out.
 pub(crate) type Servers = Arc<BTreeMap<String, ServerConfig>>;
 
+/// Listings that are registered, by tenant and server.
+pub(crate) type RegisteredListings = HashMap<(String, String), Arc<Listing>>;
+
 /// Servers whose tools are registered as they list them now.
 #[derive(Debug, Clone)]
-pub(crate) struct Registered(watch::Sender<HashMap<String, Arc<Listing>>>);
+pub(crate) struct Registered(watch::Sender<RegisteredListings>);
 
 impl Default for Registered {
     fn default() -> Self {
@@ -31,33 +34,32 @@ impl Default for Registered {
 }
 
 impl Registered {
-    /// Returns true if this listing of a server is registered.
-    pub(crate) fn has(&self, listing: &Arc<Listing>) -> bool {
+    /// Returns true if this listing of a server is registered in a tenant's catalog.
+    pub(crate) fn has(&self, tenant: &str, listing: &Arc<Listing>) -> bool {
         let registered = self.0.borrow();
-        registered.get(&listing.server).is_some_and(|known| Arc::ptr_eq(known, listing))
+        let known = registered.get(&(tenant.to_owned(), listing.server.clone()));
+        known.is_some_and(|known| Arc::ptr_eq(known, listing))
     }
 
     /// Returns a receiver that changes with each registration.
-    pub(crate) fn changes(&self) -> watch::Receiver<HashMap<String, Arc<Listing>>> {
+    pub(crate) fn changes(&self) -> watch::Receiver<RegisteredListings> {
         self.0.subscribe()
     }
 
     /// Forgets a server, which is registered again if it is still there.
     pub(crate) fn forget(&self, server: &str) {
-        self.0.send_modify(|registered| {
-            registered.remove(server);
-        });
+        self.0.send_modify(|registered| registered.retain(|(_, known), _| known != server));
     }
 
-    fn add(&self, listing: Arc<Listing>) {
+    fn add(&self, tenant: &str, listing: Arc<Listing>) {
         self.0.send_modify(|registered| {
-            registered.insert(listing.server.clone(), listing);
+            registered.insert((tenant.to_owned(), listing.server.clone()), listing);
         });
     }
 }
 
-/// Registers each listing once, announces servers that are not there yet, and takes those out of the catalog that left the
-/// configuration. Runs until it is aborted.
+/// Registers each listing once with each tenant that sees its server, announces servers that are not there yet, and takes
+/// those out of a tenant's catalog that left its configuration. Runs until it is aborted.
 pub(crate) async fn follow(
     fleet: Fleet,
     plane: Client,
@@ -65,37 +67,24 @@ pub(crate) async fn follow(
     registered: Registered,
 ) {
     let plane = plane.with_deadline(DEADLINE);
+    let own = plane.options().tenant.clone();
     let mut changes = fleet.changes();
-    let mut announced: HashSet<String> = HashSet::new();
+    let reloaded = servers.clone();
+    let mut follower = Follower { plane, registered, reloaded, announced: HashSet::new() };
     loop {
         changes.borrow_and_update();
         let configured = Arc::clone(&servers.borrow_and_update());
-        let mut has_failed = remove(&plane, &configured, &mut announced).await;
+        follower.reloaded.borrow_and_update();
+        let mut has_failed = follower.remove(&configured, &own).await;
         for status in fleet.status() {
             let Some(config) = configured.get(&status.name) else { continue };
             let listing = fleet.listing(&status.name);
-            let is_known = match &listing {
-                Some(listing) => registered.has(listing),
-                None => announced.contains(&status.name) || status.state == ServerState::Stopped,
-            };
-            if is_known {
+            if listing.is_none() && status.state == ServerState::Stopped {
                 continue;
             }
-            let request = request(&status.name, config, listing.as_deref());
-            match plane.register_server(request).await {
-                Ok(answer) => {
-                    warn_of_rejections(&status.name, &answer);
-                    announced.insert(status.name);
-                    // Under another configuration it is registered again.
-                    let is_current = !servers.has_changed().unwrap_or(true);
-                    if let Some(listing) = listing.filter(|_| is_current) {
-                        registered.add(listing);
-                    }
-                }
-                Err(error) => {
-                    has_failed = true;
-                    tracing::warn!(server = status.name, %error, "tools could not be registered");
-                }
+            for tenant in config.tenants(&own) {
+                let told = follower.tell(&tenant, &status.name, config, listing.as_ref()).await;
+                has_failed |= !told;
             }
         }
         let changed = async {
@@ -113,27 +102,83 @@ pub(crate) async fn follow(
     }
 }
 
-/// Takes servers out of the catalog that were announced and are configured no more. Returns whether one could not be.
-async fn remove(plane: &Client, configured: &Servers, announced: &mut HashSet<String>) -> bool {
-    let left: Vec<String> =
-        announced.iter().filter(|name| !configured.contains_key(*name)).cloned().collect();
-    let mut has_failed = false;
-    for server in left {
-        let request = v1::UnregisterServerRequest { server: server.clone(), ..Default::default() };
-        match plane.unregister_server(request).await {
-            Ok(_) => {
-                announced.remove(&server);
+/// Registrations with the plane.
+struct Follower {
+    plane: Client,
+    registered: Registered,
+    /// Configuration that the registrations go by; changed once there is a newer one.
+    reloaded: watch::Receiver<Servers>,
+    /// Tenants and servers that were announced.
+    announced: HashSet<(String, String)>,
+}
+
+impl Follower {
+    /// Takes servers out of the catalogs of tenants that see them no more. Returns true if one could not be.
+    async fn remove(&mut self, configured: &Servers, own: &str) -> bool {
+        let is_seen = |(tenant, server): &(String, String)| {
+            let server = configured.get(server);
+            server.is_some_and(|server| server.tenants(own).contains(tenant))
+        };
+        let left: Vec<_> = self.announced.iter().filter(|place| !is_seen(place)).cloned().collect();
+        let mut has_failed = false;
+        for place in left {
+            let request = v1::UnregisterServerRequest {
+                tenant: place.0.clone(),
+                server: place.1.clone(),
+                ..Default::default()
+            };
+            match self.plane.unregister_server(request).await {
+                Ok(_) => {
+                    self.announced.remove(&place);
+                }
+                Err(error) if error.reason() == Some(ErrorReason::ServerNotFound) => {
+                    self.announced.remove(&place);
+                }
+                Err(error) => {
+                    has_failed = true;
+                    let server = place.1;
+                    tracing::warn!(server, %error, "tools could not be taken out of the catalog");
+                }
             }
-            Err(error) if error.reason() == Some(ErrorReason::ServerNotFound) => {
-                announced.remove(&server);
+        }
+        has_failed
+    }
+
+    /// Tells the plane of a tenant's server, unless it knows. Returns false if that failed.
+    async fn tell(
+        &mut self,
+        tenant: &str,
+        server: &str,
+        config: &ServerConfig,
+        listing: Option<&Arc<Listing>>,
+    ) -> bool {
+        let place = (tenant.to_owned(), server.to_owned());
+        let is_known = match listing {
+            Some(listing) => self.registered.has(tenant, listing),
+            None => self.announced.contains(&place),
+        };
+        if is_known {
+            return true;
+        }
+        let mut request = request(server, config, listing.map(|listing| &**listing));
+        tenant.clone_into(&mut request.tenant);
+        match self.plane.register_server(request).await {
+            Ok(answer) => {
+                warn_of_rejections(server, &answer);
+                self.announced.insert(place);
+                // Under another configuration it is registered again.
+                let is_current = !self.reloaded.has_changed().unwrap_or(true);
+                if let Some(listing) = listing.filter(|_| is_current) {
+                    self.registered.add(tenant, Arc::clone(listing));
+                }
+                true
             }
             Err(error) => {
-                has_failed = true;
-                tracing::warn!(server, %error, "tools could not be taken out of the catalog");
+                tracing::warn!(server, tenant, %error, "tools could not be registered");
+                false
             }
         }
     }
-    has_failed
 }
 
 fn request(

@@ -8,6 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
 
+use crate::caller::Owner;
+
 /// Time for which a result is kept.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
@@ -30,35 +32,31 @@ struct Kept {
 
 struct KeptResult {
     at: Instant,
-    principal: String,
+    owner: Owner,
     text: Arc<str>,
 }
 
 impl Results {
     /// Keeps a text and returns its handle, which no one can guess; `None` if the system has no random numbers.
-    pub(crate) fn keep(&self, principal: &str, text: &str) -> Option<String> {
+    pub(crate) fn keep(&self, owner: &Owner, text: &str) -> Option<String> {
         let mut bytes = [0; HANDLE_BYTES];
         getrandom::fill(&mut bytes).ok()?;
         let handle = format!("r_{}", URL_SAFE_NO_PAD.encode(bytes));
         let mut kept = self.0.lock();
         kept.bytes += text.len();
-        let result = KeptResult {
-            at: Instant::now(),
-            principal: principal.to_owned(),
-            text: Arc::from(text),
-        };
+        let result = KeptResult { at: Instant::now(), owner: owner.clone(), text: Arc::from(text) };
         kept.by_handle.insert(handle.clone(), result);
         kept.order.push_back(handle.clone());
         kept.forget(BYTES_MAX, KEPT);
         Some(handle)
     }
 
-    /// Returns the text behind a handle of this principal.
-    pub(crate) fn text(&self, principal: &str, handle: &str) -> Option<Arc<str>> {
+    /// Returns the text behind a handle of this owner.
+    pub(crate) fn text(&self, owner: &Owner, handle: &str) -> Option<Arc<str>> {
         let mut kept = self.0.lock();
         kept.forget(BYTES_MAX, KEPT);
         let result = kept.by_handle.get(handle)?;
-        (result.principal == principal).then(|| Arc::clone(&result.text))
+        (result.owner == *owner).then(|| Arc::clone(&result.text))
     }
 }
 
@@ -82,26 +80,34 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caller::Caller;
+
+    fn owner(tenant: &str, principal: &str) -> Owner {
+        Caller { tenant: tenant.into(), principal: principal.into(), ..Caller::default() }.owner()
+    }
 
     #[test]
     fn a_result_is_its_principals() {
         let results = Results::default();
-        let handle = results.keep("ann", "text").expect("a handle");
-        assert_eq!(results.text("ann", &handle).as_deref(), Some("text"));
-        assert_eq!(results.text("bob", &handle), None);
-        assert_eq!(results.text("ann", "r_other"), None);
+        let ann = owner("acme", "ann");
+        let handle = results.keep(&ann, "text").expect("a handle");
+        assert_eq!(results.text(&ann, &handle).as_deref(), Some("text"));
+        assert_eq!(results.text(&owner("acme", "bob"), &handle), None);
+        assert_eq!(results.text(&owner("other", "ann"), &handle), None);
+        assert_eq!(results.text(&ann, "r_other"), None);
     }
 
     #[test]
     fn the_oldest_results_leave_first() {
         let results = Results::default();
-        let first = results.keep("p", "12345").expect("a handle");
-        let second = results.keep("p", "67890").expect("a handle");
+        let owner = owner("t", "p");
+        let first = results.keep(&owner, "12345").expect("a handle");
+        let second = results.keep(&owner, "67890").expect("a handle");
         results.0.lock().forget(7, KEPT);
-        assert_eq!(results.text("p", &first), None);
-        assert_eq!(results.text("p", &second).as_deref(), Some("67890"));
+        assert_eq!(results.text(&owner, &first), None);
+        assert_eq!(results.text(&owner, &second).as_deref(), Some("67890"));
         results.0.lock().forget(7, Duration::ZERO);
-        assert_eq!(results.text("p", &second), None);
+        assert_eq!(results.text(&owner, &second), None);
         assert_eq!(results.0.lock().bytes, 0);
     }
 }

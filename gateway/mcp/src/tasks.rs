@@ -46,11 +46,12 @@ pub(crate) async fn request(
         return Err(refused(ErrorData::missing_required_client_capability(required)));
     }
     let shown = params.get(ID).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let opened = host.gateway.seal().open(&shown, &purpose(host.principal));
+    let opened = host.gateway.seal().open(&shown, &purpose(&host.principal));
+    let is_open = |server: &str| {
+        only.is_none_or(|only| only == server) && host.gateway.sees(&host.caller.tenant, server)
+    };
     let (server, id) = match opened {
-        Some(Content::Task { server, id }) if only.is_none_or(|only| only == server) => {
-            (server, id)
-        }
+        Some(Content::Task { server, id }) if is_open(&server) => (server, id),
         _ => {
             let problem = "there is no such task of this caller";
             return Err(refused(ErrorData::new(ErrorCode::INVALID_PARAMS, problem, None)));

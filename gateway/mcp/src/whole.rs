@@ -4,7 +4,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use toolgate_client::v1;
 
-use crate::discovering::{self, shown_name};
+use crate::caller::Caller;
+use crate::discovering::shown_name;
 use crate::gateway::Gateway;
 
 /// Longest name of a tool. Hosts put a prefix before it, and providers take 64 characters.
@@ -13,14 +14,14 @@ const NAME_MAX: usize = 55;
 /// Characters of the hash at the end of a name that was cut.
 const HASH: usize = 7;
 
-/// Returns the definitions of all tools that a principal may see, as their servers wrote them but for the names, in the order
+/// Returns the definitions of all tools that a caller may see, as their servers wrote them but for the names, in the order
 /// of the names.
 ///
 /// # Errors
 /// The problem, if the plane can't say.
-pub(crate) async fn definitions(gateway: &Gateway, principal: &str) -> Result<Vec<Value>, String> {
+pub(crate) async fn definitions(gateway: &Gateway, caller: &Caller) -> Result<Vec<Value>, String> {
     let mut definitions = Vec::new();
-    for tool in visible(gateway, principal).await? {
+    for tool in visible(gateway, caller).await? {
         let definition = serde_json::from_str(&tool.definition_json);
         let mut definition: Value = definition
             .map_err(|error| format!("{}: its definition is no JSON: {error}", tool.model_name))?;
@@ -34,30 +35,32 @@ pub(crate) async fn definitions(gateway: &Gateway, principal: &str) -> Result<Ve
 }
 
 /// Returns the model-facing name of the tool that this face shows under a name that was cut; `None` for other names.
-pub(crate) async fn whole_name(gateway: &Gateway, principal: &str, shown: &str) -> Option<String> {
+pub(crate) async fn whole_name(gateway: &Gateway, caller: &Caller, shown: &str) -> Option<String> {
     if shown.len() != NAME_MAX {
         return None;
     }
-    let tools = visible(gateway, principal).await.ok()?;
+    let tools = visible(gateway, caller).await.ok()?;
     tools.into_iter().map(|tool| tool.model_name).find(|name| name_of(name) == shown)
 }
 
 /// Returns the server and the name of the tool that this face shows under a name.
 pub(crate) async fn tool_of(
     gateway: &Gateway,
-    principal: &str,
+    caller: &Caller,
     shown: &str,
 ) -> Option<(String, String)> {
-    let tools = visible(gateway, principal).await.ok()?;
+    let tools = visible(gateway, caller).await.ok()?;
     let tool = tools.into_iter().find(|tool| name_of(&tool.model_name) == shown)?;
     Some((tool.server, tool.name))
 }
 
-async fn visible(gateway: &Gateway, principal: &str) -> Result<Vec<v1::Tool>, String> {
-    let state = discovering::state(gateway, principal);
-    let told = gateway.plane().all_tools(None, Some(state)).await;
+async fn visible(gateway: &Gateway, caller: &Caller) -> Result<Vec<v1::Tool>, String> {
+    let state = caller.state(gateway);
+    let told = gateway.plane_for(caller).all_tools(None, Some(state)).await;
     let mut tools = told.map_err(|error| format!("the catalog can't be read: {error}"))?;
-    tools.retain(|tool| !tool.quarantined && gateway.tool(&tool.server, &tool.name).is_some());
+    tools.retain(|tool| {
+        !tool.quarantined && gateway.tool_for(caller, &tool.server, &tool.name).is_some()
+    });
     Ok(tools)
 }
 

@@ -40,7 +40,7 @@ impl FromStr for CertificateRule {
         };
         let roles = Roles::of(&roles.split('+').map(role).collect::<Result<Vec<_>, _>>()?);
         let tenant = match tenant.trim() {
-            NO_TENANT if roles.has(Role::Admin) => None,
+            NO_TENANT if roles.may_be_of_any_tenant() => None,
             NO_TENANT => return Err("only an admin may be of no tenant".into()),
             name => Some(TenantId::parse(name).map_err(|_| "no tenant's name")?),
         };

@@ -9,6 +9,9 @@ pub enum Role {
     Agent,
     /// Catalog writer: reads and changes its tenant's catalog and policy, and reads its usage and memory.
     CatalogWriter,
+    /// Delegate: says of each call for which principal it is, as a gateway does. If the credential belongs to no tenant, this
+    /// holds for any tenant that a call names.
+    Delegate,
     /// Admin: may do everything. If the credential belongs to no tenant, this holds for any tenant that a call names.
     Admin,
 }
@@ -19,10 +22,10 @@ pub struct Roles(u8);
 
 impl Role {
     /// All roles, least powerful first.
-    pub const ALL: [Self; 3] = [Self::Agent, Self::CatalogWriter, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Agent, Self::CatalogWriter, Self::Delegate, Self::Admin];
 
     /// Names of the roles, in the same order.
-    pub const NAMES: [&'static str; 3] = ["agent", "catalog-writer", "admin"];
+    pub const NAMES: [&'static str; 4] = ["agent", "catalog-writer", "delegate", "admin"];
 
     /// Returns the name of the role, as in credentials.
     #[must_use]
@@ -60,6 +63,12 @@ impl Roles {
     #[must_use]
     pub const fn has(self, role: Role) -> bool {
         self.0 & (1 << role as u8) != 0
+    }
+
+    /// Returns true if a credential with these roles may be of no tenant, and so of any that a call names.
+    #[must_use]
+    pub const fn may_be_of_any_tenant(self) -> bool {
+        self.has(Role::Admin) || self.has(Role::Delegate)
     }
 
     /// Returns the set with the role added.

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use tonic::body::Body;
-use tonic::codegen::http::header::{AUTHORIZATION, HeaderValue};
+use tonic::codegen::http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use tonic::codegen::http::{Request, Response};
 use toolgate_serving::{BodyTime, Peer, RequestOwner};
 use toolgate_telemetry::{CallSpan, part};
@@ -24,6 +26,9 @@ use toolgate_app::pipeline::log_failure;
 use toolgate_app::telemetry::{Metrics, Rejection};
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
+
+/// Header in which a delegate names the principal that a call is for: UTF-8 in base64.
+const PRINCIPAL_HEADER: &str = "toolgate-principal-bin";
 
 /// Authentication and authorization of calls.
 #[derive(Clone)]
@@ -68,6 +73,7 @@ impl Guard {
         let known = self.authenticate(presented, access, &name);
         let part = call.span().in_scope(|| part("authenticate"));
         let known = known.instrument(part).instrument(call.span().clone()).await;
+        let known = known.and_then(|caller| for_principal(caller, request.headers()));
         let caller = known.inspect_err(|refusal| refused(&call, refusal))?;
         if let Some(peer) = &peer {
             let tenant = caller.own_tenant().map(TenantId::as_str);
@@ -109,6 +115,25 @@ impl Guard {
         }
         Ok(caller)
     }
+}
+
+/// Returns the caller of a call that names the principal that it is for, as a gateway's calls do.
+fn for_principal(caller: Caller, headers: &HeaderMap) -> Result<Caller, Error> {
+    let mut values = headers.get_all(PRINCIPAL_HEADER).iter();
+    let problem = match (values.next(), values.next()) {
+        (None, _) => return Ok(caller),
+        (Some(_), Some(_)) => "must be there once",
+        (Some(value), None) => {
+            let text = value.as_bytes().trim_ascii_end();
+            let padded = text.iter().position(|byte| *byte == b'=').unwrap_or(text.len());
+            let bytes = STANDARD_NO_PAD.decode(&text[..padded]).ok();
+            match bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+                Some(principal) => return caller.on_behalf_of(&principal),
+                None => "must be UTF-8 in base64",
+            }
+        }
+    };
+    Err(Error::field(PRINCIPAL_HEADER, problem))
 }
 
 /// Records in its span that a call was refused. Whoever answers logs it.

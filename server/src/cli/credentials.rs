@@ -11,12 +11,32 @@ use super::failure::Failure;
 /// flags.
 const API_KEY_ENV: &str = "TOOLGATE_API_KEY";
 
-/// Credentials of a client. An API key or token also comes from the environment variable TOOLGATE_API_KEY.
+/// API key or token of a client, from a file or from the environment variable TOOLGATE_API_KEY.
 #[derive(Debug, Args)]
-pub(super) struct CredentialArguments {
+pub(super) struct KeyArgument {
     /// A file with an API key or token to call with; or set TOOLGATE_API_KEY to one.
     #[arg(long, env = "TOOLGATE_API_KEY_FILE", value_name = "FILE")]
     api_key_file: Option<PathBuf>,
+}
+
+impl KeyArgument {
+    /// Returns the key or token; `None` if there is none.
+    pub(super) fn read(&self) -> Result<Option<String>, Failure> {
+        let key = match &self.api_key_file {
+            Some(path) => Some(String::from_utf8(read(path)?).map_err(|_| {
+                Failure::usage(format!("--api-key-file: {} is no text", path.display()))
+            })?),
+            None => std::env::var(API_KEY_ENV).ok(),
+        };
+        Ok(key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()))
+    }
+}
+
+/// Credentials of a client. An API key or token also comes from the environment variable TOOLGATE_API_KEY.
+#[derive(Debug, Args)]
+pub(super) struct CredentialArguments {
+    #[command(flatten)]
+    key: KeyArgument,
     /// Authorities (PEM) that an https server's certificate may be of. Default: the system's.
     #[arg(long, env = "TOOLGATE_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
@@ -35,13 +55,7 @@ impl CredentialArguments {
     }
 
     fn credentials(&self) -> Result<Credentials, Failure> {
-        let key = match &self.api_key_file {
-            Some(path) => Some(String::from_utf8(read(path)?).map_err(|_| {
-                Failure::usage(format!("--api-key-file: {} is no text", path.display()))
-            })?),
-            None => std::env::var(API_KEY_ENV).ok(),
-        };
-        let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+        let key = self.key.read()?;
         Ok(key.map_or_else(Credentials::default, Credentials::api_key))
     }
 

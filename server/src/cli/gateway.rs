@@ -1,5 +1,6 @@
 //! `toolgate gateway`: one MCP server in the place of many.
 
+mod authentication;
 mod client;
 mod import;
 mod install;
@@ -11,7 +12,7 @@ use clap::{Args, Subcommand};
 use toolgate_mcp::{Config, ConfigError, Mistake, ServerOverview, mistakes};
 
 use super::arguments::{ConfigArguments, parse_setting};
-use super::credentials::CredentialArguments;
+use super::credentials::{CredentialArguments, KeyArgument};
 use super::failure::{Exit, Failure};
 use super::interruptible;
 use super::output;
@@ -111,6 +112,8 @@ struct GatewayAddress {
     /// The gateway's address.
     #[arg(long, default_value = "http://127.0.0.1:7080", value_name = "URL")]
     url: String,
+    #[command(flatten)]
+    key: KeyArgument,
 }
 
 /// Arguments of a gateway that is to run.
@@ -216,6 +219,7 @@ fn check(file: Option<&Path>) -> Result<Exit, Failure> {
         return Err(Failure::usage(mistakes.join("\n")));
     }
     let config = read(file)?;
+    config.check_exposure().map_err(Failure::usage)?;
     let servers = config.entries().map_err(|error| Failure::usage(error.to_string()))?;
     output::print(&format!("{} make sense\n", counted(servers.len(), "server")))?;
     Ok(Exit::Done)

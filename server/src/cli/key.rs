@@ -17,7 +17,7 @@ use toolgate_access::auth::api_key::ApiKey;
 use toolgate_config::Config;
 use toolgate_config::units::parse_duration;
 use toolgate_core::identity::TenantId;
-use toolgate_core::role::Role;
+use toolgate_core::role::{Role, Roles};
 use toolgate_store::{KeyReading, KeyStore, StoreError, StoredKey};
 
 mod report;
@@ -96,10 +96,10 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct Create {
-    /// The tenant whose calls it makes. An admin's key may be of none.
+    /// The tenant whose calls it makes. An admin's or a delegate's key may be of none.
     #[arg(long, value_name = "NAME", value_parser = tenant)]
     tenant: Option<TenantId>,
-    /// What it may do: agent, catalog-writer or admin; may be given more than once.
+    /// What it may do: agent, catalog-writer, delegate or admin; may be given more than once.
     #[arg(long, required = true, value_name = "ROLE", value_parser = role)]
     role: Vec<Role>,
     /// What people know it by.
@@ -208,10 +208,10 @@ impl Keys {
 
     async fn create(&self, asked: &Create) -> Result<Made, Failure> {
         let roles: BTreeSet<_> = asked.role.iter().map(|role| role.name().to_owned()).collect();
-        let is_admin = asked.role.contains(&Role::Admin);
-        if asked.tenant.is_none() && !is_admin {
+        let may_be_of_any = Roles::of(&asked.role).may_be_of_any_tenant();
+        if asked.tenant.is_none() && !may_be_of_any {
             return Err(Failure::usage(
-                "--tenant is needed: only an admin's key may be of no tenant",
+                "--tenant is needed: only an admin's or a delegate's key may be of no tenant",
             ));
         }
         let is_line = |text: &str, most| text.len() <= most && !text.chars().any(char::is_control);

@@ -57,7 +57,7 @@ impl Security {
         let copy = stores::keeps_copies(&config.store).then(|| config.store.path.join(API_KEYS));
         // It reads files and may ask an issuer, so it runs on a blocking thread.
         let started =
-            tokio::task::spawn_blocking(move || auth::start(&auth, store, copy, counting));
+            tokio::task::spawn_blocking(move || auth::start(&auth, Some(store), copy, counting));
         let started =
             started.await.map_err(|error| ServeError::Internal(Error::internal(error)))?;
         let (authenticator, keeping) = started.map_err(ServeError::Auth)?;

@@ -22,7 +22,7 @@ static SET: LazyLock<KeySet> =
     LazyLock::new(|| KeySet::parse(KEYS.as_bytes()).expect("two good keys"));
 static RULES: LazyLock<Rules> = LazyLock::new(|| Rules {
     issuer: "i".into(),
-    audience: "a".into(),
+    audiences: vec!["a".into()],
     skew: 30,
     tenant: "/realm/tenant".into(),
     principal: "sub".into(),

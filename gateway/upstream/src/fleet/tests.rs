@@ -465,13 +465,15 @@ async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
 
 #[tokio::test]
 async fn a_call_ends_a_pause_once() {
-    let slow = Tuning { first_pause: LONG * 60, last_pause: LONG * 60, ..tuning() };
-    let fleet = Fleet::start_tuned(vec![entry("a")], slow);
+    let mut slow = entry("a");
+    let pauses = slow.limits.pauses;
+    slow.limits.pauses = Pauses { first: LONG * 60, last: LONG * 60, ..pauses };
+    let fleet = Fleet::start_tuned(vec![slow.clone()], tuning());
     let pid = ask(&fleet, "a", "state").await.unwrap()["pid"].clone();
     kill(&pid);
     until(&fleet, "a", |status| status.state == ServerState::Waiting).await;
     assert_ne!(ask(&fleet, "a", "state").await.unwrap()["pid"], pid);
-    fleet.apply(vec![with_variable(entry("a"), "FAIL", "1")]);
+    fleet.apply(vec![with_variable(slow, "FAIL", "1")]);
     until(&fleet, "a", |status| status.state == ServerState::Waiting).await;
     assert_eq!(fleet.listing("a").unwrap().tools.len(), 2);
     for _ in 0..3 {

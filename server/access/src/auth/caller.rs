@@ -9,6 +9,9 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::role::{Role, Roles};
 
+/// Maximum length of a principal's name in bytes.
+pub(super) const PRINCIPAL_MAX: usize = 256;
+
 /// Tenant of calls that name none while authentication is off.
 const DEFAULT_TENANT: &str = "default";
 
@@ -49,6 +52,11 @@ pub enum CredentialId {
     },
     /// First bytes of a certificate's SHA-256, in hexadecimal.
     Mtls(String),
+}
+
+/// Returns true if the text may be the name of a principal.
+pub(super) fn is_principal(name: &str) -> bool {
+    (1..=PRINCIPAL_MAX).contains(&name.len()) && !name.chars().any(char::is_control)
 }
 
 impl CredentialId {
@@ -104,7 +112,7 @@ impl Caller {
             None if known.credential == CredentialId::None => {
                 TenantId::parse(if named.is_empty() { DEFAULT_TENANT } else { named })
             }
-            None if !known.roles.has(Role::Admin) => {
+            None if !known.roles.may_be_of_any_tenant() => {
                 Err(Error::PermissionDenied("the credential is of no tenant".into()))
             }
             None if named.is_empty() => {
@@ -124,6 +132,22 @@ impl Caller {
     #[must_use]
     pub fn principal(&self) -> &str {
         &self.0.principal
+    }
+
+    /// Returns the caller for a call that is made for another principal of its tenant.
+    ///
+    /// # Errors
+    /// The caller may not say so, or the name is no principal's.
+    pub fn on_behalf_of(&self, principal: &str) -> Result<Self, Error> {
+        let roles = self.0.roles;
+        if !roles.has(Role::Delegate) && !roles.has(Role::Admin) {
+            let problem = "the credential needs the role delegate to name a principal";
+            return Err(Error::PermissionDenied(problem.into()));
+        }
+        if !is_principal(principal) {
+            return Err(Error::field("principal", "must be one line of 1 to 256 bytes"));
+        }
+        Ok(Self::new(CallerIdentity { principal: principal.to_owned(), ..(*self.0).clone() }))
     }
 
     /// Returns the roles of the caller.
@@ -199,6 +223,26 @@ mod tests {
         for named in ["", "acme"] {
             assert!(matches!(writer.tenant(named), Err(Error::PermissionDenied(_))), "{named}");
         }
+    }
+
+    #[test]
+    fn only_a_delegate_names_the_principal_that_a_call_is_for() {
+        for role in [Role::Delegate, Role::Admin] {
+            let gateway = caller(Some("acme"), &[role]);
+            let for_ann = gateway.on_behalf_of("ann").expect("a caller");
+            assert_eq!(for_ann.principal(), "ann");
+            assert_eq!(for_ann.tenant("").expect("the gateway's").as_str(), "acme");
+            assert!(for_ann.tenant("other").is_err());
+            assert_eq!(for_ann.credential(), gateway.credential());
+            for wrong in ["", "a\nb", &"x".repeat(PRINCIPAL_MAX + 1)] {
+                assert!(matches!(gateway.on_behalf_of(wrong), Err(Error::InvalidFields(_))));
+            }
+        }
+        let agent = caller(Some("acme"), &[Role::Agent, Role::CatalogWriter]);
+        assert!(matches!(agent.on_behalf_of("ann"), Err(Error::PermissionDenied(_))));
+        let of_none = caller(None, &[Role::Delegate]);
+        assert_eq!(of_none.tenant("acme").expect("any").as_str(), "acme");
+        assert_eq!(Caller::anybody().on_behalf_of("ann").expect("off").principal(), "ann");
     }
 
     #[test]

@@ -3,14 +3,11 @@
 
 use toolgate_serving::PeerCertificate;
 
-use super::caller::CallerIdentity;
+use super::caller::{CallerIdentity, PRINCIPAL_MAX};
 use super::{Caller, CredentialId, Now, Refusal};
 use toolgate_config::CertificateRule;
 use toolgate_core::identity::TenantId;
 use toolgate_core::role::{Role, Roles};
-
-/// Maximum length of a principal's name in bytes.
-pub(super) const PRINCIPAL_MAX: usize = 256;
 
 /// Number of bytes of a certificate's hash that form its id.
 const ID_BYTES: usize = 8;

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::certificates::PRINCIPAL_MAX;
+use super::caller::is_principal;
 use super::key_set::{Algorithm, KeySet};
 use super::refusal::TokenFault;
 use toolgate_core::identity::TenantId;
@@ -22,8 +22,8 @@ const SCOPES_MAX: usize = 1_000;
 pub struct Rules {
     /// Required value of `iss`.
     pub issuer: String,
-    /// Value that `aud` must be or contain.
-    pub audience: String,
+    /// Values of which `aud` must be or contain one.
+    pub audiences: Vec<String>,
     /// Allowed difference between the issuer's clock and this server's, in seconds.
     pub skew: i64,
     /// Name of the claim with the tenant.
@@ -96,7 +96,10 @@ fn judge(claims: &Value, rules: &Rules, now: i64) -> Result<i64, TokenFault> {
     if claims.get("iss").and_then(Value::as_str) != Some(&rules.issuer) {
         return Err(TokenFault::Issuer);
     }
-    let is_ours = |audience: &Value| audience.as_str() == Some(&rules.audience);
+    let is_ours = |audience: &Value| {
+        let said = audience.as_str();
+        rules.audiences.iter().any(|ours| said == Some(ours))
+    };
     let ours = match claims.get("aud") {
         Some(Value::Array(several)) => several.iter().any(is_ours),
         Some(one) => is_ours(one),
@@ -131,10 +134,8 @@ fn read(claims: &Value, rules: &Rules, good_until: i64) -> Result<Claims, TokenF
         Some(_) => return Err(TokenFault::Claims),
     };
     let principal = find(claims, &rules.principal).and_then(Value::as_str);
-    let is_name = |name: &&str| {
-        (1..=PRINCIPAL_MAX).contains(&name.len()) && !name.chars().any(char::is_control)
-    };
-    let principal = principal.filter(is_name).ok_or(TokenFault::Claims)?.to_owned();
+    let principal =
+        principal.filter(|name| is_principal(name)).ok_or(TokenFault::Claims)?.to_owned();
     let roles = Roles::named(words(find(claims, &rules.roles))?);
     let scopes = match &rules.scopes {
         None => None,

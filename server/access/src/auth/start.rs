@@ -24,6 +24,9 @@ const AUTHORITIES_MAX: usize = 4 << 20;
 /// Failure to start authentication.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
+    /// API keys are accepted, and no store holds any.
+    #[error("auth.methods: api-key needs a store of keys")]
+    NoKeyStore,
     /// The admin key can't be loaded.
     #[error("auth.admin_key_file")]
     AdminKey(#[from] AdminKeyError),
@@ -52,19 +55,23 @@ pub struct Keeping {
     follower: Option<Follower>,
 }
 
-/// Starts authentication as configured. A replica keeps what it knows of the API keys of a shared store in the file
+/// Starts authentication as configured. API keys need a store. A replica keeps what it knows of the API keys of a shared store in the file
 /// `copy`. Blocks for a moment: it reads files and fetches the issuer's keys.
 ///
 /// # Errors
 /// A configured file can't be read or is invalid.
 pub fn start(
     config: &AuthConfig,
-    store: Arc<dyn KeyStore>,
+    store: Option<Arc<dyn KeyStore>>,
     copy: Option<PathBuf>,
     metrics: AuthMetrics,
 ) -> Result<(Authenticator, Keeping), AuthError> {
     let has = |method| config.methods.contains(&method);
-    let keys = has(AuthMethod::ApiKey).then(|| KeyRing::new(store, config.admin_key_file.clone()));
+    let store = store.filter(|_| has(AuthMethod::ApiKey));
+    if has(AuthMethod::ApiKey) && store.is_none() {
+        return Err(AuthError::NoKeyStore);
+    }
+    let keys = store.map(|store| KeyRing::new(store, config.admin_key_file.clone()));
     let keys = keys.transpose()?.map(|keys| match copy {
         Some(path) => Arc::new(keys.with_copy(path)),
         None => Arc::new(keys),
@@ -107,7 +114,7 @@ fn begin_tokens(config: &TokenConfig) -> Result<(Tokens, Follower), AuthError> {
     })?;
     let rules = Rules {
         issuer: config.issuer.clone(),
-        audience: config.audience.clone(),
+        audiences: config.audiences.clone(),
         skew: i64::try_from(config.clock_skew.as_secs()).unwrap_or(i64::MAX),
         tenant: config.tenant_claim.clone(),
         principal: config.principal_claim.clone(),

@@ -42,8 +42,8 @@ pub struct TokenConfig {
     pub max_age: Duration,
     /// Required issuer of a token.
     pub issuer: String,
-    /// Required audience of a token.
-    pub audience: String,
+    /// Audiences of which a token must have one.
+    pub audiences: Vec<String>,
     /// Tolerated difference between the issuer's clock and this machine's.
     pub clock_skew: Duration,
     /// Claim that holds the tenant.
@@ -130,7 +130,7 @@ fn tokens(settings: &Settings) -> Option<TokenConfig> {
         refresh: settings.read(&keys::AUTH_JWKS_REFRESH),
         max_age: settings.read(&keys::AUTH_JWKS_MAX_AGE),
         issuer: settings.read_optional(&keys::AUTH_ISSUER)?,
-        audience: settings.read_optional(&keys::AUTH_AUDIENCE)?,
+        audiences: vec![settings.read_optional(&keys::AUTH_AUDIENCE)?],
         clock_skew: settings.read(&keys::AUTH_CLOCK_SKEW),
         tenant_claim: settings.read(&keys::AUTH_TENANT_CLAIM),
         principal_claim: settings.read(&keys::AUTH_PRINCIPAL_CLAIM),

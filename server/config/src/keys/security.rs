@@ -82,7 +82,7 @@ pub const AUTH_ROLES_CLAIM: Key<String> = Key::new(
     TEXT,
     "roles",
     "The claim with the roles: an array, or words with spaces between. Others than agent, \
-     catalog-writer and admin are passed over.",
+     catalog-writer, delegate and admin are passed over.",
 );
 pub const AUTH_SCOPES_CLAIM: OptionalKey<String> = OptionalKey::new(
     "auth.scopes_claim",
@@ -102,7 +102,7 @@ pub const AUTH_CERTIFICATES: Key<Vec<CertificateRule>> = Key::new(
     "",
     "Other client certificates, by a URI of theirs or cn: and the common name, with tenant and \
      roles, such as \"spiffe://example.org/ns/ops/sa/catalog=acme:catalog-writer\". * instead of \
-     a tenant: any, for admins.",
+     a tenant: any, for admins and delegates.",
 );
 pub const TLS_CERT_FILE: OptionalKey<PathBuf> = OptionalKey::new(
     "tls.cert_file",

@@ -119,7 +119,7 @@ fn key_authenticator(store: Arc<SqliteStore>) -> Authenticator {
         trust_domain: None,
         certificates: Vec::new(),
     };
-    let started = start(&config, store, None, AuthMetrics::default());
+    let started = start(&config, Some(store), None, AuthMetrics::default());
     let (authenticator, _keeping) = started.expect("a good configuration");
     authenticator
 }
@@ -180,4 +180,33 @@ async fn only_callers_that_are_known_get_the_longer_time_of_a_registration() {
     let route = "/toolgate.v1.RouterService/Route";
     assert_eq!(time_after(&known, route).await, (true, MAX_DEADLINE + margin));
     assert_eq!(time_after(&stranger, register).await, (false, MAX_DEADLINE));
+}
+
+#[tokio::test]
+async fn only_who_may_names_the_principal_that_a_call_is_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::open(&folder.path().join("keys.db")).await.expect("a store");
+    let agent = bearer(&store, "acme").await;
+    let on = Guard::new(Arc::new(key_authenticator(Arc::new(store))), Arc::default(), MAX_DEADLINE);
+    let off = Guard::new(Arc::new(Authenticator::off()), Arc::default(), MAX_DEADLINE);
+    let principal = async |guard: &Guard, names: &[&'static str]| {
+        let request = Request::builder().uri("/toolgate.v1.RouterService/Route");
+        let mut request = request.header(AUTHORIZATION, &agent).body(()).expect("a request");
+        for name in names {
+            let name = HeaderValue::from_static(name);
+            request.headers_mut().append("toolgate-principal-bin", name);
+        }
+        guard.admit(&mut request).await?;
+        let caller = request.extensions().get::<Caller>().expect("a caller");
+        Ok::<_, Error>(caller.principal().to_owned())
+    };
+    assert_eq!(principal(&on, &[]).await.expect("an agent"), "p");
+    let refused = principal(&on, &["YW5u"]).await;
+    assert!(matches!(refused, Err(Error::PermissionDenied(_))), "{refused:?}");
+    assert_eq!(principal(&off, &["YW5u"]).await.expect("anybody"), "ann");
+    assert_eq!(principal(&off, &["w6k="]).await.expect("anybody"), "é");
+    for wrong in [&["*"][..], &["YW5u", "YW5u"], &[""], &["/w"]] {
+        let refused = principal(&off, wrong).await;
+        assert!(matches!(refused, Err(Error::InvalidFields(_))), "{wrong:?}: {refused:?}");
+    }
 }

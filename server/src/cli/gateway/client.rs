@@ -29,13 +29,15 @@ pub(super) async fn overview(at: &GatewayAddress) -> Result<Overview, Failure> {
 /// Gets a text.
 pub(super) async fn text(at: &GatewayAddress, path: &str) -> Result<String, Failure> {
     let url = url(at, path);
-    blocking(move || agent(TIMEOUT).get(&url).call()).await
+    let key = at.key.read()?;
+    blocking(move || with_key(agent(TIMEOUT).get(&url), key.as_deref()).call()).await
 }
 
 /// Posts nothing to a path.
 pub(super) async fn post(at: &GatewayAddress, path: &str) -> Result<String, Failure> {
     let url = url(at, path);
-    blocking(move || agent(TIMEOUT).post(&url).send_empty()).await
+    let key = at.key.read()?;
+    blocking(move || with_key(agent(TIMEOUT).post(&url), key.as_deref()).send_empty()).await
 }
 
 /// Calls one of the gateway's own tools, and prints what a model would read.
@@ -58,9 +60,9 @@ pub(super) async fn call(
         }
     });
     let tool = tool.to_owned();
+    let key = at.key.read()?;
     let body = blocking(move || {
-        agent(CALL_TIMEOUT)
-            .post(&url)
+        with_key(agent(CALL_TIMEOUT).post(&url), key.as_deref())
             .header("Accept", "application/json, text/event-stream")
             .header("Content-Type", "application/json")
             .header("MCP-Protocol-Version", REVISION)
@@ -96,6 +98,14 @@ fn answer_of(body: &str) -> Option<Value> {
 
 fn url(at: &GatewayAddress, path: &str) -> String {
     format!("{}/{path}", at.url.trim_end_matches('/'))
+}
+
+/// Returns the request with the credential of the command.
+fn with_key<B>(request: ureq::RequestBuilder<B>, key: Option<&str>) -> ureq::RequestBuilder<B> {
+    match key {
+        Some(key) => request.header("Authorization", format!("Bearer {key}")),
+        None => request,
+    }
 }
 
 fn agent(timeout: Duration) -> ureq::Agent {

@@ -3,26 +3,37 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
-use toolgate_config::{Config as ServerConfig, FlagValue, keys};
-use toolgate_mcp::{Config, ConfigError, Gateway, ServerOverview, WatchedFile, serve, serve_stdio};
+use toolgate_config::{Config as ServerConfig, FlagValue, StoreConfig, keys};
+use toolgate_mcp::{
+    AuthMethod, Config, ConfigError, Gateway, ServerOverview, WatchedFile, serve, serve_stdio,
+};
 use toolgate_serving::stop_on_signal;
+use toolgate_store::KeyStore;
 
+use super::authentication::{HostAuthentication, plane_key};
 use super::{DEFAULT_FILE, RunArguments, read};
-use crate::cli::arguments::model_flag;
+use crate::cli::arguments::{ConfigArguments, model_flag};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::serve::with_causes;
 use crate::cli::text::counted;
-use crate::serve::{Hangups, serve_until_bound};
+use crate::serve::{Hangups, open_now, serve_until_bound};
+
+/// Tenant of a plane within this process where none is named.
+const DEFAULT_TENANT: &str = "default";
 
 /// Folder of the gateway's plane in the usual data directory.
 const DATA_FOLDER: &str = "gateway";
+
+/// Time for the plane within this process to start.
+const PLANE_START: Duration = Duration::from_secs(120);
 
 /// Time after which a server that is not there yet is named.
 const SLOW: Duration = Duration::from_secs(2);
@@ -48,6 +59,9 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     if let Some(listen) = arguments.listen {
         config.gateway.listen = listen;
     }
+    if !arguments.stdio {
+        config.check_exposure().map_err(Failure::usage)?;
+    }
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     // The address first, so that a second gateway fails before it starts anything.
@@ -58,8 +72,11 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     let file = GatewayFile { path, listen: arguments.listen };
     let prepared = Prepared { config, listener, stop, file };
     match &arguments.server {
-        Some(server) => prepared.serve(&Client::lazy(server, options)?).await?,
-        None => prepared.serve_with_plane(plane_config(&arguments)?, options).await?,
+        Some(server) => {
+            let keys = prepared.named_keys(&arguments).await?;
+            prepared.serve(&Client::lazy(server, options)?, keys).await?;
+        }
+        None => prepared.serve_with_plane(&arguments, options).await?,
     }
     Ok(Exit::Done)
 }
@@ -77,9 +94,24 @@ impl Prepared {
     /// Serves with a routing plane within this process.
     async fn serve_with_plane(
         self,
-        config: ServerConfig,
-        options: ClientOptions,
+        arguments: &RunArguments,
+        mut options: ClientOptions,
     ) -> Result<(), Failure> {
+        if options.tenant.is_empty() {
+            DEFAULT_TENANT.clone_into(&mut options.tenant);
+        }
+        let mut config = plane_config(arguments)?;
+        if self.listener.is_some() && self.has_authentication() && config.auth.methods.is_empty() {
+            // The plane's own port must not be a way past the gateway.
+            let (credentials, path) = plane_key(&config.store.path)?;
+            config.auth.methods.push(toolgate_config::AuthMethod::ApiKey);
+            config.auth.admin_key_file = Some(path);
+            options.credentials = credentials;
+        }
+        let store = match self.config.gateway.auth.key_store.as_deref() {
+            Some(place) => key_store(&arguments.server_config(), place)?,
+            None => config.store.clone(),
+        };
         let (sender, bound) = oneshot::channel();
         let stop = self.stop.clone();
         let planning = async {
@@ -92,7 +124,7 @@ impl Prepared {
             // Without an address the plane has failed, and says why.
             let Ok(address) = bound.await else { return Ok(()) };
             let served = match Client::lazy(&address.to_string(), options) {
-                Ok(client) => self.serve(&client).await,
+                Ok(client) => Box::pin(self.serve_with_keys(&client, &store)).await,
                 Err(error) => Err(Failure::from(error)),
             };
             stop.cancel();
@@ -103,9 +135,54 @@ impl Prepared {
         served
     }
 
+    fn has_authentication(&self) -> bool {
+        !self.config.gateway.auth.methods.is_empty()
+    }
+
+    fn takes_keys(&self) -> bool {
+        self.listener.is_some() && self.config.gateway.auth.methods.contains(&AuthMethod::ApiKey)
+    }
+
+    /// Serves before a plane within this process, with the API keys of a store.
+    async fn serve_with_keys(self, plane: &Client, store: &StoreConfig) -> Result<(), Failure> {
+        if !self.takes_keys() {
+            return self.serve(plane, None).await;
+        }
+        // The plane makes the store; while it starts, its port refuses nobody and answers nobody.
+        plane.with_deadline(PLANE_START).health("").await?;
+        let keys = open_now(store).await.map_err(|error| Failure::new(with_causes(&error)))?;
+        self.serve(plane, Some(keys)).await
+    }
+
+    /// Opens the store of API keys that the file names, if it takes any.
+    async fn named_keys(
+        &self,
+        arguments: &RunArguments,
+    ) -> Result<Option<Arc<dyn KeyStore>>, Failure> {
+        if !self.takes_keys() {
+            return Ok(None);
+        }
+        let Some(place) = self.config.gateway.auth.key_store.as_deref() else {
+            return Err(Failure::usage(
+                "gateway.auth.key_store must name the store of the API keys: the plane is another process's",
+            ));
+        };
+        let store = key_store(&arguments.server_config(), place)?;
+        let keys = open_now(&store).await.map_err(|error| Failure::new(with_causes(&error)))?;
+        Ok(Some(keys))
+    }
+
     /// Serves until a signal, or until the host closes its streams.
-    async fn serve(self, plane: &Client) -> Result<(), Failure> {
+    async fn serve(self, plane: &Client, keys: Option<Arc<dyn KeyStore>>) -> Result<(), Failure> {
         let Self { config, listener, stop, file } = self;
+        let tenant = plane.options().tenant.clone();
+        let authentication = match &listener {
+            Some(listener) => {
+                let address = listener.local_addr()?;
+                HostAuthentication::start(&config, address, &tenant, keys, &stop).await?
+            }
+            None => None,
+        };
         let gateway =
             Gateway::start(config, plane).map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
@@ -115,7 +192,7 @@ impl Prepared {
                 if let Ok(address) = listener.local_addr() {
                     output::note(format_args!("serving on http://{address}/mcp"));
                 }
-                serve(gateway.clone(), listener, stop).await
+                serve(gateway.clone(), listener, authentication, stop).await
             }
             None => {
                 let input = tokio::io::stdin();
@@ -169,6 +246,17 @@ impl GatewayFile {
     }
 }
 
+/// Returns the configuration of a store of API keys: a data directory, or the URL of a database.
+fn key_store(arguments: &ConfigArguments, place: &str) -> Result<StoreConfig, Failure> {
+    let key = if place.contains("://") { &keys::STORE_URL.spec } else { &keys::STORE_PATH.spec };
+    let flag = FlagValue {
+        flag: "gateway.auth.key_store".into(),
+        key: key.name.to_owned(),
+        value: place.to_owned(),
+    };
+    Ok(arguments.load(vec![flag])?.config.store)
+}
+
 /// Returns the configuration of the plane within this process, which listens where nobody else expects it.
 fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Failure> {
     let flag = |key: &str, value: String| FlagValue {
@@ -199,7 +287,7 @@ async fn tell(gateway: Gateway) {
     let mut told: HashMap<String, String> = HashMap::new();
     let mut is_complete = false;
     loop {
-        let overview = gateway.overview();
+        let overview = gateway.overview(&gateway.anybody());
         for server in &overview.servers {
             let line = line(server);
             let is_start = server.state == "starting" && !told.contains_key(&server.name);
@@ -225,7 +313,7 @@ async fn tell(gateway: Gateway) {
 
 /// Says once which servers are still starting.
 fn tell_slow(gateway: &Gateway, told: &mut HashMap<String, String>) {
-    for server in gateway.overview().servers {
+    for server in gateway.overview(&gateway.anybody()).servers {
         if server.state == "starting" && !told.contains_key(&server.name) {
             let line = format!("{}: slow to start; serving without it", server.name);
             output::note(&line);

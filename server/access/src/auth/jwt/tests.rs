@@ -90,7 +90,7 @@ fn set(keys: &[Value]) -> KeySet {
 fn rules() -> Rules {
     Rules {
         issuer: "https://id.example.com".into(),
-        audience: "toolgate".into(),
+        audiences: vec!["other".into(), "toolgate".into()],
         skew: 30,
         tenant: "tenant".into(),
         principal: "sub".into(),

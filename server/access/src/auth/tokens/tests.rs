@@ -48,7 +48,7 @@ fn token(pair: &Ed25519KeyPair, exp: i64) -> String {
 fn rules() -> Rules {
     Rules {
         issuer: "i".into(),
-        audience: "a".into(),
+        audiences: vec!["a".into()],
         skew: 0,
         tenant: "tenant".into(),
         principal: "sub".into(),

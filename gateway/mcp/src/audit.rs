@@ -1,0 +1,189 @@
+//! The audit of calls: one line of JSON for each, without arguments and results.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::caller::Caller;
+
+/// Audit of calls; of none without a file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Audit(Option<Arc<Mutex<File>>>);
+
+/// What the audit says of a call.
+#[derive(Debug, Clone, Serialize)]
+struct CallRecord {
+    /// Milliseconds since 1970 (UTC) at which the call came.
+    time_ms: u64,
+    event: &'static str,
+    tenant: String,
+    principal: String,
+    /// Public id of the credential.
+    credential: String,
+    /// Server of the tool; empty if the call was refused before that was known.
+    server: String,
+    /// Tool as its server names it; empty like the server.
+    tool: String,
+    /// SHA-256 of the definition as the server lists it, in hexadecimal; empty if it is not known.
+    definition: String,
+    /// `allowed`, or the code of the refusal.
+    verdict: &'static str,
+    outcome: Outcome,
+    duration_ms: u64,
+    argument_bytes: usize,
+    result_bytes: usize,
+}
+
+/// End of a call.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Outcome {
+    /// The server answered with a result.
+    Done,
+    /// The server answered with a result that tells an error.
+    Error,
+    /// The server gave no answer, or none that is a result.
+    Failed,
+    /// The call was not sent.
+    Refused,
+    /// The host left, or cancelled the call.
+    Cancelled,
+}
+
+/// Call that is audited. Dropped before [`AuditedCall::ends`], it is noted as cancelled.
+pub(crate) struct AuditedCall {
+    record: CallRecord,
+    file: Option<Arc<Mutex<File>>>,
+    since: Instant,
+}
+
+impl Audit {
+    /// Opens the audit of a gateway.
+    ///
+    /// # Errors
+    /// The file can't be opened for appending.
+    pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
+        let Some(path) = path else { return Ok(Self::default()) };
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Ok(Self(Some(Arc::new(Mutex::new(options.open(path)?)))))
+    }
+
+    /// Begins the record of a call.
+    pub(crate) fn begin(&self, caller: &Caller, arguments: Option<&Value>) -> AuditedCall {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let record = CallRecord {
+            time_ms: milliseconds(now),
+            event: "call",
+            tenant: caller.tenant.to_string(),
+            principal: caller.principal.to_string(),
+            credential: caller.credential.to_string(),
+            server: String::new(),
+            tool: String::new(),
+            definition: String::new(),
+            verdict: "allowed",
+            outcome: Outcome::Cancelled,
+            duration_ms: 0,
+            argument_bytes: self.0.as_ref().and(arguments).map_or(0, size),
+            result_bytes: 0,
+        };
+        AuditedCall { record, file: self.0.clone(), since: Instant::now() }
+    }
+}
+
+impl AuditedCall {
+    /// Notes the tool that is called.
+    pub(crate) fn is_of(&mut self, server: &str, tool: &str, definition: Option<&str>) {
+        server.clone_into(&mut self.record.server);
+        tool.clone_into(&mut self.record.tool);
+        definition.unwrap_or_default().clone_into(&mut self.record.definition);
+    }
+
+    /// Notes that the call is not sent, and why.
+    pub(crate) fn is_refused(&mut self, code: &'static str) {
+        self.record.verdict = code;
+    }
+
+    /// Writes the record of a call that has ended, before its result is told.
+    pub(crate) async fn ends(mut self, outcome: Outcome, result: &Value) {
+        self.record.outcome = outcome;
+        self.record.result_bytes = self.file.as_ref().map_or(0, |_| size(result));
+        if let Some(writing) = self.write() {
+            // A record that was not written has been told.
+            let _written = writing.await;
+        }
+    }
+
+    fn write(&mut self) -> Option<JoinHandle<()>> {
+        let file = self.file.take()?;
+        let runtime = Handle::try_current().ok()?;
+        let mut record = self.record.clone();
+        record.duration_ms = milliseconds(self.since.elapsed());
+        Some(runtime.spawn_blocking(move || {
+            let written =
+                serde_json::to_vec(&record).map_err(io::Error::from).and_then(|mut line| {
+                    line.push(b'\n');
+                    file.lock().write_all(&line)
+                });
+            if let Err(error) = written {
+                tracing::error!(%error, "a call could not be written to gateway.audit_file");
+            }
+        }))
+    }
+}
+
+impl Drop for AuditedCall {
+    fn drop(&mut self) {
+        // Nobody waits for it.
+        let _writing = self.write();
+    }
+}
+
+fn size(value: &Value) -> usize {
+    value.to_string().len()
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_is_one_line_without_words() {
+        let path = std::env::temp_dir().join(format!("toolgate-audit-{}", std::process::id()));
+        let audit = Audit::open(Some(&path)).expect("a file");
+        let caller = Caller { principal: "ann\n".into(), ..Caller::default() };
+        let mut call = audit.begin(&caller, Some(&json!({"text": "secret"})));
+        call.is_of("notes", "keep_note", Some("00ff"));
+        call.ends(Outcome::Done, &json!({"content": "secret"})).await;
+        let mut refused = audit.begin(&caller, None);
+        refused.is_refused("UNKNOWN_TOOL");
+        refused.ends(Outcome::Refused, &json!({})).await;
+        let text = std::fs::read_to_string(&path).expect("a file");
+        std::fs::remove_file(&path).expect("a file");
+        assert!(!text.contains("secret"), "{text}");
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0]["principal"], "ann\n");
+        assert_eq!(lines[0]["argument_bytes"], 17);
+        assert_eq!(lines[0]["outcome"], "done");
+        assert_eq!(lines[1]["verdict"], "UNKNOWN_TOOL");
+    }
+}
