@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use toolgate_client::{ErrorReason, v1};
-use toolgate_upstream::{Request, RequestError};
+use toolgate_upstream::{Request, RequestError, ServerState};
 
 use crate::arguments::RequestedCall;
 use crate::config::ShownNames;
@@ -249,6 +249,9 @@ fn failure(server: &str, error: &RequestError) -> Value {
         RequestError::Unavailable { problem, may_have_run: true, .. } => format!(
             "{server} was lost during the call: {problem}. The call may have had effects: look before you repeat it."
         ),
+        RequestError::Unavailable { state: ServerState::NeedsLogin, problem, .. } => {
+            format!("{server} is not available: {problem}. The call did not run.")
+        }
         RequestError::Unavailable { problem, .. } => format!(
             "{server} is not available: {problem}. It is started again by itself; the call did not run."
         ),

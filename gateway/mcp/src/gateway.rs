@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolgate_client::Client;
-use toolgate_upstream::{Fleet, Listing, ServerState, ServerStatus};
+use toolgate_upstream::{CredentialStore, Fleet, Listing, ServerState, ServerStatus};
 
 use crate::config::{Config, ConfigError, ServerConfig, Trust};
 use crate::discovering;
@@ -125,12 +125,17 @@ struct ListedTool {
 }
 
 impl Gateway {
-    /// Starts the servers of a configuration, and registers their tools with the plane as they are listed.
+    /// Starts the servers of a configuration, and registers their tools with the plane as they are listed. Credentials of
+    /// logins come from a store.
     ///
     /// # Errors
     /// [`ConfigError`] for an entry that makes no sense.
-    pub fn start(config: Config, plane: &Client) -> Result<Self, ConfigError> {
-        let fleet = Fleet::start(config.entries()?);
+    pub fn start(
+        config: Config,
+        plane: &Client,
+        credentials: Option<CredentialStore>,
+    ) -> Result<Self, ConfigError> {
+        let fleet = Fleet::start_with(config.entries()?, credentials);
         let plane = plane.with_deadline(PLANE_DEADLINE);
         let registered = Registered::default();
         let following = tokio::spawn(registering::follow(

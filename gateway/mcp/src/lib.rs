@@ -24,6 +24,6 @@ mod results;
 mod units;
 mod whole;
 
-pub use config::{Config, ConfigError, ServerConfig, ShownNames};
+pub use config::{Auth, Config, ConfigError, OAuthConfig, ServerConfig, ShownNames};
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};

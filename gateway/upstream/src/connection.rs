@@ -20,6 +20,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::credentials::Authorizer;
 use crate::error::UpstreamError;
 use crate::http;
 use crate::process::{ProcessLimits, ProcessTransport, StandardError};
@@ -154,6 +155,8 @@ pub(crate) enum CallError {
     Timeout(Duration),
     /// The server asks for a login.
     Login,
+    /// The token lacks a scope. Says what is to be done.
+    Scopes(String),
     /// The connection failed.
     Lost { problem: String, may_have_run: bool },
 }
@@ -195,16 +198,17 @@ impl Connection {
     pub async fn open(upstream: &Upstream) -> Result<Self, UpstreamError> {
         let others = broadcast::channel(1).0;
         let limits = ConnectionLimits::default();
-        Self::open_within(upstream, limits, StandardError::default(), others).await
+        Self::open_within(upstream, limits, StandardError::default(), others, None).await
     }
 
     /// Connects to a server within bounds. What its process writes to standard error goes to `stderr`, changes of lists other
-    /// than the tools' to `others`.
+    /// than the tools' to `others`. Tokens come from `authorizer`.
     pub(crate) async fn open_within(
         upstream: &Upstream,
         limits: ConnectionLimits,
         stderr: StandardError,
         others: broadcast::Sender<Change>,
+        authorizer: Option<Arc<Authorizer>>,
     ) -> Result<Self, UpstreamError> {
         let tap = Tap::default();
         let (sender, changes) = watch::channel(0);
@@ -228,8 +232,12 @@ impl Connection {
                     shaken(serve_client_with_lifecycle(handler, transport, mode).await, &stderr)
                 }
                 Upstream::Http(endpoint) => {
-                    let transport =
-                        http::transport(endpoint, tap.clone(), limits.process.result_bytes_max)?;
+                    let transport = http::transport(
+                        endpoint,
+                        tap.clone(),
+                        authorizer,
+                        limits.process.result_bytes_max,
+                    )?;
                     shaken(serve_client_with_lifecycle(handler, transport, mode).await, &stderr)
                 }
             }
@@ -471,7 +479,7 @@ impl std::fmt::Display for CallError {
             Self::TooLarge(limit) => write!(f, "the answer has more than {limit} bytes"),
             Self::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
             Self::Login => f.write_str("it asks for a login"),
-            Self::Lost { problem, .. } => f.write_str(problem),
+            Self::Scopes(problem) | Self::Lost { problem, .. } => f.write_str(problem),
         }
     }
 }
@@ -480,6 +488,9 @@ impl std::fmt::Display for CallError {
 fn lost(error: &ServiceError, call: &Call) -> CallError {
     if error.is_authorization_required() {
         return CallError::Login;
+    }
+    if let Some(told) = error.auth_challenge() {
+        return CallError::Scopes(told.to_owned());
     }
     let problem = match error {
         ServiceError::TransportSend(error) => error.error.to_string(),

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::{Change, LEAVE, ServerIdentity};
+use crate::credentials::CredentialStore;
 use crate::target::Upstream;
 
 mod circuit;
@@ -83,7 +84,7 @@ pub enum ServerState {
     Ready,
     /// It failed, and is started again after a pause.
     Waiting,
-    /// It asks for a login (HTTP 401), and is started again by [`Fleet::restart`].
+    /// It asks for a login (HTTP 401), and is started again after one, or by [`Fleet::restart`].
     NeedsLogin,
     /// It was ended.
     Stopped,
@@ -183,6 +184,7 @@ struct Shared {
 struct Surroundings {
     changes: Arc<watch::Sender<u64>>,
     spawns: Arc<Semaphore>,
+    credentials: Option<CredentialStore>,
     tasks: TaskTracker,
     tuning: Tuning,
 }
@@ -250,13 +252,24 @@ impl Fleet {
     /// within a Tokio runtime.
     #[must_use]
     pub fn start(entries: Vec<Entry>) -> Self {
-        Self::start_tuned(entries, Tuning::default())
+        Self::start_tuned(entries, Tuning::default(), None)
     }
 
-    fn start_tuned(entries: Vec<Entry>, tuning: Tuning) -> Self {
+    /// Starts servers as [`Self::start`] does. Credentials of logins are in a store; without one nobody can log in.
+    #[must_use]
+    pub fn start_with(entries: Vec<Entry>, credentials: Option<CredentialStore>) -> Self {
+        Self::start_tuned(entries, Tuning::default(), credentials)
+    }
+
+    fn start_tuned(
+        entries: Vec<Entry>,
+        tuning: Tuning,
+        credentials: Option<CredentialStore>,
+    ) -> Self {
         let surroundings = Surroundings {
             changes: Arc::new(watch::channel(0).0),
             spawns: Arc::new(Semaphore::new(SPAWNS_MAX)),
+            credentials,
             tasks: TaskTracker::new(),
             tuning,
         };

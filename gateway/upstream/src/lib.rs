@@ -6,6 +6,7 @@
 //! library knows.
 
 mod connection;
+mod credentials;
 mod error;
 mod fleet;
 mod http;
@@ -15,6 +16,10 @@ mod tap;
 mod target;
 
 pub use connection::{Change, Connection, ServerIdentity};
+pub use credentials::{
+    Authorization, CredentialError, CredentialStore, Login, OAuthClient, Owner, Secret, is_safe,
+    log_out,
+};
 pub use error::UpstreamError;
 pub use fleet::{Entry, Fleet, Limits, Listing, Request, RequestError, ServerState, ServerStatus};
 pub use target::{Endpoint, Launch, Upstream};

@@ -14,12 +14,16 @@ use super::circuit::Circuit;
 use super::turns::{Busy, Turns};
 use super::{Entry, Listing, Request, RequestError, ServerState, ServerStatus, Surroundings};
 use crate::connection::{CallError, Change, Connection, ConnectionLimits, Outgoing};
+use crate::credentials::Authorizer;
 use crate::error::UpstreamError;
 use crate::process::{ProcessLimits, StandardError};
 use crate::target::Upstream;
 
 /// Changes that wait for a slow listener. More are dropped.
 const CHANGES_WAITING: usize = 16;
+
+/// Code of a call that a server refuses for scopes.
+const FORBIDDEN: i64 = -32003;
 
 /// Advice to whoever finds a server busy.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -29,6 +33,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 pub(super) struct Server {
     pub(super) entry: Entry,
     surroundings: Surroundings,
+    authorizer: Option<Arc<Authorizer>>,
     live: Mutex<Live>,
     /// Grows with each change of the state.
     moves: watch::Sender<u64>,
@@ -94,6 +99,7 @@ impl Server {
             heard: Instant::now(),
         };
         let server = Arc::new(Self {
+            authorizer: authorizer(&entry, &surroundings),
             live: Mutex::new(live),
             moves: watch::channel(0).0,
             told: broadcast::channel(CHANGES_WAITING).0,
@@ -187,7 +193,7 @@ impl Server {
             }
             Err(CallError::Lost { .. }) => attempt.failed(),
             Err(CallError::Login) => self.login.notify_one(),
-            Err(CallError::Timeout(_)) => {}
+            Err(CallError::Timeout(_) | CallError::Scopes(_)) => {}
         }
         outcome.map_err(|error| self.refusal(error))
     }
@@ -201,10 +207,13 @@ impl Server {
             CallError::Timeout(after) => RequestError::Timeout { after },
             CallError::Login => RequestError::Unavailable {
                 state: ServerState::NeedsLogin,
-                problem: "it asks for a login".to_owned(),
+                problem: self.login_problem(),
                 may_have_run: false,
             },
             CallError::Lost { problem, may_have_run } => self.unavailable(&problem, may_have_run),
+            CallError::Scopes(message) => {
+                RequestError::Server { code: FORBIDDEN, message, data: None }
+            }
         }
     }
 
@@ -285,7 +294,7 @@ impl Server {
                 End::Stop => break,
                 End::Restart => continue,
                 End::Login => {
-                    let problem = Some("it asks for a login".to_owned());
+                    let problem = Some(self.login_problem());
                     self.move_to(ServerState::NeedsLogin, |live| live.problem = problem);
                     if !self.rests(None).await {
                         break;
@@ -311,7 +320,10 @@ impl Server {
                     () = tokio::time::sleep(pause) => {},
                     () = self.hurry.notified() => {},
                 },
-                None => std::future::pending().await,
+                None => match &self.authorizer {
+                    Some(authorizer) => authorizer.until_changed().await,
+                    None => std::future::pending().await,
+                },
             }
         };
         tokio::select! {
@@ -388,7 +400,18 @@ impl Server {
             },
         };
         let stderr = self.stderr.clone();
-        Connection::open_within(&self.entry.upstream, limits, stderr, self.told.clone()).await
+        let told = self.told.clone();
+        let authorizer = self.authorizer.clone();
+        Connection::open_within(&self.entry.upstream, limits, stderr, told, authorizer).await
+    }
+
+    /// Returns what is to be done where a login is missing.
+    fn login_problem(&self) -> String {
+        if self.authorizer.is_some() {
+            format!("it asks for a login: toolgate gateway login {}", self.entry.name)
+        } else {
+            "it asks for a login (HTTP 401): see `auth` of its entry".to_owned()
+        }
     }
 
     async fn list(&self, connection: &Connection) -> Result<Arc<Listing>, UpstreamError> {
@@ -496,6 +519,14 @@ impl Listing {
             && self.instructions == other.instructions
             && self.capabilities == other.capabilities
     }
+}
+
+/// Returns the source of a server's tokens.
+fn authorizer(entry: &Entry, surroundings: &Surroundings) -> Option<Arc<Authorizer>> {
+    let Upstream::Http(endpoint) = &entry.upstream else { return None };
+    let store = surroundings.credentials.as_ref();
+    // Without a client for HTTP the start fails as well, and says why.
+    Authorizer::new(endpoint, &entry.name, store).ok().flatten()
 }
 
 fn end_of(error: UpstreamError) -> End {

@@ -42,7 +42,7 @@ fn tuning() -> Tuning {
 }
 
 fn fleet(entries: Vec<Entry>) -> Fleet {
-    Fleet::start_tuned(entries, tuning())
+    Fleet::start_tuned(entries, tuning(), None)
 }
 
 fn tool(name: &str) -> Request {
@@ -224,7 +224,7 @@ async fn a_silent_server_is_probed_and_replaced() {
     };
     let mut stopping = entry("a");
     stopping.limits.call_timeout = Duration::from_millis(500);
-    let fleet = Fleet::start_tuned(vec![stopping], quick);
+    let fleet = Fleet::start_tuned(vec![stopping], quick, None);
     until(&fleet, "a", is_ready).await;
     let _timeout = ask(&fleet, "a", "stop").await.unwrap_err();
     until(&fleet, "a", |status| status.restarts >= 1 && is_ready(status)).await;
@@ -461,7 +461,7 @@ async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
 #[tokio::test]
 async fn a_call_ends_a_pause_once() {
     let slow = Tuning { first_pause: LONG * 60, last_pause: LONG * 60, ..tuning() };
-    let fleet = Fleet::start_tuned(vec![entry("a")], slow);
+    let fleet = Fleet::start_tuned(vec![entry("a")], slow, None);
     let pid = ask(&fleet, "a", "state").await.unwrap()["pid"].clone();
     kill(&pid);
     until(&fleet, "a", |status| status.state == ServerState::Waiting).await;

@@ -11,17 +11,15 @@ use toolgate_client::{Client, ClientOptions};
 use toolgate_config::{Config as ServerConfig, FlagValue, keys};
 use toolgate_mcp::{Config, Gateway, ServerOverview, serve, serve_stdio};
 use toolgate_serving::stop_on_signal;
+use toolgate_upstream::CredentialStore;
 
-use super::{RunArguments, read};
+use super::{RunArguments, data_dir, login, read};
 use crate::cli::arguments::model_flag;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::serve::with_causes;
 use crate::cli::text::counted;
 use crate::serve::serve_until_bound;
-
-/// Folder of the gateway's plane in the usual data directory.
-const DATA_FOLDER: &str = "gateway";
 
 /// Time after which a server that is not there yet is named.
 const SLOW: Duration = Duration::from_secs(2);
@@ -31,6 +29,8 @@ struct Prepared {
     config: Config,
     /// `None` for a host on standard input and output.
     listener: Option<TcpListener>,
+    /// `None` if no server takes logins, or if they can't be kept.
+    credentials: Option<CredentialStore>,
     stop: CancellationToken,
 }
 
@@ -45,7 +45,9 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     let listener = if arguments.stdio { None } else { Some(listen(&config).await?) };
     let options = ClientOptions { tenant: arguments.tenant.clone(), ..Default::default() };
     let options = arguments.credentials.add_to(options)?;
-    let prepared = Prepared { config, listener, stop };
+    let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), Vec::new())?;
+    let credentials = login::store_if_needed(&config, &data)?;
+    let prepared = Prepared { config, listener, credentials, stop };
     match &arguments.server {
         Some(server) => prepared.serve(&Client::lazy(server, options)?).await?,
         None => prepared.serve_with_plane(plane_config(&arguments)?, options).await?,
@@ -94,9 +96,9 @@ impl Prepared {
 
     /// Serves until a signal, or until the host closes its streams.
     async fn serve(self, plane: &Client) -> Result<(), Failure> {
-        let Self { config, listener, stop } = self;
-        let gateway =
-            Gateway::start(config, plane).map_err(|error| Failure::usage(error.to_string()))?;
+        let Self { config, listener, credentials, stop } = self;
+        let gateway = Gateway::start(config, plane, credentials)
+            .map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
         let served = match listener {
             Some(listener) => {
@@ -129,13 +131,7 @@ fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Failure> {
         flag(keys::SERVER_ADMIN_LISTEN.spec.name, own.to_string()),
     ];
     flags.extend(model_flag(arguments.model_dir.as_deref()));
-    let data = match &arguments.data_dir {
-        Some(data) => data.clone(),
-        None => {
-            let usual = arguments.server_config().load(flags.clone())?.config.store.path;
-            usual.join(DATA_FOLDER)
-        }
-    };
+    let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), flags.clone())?;
     flags.push(flag(keys::STORE_PATH.spec.name, data.to_string_lossy().into_owned()));
     Ok(arguments.server_config().load(flags)?.config)
 }
