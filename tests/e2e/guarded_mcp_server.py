@@ -36,6 +36,7 @@ class GuardedServer:
                 issuer_url=AnyHttpUrl(told_issuer or issuer),
                 resource_server_url=AnyHttpUrl(self.url),
                 required_scopes=["mcp"],
+                validate_token_resource=True,
             ),
         )
         server.add_tool(self.echo, description="Returns a text as it is.")
