@@ -465,6 +465,7 @@ impl Connection {
             CallError::Lost { problem, .. } => {
                 UpstreamError::Request { request: REQUEST, problem, said: String::new() }
             }
+            CallError::Login => UpstreamError::Login { request: REQUEST },
             error => failed(error.to_string()),
         })?;
         serde_json::from_str(listed.get())

@@ -11,7 +11,7 @@ use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use url::Url;
 use url::form_urlencoded::Serializer;
 
@@ -129,14 +129,23 @@ impl AuthClient {
 
     /// Returns the challenge that a request without a token is answered with; empty if there is none.
     pub(crate) async fn challenge(&self, server: &Url) -> Result<String, CredentialError> {
-        let message = serde_json::json!({
-            "jsonrpc": "2.0", "id": 1, "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "toolgate", "version": env!("CARGO_PKG_VERSION")}
-            }
+        let initialize = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "toolgate", "version": env!("CARGO_PKG_VERSION")}
         });
+        // Some servers let everybody shake hands.
+        for (method, params) in [("initialize", initialize), ("tools/list", json!({}))] {
+            let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            let challenge = self.challenge_to(server, &message).await?;
+            if !challenge.is_empty() {
+                return Ok(challenge);
+            }
+        }
+        Ok(String::new())
+    }
+
+    async fn challenge_to(&self, server: &Url, message: &Value) -> Result<String, CredentialError> {
         let request = self
             .client_for(server)?
             .post(server.clone())

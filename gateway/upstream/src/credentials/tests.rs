@@ -100,12 +100,14 @@ impl TestServer {
         let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
         stream.read_exact(&mut body).await.unwrap();
         let body = String::from_utf8(body).unwrap();
-        self.0.seen.lock().push((path.clone(), body));
+        self.0.seen.lock().push((path.clone(), body.clone()));
         let held = self.0.held.lock().clone().filter(|_| path == "/token");
         if let Some(held) = held {
             held.notified().await;
         }
-        let answer = self.0.answers.lock().get(&path).cloned();
+        let by_method = |method: &str| body.contains(&format!("\"method\":\"{method}\""));
+        let list = by_method("tools/list").then(|| format!("{path}#tools/list"));
+        let answer = self.0.answers.lock().get(&list.unwrap_or(path)).cloned();
         let (status, body) = answer.unwrap_or(("404 Not Found".to_owned(), String::new()));
         let length = body.len();
         let reply = format!(
@@ -525,6 +527,16 @@ async fn scopes_that_a_server_asks_for_are_those_of_the_next_login() {
     server.set("/register", "201 Created", &json!({"client_id": "registered"}));
     let login = Login::begin(&endpoint, REDIRECT, &known).await.unwrap();
     assert!(login.url().query_pairs().any(|(name, value)| name == "scope" && value == "a b"));
+}
+
+#[tokio::test]
+async fn the_scopes_of_a_challenge_are_asked_for_even_if_the_handshake_is_open_to_all() {
+    let server = TestServer::start().await;
+    let challenge = "401 Unauthorized\r\nwww-authenticate: Bearer scope=\"x y\"";
+    server.set("/mcp", "200 OK", &json!({}));
+    server.set("/mcp#tools/list", challenge, &Value::Null);
+    let login = begin(&server).await.unwrap();
+    assert!(login.url().query_pairs().any(|(name, value)| name == "scope" && value == "x y"));
 }
 
 #[tokio::test]

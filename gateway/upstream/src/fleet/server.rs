@@ -531,7 +531,9 @@ fn authorizer(entry: &Entry, surroundings: &Surroundings) -> Option<Arc<Authoriz
 
 fn end_of(error: UpstreamError) -> End {
     match error {
-        UpstreamError::Handshake { asks_for_login: true, .. } => End::Login,
+        UpstreamError::Handshake { asks_for_login: true, .. } | UpstreamError::Login { .. } => {
+            End::Login
+        }
         error => End::Lost(error.to_string()),
     }
 }
