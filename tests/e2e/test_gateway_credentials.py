@@ -16,9 +16,6 @@ from gateway_process import GatewayProcess, Json, message, text_of
 from guarded_mcp_server import GuardedServer
 from toolgate_command import command_environment
 
-# After its refresh tokens, before its client.
-LATER = 4_000
-
 CLIENTS = [
     machine_client("poster"),
     machine_client("basic", token_endpoint_auth_method="client_secret_basic"),
@@ -233,26 +230,6 @@ def test_a_login_outlives_the_gateway_and_a_logout_ends_it(
     assert refused["isError"] is True
     gateway.wait_for("needs login")
     assert guarded.calls == ["a"]
-    assert_silent(gateway, guarded)
-
-
-def test_a_refresh_token_that_is_not_good_any_more_needs_a_login(
-    binary: Path, tmp_path: Path, issuer: AuthorizationServer, guarded: GuardedServer
-) -> None:
-    gateway = Gateway(binary, tmp_path, config(guarded.url)).start("needs login")
-    log_in(gateway)
-    gateway.wait_for(" ready: ")
-    guarded.refuse_known_tokens()
-    issuer.set_clock(LATER)
-    try:
-        assert "login" in text_of(gateway.echo("a"))
-        gateway.wait_for("needs login")
-    finally:
-        issuer.set_clock(0)
-    assert guarded.calls == []
-    log_in(gateway)
-    gateway.wait_for(" ready: ")
-    assert text_of(gateway.echo("b")) == "b"
     assert_silent(gateway, guarded)
 
 
