@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolgate_client::{ErrorReason, v1};
-use toolgate_upstream::RequestError;
+use toolgate_upstream::{RequestError, ServerState};
 
 use crate::arguments::RequestedCall;
 use crate::asking;
@@ -310,6 +310,9 @@ fn failure(server: &str, failure: &Failure) -> Value {
         RequestError::Unavailable { problem, may_have_run: true, .. } => format!(
             "{server} was lost during the call: {problem}. The call may have had effects: look before you repeat it."
         ),
+        RequestError::Unavailable { state: ServerState::NeedsLogin, problem, .. } => {
+            format!("{server} is not available: {problem}. The call did not run.")
+        }
         RequestError::Unavailable { problem, .. } => format!(
             "{server} is not available: {problem}. It is started again by itself; the call did not run."
         ),

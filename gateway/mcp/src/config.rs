@@ -6,9 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
-use toolgate_upstream::{Entry, Limits, Pauses, Start, Upstream, UpstreamError};
+use toolgate_upstream::{Entry, Limits, Pauses, Secret, Start, Upstream, UpstreamError};
 
 use crate::units;
+
+mod authorization;
+mod places;
+
+pub use authorization::{Auth, OAuthConfig};
 
 /// Port of the gateway.
 const PORT: u16 = 7080;
@@ -18,6 +23,9 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Largest number of characters of a server's name, as the catalog has it.
 const NAME_MAX: usize = 64;
+
+/// Bytes of the key of stored credentials.
+const KEY_LEN: usize = 32;
 
 /// Content of a gateway's file.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -63,6 +71,8 @@ pub struct GatewayConfig {
     pub auth: AuthConfig,
     /// File to which a line is appended for each call.
     pub audit_file: Option<PathBuf>,
+    /// Key of stored credentials, 64 hexadecimal digits: `env:NAME` or `file:PATH`. Absent: a file beside them.
+    pub credential_key: Option<String>,
 }
 
 /// Credentials of hosts.
@@ -158,6 +168,12 @@ pub struct ServerConfig {
     /// Headers of each request: a value, `env:NAME` or `file:PATH`.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+    /// Credential that it is shown. Absent: its headers, or else tokens of a login.
+    #[serde(default)]
+    pub auth: Option<Auth>,
+    /// Client for `auth = "oauth"` and `auth = "client-credentials"`.
+    #[serde(default)]
+    pub oauth: Option<OAuthConfig>,
     /// Trust in the server's texts.
     #[serde(default)]
     pub trust: Trust,
@@ -272,13 +288,34 @@ pub enum ConfigError {
     #[error("gateway.audit_file can't be opened: {0}")]
     Audit(#[source] std::io::Error),
     /// A server's entry makes no sense.
-    #[error("server.{server}: {problem}")]
+    #[error("{}server.{server}: {problem}", at(.line))]
     Server {
         /// Name of the server.
         server: String,
-        /// The problem, and a remedy.
+        /// The problem, and a remedy. The key at fault comes first, between backticks.
         problem: String,
+        /// Line of the file, from 1, where it is known.
+        line: Option<usize>,
     },
+}
+
+/// Returns the beginning of a message about a line.
+fn at(line: &Option<usize>) -> String {
+    line.map_or_else(String::new, |line| format!("line {line}: "))
+}
+
+impl ConfigError {
+    fn server(server: &str, problem: &str) -> Self {
+        Self::Server { server: server.to_owned(), problem: problem.to_owned(), line: None }
+    }
+
+    /// Adds the line of the key that the problem names.
+    fn located(mut self, text: &str) -> Self {
+        if let Self::Server { server, problem, line } = &mut self {
+            *line = places::line(text, server, places::key(problem));
+        }
+        self
+    }
 }
 
 impl Default for GatewayConfig {
@@ -297,6 +334,7 @@ impl Default for GatewayConfig {
             spawn: SpawnConfig::default(),
             auth: AuthConfig::default(),
             audit_file: None,
+            credential_key: None,
         }
     }
 }
@@ -317,7 +355,8 @@ impl Config {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         let config = Self::parse(&text, path)?;
-        config.entries()?;
+        config.entries().map_err(|error| error.located(&text))?;
+        config.credential_key()?;
         Ok(config)
     }
 
@@ -375,6 +414,29 @@ impl Config {
         faces.into_iter().chain(servers).chain(named).collect()
     }
 
+    /// Returns the key of stored credentials; `None` for a file of their own.
+    ///
+    /// # Errors
+    /// [`ConfigError::Server`] if it is not there, or no key.
+    pub fn credential_key(&self) -> Result<Option<Secret>, ConfigError> {
+        let Some(place) = &self.gateway.credential_key else { return Ok(None) };
+        let wrong = |problem: &str| ConfigError::Invalid {
+            path: PathBuf::from("gateway.credential_key"),
+            problem: problem.to_owned(),
+        };
+        if !place.starts_with("env:") && !place.starts_with("file:") {
+            return Err(wrong("must be \"env:NAME\" or \"file:PATH\""));
+        }
+        let key = resolved("", place).map_err(|error| match error {
+            ConfigError::Server { problem, .. } => wrong(&problem),
+            error => error,
+        })?;
+        if hex::decode(key.trim()).is_ok_and(|key| key.len() == KEY_LEN) {
+            return Ok(Some(Secret::new(key)));
+        }
+        Err(wrong("must have 64 hexadecimal digits, as `openssl rand -hex 32` writes them"))
+    }
+
     /// Returns the servers to run, with the values of their secrets.
     ///
     /// # Errors
@@ -389,10 +451,7 @@ impl Config {
     /// # Errors
     /// Same errors as [`Self::entries`].
     pub(crate) fn entry(&self, name: &str, server: &ServerConfig) -> Result<Entry, ConfigError> {
-        let wrong = |problem: &str| ConfigError::Server {
-            server: name.to_owned(),
-            problem: problem.to_owned(),
-        };
+        let wrong = |problem: &str| ConfigError::server(name, problem);
         if !is_server_name(name) {
             return Err(wrong("the name must have 1 to 64 of A-Z a-z 0-9 _ -, and no \"__\""));
         }
@@ -420,9 +479,13 @@ impl Config {
     }
 
     fn process(&self, name: &str, server: &ServerConfig) -> Result<Upstream, ConfigError> {
-        let wrong = |problem: String| ConfigError::Server { server: name.to_owned(), problem };
+        let wrong = |problem: String| ConfigError::server(name, &problem);
         if !server.headers.is_empty() {
             return Err(wrong("`headers` are for a `url`; a `command` has `env`".to_owned()));
+        }
+        if server.auth.is_some() || server.oauth.is_some() {
+            let key = if server.auth.is_some() { "auth" } else { "oauth" };
+            return Err(wrong(format!("`{key}` is for a `url`; a `command` has `env`")));
         }
         let program = server.command.first().map_or("", String::as_str);
         if !self.gateway.spawn.allows(program) {
@@ -527,11 +590,11 @@ fn folder(server: &str, cwd: &str) -> Result<PathBuf, ConfigError> {
         return Ok(folder);
     }
     let problem = format!("`cwd` names no folder: {}", folder.display());
-    Err(ConfigError::Server { server: server.to_owned(), problem })
+    Err(ConfigError::server(server, &problem))
 }
 
 fn endpoint(name: &str, server: &ServerConfig, url: &str) -> Result<Upstream, ConfigError> {
-    let wrong = |problem: String| ConfigError::Server { server: name.to_owned(), problem };
+    let wrong = |problem: String| ConfigError::server(name, &problem);
     if !server.env.is_empty() || server.cwd.is_some() {
         let problem = "`env` and `cwd` are for a `command`; a `url` has `headers`";
         return Err(wrong(problem.to_owned()));
@@ -546,6 +609,7 @@ fn endpoint(name: &str, server: &ServerConfig, url: &str) -> Result<Upstream, Co
             for (header, value) in &server.headers {
                 endpoint.add_header(header, &resolved(name, value)?).map_err(told)?;
             }
+            endpoint.authorization = authorization::authorization(name, server)?;
         }
     }
     Ok(upstream)
@@ -554,7 +618,7 @@ fn endpoint(name: &str, server: &ServerConfig, url: &str) -> Result<Upstream, Co
 /// Returns a value, which stands in a variable for `env:NAME` and in a file for `file:PATH`. `${NAME}` and `${NAME:-default}`
 /// within it are variables, as hosts write them.
 fn resolved(server: &str, value: &str) -> Result<String, ConfigError> {
-    let missing = |problem: String| ConfigError::Server { server: server.to_owned(), problem };
+    let missing = |problem: String| ConfigError::server(server, &problem);
     let variable = |name: &str| {
         std::env::var(name).map_err(|_| missing(format!("the variable {name} is not set")))
     };
@@ -609,6 +673,8 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
 
 #[cfg(test)]
 mod tests {
+    use toolgate_upstream::Authorization;
+
     use super::*;
 
     fn parsed(text: &str) -> Result<Config, String> {
@@ -688,6 +754,51 @@ mod tests {
     }
 
     #[test]
+    fn mistakes_of_credentials_are_told_with_a_remedy() {
+        for (text, told) in [
+            ("[server.a]\ncommand = [\"x\"]\nauth = \"oauth\"", "`auth` is for a `url`"),
+            ("[server.a]\ncommand = [\"x\"]\noauth = {}", "`oauth` is for a `url`"),
+            ("[server.a]\nurl = \"https://x\"\nauth = \"magic\"", "client-credentials"),
+            ("[server.a]\nurl = \"https://x\"\nauth = \"headers\"", "needs `headers`"),
+            ("[server.a]\nurl = \"https://x\"\nauth = \"token-exchange\"", "not there yet"),
+            ("[server.a]\nurl = \"https://x\"\nauth = \"none\"\noauth = {}", "`oauth` is for"),
+            (
+                "[server.a]\nurl = \"https://x\"\nauth = \"oauth\"\nheaders = { authorization = \"x\" }",
+                "names another",
+            ),
+            ("[server.a]\nurl = \"https://x\"\nauth = \"client-credentials\"", "client_secret"),
+            (
+                "[server.a]\nurl = \"https://x\"\noauth = { client_secret = \"hunter2\" }",
+                "no place for it",
+            ),
+            (
+                "[server.a]\nurl = \"https://x\"\noauth = { client_secret = \"env:PATH\" }",
+                "needs `oauth.client_id`",
+            ),
+            ("[server.a]\nurl = \"https://x\"\noauth = { client_id = \" \" }", "empty"),
+            ("[server.a]\nurl = \"https://x\"\noauth = { scopes = [\"a b\"] }", "one word each"),
+            ("[server.a]\nurl = \"https://x\"\noauth = { issuer = \"http://y\" }", "https://"),
+            ("[server.a]\nurl = \"https://x\"\noauth = { issuer = \"y\" }", "no URL"),
+            ("[server.a]\nurl = \"https://x\"\noauth = { colour = 1 }", "unknown field"),
+            (
+                "[server.a]\nurl = \"https://x\"\noauth = { client_metadata_url = \"https://y\" }",
+                "with a path",
+            ),
+            (
+                "[server.a]\nurl = \"https://x\"\noauth = { client_id = \"i\", client_metadata_url = \"https://y/z\" }",
+                "exclude",
+            ),
+            (
+                "[server.a]\nurl = \"https://x\"\nauth = \"client-credentials\"\noauth = { client_id = \"i\", client_secret = \"env:PATH\", redirect_port = 1 }",
+                "for logins",
+            ),
+        ] {
+            let problem = parsed(text).expect_err(text);
+            assert!(problem.contains(told), "{text}: {problem}");
+        }
+    }
+
+    #[test]
     fn an_address_that_others_reach_needs_authentication() {
         let start = "[gateway]\nlisten = \"0.0.0.0:1\"\npublic_url = \"https://gw.example/\"\n";
         let exposed = |more: &str| {
@@ -710,6 +821,51 @@ mod tests {
         assert!(audiences.contains(&"https://gw.example/mcp/s/a".to_owned()), "{audiences:?}");
         let here = parsed("").expect("a configuration").audiences(address);
         assert_eq!(here[2], "http://127.0.0.1:7080/mcp");
+    }
+
+    #[test]
+    fn mistakes_of_servers_are_told_with_their_line() {
+        let folder = std::env::temp_dir();
+        let path = folder.join(format!("toolgate-mistake-{}.toml", std::process::id()));
+        let text =
+            "[server.a]\nurl = \"https://x\"\n[server.a.oauth]\nscopes = []\nissuer = \"y\"\n";
+        std::fs::write(&path, text).expect("written");
+        let error = Config::read(&path).expect_err("a mistake").to_string();
+        std::fs::remove_file(&path).expect("removed");
+        assert!(error.starts_with("line 5: server.a: `oauth.issuer`"), "{error}");
+    }
+
+    #[test]
+    fn a_url_without_headers_takes_logins() {
+        let authorization = |text: &str| {
+            let text = format!("[server.a]\nurl = \"https://x\"\n{text}");
+            let entries = parsed(&text).expect("a configuration").entries().expect("entries");
+            let Upstream::Http(endpoint) = entries[0].upstream.clone() else { panic!("a URL") };
+            endpoint.authorization
+        };
+        assert!(matches!(authorization(""), Authorization::Login(_)));
+        assert_eq!(authorization("auth = \"none\""), Authorization::Headers);
+        assert_eq!(authorization("headers = { X-Key = \"1\" }"), Authorization::Headers);
+        let both = "auth = \"oauth\"\nheaders = { X-Team = \"1\" }";
+        assert!(matches!(authorization(both), Authorization::Login(_)));
+        let client = "auth = \"client-credentials\"\noauth = { client_id = \"i\", client_secret = \"env:PATH\", scopes = [\"s\"] }";
+        let Authorization::ClientCredentials(client) = authorization(client) else {
+            panic!("client credentials")
+        };
+        assert_eq!(client.id.as_deref(), Some("i"));
+        assert_eq!(client.scopes, ["s"]);
+    }
+
+    #[test]
+    fn keys_of_credentials_are_checked() {
+        for (text, told) in
+            [("plain", "env:NAME"), ("env:PATH", "64 hex"), ("env:TOOLGATE_NO", "not set")]
+        {
+            let text = format!("[gateway]\ncredential_key = \"{text}\"");
+            let config = Config::parse(&text, Path::new("gateway.toml")).expect("a configuration");
+            let problem = config.credential_key().expect_err("a mistake").to_string();
+            assert!(problem.contains(told), "{problem}");
+        }
     }
 
     #[test]

@@ -13,7 +13,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolgate_client::{Client, ClientOptions};
-use toolgate_upstream::{Fleet, HeaderParameters, Listing, ServerState, ServerStatus};
+use toolgate_upstream::{
+    CredentialStore, Fleet, HeaderParameters, Listing, ServerState, ServerStatus,
+};
 
 use crate::audit::Audit;
 use crate::caller::Caller;
@@ -149,15 +151,20 @@ struct ListedTool {
 }
 
 impl Gateway {
-    /// Starts the servers of a configuration, and registers their tools with the plane as they are listed.
+    /// Starts the servers of a configuration, and registers their tools with the plane as they are listed. Credentials of
+    /// logins come from a store.
     ///
     /// # Errors
     /// [`ConfigError`] for an entry that makes no sense, or a system without random numbers.
-    pub fn start(config: Config, plane: &Client) -> Result<Self, ConfigError> {
+    pub fn start(
+        config: Config,
+        plane: &Client,
+        credentials: Option<CredentialStore>,
+    ) -> Result<Self, ConfigError> {
         let seal = Seal::new().map_err(|_none| ConfigError::NoRandomNumbers)?;
         let audit =
             Audit::open(config.gateway.audit_file.as_deref()).map_err(ConfigError::Audit)?;
-        let fleet = Fleet::start(config.entries()?);
+        let fleet = Fleet::start_with(config.entries()?, credentials);
         let plane = plane.with_deadline(PLANE_DEADLINE);
         let registered = Registered::default();
         let servers = watch::Sender::new(Arc::new(config.running()));

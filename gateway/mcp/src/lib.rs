@@ -40,7 +40,9 @@ mod whole;
 pub use authentication::{Authentication, PresentedCredentials, Refusal};
 pub use caller::Caller;
 pub use checking::{Mistake, mistakes};
-pub use config::{AuthConfig, AuthMethod, Config, ConfigError, ServerConfig, ShownNames};
+pub use config::{
+    Auth, AuthConfig, AuthMethod, Config, ConfigError, OAuthConfig, ServerConfig, ShownNames,
+};
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};
 pub use watching::WatchedFile;

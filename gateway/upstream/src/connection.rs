@@ -21,6 +21,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::credentials::Authorizer;
 use crate::error::UpstreamError;
 use crate::probing::{self, Agreed};
 use crate::process::{ProcessLimits, ProcessTransport, StandardError};
@@ -205,6 +206,8 @@ pub(crate) enum CallError {
     Timeout(Duration),
     /// The server asks for a login.
     Login,
+    /// The token lacks a scope. Says what is to be done.
+    Scopes(String),
     /// The connection failed.
     Lost { problem: String, may_have_run: bool },
 }
@@ -247,16 +250,18 @@ impl Connection {
         let limits = ConnectionLimits::default();
         let client = client(ClientCapabilities::default());
         let stderr = StandardError::default();
-        Self::open_within(upstream, client, limits, stderr, Told::default()).await
+        Self::open_within(upstream, client, limits, stderr, Told::default(), None).await
     }
 
-    /// Connects to a server within bounds. What its process writes to standard error goes to `stderr`, changes to `told`.
+    /// Connects to a server within bounds. What its process writes to standard error goes to `stderr`, changes to `told`. Tokens
+    /// come from `authorizer`.
     pub(crate) async fn open_within(
         upstream: &Upstream,
         info: ClientConfig,
         limits: ConnectionLimits,
         stderr: StandardError,
         told: Told,
+        authorizer: Option<Arc<Authorizer>>,
     ) -> Result<Self, UpstreamError> {
         let changes = told.tools.subscribe();
         let handler =
@@ -278,7 +283,8 @@ impl Connection {
                     Ok(Agreed { service, tap, transport: "stdio" })
                 }
                 Upstream::Http(endpoint) => {
-                    probing::over_http(&handler, endpoint, limits.process.result_bytes_max).await
+                    let result_bytes_max = limits.process.result_bytes_max;
+                    probing::over_http(&handler, endpoint, authorizer, result_bytes_max).await
                 }
             }
         };
@@ -536,6 +542,7 @@ impl Connection {
             CallError::Lost { problem, .. } => {
                 UpstreamError::Request { request: REQUEST, problem, said: String::new() }
             }
+            CallError::Login => UpstreamError::Login { request: REQUEST },
             error => failed(error.to_string()),
         })?;
         serde_json::from_str(listed.get())
@@ -550,7 +557,7 @@ impl std::fmt::Display for CallError {
             Self::TooLarge(limit) => write!(f, "the answer has more than {limit} bytes"),
             Self::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
             Self::Login => f.write_str("it asks for a login"),
-            Self::Lost { problem, .. } => f.write_str(problem),
+            Self::Scopes(problem) | Self::Lost { problem, .. } => f.write_str(problem),
         }
     }
 }
@@ -559,6 +566,9 @@ impl std::fmt::Display for CallError {
 fn lost(error: &ServiceError, call: &Call) -> CallError {
     if error.is_authorization_required() {
         return CallError::Login;
+    }
+    if let Some(told) = error.auth_challenge() {
+        return CallError::Scopes(told.to_owned());
     }
     let problem = match error {
         ServiceError::TransportSend(error) => error.error.to_string(),

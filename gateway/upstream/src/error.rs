@@ -27,6 +27,12 @@ pub enum UpstreamError {
         /// Last lines of the process's standard error, behind a line break; empty if there are none.
         said: String,
     },
+    /// The server takes the request only with a login (HTTP 401).
+    #[error("{request}: it asks for a login")]
+    Login {
+        /// Name of the request.
+        request: &'static str,
+    },
     /// The server did not answer in time.
     #[error("no answer to {request} within {seconds} s{said}")]
     Timeout {

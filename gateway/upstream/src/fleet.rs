@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::{Change, LEAVE, ServerIdentity};
+use crate::credentials::CredentialStore;
 use crate::question::Asker;
 use crate::target::Upstream;
 
@@ -123,7 +124,7 @@ pub enum ServerState {
     Idle,
     /// It failed, and is started again after a pause.
     Waiting,
-    /// It asks for a login (HTTP 401), and is started again by [`Fleet::restart`].
+    /// It asks for a login (HTTP 401), and is started again after one, or by [`Fleet::restart`].
     NeedsLogin,
     /// It was ended.
     Stopped,
@@ -227,6 +228,7 @@ struct Shared {
 struct Surroundings {
     changes: Arc<watch::Sender<u64>>,
     spawns: Arc<Semaphore>,
+    credentials: Option<CredentialStore>,
     tasks: TaskTracker,
     /// Resources that hosts follow, by server. They are kept when an entry changes.
     watched: Arc<Mutex<HashMap<String, Arc<Watched>>>>,
@@ -301,13 +303,24 @@ impl Fleet {
     /// within a Tokio runtime.
     #[must_use]
     pub fn start(entries: Vec<Entry>) -> Self {
-        Self::start_tuned(entries, Tuning::default())
+        Self::start_tuned(entries, Tuning::default(), None)
     }
 
-    fn start_tuned(entries: Vec<Entry>, tuning: Tuning) -> Self {
+    /// Starts servers as [`Self::start`] does. Credentials of logins are in a store; without one nobody can log in.
+    #[must_use]
+    pub fn start_with(entries: Vec<Entry>, credentials: Option<CredentialStore>) -> Self {
+        Self::start_tuned(entries, Tuning::default(), credentials)
+    }
+
+    fn start_tuned(
+        entries: Vec<Entry>,
+        tuning: Tuning,
+        credentials: Option<CredentialStore>,
+    ) -> Self {
         let surroundings = Surroundings {
             changes: Arc::new(watch::channel(0).0),
             spawns: Arc::new(Semaphore::new(SPAWNS_MAX)),
+            credentials,
             tasks: TaskTracker::new(),
             watched: Arc::default(),
             tuning,

@@ -14,13 +14,15 @@ use reqwest::redirect::Policy;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpClientTransportConfig,
-    StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
+    AuthRequiredError, InsufficientScopeError, SseError, StreamableHttpClient,
+    StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+    StreamableHttpResponseLimits,
 };
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use sse_stream::{Sse, SseStream};
 
+use crate::credentials::{Authorizer, Challenge, CredentialError, Secret};
 use crate::error::UpstreamError;
 use crate::tap::{Call, Ending, Tap};
 use crate::target::Endpoint;
@@ -42,6 +44,7 @@ pub(crate) type Failure = StreamableHttpError<reqwest::Error>;
 pub(crate) struct TappedClient {
     client: reqwest::Client,
     tap: Tap,
+    authorizer: Option<Arc<Authorizer>>,
     result_bytes_max: usize,
     _ending: Arc<Ending>,
 }
@@ -50,7 +53,6 @@ pub(crate) struct TappedClient {
 struct Post {
     uri: Arc<str>,
     session_id: Option<Arc<str>>,
-    token: Option<String>,
     headers: HashMap<HeaderName, HeaderValue>,
 }
 
@@ -58,10 +60,12 @@ struct Post {
 pub(crate) fn transport(
     endpoint: &Endpoint,
     tap: Tap,
+    authorizer: Option<Arc<Authorizer>>,
     result_bytes_max: usize,
 ) -> Result<StreamableHttpClientTransport<TappedClient>, UpstreamError> {
     let client = TappedClient {
         client: client()?,
+        authorizer,
         _ending: Arc::new(Ending(tap.clone())),
         tap,
         result_bytes_max,
@@ -72,8 +76,12 @@ pub(crate) fn transport(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// Returns a client that follows no redirects: a header of one host is not for another.
 pub(crate) fn client() -> Result<reqwest::Client, UpstreamError> {
+    client_builder()?.build().map_err(|error| UpstreamError::Client(error.to_string()))
+}
+
+/// Returns the parts of a client that follows no redirects: a header of one host is not for another.
+pub(crate) fn client_builder() -> Result<reqwest::ClientBuilder, UpstreamError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let failed = |error: &dyn std::error::Error| UpstreamError::Client(error.to_string());
@@ -82,12 +90,10 @@ pub(crate) fn client() -> Result<reqwest::Client, UpstreamError> {
         .map_err(|error| failed(&error))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    reqwest::Client::builder()
+    Ok(reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(Policy::none())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .build()
-        .map_err(|error| failed(&error))
+        .connect_timeout(CONNECT_TIMEOUT))
 }
 
 impl TappedClient {
@@ -96,31 +102,10 @@ impl TappedClient {
         &self,
         message: &ClientJsonRpcMessage,
         call: &Arc<Call>,
-        post: Post,
+        post: &Post,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let has_session = post.session_id.is_some();
-        let mut request = self
-            .client
-            .post(post.uri.as_ref())
-            .header(ACCEPT, format!("{EVENT_STREAM}, {JSON}"))
-            .header(CONTENT_TYPE, JSON)
-            .body(serde_json::to_vec(message)?);
-        for (name, value) in post.headers {
-            request = request.header(name, value);
-        }
-        if let Some(session_id) = post.session_id {
-            request = request.header(SESSION_ID, session_id.as_ref());
-        }
-        if let Some(token) = post.token {
-            request = request.bearer_auth(token);
-        }
-        Tap::sent(Some(call));
-        let response = request.send().await.map_err(|error| {
-            if error.is_connect() {
-                Tap::unsent(Some(call));
-            }
-            StreamableHttpError::Client(error)
-        })?;
+        let response = self.authorized(message, call, post).await?;
         let status = response.status();
         let failure = failure_of(&response, has_session);
         let is_json = media_type(&response).eq_ignore_ascii_case(JSON);
@@ -137,6 +122,130 @@ impl TappedClient {
             return Ok(StreamableHttpPostResponse::Sse(events, None));
         }
         self.json(message, chunks, status).await
+    }
+
+    /// Sends the request of a call. A refused token is renewed once: what was refused has not run.
+    async fn authorized(
+        &self,
+        message: &ClientJsonRpcMessage,
+        call: &Arc<Call>,
+        post: &Post,
+    ) -> Result<reqwest::Response, Failure> {
+        let token = self.token().await?;
+        let response = self.send(message, call, post, token.as_ref()).await?;
+        if response.status() != StatusCode::UNAUTHORIZED || self.authorizer.is_none() {
+            self.check_scopes(call, &response).await?;
+            return Ok(response);
+        }
+        Tap::unsent(Some(call));
+        let token = self.renewed(token, &challenge_of(&response)).await?;
+        let response = self.send(message, call, post, Some(&token)).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            Tap::unsent(Some(call));
+            return Err(self.refused_again(&challenge_of(&response)));
+        }
+        self.check_scopes(call, &response).await?;
+        Ok(response)
+    }
+
+    /// Fails where the server refuses a call for scopes that the token lacks.
+    async fn check_scopes(
+        &self,
+        call: &Arc<Call>,
+        response: &reqwest::Response,
+    ) -> Result<(), Failure> {
+        let Some(authorizer) = &self.authorizer else { return Ok(()) };
+        if response.status() != StatusCode::FORBIDDEN {
+            return Ok(());
+        }
+        let challenge = Challenge::parse(&challenge_of(response));
+        if !challenge.lacks_scopes {
+            return Ok(());
+        }
+        Tap::unsent(Some(call));
+        let told = authorizer.lacks(&challenge).await.map_err(credential_failure)?;
+        // The text in the place of the challenge: nothing else reaches who waits for the call.
+        Err(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(told, None)))
+    }
+
+    async fn send(
+        &self,
+        message: &ClientJsonRpcMessage,
+        call: &Arc<Call>,
+        post: &Post,
+        token: Option<&Secret>,
+    ) -> Result<reqwest::Response, Failure> {
+        let mut request = self
+            .client
+            .post(post.uri.as_ref())
+            .header(ACCEPT, format!("{EVENT_STREAM}, {JSON}"))
+            .header(CONTENT_TYPE, JSON)
+            .body(serde_json::to_vec(message)?);
+        for (name, value) in &post.headers {
+            request = request.header(name, value);
+        }
+        if let Some(session_id) = &post.session_id {
+            request = request.header(SESSION_ID, session_id.as_ref());
+        }
+        if let Some(token) = token {
+            request = request.bearer_auth(token.reveal());
+        }
+        Tap::sent(Some(call));
+        request.send().await.map_err(|error| {
+            if error.is_connect() {
+                Tap::unsent(Some(call));
+            }
+            StreamableHttpError::Client(error)
+        })
+    }
+
+    async fn token(&self) -> Result<Option<Secret>, Failure> {
+        let Some(authorizer) = &self.authorizer else { return Ok(None) };
+        authorizer.token().await.map_err(credential_failure)
+    }
+
+    async fn renewed(&self, refused: Option<Secret>, challenge: &str) -> Result<Secret, Failure> {
+        let Some(authorizer) = &self.authorizer else { return Err(login_failure(challenge)) };
+        authorizer.renewed(refused, challenge).await.map_err(credential_failure)
+    }
+
+    /// Returns the failure where a token that was just got is refused. A login may help; else only time does.
+    fn refused_again(&self, challenge: &str) -> Failure {
+        if self.authorizer.as_ref().is_some_and(|authorizer| authorizer.takes_login()) {
+            return login_failure(challenge);
+        }
+        let problem = "it refuses a token that is new (HTTP 401): see its `oauth.scopes`";
+        StreamableHttpError::UnexpectedServerResponse(problem.into())
+    }
+
+    /// Posts a message that is no call of the gateway's own, by the library's client.
+    async fn post(
+        &self,
+        message: &ClientJsonRpcMessage,
+        post: &Post,
+        token: Option<Secret>,
+        limits: StreamableHttpResponseLimits,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let posted = self
+            .client
+            .post_message_with_response_limits(
+                Arc::clone(&post.uri),
+                message.clone(),
+                post.session_id.clone(),
+                token.map(|token| token.reveal().to_owned()),
+                post.headers.clone(),
+                limits,
+            )
+            .await;
+        match posted {
+            // The library takes only a refusal with a challenge for one.
+            Err(StreamableHttpError::UnexpectedServerResponse(text))
+                if text.starts_with("HTTP 401") =>
+            {
+                Err(login_failure(""))
+            }
+            posted => posted,
+        }
     }
 
     async fn json(
@@ -218,13 +327,27 @@ pub(crate) fn failure_of(response: &reqwest::Response, has_session: bool) -> Opt
         return Some(StreamableHttpError::SessionExpired);
     }
     if status == StatusCode::UNAUTHORIZED {
-        let challenge = response.headers().get(WWW_AUTHENTICATE);
-        let challenge = challenge.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        return Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(
-            challenge.to_owned(),
-        )));
+        return Some(login_failure(&challenge_of(response)));
     }
     Some(status_failure(status))
+}
+
+/// Returns the failure of a request that the server takes only with a login.
+fn login_failure(challenge: &str) -> Failure {
+    StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge.to_owned()))
+}
+
+pub(crate) fn credential_failure(error: CredentialError) -> Failure {
+    match error {
+        CredentialError::Login(_) => login_failure(""),
+        error => StreamableHttpError::UnexpectedServerResponse(error.to_string().into()),
+    }
+}
+
+pub(crate) fn challenge_of(response: &reqwest::Response) -> String {
+    let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
+    let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    values.join(", ")
 }
 
 fn status_failure(status: StatusCode) -> Failure {
@@ -304,31 +427,24 @@ impl StreamableHttpClient for TappedClient {
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session_id: Option<Arc<str>>,
-        auth_header: Option<String>,
+        _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Failure> {
+        let post = Post { uri, session_id, headers: custom_headers };
         if let Some(call) = self.tap.sending(&message) {
-            let post = Post { uri, session_id, token: auth_header, headers: custom_headers };
-            return self.call(&message, &call, post).await;
+            return self.call(&message, &call, &post).await;
         }
-        let posted = self
-            .client
-            .post_message_with_response_limits(
-                uri,
-                message,
-                session_id,
-                auth_header,
-                custom_headers,
-                limits,
-            )
-            .await;
-        match posted {
-            // The library takes only a refusal with a challenge for one.
-            Err(StreamableHttpError::UnexpectedServerResponse(text))
-                if text.starts_with("HTTP 401") =>
-            {
-                Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new())))
+        let token = self.token().await?;
+        match self.post(&message, &post, token.clone(), limits).await {
+            Err(StreamableHttpError::AuthRequired(refusal)) if self.authorizer.is_some() => {
+                let token = self.renewed(token, &refusal.www_authenticate_header).await?;
+                match self.post(&message, &post, Some(token), limits).await {
+                    Err(StreamableHttpError::AuthRequired(refusal)) => {
+                        Err(self.refused_again(&refusal.www_authenticate_header))
+                    }
+                    posted => posted,
+                }
             }
             posted => posted,
         }
@@ -338,10 +454,11 @@ impl StreamableHttpClient for TappedClient {
         &self,
         uri: Arc<str>,
         session_id: Arc<str>,
-        auth_header: Option<String>,
+        _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failure> {
-        self.client.delete_session(uri, session_id, auth_header, custom_headers).await
+        let token = self.token().await?.map(|token| token.reveal().to_owned());
+        self.client.delete_session(uri, session_id, token, custom_headers).await
     }
 
     async fn get_stream(
@@ -349,13 +466,24 @@ impl StreamableHttpClient for TappedClient {
         uri: Arc<str>,
         session_id: Option<Arc<str>>,
         last_event_id: Option<String>,
-        auth_header: Option<String>,
+        _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        let events = self
-            .client
-            .get_stream(uri, session_id, last_event_id, auth_header, custom_headers)
-            .await?;
+        let token = self.token().await?;
+        let opened = |token: Option<Secret>| {
+            let token = token.map(|token| token.reveal().to_owned());
+            let session_id = session_id.clone();
+            let last_event_id = last_event_id.clone();
+            let headers = custom_headers.clone();
+            self.client.get_stream(Arc::clone(&uri), session_id, last_event_id, token, headers)
+        };
+        let events = match opened(token.clone()).await {
+            Err(StreamableHttpError::AuthRequired(refusal)) if self.authorizer.is_some() => {
+                let token = self.renewed(token, &refusal.www_authenticate_header).await?;
+                opened(Some(token)).await?
+            }
+            events => events?,
+        };
         Ok(self.tapped(events, None))
     }
 }

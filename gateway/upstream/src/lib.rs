@@ -6,6 +6,7 @@
 //! library knows.
 
 mod connection;
+mod credentials;
 mod error;
 mod events;
 mod fleet;
@@ -20,6 +21,10 @@ mod tap;
 mod target;
 
 pub use connection::{Change, Connection, ServerIdentity};
+pub use credentials::{
+    Authorization, CredentialError, CredentialStore, Login, OAuthClient, Owner, Secret, is_safe,
+    log_out,
+};
 pub use error::UpstreamError;
 pub use fleet::{
     Entry, Fleet, Limits, Listing, Pauses, Request, RequestError, ServerState, ServerStatus, Start,

@@ -1,5 +1,7 @@
 //! The handshake with a server behind a URL, which may speak any revision over either transport.
 
+use std::sync::Arc;
+
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle,
@@ -7,6 +9,7 @@ use rmcp::service::{
 use rmcp::{ClientHandler, RoleClient};
 
 use crate::connection::{not_shaken, problem_of};
+use crate::credentials::Authorizer;
 use crate::error::UpstreamError;
 use crate::http::{self, Failure};
 use crate::sse::SseTransport;
@@ -19,6 +22,13 @@ pub(crate) struct Agreed<H: ClientHandler> {
     pub(crate) tap: Tap,
     /// `http` or `sse`.
     pub(crate) transport: &'static str,
+}
+
+/// Server that is asked, and the source of its tokens.
+struct Target<'a> {
+    endpoint: &'a Endpoint,
+    authorizer: Option<Arc<Authorizer>>,
+    result_bytes_max: usize,
 }
 
 /// Returns the order in which revisions are tried: 2026-07-28 first.
@@ -34,16 +44,18 @@ pub(crate) fn both_eras() -> ClientLifecycleMode {
 pub(crate) async fn over_http<H: ClientHandler>(
     handler: &impl Fn(&Tap) -> H,
     endpoint: &Endpoint,
+    authorizer: Option<Arc<Authorizer>>,
     result_bytes_max: usize,
 ) -> Result<Agreed<H>, UpstreamError> {
-    let mut shaken = over_streamable(handler, endpoint, result_bytes_max, both_eras()).await?;
+    let target = Target { endpoint, authorizer, result_bytes_max };
+    let mut shaken = over_streamable(handler, &target, both_eras()).await?;
     if shaken.as_ref().is_err_and(is_no_discovery) {
         let mode = ClientLifecycleMode::Initialize;
-        shaken = over_streamable(handler, endpoint, result_bytes_max, mode).await?;
+        shaken = over_streamable(handler, &target, mode).await?;
     }
     match shaken {
         Err(error) if is_no_streamable_http(&error) => {
-            Box::pin(over_sse(handler, endpoint, result_bytes_max, &error)).await
+            Box::pin(over_sse(handler, target, &error)).await
         }
         shaken => shaken.map_err(|error| not_shaken(&error, String::new())),
     }
@@ -51,25 +63,26 @@ pub(crate) async fn over_http<H: ClientHandler>(
 
 async fn over_streamable<H: ClientHandler>(
     handler: &impl Fn(&Tap) -> H,
-    endpoint: &Endpoint,
-    result_bytes_max: usize,
+    target: &Target<'_>,
     mode: ClientLifecycleMode,
 ) -> Result<Result<Agreed<H>, ClientInitializeError>, UpstreamError> {
     let tap = Tap::default();
-    let transport = http::transport(endpoint, tap.clone(), result_bytes_max)?;
+    let Target { endpoint, authorizer, result_bytes_max } = target;
+    let transport = http::transport(endpoint, tap.clone(), authorizer.clone(), *result_bytes_max)?;
     let shaken = serve_client_with_lifecycle(handler(&tap), transport, mode).await;
     Ok(shaken.map(|service| Agreed { service, tap, transport: "http" }))
 }
 
 async fn over_sse<H: ClientHandler>(
     handler: &impl Fn(&Tap) -> H,
-    endpoint: &Endpoint,
-    result_bytes_max: usize,
+    target: Target<'_>,
     before: &ClientInitializeError,
 ) -> Result<Agreed<H>, UpstreamError> {
     let tap = Tap::default();
-    let opened = SseTransport::open(http::client()?, endpoint, tap.clone(), result_bytes_max).await;
-    let transport = opened.map_err(|error| UpstreamError::Handshake {
+    let Target { endpoint, authorizer, result_bytes_max } = target;
+    let client = http::client()?;
+    let opened = SseTransport::open(client, endpoint, authorizer, tap.clone(), result_bytes_max);
+    let transport = opened.await.map_err(|error| UpstreamError::Handshake {
         asks_for_login: matches!(error, Failure::AuthRequired(_)),
         problem: format!("no Streamable HTTP ({}), and no HTTP+SSE ({error})", problem_of(before)),
         said: String::new(),

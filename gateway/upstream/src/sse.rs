@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::RequestBuilder;
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -17,8 +18,11 @@ use tokio::io::AsyncBufRead;
 use tokio_util::io::StreamReader;
 use url::Url;
 
+use crate::credentials::{Authorizer, Secret};
 use crate::events::{Event, Events, Kind};
-use crate::http::{EVENT_STREAM, Failure, JSON, failure_of, media_type};
+use crate::http::{
+    EVENT_STREAM, Failure, JSON, challenge_of, credential_failure, failure_of, media_type,
+};
 use crate::lines::Line;
 use crate::tap::{Call, Ending, Tap};
 use crate::target::Endpoint;
@@ -49,23 +53,22 @@ pub(crate) struct SseTransport {
 struct Poster {
     client: reqwest::Client,
     endpoint: Endpoint,
+    authorizer: Option<Arc<Authorizer>>,
     tap: Tap,
 }
 
 impl SseTransport {
-    /// Opens the stream at a URL, and waits for the URL that takes messages.
+    /// Opens the stream at a URL, and waits for the URL that takes messages. Tokens come from `authorizer`.
     pub(crate) async fn open(
         client: reqwest::Client,
         endpoint: &Endpoint,
+        authorizer: Option<Arc<Authorizer>>,
         tap: Tap,
         result_bytes_max: usize,
     ) -> Result<Self, Failure> {
+        let mut poster = Poster { client, endpoint: endpoint.clone(), authorizer, tap };
         let opening = async {
-            let mut request = client.get(endpoint.url.clone()).header(ACCEPT, EVENT_STREAM);
-            for (name, value) in &endpoint.headers {
-                request = request.header(name, value.clone());
-            }
-            let response = request.send().await.map_err(StreamableHttpError::Client)?;
+            let response = poster.open_stream().await?;
             if let Some(failure) = failure_of(&response, false) {
                 return Err(failure);
             }
@@ -83,11 +86,11 @@ impl SseTransport {
         };
         let (events, url) =
             tokio::time::timeout(OPEN, opening).await.map_err(|_elapsed| late(OPEN))??;
-        let endpoint = Endpoint { url, headers: endpoint.headers.clone() };
+        poster.endpoint.url = url;
         Ok(Self {
             events,
-            _ending: Ending(tap.clone()),
-            poster: Arc::new(Poster { client, endpoint, tap }),
+            _ending: Ending(poster.tap.clone()),
+            poster: Arc::new(poster),
             result_bytes_max,
         })
     }
@@ -135,19 +138,51 @@ fn late(after: Duration) -> Failure {
 }
 
 impl Poster {
+    /// Asks for the stream. A refused token is renewed once.
+    async fn open_stream(&self) -> Result<reqwest::Response, Failure> {
+        let token = self.token().await?;
+        let response = self.get(token.as_ref()).await?;
+        let Some(authorizer) = &self.authorizer else { return Ok(response) };
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let renewed = authorizer.renewed(token, &challenge_of(&response)).await;
+        self.get(Some(&renewed.map_err(credential_failure)?)).await
+    }
+
+    async fn get(&self, token: Option<&Secret>) -> Result<reqwest::Response, Failure> {
+        let request = self.client.get(self.endpoint.url.clone()).header(ACCEPT, EVENT_STREAM);
+        self.complete(request, token).send().await.map_err(StreamableHttpError::Client)
+    }
+
+    async fn token(&self) -> Result<Option<Secret>, Failure> {
+        let Some(authorizer) = &self.authorizer else { return Ok(None) };
+        authorizer.token().await.map_err(credential_failure)
+    }
+
+    fn complete(&self, request: RequestBuilder, token: Option<&Secret>) -> RequestBuilder {
+        let mut request = request;
+        for (name, value) in &self.endpoint.headers {
+            request = request.header(name, value.clone());
+        }
+        match token {
+            Some(token) => request.bearer_auth(token.reveal()),
+            None => request,
+        }
+    }
+
     async fn post(
         &self,
         message: &ClientJsonRpcMessage,
         call: Option<&Arc<Call>>,
     ) -> Result<(), Failure> {
-        let mut request = self
+        let token = self.token().await?;
+        let request = self
             .client
             .post(self.endpoint.url.clone())
             .header(CONTENT_TYPE, JSON)
             .body(serde_json::to_vec(message)?);
-        for (name, value) in &self.endpoint.headers {
-            request = request.header(name, value.clone());
-        }
+        let request = self.complete(request, token.as_ref());
         Tap::sent(call);
         let response = request.send().await.map_err(|error| {
             if error.is_connect() {
@@ -211,6 +246,7 @@ mod tests {
     use tokio::io::{AsyncRead, AsyncWriteExt as _, BufReader, ReadBuf};
 
     use super::*;
+    use crate::credentials::Authorization;
 
     const LIMIT: usize = 1 << 10;
 
@@ -292,12 +328,15 @@ mod tests {
         let (mut server, stream) = tokio::io::duplex(LIMIT);
         let tap = Tap::default();
         let reader: Reader = Box::new(BufReader::new(stream));
-        let endpoint =
-            Endpoint { url: Url::parse("http://[::1]").expect("a URL"), headers: Vec::new() };
+        let endpoint = Endpoint {
+            url: Url::parse("http://[::1]").expect("a URL"),
+            headers: Vec::new(),
+            authorization: Authorization::Headers,
+        };
         let client = crate::http::client().expect("a client");
         let mut transport = SseTransport {
             events: Events::new(reader, LIMIT),
-            poster: Arc::new(Poster { client, endpoint, tap: tap.clone() }),
+            poster: Arc::new(Poster { client, endpoint, authorizer: None, tap: tap.clone() }),
             result_bytes_max: LIMIT,
             _ending: Ending(tap.clone()),
         };

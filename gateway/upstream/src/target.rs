@@ -1,12 +1,12 @@
 //! Places of MCP servers: a command to start, or a URL.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use http::{HeaderName, HeaderValue};
-use url::{Host, Url};
+use url::Url;
 
+use crate::credentials::{Authorization, is_loopback};
 use crate::error::UpstreamError;
 
 /// Variables that a process gets from this one's environment: what programs need to find themselves and others. Nothing
@@ -14,6 +14,7 @@ use crate::error::UpstreamError;
 const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
 /// Place of an MCP server.
+#[expect(clippy::large_enum_variant, reason = "there are no more of them than servers")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upstream {
     /// A process that speaks MCP on its standard streams.
@@ -42,6 +43,8 @@ pub struct Endpoint {
     pub url: Url,
     /// Headers of each request. Their values are secrets.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Credential beside the headers.
+    pub authorization: Authorization,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -50,6 +53,7 @@ impl std::fmt::Debug for Endpoint {
         f.debug_struct("Endpoint")
             .field("url", &self.url.as_str())
             .field("headers", &names)
+            .field("authorization", &self.authorization)
             .finish()
     }
 }
@@ -110,11 +114,17 @@ impl Endpoint {
         if url.scheme() == "http" && !is_loopback(&url) {
             return Err(refused("must begin with https://: http is for this machine only"));
         }
-        Ok(Self { url, headers: Vec::new() })
+        Ok(Self { url, headers: Vec::new(), authorization: Authorization::default() })
     }
 }
 
 impl Endpoint {
+    /// Returns whether a person may log in to the server.
+    #[must_use]
+    pub fn takes_login(&self) -> bool {
+        matches!(self.authorization, Authorization::Login(_))
+    }
+
     /// Adds a header to each request.
     ///
     /// # Errors
@@ -131,15 +141,6 @@ impl Endpoint {
         value.set_sensitive(true);
         self.headers.push((header, value));
         Ok(())
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-        None => false,
     }
 }
 

@@ -4,11 +4,13 @@ mod authentication;
 mod client;
 mod import;
 mod install;
+mod login;
 mod running;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use toolgate_config::FlagValue;
 use toolgate_mcp::{Config, ConfigError, Mistake, ServerOverview, mistakes};
 
 use super::arguments::{ConfigArguments, parse_setting};
@@ -25,6 +27,7 @@ Examples:
   toolgate gateway --stdio                            speak MCP on standard input and output, for hosts that start it
   toolgate gateway --server http://127.0.0.1:7070     use a routing plane that runs already
   toolgate gateway install claude-code                write its URL into the file of a host
+  toolgate gateway login notes                        log in to a server that asks for it
   toolgate gateway status
   toolgate gateway why \"check my inbox\"
   toolgate gateway call git git_status '{\"repo_path\": \".\"}'
@@ -63,6 +66,10 @@ enum Action {
         /// The file. Default: gateway.toml.
         file: Option<PathBuf>,
     },
+    /// Log in to a server, in a browser. Its tokens are kept encrypted, and a gateway that runs starts the server.
+    Login(login::LogIn),
+    /// Remove the tokens of a login, and revoke them.
+    Logout(login::Place),
     /// Show a gateway's servers, and what hosts asked of it.
     Status {
         #[command(flatten)]
@@ -136,8 +143,8 @@ struct RunArguments {
     /// The tenant whose catalog it is. Without one the plane uses "default".
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
     tenant: String,
-    /// The data directory of the plane within this process. Default: `gateway` in the usual one.
-    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    /// The data directory: of the plane within this process, and of logins. Default: `gateway` in the usual one.
+    #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// The encoder's model directory of the plane within this process (encoder.model_dir).
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
@@ -166,6 +173,8 @@ async fn act(action: Action) -> Result<Exit, Failure> {
         Action::Import(import) => import::run(&import),
         Action::Install(install) => install::run(&install),
         Action::Check { file } => check(file.as_deref()),
+        Action::Login(arguments) => login::log_in(arguments).await,
+        Action::Logout(place) => login::log_out(place).await,
         Action::Status { at, json } => status(&at, json).await,
         Action::Logs { server, at } => {
             output::print(&client::text(&at, &format!("gateway/logs/{server}")).await?)?;
@@ -193,6 +202,21 @@ async fn act(action: Action) -> Result<Exit, Failure> {
 impl RunArguments {
     fn server_config(&self) -> ConfigArguments {
         ConfigArguments { config: self.server_config.clone(), settings: self.settings.clone() }
+    }
+}
+
+/// Folder of the gateway in the usual data directory.
+const DATA_FOLDER: &str = "gateway";
+
+/// Returns the gateway's data directory.
+fn data_dir(
+    data: Option<&Path>,
+    usual: &ConfigArguments,
+    flags: Vec<FlagValue>,
+) -> Result<PathBuf, Failure> {
+    match data {
+        Some(data) => Ok(data.to_owned()),
+        None => Ok(usual.load(flags)?.config.store.path.join(DATA_FOLDER)),
     }
 }
 

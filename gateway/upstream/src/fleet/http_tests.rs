@@ -150,7 +150,8 @@ fn fleet(url: &str) -> Fleet {
     let limits = Limits { result_bytes_max: 1 << 20, ..Limits::default() };
     let upstream = Upstream::parse(url).unwrap();
     let tuning = Tuning { circuit: LONG * 60, ..Tuning::default() };
-    Fleet::start_tuned(vec![Entry { name: "h".to_owned(), upstream, limits }], tuning)
+    let entries = vec![Entry { name: "h".to_owned(), upstream, limits }];
+    Fleet::start_tuned(entries, tuning, None)
 }
 
 pub(super) fn tool(name: &str) -> Request {

@@ -18,10 +18,14 @@ use super::{
     Entry, Listing, Request, RequestError, ServerState, ServerStatus, Start, Surroundings,
 };
 use crate::connection::{CallError, Change, Connection, ConnectionLimits, Outgoing, Told, client};
+use crate::credentials::Authorizer;
 use crate::error::UpstreamError;
 use crate::parameters::HeaderParameters;
 use crate::process::{ProcessLimits, StandardError};
 use crate::target::Upstream;
+
+/// Code of a call that a server refuses for scopes.
+const FORBIDDEN: i64 = -32003;
 
 /// Advice to whoever finds a server busy.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -31,6 +35,7 @@ pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
 pub(super) struct Server {
     pub(super) entry: Entry,
     pub(super) surroundings: Surroundings,
+    pub(super) authorizer: Option<Arc<Authorizer>>,
     live: Mutex<Live>,
     /// Grows with each change of the state.
     moves: watch::Sender<u64>,
@@ -105,6 +110,7 @@ impl Server {
             heard: Instant::now(),
         };
         let server = Arc::new(Self {
+            authorizer: authorizer(&entry, &surroundings),
             live: Mutex::new(live),
             moves: watch::channel(0).0,
             told: Told { resources: surroundings.watched(&entry.name).sender(), ..Told::default() },
@@ -220,7 +226,7 @@ impl Server {
             }
             Err(CallError::Lost { .. }) => attempt.failed(),
             Err(CallError::Login) => self.login.notify_one(),
-            Err(CallError::Timeout(_)) => {}
+            Err(CallError::Timeout(_) | CallError::Scopes(_)) => {}
         }
         outcome.map_err(|error| self.refusal(error))
     }
@@ -234,10 +240,13 @@ impl Server {
             CallError::Timeout(after) => RequestError::Timeout { after },
             CallError::Login => RequestError::Unavailable {
                 state: ServerState::NeedsLogin,
-                problem: "it asks for a login".to_owned(),
+                problem: self.login_problem(),
                 may_have_run: false,
             },
             CallError::Lost { problem, may_have_run } => self.unavailable(&problem, may_have_run),
+            CallError::Scopes(message) => {
+                RequestError::Server { code: FORBIDDEN, message, data: None }
+            }
         }
     }
 
@@ -328,7 +337,7 @@ impl Server {
                     }
                 }
                 End::Login => {
-                    let problem = Some("it asks for a login".to_owned());
+                    let problem = Some(self.login_problem());
                     self.move_to(ServerState::NeedsLogin, |live| live.problem = problem);
                     if !self.rests(None).await {
                         break;
@@ -354,7 +363,10 @@ impl Server {
                     () = tokio::time::sleep(pause) => {},
                     () = self.hurry.notified() => {},
                 },
-                None => std::future::pending().await,
+                None => match &self.authorizer {
+                    Some(authorizer) => authorizer.until_changed().await,
+                    None => std::future::pending().await,
+                },
             }
         };
         tokio::select! {
@@ -459,7 +471,18 @@ impl Server {
         let stderr = self.stderr.clone();
         let client = client(capabilities);
         let told = self.told.clone();
-        Connection::open_within(&self.entry.upstream, client, limits, stderr, told).await
+        let authorizer = self.authorizer.clone();
+        let upstream = &self.entry.upstream;
+        Connection::open_within(upstream, client, limits, stderr, told, authorizer).await
+    }
+
+    /// Returns what is to be done where a login is missing.
+    fn login_problem(&self) -> String {
+        if self.authorizer.is_some() {
+            format!("it asks for a login: toolgate gateway login {}", self.entry.name)
+        } else {
+            "it asks for a login (HTTP 401): see `auth` of its entry".to_owned()
+        }
     }
 
     async fn list(&self, connection: &Connection) -> Result<Arc<Listing>, UpstreamError> {
@@ -599,9 +622,19 @@ fn left_out(tools: &mut Vec<Box<RawValue>>) -> Vec<String> {
     findings
 }
 
+/// Returns the source of a server's tokens.
+fn authorizer(entry: &Entry, surroundings: &Surroundings) -> Option<Arc<Authorizer>> {
+    let Upstream::Http(endpoint) = &entry.upstream else { return None };
+    let store = surroundings.credentials.as_ref();
+    // Without a client for HTTP the start fails as well, and says why.
+    Authorizer::new(endpoint, &entry.name, store).ok().flatten()
+}
+
 fn end_of(error: UpstreamError) -> End {
     match error {
-        UpstreamError::Handshake { asks_for_login: true, .. } => End::Login,
+        UpstreamError::Handshake { asks_for_login: true, .. } | UpstreamError::Login { .. } => {
+            End::Login
+        }
         error => End::Lost(error.to_string()),
     }
 }

@@ -45,7 +45,7 @@ fn tuning() -> Tuning {
 }
 
 fn fleet(entries: Vec<Entry>) -> Fleet {
-    Fleet::start_tuned(entries, tuning())
+    Fleet::start_tuned(entries, tuning(), None)
 }
 
 fn tool(name: &str) -> Request {
@@ -228,7 +228,7 @@ async fn a_silent_server_is_probed_and_replaced() {
     };
     let mut stopping = entry("a");
     stopping.limits.call_timeout = Duration::from_millis(500);
-    let fleet = Fleet::start_tuned(vec![stopping], quick);
+    let fleet = Fleet::start_tuned(vec![stopping], quick, None);
     until(&fleet, "a", is_ready).await;
     let _timeout = ask(&fleet, "a", "stop").await.unwrap_err();
     until(&fleet, "a", |status| status.restarts >= 1 && is_ready(status)).await;
@@ -468,7 +468,7 @@ async fn a_call_ends_a_pause_once() {
     let mut slow = entry("a");
     let pauses = slow.limits.pauses;
     slow.limits.pauses = Pauses { first: LONG * 60, last: LONG * 60, ..pauses };
-    let fleet = Fleet::start_tuned(vec![slow.clone()], tuning());
+    let fleet = Fleet::start_tuned(vec![slow.clone()], tuning(), None);
     let pid = ask(&fleet, "a", "state").await.unwrap()["pid"].clone();
     kill(&pid);
     until(&fleet, "a", |status| status.state == ServerState::Waiting).await;

@@ -16,9 +16,10 @@ use toolgate_mcp::{
 };
 use toolgate_serving::stop_on_signal;
 use toolgate_store::KeyStore;
+use toolgate_upstream::CredentialStore;
 
 use super::authentication::{HostAuthentication, plane_key};
-use super::{DEFAULT_FILE, RunArguments, read};
+use super::{DEFAULT_FILE, RunArguments, data_dir, login, read};
 use crate::cli::arguments::{ConfigArguments, model_flag};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
@@ -28,9 +29,6 @@ use crate::serve::{Hangups, open_now, serve_until_bound};
 
 /// Tenant of a plane within this process where none is named.
 const DEFAULT_TENANT: &str = "default";
-
-/// Folder of the gateway's plane in the usual data directory.
-const DATA_FOLDER: &str = "gateway";
 
 /// Time for the plane within this process to start.
 const PLANE_START: Duration = Duration::from_secs(120);
@@ -43,6 +41,8 @@ struct Prepared {
     config: Config,
     /// `None` for a host on standard input and output.
     listener: Option<TcpListener>,
+    /// `None` if no server takes logins, or if they can't be kept.
+    credentials: Option<CredentialStore>,
     stop: CancellationToken,
     file: GatewayFile,
 }
@@ -70,7 +70,9 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     let options = arguments.credentials.add_to(options)?;
     let path = arguments.config.clone().unwrap_or_else(|| DEFAULT_FILE.into());
     let file = GatewayFile { path, listen: arguments.listen };
-    let prepared = Prepared { config, listener, stop, file };
+    let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), Vec::new())?;
+    let credentials = login::store_if_needed(&config, &data)?;
+    let prepared = Prepared { config, listener, credentials, stop, file };
     match &arguments.server {
         Some(server) => {
             let keys = prepared.named_keys(&arguments).await?;
@@ -174,7 +176,7 @@ impl Prepared {
 
     /// Serves until a signal, or until the host closes its streams.
     async fn serve(self, plane: &Client, keys: Option<Arc<dyn KeyStore>>) -> Result<(), Failure> {
-        let Self { config, listener, stop, file } = self;
+        let Self { config, listener, credentials, stop, file } = self;
         let tenant = plane.options().tenant.clone();
         let authentication = match &listener {
             Some(listener) => {
@@ -183,8 +185,8 @@ impl Prepared {
             }
             None => None,
         };
-        let gateway =
-            Gateway::start(config, plane).map_err(|error| Failure::usage(error.to_string()))?;
+        let gateway = Gateway::start(config, plane, credentials)
+            .map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
         let following = tokio::spawn(file.follow(gateway.clone()));
         let served = match listener {
@@ -270,13 +272,7 @@ fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Failure> {
         flag(keys::SERVER_ADMIN_LISTEN.spec.name, own.to_string()),
     ];
     flags.extend(model_flag(arguments.model_dir.as_deref()));
-    let data = match &arguments.data_dir {
-        Some(data) => data.clone(),
-        None => {
-            let usual = arguments.server_config().load(flags.clone())?.config.store.path;
-            usual.join(DATA_FOLDER)
-        }
-    };
+    let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), flags.clone())?;
     flags.push(flag(keys::STORE_PATH.spec.name, data.to_string_lossy().into_owned()));
     Ok(arguments.server_config().load(flags)?.config)
 }

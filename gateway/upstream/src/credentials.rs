@@ -1,0 +1,75 @@
+//! Credentials towards servers behind URLs: tokens of authorization servers, kept encrypted, renewed, and sent to the
+//! server that they are for and to no other.
+
+use url::Url;
+
+mod addresses;
+mod authorizer;
+mod challenge;
+mod client;
+mod discovery;
+mod login;
+mod secret;
+mod store;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+pub(crate) use addresses::is_loopback;
+pub(crate) use authorizer::Authorizer;
+pub(crate) use challenge::Challenge;
+pub use client::is_safe;
+pub use login::{Login, log_out};
+pub use secret::Secret;
+pub use store::{CredentialStore, Owner};
+
+/// Credential that a server behind a URL is shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Authorization {
+    /// None, or one among the headers of the endpoint.
+    #[default]
+    Headers,
+    /// Tokens for the gateway itself (RFC 6749, section 4.4).
+    ClientCredentials(OAuthClient),
+    /// Tokens of a person who has logged in (authorization code with PKCE).
+    Login(OAuthClient),
+}
+
+/// Client of an authorization server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OAuthClient {
+    /// Id that the authorization server has given; `None` to register at the login.
+    pub id: Option<String>,
+    /// Secret of the id.
+    pub secret: Option<Secret>,
+    /// https URL of the client's metadata document, which is an id where the authorization server takes it.
+    pub metadata_url: Option<Url>,
+    /// Scopes to ask for; empty for those that the server names.
+    pub scopes: Vec<String>,
+    /// Issuer of the tokens; `None` for the one that the server names.
+    pub issuer: Option<String>,
+}
+
+/// Error of a credential. Its text holds no token and no secret.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CredentialError {
+    /// Nobody has logged in, or the login has ended.
+    #[error("it asks for a login: {0}")]
+    Login(String),
+    /// An authorization server can't be reached, or refuses.
+    #[error("no token: {0}")]
+    Unavailable(String),
+    /// The store can't be read or written.
+    #[error("stored credentials: {0}")]
+    Store(String),
+}
+
+impl Authorization {
+    /// Returns the client, if tokens are asked for.
+    pub(crate) fn client(&self) -> Option<&OAuthClient> {
+        match self {
+            Self::Headers => None,
+            Self::ClientCredentials(client) | Self::Login(client) => Some(client),
+        }
+    }
+}

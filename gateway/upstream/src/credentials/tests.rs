@@ -1,0 +1,633 @@
+//! Credentials against authorization servers that misbehave, which a few lines of HTTP stand for. What a real one does is
+//! tested in tests/e2e/test_gateway_credentials.py.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use url::Url;
+
+use super::challenge::Challenge;
+use super::client::{AuthClient, Lookup};
+use super::discovery::discover;
+use super::store::Stored;
+use super::tokens::{Registered, Token};
+use super::{
+    Authorization, Authorizer, CredentialError, CredentialStore, Login, OAuthClient, Owner, Secret,
+};
+use crate::target::{Endpoint, Upstream};
+
+const REDIRECT: &str = "http://127.0.0.1:9/callback";
+
+/// Authorization server whose answers a test sets.
+#[derive(Clone, Default)]
+struct TestServer(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    url: Mutex<String>,
+    /// Status line and body by path.
+    answers: Mutex<HashMap<String, (String, String)>>,
+    /// Path and body of each request.
+    seen: Mutex<Vec<(String, String)>>,
+    /// Holds back the answers to token requests until it is told.
+    held: Mutex<Option<Arc<Notify>>>,
+}
+
+impl TestServer {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Self::default();
+        *server.0.url.lock() = format!("http://{}", listener.local_addr().unwrap());
+        let running = server.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(running.clone().answer(stream));
+            }
+        });
+        server.set("/.well-known/oauth-authorization-server", "200 OK", &server.metadata());
+        server
+    }
+
+    fn url(&self) -> String {
+        self.0.url.lock().clone()
+    }
+
+    fn metadata(&self) -> Value {
+        let url = self.url();
+        json!({
+            "issuer": url,
+            "authorization_endpoint": format!("{url}/authorize"),
+            "token_endpoint": format!("{url}/token"),
+            "registration_endpoint": format!("{url}/register"),
+            "code_challenge_methods_supported": ["S256"],
+        })
+    }
+
+    fn set(&self, path: &str, status: &str, body: &Value) {
+        let answer = (status.to_owned(), body.to_string());
+        self.0.answers.lock().insert(path.to_owned(), answer);
+    }
+
+    fn set_metadata(&self, key: &str, value: Value) {
+        let mut metadata = self.metadata();
+        metadata[key] = value;
+        self.set("/.well-known/oauth-authorization-server", "200 OK", &metadata);
+    }
+
+    fn bodies(&self, path: &str) -> Vec<String> {
+        let seen = self.0.seen.lock();
+        seen.iter().filter(|(at, _)| at == path).map(|(_, body)| body.clone()).collect()
+    }
+
+    async fn answer(self, stream: TcpStream) {
+        let mut stream = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if stream.read_line(&mut head).await.unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let lower = head.to_lowercase();
+        let length = lower.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+        let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+        stream.read_exact(&mut body).await.unwrap();
+        let body = String::from_utf8(body).unwrap();
+        self.0.seen.lock().push((path.clone(), body.clone()));
+        let held = self.0.held.lock().clone().filter(|_| path == "/token");
+        if let Some(held) = held {
+            held.notified().await;
+        }
+        let by_method = |method: &str| body.contains(&format!("\"method\":\"{method}\""));
+        let list = by_method("tools/list").then(|| format!("{path}#tools/list"));
+        let answer = self.0.answers.lock().get(&list.unwrap_or(path)).cloned();
+        let (status, body) = answer.unwrap_or(("404 Not Found".to_owned(), String::new()));
+        let length = body.len();
+        let reply = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        let _left = stream.write_all(reply.as_bytes()).await;
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        endpoint(&format!("{}/mcp", self.url()))
+    }
+}
+
+fn endpoint(url: &str) -> Endpoint {
+    let Ok(Upstream::Http(mut endpoint)) = Upstream::parse(url) else { panic!("a URL") };
+    endpoint.authorization = Authorization::Login(OAuthClient::default());
+    endpoint
+}
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}
+
+fn owner() -> Owner {
+    Owner::operator("s")
+}
+
+fn store(folder: &TempDir) -> CredentialStore {
+    CredentialStore::open(folder.path(), None).unwrap()
+}
+
+fn stored(server: &TestServer) -> Stored {
+    Stored {
+        server: format!("{}/mcp", server.url()),
+        issuer: server.url(),
+        resource: format!("{}/mcp", server.url()),
+        scopes: vec!["a".to_owned()],
+        client: Registered { id: "registered".to_owned(), secret: None, method: None },
+        token: Token {
+            access: Secret::new("old-access".to_owned()),
+            refresh: Some(Secret::new("old-refresh".to_owned())),
+            renew_at: None,
+        },
+    }
+}
+
+fn authorizer(server: &TestServer, store: &CredentialStore) -> Arc<Authorizer> {
+    Authorizer::new(&server.endpoint(), "s", Some(store)).unwrap().unwrap()
+}
+
+fn new_token() -> Value {
+    json!({"access_token": "new-access", "token_type": "bearer", "refresh_token": "new-refresh"})
+}
+
+async fn get(server: &str, place: &str) -> Result<Option<Value>, CredentialError> {
+    AuthClient::new(&url(server), &[]).unwrap().document(&url(place)).await
+}
+
+async fn begin(server: &TestServer) -> Result<Login, CredentialError> {
+    server.set("/register", "201 Created", &json!({"client_id": "registered"}));
+    Login::begin(&server.endpoint(), REDIRECT, &[]).await
+}
+
+/// Returns the redirect that a login waits for, with more parameters.
+fn redirect(login: &Login, more: &str) -> String {
+    let state = login.url().query_pairs().find(|(name, _)| name == "state").unwrap().1;
+    format!("{REDIRECT}?state={state}{more}")
+}
+
+#[tokio::test]
+async fn an_answer_leads_to_no_private_network_and_to_nothing_in_the_clear() {
+    for place in [
+        "http://auth.example/x",
+        "https://10.0.0.1/x",
+        "https://192.168.1.1:8443/x",
+        "https://169.254.169.254/latest/meta-data",
+        "https://[fd00:ec2::254]/x",
+        "https://[::ffff:10.0.0.1]/x",
+        "https://127.0.0.1/x",
+        "https://2130706433/x",
+        "https://localhost/x",
+        "http://localhost/x",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "https://me:secret@auth.example/x",
+    ] {
+        let error = get("https://tools.example/mcp", place).await.unwrap_err().to_string();
+        assert!(error.contains("refused") || error.contains("private"), "{place}: {error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+    // A server on this machine may have its authorization server here, and nowhere else in private.
+    for place in ["https://10.0.0.1/x", "https://169.254.169.254/x"] {
+        let error = get("http://127.0.0.1:9/mcp", place).await.unwrap_err().to_string();
+        assert!(error.contains("private"), "{place}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_refused_when_it_resolves_to_a_private_address() {
+    let asked = async |lookup: Lookup, place: &str| {
+        let client = AuthClient::with_lookup(&url("https://tools.example/mcp"), &[], lookup);
+        let answer = client.unwrap().document::<Value>(&url(place)).await;
+        answer.unwrap_err().to_string()
+    };
+    let private = asked(
+        |_| Box::pin(async { Ok(vec!["10.1.2.3:0".parse().unwrap()]) }),
+        "https://a.example/",
+    );
+    assert!(private.await.contains("a.example is in a private network"));
+    let mixed = asked(
+        |_| {
+            Box::pin(async {
+                Ok(vec!["1.1.1.1:0".parse().unwrap(), "169.254.169.254:0".parse().unwrap()])
+            })
+        },
+        "https://a.example/",
+    );
+    assert!(mixed.await.contains("private network"));
+}
+
+#[tokio::test]
+async fn the_address_that_was_checked_is_the_one_that_is_reached() {
+    let server = TestServer::start().await;
+    server.set("/x", "200 OK", &json!({"a": 1}));
+    let port = url(&server.url()).port().unwrap();
+    let lookup = |name: String| -> futures_util::future::BoxFuture<'static, _> {
+        assert_eq!(name, "as.localhost");
+        Box::pin(async { Ok(vec!["127.0.0.1:0".parse().unwrap()]) })
+    };
+    let client = AuthClient::with_lookup(&url("http://127.0.0.1:9/mcp"), &[], lookup).unwrap();
+    let place = url(&format!("http://as.localhost:{port}/x"));
+    let document: Option<Value> = client.document(&place).await.unwrap();
+    assert_eq!(document, Some(json!({"a": 1})));
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed_and_long_answers_not_read() {
+    let server = TestServer::start().await;
+    let place = format!("{}/x", server.url());
+    server.set("/x", "302 Found\r\nlocation: /y", &Value::Null);
+    server.set("/y", "200 OK", &json!({}));
+    let error = get(&server.url(), &place).await.unwrap_err().to_string();
+    assert!(error.contains("redirect"), "{error}");
+    assert!(server.bodies("/y").is_empty());
+    server.set("/x", "200 OK", &json!("x".repeat(1 << 20)));
+    let error = get(&server.url(), &place).await.unwrap_err().to_string();
+    assert!(error.contains("more than"), "{error}");
+}
+
+#[tokio::test]
+async fn an_authorization_server_is_the_one_that_it_says_it_is() {
+    let server = TestServer::start().await;
+    server.set_metadata("issuer", json!("https://evil.example"));
+    let error = begin(&server).await.unwrap_err().to_string();
+    assert!(error.contains("evil.example") && error.contains("is not"), "{error}");
+    server.set_metadata("issuer", json!(server.url()));
+    begin(&server).await.expect("a login");
+}
+
+#[tokio::test]
+async fn a_resource_is_described_by_itself() {
+    let server = TestServer::start().await;
+    let at = "/.well-known/oauth-protected-resource/mcp";
+    let described = |resource: &str, issuer: &str| {
+        server.set(
+            at,
+            "200 OK",
+            &json!({"resource": resource, "authorization_servers": [issuer], "scopes_supported": ["a"]}),
+        );
+    };
+    described("https://other.example/mcp", &server.url());
+    let error = begin(&server).await.unwrap_err().to_string();
+    assert!(error.contains("other.example"), "{error}");
+    described(&format!("{}/mcp", server.url()), "https://169.254.169.254");
+    let error = begin(&server).await.unwrap_err().to_string();
+    assert!(error.contains("private"), "{error}");
+    described(&format!("{}/mcp", server.url()), &server.url());
+    let login = begin(&server).await.expect("a login");
+    let asked: HashMap<_, _> = login.url().query_pairs().into_owned().collect();
+    assert_eq!(asked["resource"], format!("{}/mcp", server.url()));
+    assert_eq!(asked["scope"], "a");
+    assert_eq!(asked["code_challenge_method"], "S256");
+    assert_eq!(asked["code_challenge"].len(), 43);
+}
+
+#[tokio::test]
+async fn the_operators_issuer_goes_before_the_servers() {
+    let server = TestServer::start().await;
+    let other = TestServer::start().await;
+    let at = "/.well-known/oauth-protected-resource/mcp";
+    server.set(at, "200 OK", &json!({"authorization_servers": ["https://evil.example"]}));
+    let settings = OAuthClient { issuer: Some(other.url()), ..OAuthClient::default() };
+    let client = AuthClient::new(&url(&server.url()), &[url(&other.url())]).unwrap();
+    let place = url(&format!("{}/mcp", server.url()));
+    let found = discover(&client, &place, &settings, &Challenge::default()).await.unwrap();
+    assert_eq!(found.server.issuer, other.url());
+}
+
+#[tokio::test]
+async fn a_login_needs_pkce_and_a_page_of_the_web() {
+    let server = TestServer::start().await;
+    for (key, value, told) in [
+        ("code_challenge_methods_supported", json!(["plain"]), "PKCE"),
+        ("code_challenge_methods_supported", json!([]), "PKCE"),
+        ("authorization_endpoint", json!("file:///bin/sh"), "refused"),
+        ("authorization_endpoint", json!("http://auth.example/"), "refused"),
+        ("authorization_endpoint", Value::Null, "no page"),
+        ("registration_endpoint", Value::Null, "client_id"),
+        ("registration_endpoint", json!("https://10.0.0.1/register"), "private"),
+    ] {
+        server.set_metadata(key, value.clone());
+        let error = begin(&server).await.unwrap_err().to_string();
+        assert!(error.contains(told), "{key}={value}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_taken_once_of_this_login_and_of_its_issuer() {
+    let server = TestServer::start().await;
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder);
+    server.set("/token", "200 OK", &new_token());
+    let login = begin(&server).await.unwrap();
+    assert!(!login.owns(&format!("{REDIRECT}?state=x&code=c")) && !login.owns("nothing"));
+    let foreign = format!("{REDIRECT}?state=x&code=c");
+    let error = login.finish(&foreign, &store, &owner()).await.unwrap_err().to_string();
+    assert!(error.contains("another login"), "{error}");
+    let login = begin(&server).await.unwrap();
+    let mixed_up = redirect(&login, "&code=c&iss=https://evil.example");
+    assert!(login.owns(&mixed_up));
+    let error = login.finish(&mixed_up, &store, &owner()).await.unwrap_err().to_string();
+    assert!(error.contains("does not come from"), "{error}");
+    let login = begin(&server).await.unwrap();
+    let normalized = redirect(&login, &format!("&code=c&iss={}/", server.url()));
+    assert!(login.finish(&normalized, &store, &owner()).await.is_err(), "one slash more");
+    let login = begin(&server).await.unwrap();
+    let refused = redirect(&login, "&error=access_denied");
+    let error = login.finish(&refused, &store, &owner()).await.unwrap_err().to_string();
+    assert!(error.contains("access_denied"), "{error}");
+    server.set_metadata("authorization_response_iss_parameter_supported", json!(true));
+    let login = begin(&server).await.unwrap();
+    let bare = redirect(&login, "&code=c");
+    assert!(login.finish(&bare, &store, &owner()).await.is_err(), "`iss` was promised");
+    assert!(server.bodies("/token").is_empty(), "no code was sent");
+    let login = begin(&server).await.unwrap();
+    let right = redirect(&login, &format!("&code=c&iss={}", server.url()));
+    login.finish(&right, &store, &owner()).await.expect("a token");
+    let sent = server.bodies("/token").remove(0);
+    assert!(sent.contains("code_verifier=") && sent.contains("resource="), "{sent}");
+    assert_eq!(store.load(&owner()).unwrap().unwrap().token.access.reveal(), "new-access");
+}
+
+#[tokio::test]
+async fn a_refusal_that_repeats_a_token_is_not_repeated() {
+    let server = TestServer::start().await;
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder);
+    store.save(&owner(), &stored(&server)).unwrap();
+    let echo = json!({"error": "OLD-REFRESH old-refresh", "error_description": "old-refresh"});
+    for (status, body) in [
+        ("400 Bad Request", echo),
+        ("500 Internal Server Error", json!("old-refresh")),
+        ("200 OK", json!({"access_token": "new-access", "token_type": 3})),
+        ("200 OK", json!({"access_token": "new-access", "token_type": "mac"})),
+        ("200 OK", json!({"access_token": "new-access\n", "token_type": "bearer"})),
+    ] {
+        server.set("/token", status, &body);
+        let authorizer = authorizer(&server, &store);
+        let token = authorizer.token().await.unwrap();
+        let error = authorizer.renewed(token, "").await.unwrap_err();
+        let shown = format!("{error} {error:?} {authorizer:?} {store:?}");
+        for secret in ["OLD-REFRESH", "old-access", "new-access", "old-refresh old"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        assert!(!shown.contains("old-refresh") || shown.contains("refuses: old"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn many_that_are_refused_renew_the_token_once() {
+    let server = TestServer::start().await;
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder);
+    store.save(&owner(), &stored(&server)).unwrap();
+    server.set("/token", "200 OK", &new_token());
+    let authorizer = authorizer(&server, &store);
+    let renewals = (0..32).map(|_| async {
+        let token = authorizer.token().await.unwrap();
+        authorizer.renewed(Some(Secret::new("old-access".to_owned())), "").await.unwrap();
+        token
+    });
+    join_all(renewals).await;
+    let sent = server.bodies("/token");
+    assert_eq!(sent.len(), 1);
+    assert!(sent[0].contains("refresh_token=old-refresh") && sent[0].contains("resource="));
+    let kept = store.load(&owner()).unwrap().unwrap();
+    assert_eq!(kept.token.refresh.unwrap().reveal(), "new-refresh");
+    // Another process with the same store uses what the first has got.
+    let second = Authorizer::new(&server.endpoint(), "s", Some(&store)).unwrap().unwrap();
+    let old = Some(Secret::new("old-access".to_owned()));
+    assert_eq!(second.renewed(old, "").await.unwrap().reveal(), "new-access");
+    assert_eq!(server.bodies("/token").len(), 1);
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_before_it_ends() {
+    let server = TestServer::start().await;
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder);
+    let mut short = stored(&server);
+    short.token.renew_at = Some(1);
+    store.save(&owner(), &short).unwrap();
+    let mut lasting = new_token();
+    lasting["expires_in"] = json!(3600);
+    lasting.as_object_mut().unwrap().remove("refresh_token");
+    server.set("/token", "200 OK", &lasting);
+    let authorizer = authorizer(&server, &store);
+    for _ in 0..3 {
+        assert_eq!(authorizer.token().await.unwrap().unwrap().reveal(), "new-access");
+    }
+    assert_eq!(server.bodies("/token").len(), 1);
+    let kept = store.load(&owner()).unwrap().unwrap().token;
+    assert_eq!(kept.refresh.unwrap().reveal(), "old-refresh", "none came, so the old one is good");
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_loses_no_refresh_token() {
+    let server = TestServer::start().await;
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder);
+    store.save(&owner(), &stored(&server)).unwrap();
+    server.set("/token", "200 OK", &new_token());
+    let held = Arc::new(Notify::new());
+    *server.0.held.lock() = Some(Arc::clone(&held));
+    let authorizer = authorizer(&server, &store);
+    let leaving = Arc::clone(&authorizer);
+    let caller = tokio::spawn(async move { leaving.renewed(leaving.token().await?, "").await });
+    while server.bodies("/token").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    caller.abort();
+    assert!(caller.await.unwrap_err().is_cancelled());
+    held.notify_one();
+    let old = Some(Secret::new("old-access".to_owned()));
+    assert_eq!(authorizer.renewed(old, "").await.unwrap().reveal(), "new-access");
+    assert_eq!(server.bodies("/token").len(), 1);
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_is_not_good_any_more_ends_the_login() {
+    for code in ["invalid_grant", "invalid_client"] {
+        let server = TestServer::start().await;
+        let folder = TempDir::new().unwrap();
+        let store = store(&folder);
+        store.save(&owner(), &stored(&server)).unwrap();
+        server.set("/token", "400 Bad Request", &json!({"error": code}));
+        let authorizer = authorizer(&server, &store);
+        let token = authorizer.token().await.unwrap();
+        let error = authorizer.renewed(token, "").await.unwrap_err();
+        assert!(matches!(error, CredentialError::Login(_)), "{error}");
+        assert!(store.load(&owner()).unwrap().is_none());
+        assert_eq!(authorizer.token().await.unwrap(), None);
+        // A new login is noticed.
+        let waiting = Arc::clone(&authorizer);
+        let noticed = tokio::spawn(async move { waiting.until_changed().await });
+        store.save(&owner(), &stored(&server)).unwrap();
+        noticed.await.unwrap();
+        assert_eq!(authorizer.token().await.unwrap().unwrap().reveal(), "old-access");
+    }
+}
+
+#[tokio::test]
+async fn a_token_goes_to_the_server_and_a_refresh_token_to_the_issuer_that_it_is_of() {
+    let server = TestServer::start().await;
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder);
+    store.save(&owner(), &stored(&server)).unwrap();
+    let moved = endpoint("https://evil.example/mcp");
+    let authorizer = Authorizer::new(&moved, "s", Some(&store)).unwrap().unwrap();
+    assert_eq!(authorizer.token().await.unwrap(), None);
+    let mut other_issuer = server.endpoint();
+    let settings = OAuthClient { issuer: Some("https://b.example".into()), ..Default::default() };
+    other_issuer.authorization = Authorization::Login(settings);
+    let authorizer = Authorizer::new(&other_issuer, "s", Some(&store)).unwrap().unwrap();
+    assert_eq!(authorizer.token().await.unwrap(), None);
+    // Whatever the server's challenge and metadata name now, the stored issuer is asked.
+    let evil = TestServer::start().await;
+    evil.set("/token", "200 OK", &new_token());
+    let at = "/.well-known/oauth-protected-resource/mcp";
+    server.set(at, "200 OK", &json!({"authorization_servers": [evil.url()]}));
+    server.set("/token", "200 OK", &new_token());
+    let authorizer = self::authorizer(&server, &store);
+    let token = authorizer.token().await.unwrap();
+    let challenge = format!("Bearer resource_metadata=\"{}/x\"", evil.url());
+    authorizer.renewed(token, &challenge).await.unwrap();
+    assert!(evil.0.seen.lock().is_empty());
+    assert_eq!(server.bodies("/token").len(), 1);
+}
+
+#[tokio::test]
+async fn scopes_that_a_server_asks_for_are_those_of_the_next_login() {
+    let server = TestServer::start().await;
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder);
+    store.save(&owner(), &stored(&server)).unwrap();
+    let authorizer = authorizer(&server, &store);
+    let token = authorizer.token().await.unwrap();
+    let challenge = Challenge::parse("Bearer error=\"insufficient_scope\", scope=\"a b\"");
+    assert!(challenge.lacks_scopes);
+    let told = authorizer.lacks(&challenge).await.unwrap();
+    assert!(told.contains("login s") && told.contains("(a b)"), "{told}");
+    assert_eq!(authorizer.token().await.unwrap(), token, "it is good for the rest");
+    let endpoint = server.endpoint();
+    let known = store.scopes(&owner(), &endpoint.url);
+    assert_eq!(known, ["a", "b"]);
+    assert!(store.scopes(&owner(), &url("https://evil.example/mcp")).is_empty());
+    server.set("/register", "201 Created", &json!({"client_id": "registered"}));
+    let login = Login::begin(&endpoint, REDIRECT, &known).await.unwrap();
+    assert!(login.url().query_pairs().any(|(name, value)| name == "scope" && value == "a b"));
+}
+
+#[tokio::test]
+async fn the_scopes_of_a_challenge_are_asked_for_even_if_the_handshake_is_open_to_all() {
+    let server = TestServer::start().await;
+    let challenge = "401 Unauthorized\r\nwww-authenticate: Bearer scope=\"x y\"";
+    server.set("/mcp", "200 OK", &json!({}));
+    server.set("/mcp#tools/list", challenge, &Value::Null);
+    let login = begin(&server).await.unwrap();
+    assert!(login.url().query_pairs().any(|(name, value)| name == "scope" && value == "x y"));
+}
+
+#[tokio::test]
+async fn client_credentials_are_got_on_a_refusal_and_kept() {
+    let server = TestServer::start().await;
+    let mut endpoint = server.endpoint();
+    endpoint.authorization = Authorization::ClientCredentials(OAuthClient {
+        id: Some("me".to_owned()),
+        secret: Some(Secret::new("hunter2".to_owned())),
+        ..OAuthClient::default()
+    });
+    server.set("/token", "200 OK", &new_token());
+    let authorizer = Authorizer::new(&endpoint, "s", None).unwrap().unwrap();
+    assert_eq!(authorizer.token().await.unwrap(), None);
+    let token = authorizer.renewed(None, "Bearer scope=\"a b\"").await.unwrap();
+    assert_eq!(authorizer.token().await.unwrap(), Some(token));
+    let sent = server.bodies("/token");
+    assert_eq!(sent.len(), 1);
+    assert!(sent[0].contains("grant_type=client_credentials&scope=a+b&resource="), "{}", sent[0]);
+    server.set("/token", "401 Unauthorized", &json!({"error": "invalid_client"}));
+    let old = authorizer.token().await.unwrap();
+    let error = authorizer.renewed(old, "").await.unwrap_err();
+    assert!(matches!(error, CredentialError::Unavailable(_)), "{error}");
+    assert!(!format!("{error} {authorizer:?}").contains("hunter2"));
+}
+
+#[test]
+fn stored_credentials_are_unreadable_private_and_bound_to_their_owner() {
+    let folder = TempDir::new().unwrap();
+    let kept = store(&folder);
+    let credential = Stored {
+        server: "https://x/mcp".to_owned(),
+        issuer: "https://issuer.example".to_owned(),
+        resource: "https://x/mcp".to_owned(),
+        scopes: Vec::new(),
+        client: Registered { id: "id".to_owned(), secret: None, method: None },
+        token: Token {
+            access: Secret::new("plain-token".to_owned()),
+            refresh: None,
+            renew_at: None,
+        },
+    };
+    let [one, other] = ["one", "other"].map(|principal| Owner {
+        tenant: "t".to_owned(),
+        principal: principal.to_owned(),
+        server: "s".to_owned(),
+    });
+    kept.save(&one, &credential).unwrap();
+    assert!(kept.load(&other).unwrap().is_none());
+    let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
+    assert_eq!(files.len(), 2, "the key and one credential, no draft");
+    for file in &files {
+        let bytes = std::fs::read(file.path()).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains("plain-token") && !text.contains("issuer.example"));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = file.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file:?}");
+        }
+    }
+    // A file under another's name is not another's credential.
+    let mine = files.iter().find(|file| file.file_name() != "key").unwrap().path();
+    kept.save(&other, &credential).unwrap();
+    let theirs = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    let theirs = theirs.filter(|path| *path != mine && path.file_name().unwrap() != "key");
+    for path in theirs {
+        std::fs::copy(&mine, path).unwrap();
+    }
+    let foreign = kept.load(&other).unwrap_err().to_string();
+    assert!(foreign.contains("log in again"), "{foreign}");
+    // The key of the folder is found again; another key opens nothing.
+    assert!(store(&folder).load(&one).unwrap().is_some());
+    let key = Secret::new("ab".repeat(32));
+    let closed = CredentialStore::open(folder.path(), Some(&key)).unwrap();
+    assert!(closed.load(&one).is_err());
+    assert!(CredentialStore::open(folder.path(), Some(&Secret::new("short".into()))).is_err());
+    std::fs::write(&mine, b"TGCRED1\n").unwrap();
+    assert!(kept.load(&one).is_err());
+    assert!(kept.remove(&one).unwrap() && !kept.remove(&one).unwrap());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = TempDir::new().unwrap();
+    let _made = store(&folder);
+    let open = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(folder.path().join("key"), open).unwrap();
+    let error = CredentialStore::open(folder.path(), None).unwrap_err().to_string();
+    assert!(error.contains("chmod 600"), "{error}");
+}
