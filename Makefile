@@ -19,6 +19,7 @@ VENV := .cache/venv
 PY := $(VENV)/bin/python
 PY_CONFIG := client-sdk/python/pyproject.toml
 PY_REQUIREMENTS := client-sdk/python/requirements-dev.txt
+PY_NO_DEPS := client-sdk/python/requirements-no-deps.txt
 PY_FOLDERS := client-sdk/python client-sdk/conformance tests
 SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh k8s/toolgate/files/*.sh) \
 	$(wildcard encoder-worker/cuda/*) encoder-worker/kernels/host/test.sh
@@ -422,11 +423,12 @@ $(K8S_TOOLS)/.cluster: tests/k8s/cluster.sh $(wildcard tests/k8s/cluster/go.*) $
 	PYTHON=$(PYTHON) tests/ci/toolchains.sh
 	touch $@
 
-$(VENV)/.installed: $(PY_REQUIREMENTS) $(PY_CONFIG)
+$(VENV)/.installed: $(PY_REQUIREMENTS) $(PY_NO_DEPS) $(PY_CONFIG)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "$(PYTHON) is older than 3.11; say which to use: make PYTHON=python3.12 ..." >&2; exit 1; }
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $(PY_REQUIREMENTS)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $(PY_NO_DEPS)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-build-isolation --editable client-sdk/python
 	touch $@
