@@ -229,7 +229,8 @@ test-e2e: tools postgres debug-bin model ## The wire contract, end to end, again
 test-mcp-conformance: tools debug-bin model ## The official MCP conformance suite against the fixture and through a gateway; questions of servers
 	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q \
-		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py tests/mcp/test_questions.py
+		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py \
+		tests/mcp/test_questions.py tests/mcp/test_login_conformance.py
 
 .PHONY: test-mcp-servers
 test-mcp-servers: tools ## Twelve real MCP servers, each compared with itself, or with MCP_URL/NAME; downloads them
