@@ -1,5 +1,5 @@
 /**
- * What the middleware of every agent framework does alike: routing a step, gating calls, answering searches, and
+ * Steps that the middleware of every agent framework shares: routing a step, gating calls, answering searches, and
  * what becomes of them when Toolgate can't be reached. Knows no framework.
  */
 import type { RemoteClient, RequestOf } from "./client.js";
@@ -32,7 +32,7 @@ export type RouteDefaults = Omit<
 /** Settings of all middleware. */
 export interface MiddlewareOptions {
   /**
-   * Whether the model may search for tools that it does not see (`SEARCH_TOOL`). Without, no tool is deferred, unless
+   * True if the model may search for tools that it does not see (`SEARCH_TOOL`). Without, no tool is deferred, unless
    * `route` names a mode. Default: true.
    */
   readonly search?: boolean;
@@ -53,7 +53,7 @@ export interface MiddlewareOptions {
 }
 
 /**
- * How tools get into requests: "cut" defines those of the turn in `tools`; "envelope" describes them in the messages, so
+ * Way of tools into requests: "cut" defines those of the turn in `tools`; "envelope" describes them in the messages, so
  * that the provider's cached prefix stays; "auto" takes what is cheaper.
  */
 export type Strategy = "cut" | "auto" | "envelope";
@@ -266,7 +266,7 @@ export class Gatekeeper {
   }
 
   /**
-   * What is remembered after routing by these messages; when Toolgate can't be reached, the tools of before.
+   * State that is remembered after routing by these messages; when Toolgate can't be reached, the tools of before.
    *
    * @param turn what is wanted, and tokens of the messages, where Route is to be told.
    */
@@ -353,7 +353,7 @@ export class Gatekeeper {
   }
 
   /**
-   * What each `route` is told: a model that can't search is sent every tool, unless the caller chose a mode; the prompt
+   * Options of each `route`: a model that can't search is sent every tool, unless the caller chose a mode; the prompt
    * lists nothing of the catalog beside the active set; and so many tokens stand behind the tools, unless the caller says it.
    */
   #route(historyTokens: number | undefined): RouteDefaults {

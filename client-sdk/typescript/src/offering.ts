@@ -68,7 +68,7 @@ export interface SearchTurn {
   /** The agent's state. Default: nothing granted, nothing done. */
   readonly state?: MessageInitShape<typeof AgentStateSchema>;
   /**
-   * What the text says of each tool: with `REFERENCES` (the default) its name, since the next `route` with the
+   * Form of each tool in the text: with `REFERENCES` (the default) its name, since the next `route` with the
    * answer's handle brings the definition; with `SIGNATURES` or `SCHEMAS` that as well.
    */
   readonly detail?: Detail;

@@ -309,10 +309,10 @@ mod tests {
 
     #[test]
     fn commands_keep_their_folder() {
-        let text = "[mcp_servers.git]\ncommand = \"uvx\"\ncwd = \"/work/git\"\n";
+        let text = "[mcp_servers.git]\ncommand = \"uvx\"\ncwd = \"/srv/git\"\n";
         let found = read(Host::Codex, text, Path::new("/work")).expect("servers");
         let [entry] = &entries(&found, &[])[..] else { panic!("an entry") };
-        assert!(entry.text.contains("\ncwd = \"/work/git\"\n"), "{}", entry.text);
+        assert!(entry.text.contains("\ncwd = \"/srv/git\"\n"), "{}", entry.text);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::caller::Caller;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Audit(Option<Arc<Mutex<File>>>);
 
-/// What the audit says of a call.
+/// Record of a call.
 #[derive(Debug, Clone, Serialize)]
 struct CallRecord {
     /// Milliseconds since 1970 (UTC) at which the call came.

@@ -78,7 +78,7 @@ pub enum GatewayError {
 struct Faces {
     gateway: Gateway,
     config: StreamableHttpServerConfig,
-    /// Who may call; `None` if anybody may.
+    /// Check of credentials; `None` if anybody may call.
     authentication: Option<Arc<dyn Authentication>>,
     resource: Arc<ProtectedResource>,
     services: Arc<Mutex<Services>>,

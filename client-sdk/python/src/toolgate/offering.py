@@ -80,7 +80,7 @@ class SearchAnswer:
     """The handle to carry on with: what was found may be called with it, and the next `route`
     keeps it."""
     found: SearchResult | None
-    """What was found; None when the call was mistaken."""
+    """Result of the search; None when the call was mistaken."""
 
     @property
     def tools(self) -> tuple[ActiveTool, ...]:
@@ -145,7 +145,7 @@ def _is_sendable(text: str) -> bool:
 
 
 def _is_the_models(error: Exception) -> bool:
-    """Whether the service refused what the model wrote, and not what the caller gave."""
+    """Returns True if the service refused what the model wrote, and not what the caller gave."""
     if not isinstance(error, ToolgateError):
         return False
     fields = {violation.field for violation in error.field_violations}

@@ -29,7 +29,7 @@ export interface ToolgateOptions extends MiddlewareOptions {
    */
   readonly countTokens?: ((messages: readonly ModelMessage[]) => number) | false;
   /**
-   * How tools get into requests. "envelope" needs the model itself, not its name, and `search`; "auto" is "cut" without
+   * Way of tools into requests. "envelope" needs the model itself, not its name, and `search`; "auto" is "cut" without
    * them. "native" needs a model of `@ai-sdk/anthropic`, and `search`; "auto" leaves it out. Default: "auto".
    */
   readonly strategy?: AnyStrategy;

@@ -1,4 +1,4 @@
-//! What it costs to keep tools that are not used any more, against what it costs to drop them.
+//! Price of keeping tools that are not used any more, against that of dropping them.
 
 use super::plan::{Defined, Placed};
 use super::{Turn, messages};

@@ -75,7 +75,7 @@ def _as_anthropic(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def intents(messages: Sequence[AnyMessage]) -> list[Intent]:
-    """What the user said last, and what a tool answered since; empty when there is no text.
+    """Returns the user's last text and a tool's answer since; empty when there is no text.
 
     What a search found is loaded already, and a call that failed or was refused says nothing of
     what is wanted.

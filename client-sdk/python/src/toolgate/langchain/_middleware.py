@@ -60,12 +60,12 @@ _LOG = logging.getLogger("toolgate.langchain")
 Ask = Callable[[Any], Any]
 """A call to make with the client, whichever it is."""
 Steps = Generator[Ask, Any, dict[str, Any] | None]
-"""What a hook does: it yields calls, is sent their answers, and returns the state's update."""
+"""Steps of a hook: it yields calls, is sent their answers, and returns the state's update."""
 Grants = Mapping[str, Any] | Callable[["ToolgateState", "Runtime[Any]"], Mapping[str, Any]]
 
 
 class ToolgateState(AgentState[Any]):
-    """What the middleware keeps in the graph's state, and so in its checkpoints."""
+    """State that the middleware keeps in the graph, and so in its checkpoints."""
 
     toolgate_handle: NotRequired[Annotated[str, PrivateStateAttr]]
     toolgate_active: NotRequired[Annotated[list[str], PrivateStateAttr]]
@@ -326,7 +326,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         return again
 
     def _has_lost(self, turn: RouteResult) -> bool:
-        """Whether the catalog is older than what was registered: it began anew."""
+        """Returns True if the catalog is older than what was registered: it began anew."""
         servers = () if self._mcp is None else self._mcp.servers.values()
         return any(turn.catalog_revision < server.revision for server in servers)
 
@@ -368,7 +368,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
     def _gated(
         self, calls: list[ToolCall], handle: str, agent: ToolgateAgentState
     ) -> Generator[Ask, Any, list[Verdict]]:
-        """What becomes of the calls."""
+        """Returns the verdicts of the calls."""
         if not calls:
             return []
         asked = [Call(call["name"], call["args"], call["id"] or "") for call in calls]
