@@ -204,12 +204,10 @@ def test_b19_the_kill_switch_loads_what_a_request_marks_as_deferred(
     deferred = RenderOptions("anthropic", defer_loading=True)
 
     def rendered(client: Client) -> str:
-        answers = [
-            client.route(ASK["content"], render=deferred),
-            client.search_tools("select:" + FORECAST, render=deferred),
-            client.batch_get_tool_schemas([FORECAST], render=deferred),
-        ]
-        return json.dumps([answer.rendered_tools for answer in answers])
+        routed = client.route(ASK["content"], render=deferred).rendered_tools
+        found = client.search_tools("select:" + FORECAST, render=deferred).rendered_tools
+        fetched = client.batch_get_tool_schemas([FORECAST], render=deferred).rendered_tools
+        return json.dumps([routed, found, fetched])
 
     assert rendered(notes).count("defer_loading") >= 3
     assert FORECAST in rendered(switched_off)

@@ -11,7 +11,7 @@ use rmcp::model::{
 };
 use rmcp::service::{
     ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RequestContext,
-    RunningService, ServiceError, serve_client_with_lifecycle,
+    RunningService, ServiceError,
 };
 use rmcp::{ClientHandler, RoleClient};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use crate::credentials::Authorizer;
 use crate::error::UpstreamError;
 use crate::probing::{self, Agreed};
-use crate::process::{ProcessLimits, ProcessTransport, StandardError};
+use crate::process::{ProcessLimits, StandardError};
 use crate::question::{NoAnswer, Question};
 use crate::tap::{Answer, Call, QUESTION, ServerError, Tap};
 use crate::target::Upstream;
@@ -269,18 +269,7 @@ impl Connection {
         let handshake = async {
             match upstream {
                 Upstream::Process(launch) => {
-                    let tap = Tap::default();
-                    let transport = ProcessTransport::start(
-                        launch,
-                        tap.clone(),
-                        stderr.clone(),
-                        limits.process,
-                    )?;
-                    let shaken =
-                        serve_client_with_lifecycle(handler(&tap), transport, probing::both_eras())
-                            .await;
-                    let service = shaken.map_err(|error| not_shaken(&error, stderr.said()))?;
-                    Ok(Agreed { service, tap, transport: "stdio" })
+                    probing::over_process(&handler, launch, &stderr, limits.process).await
                 }
                 Upstream::Http(endpoint) => {
                     let result_bytes_max = limits.process.result_bytes_max;

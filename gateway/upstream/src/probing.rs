@@ -1,4 +1,4 @@
-//! The handshake with a server behind a URL, which may speak any revision over either transport.
+//! The handshake with a server, which may speak any revision, and behind a URL over either transport.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use crate::connection::{not_shaken, problem_of};
 use crate::credentials::Authorizer;
 use crate::error::UpstreamError;
 use crate::http::{self, Failure};
+use crate::process::{ProcessLimits, ProcessTransport, StandardError};
 use crate::sse::SseTransport;
 use crate::tap::Tap;
-use crate::target::Endpoint;
+use crate::target::{Endpoint, Launch};
 
 /// Connection that has been agreed on.
 pub(crate) struct Agreed<H: ClientHandler> {
     pub(crate) service: RunningService<RoleClient, H>,
     pub(crate) tap: Tap,
-    /// `http` or `sse`.
+    /// `stdio`, `http` or `sse`.
     pub(crate) transport: &'static str,
 }
 
@@ -32,11 +33,40 @@ struct Target<'a> {
 }
 
 /// Returns the order in which revisions are tried: 2026-07-28 first.
-pub(crate) fn both_eras() -> ClientLifecycleMode {
+fn both_eras() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
     }
+}
+
+/// Shakes hands with a process: `server/discover`, then `initialize`. One that can't tell its revisions is started again, as
+/// it may not take a second handshake.
+pub(crate) async fn over_process<H: ClientHandler>(
+    handler: &impl Fn(&Tap) -> H,
+    launch: &Launch,
+    stderr: &StandardError,
+    limits: ProcessLimits,
+) -> Result<Agreed<H>, UpstreamError> {
+    let mut shaken = over_streams(handler, launch, stderr, limits, both_eras()).await?;
+    if shaken.as_ref().is_err_and(is_no_discovery) {
+        let mode = ClientLifecycleMode::Initialize;
+        shaken = over_streams(handler, launch, stderr, limits, mode).await?;
+    }
+    shaken.map_err(|error| not_shaken(&error, stderr.said()))
+}
+
+async fn over_streams<H: ClientHandler>(
+    handler: &impl Fn(&Tap) -> H,
+    launch: &Launch,
+    stderr: &StandardError,
+    limits: ProcessLimits,
+    mode: ClientLifecycleMode,
+) -> Result<Result<Agreed<H>, ClientInitializeError>, UpstreamError> {
+    let tap = Tap::default();
+    let transport = ProcessTransport::start(launch, tap.clone(), stderr.clone(), limits)?;
+    let shaken = serve_client_with_lifecycle(handler(&tap), transport, mode).await;
+    Ok(shaken.map(|service| Agreed { service, tap, transport: "stdio" }))
 }
 
 /// Shakes hands with a server behind a URL: `server/discover`, then `initialize`, then HTTP+SSE where Streamable HTTP is
@@ -93,12 +123,14 @@ async fn over_sse<H: ClientHandler>(
     Ok(Agreed { service, tap, transport: "sse" })
 }
 
-/// Returns whether a server answered `server/discover` as if it knew it, but not with what it can do.
+/// Returns whether a server answered `server/discover` as if it knew it, but not with what it can do, or with older revisions
+/// alone.
 fn is_no_discovery(error: &ClientInitializeError) -> bool {
     matches!(
         error,
         ClientInitializeError::ExpectedInitResult(_)
             | ClientInitializeError::ExpectedInitResponse(_)
+            | ClientInitializeError::NoCompatibleProtocolVersion { .. }
     )
 }
 

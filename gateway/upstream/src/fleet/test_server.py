@@ -117,6 +117,11 @@ def serve(request: dict[str, Any]) -> None:
                 "instructions": "Mind the gap.",
             }
             answer(number, json.dumps(told))
+        case "server/discover" if os.environ.get("DISCOVER") == "nonsense":
+            answer(number, '{"tools":[]}')
+        case "server/discover" if os.environ.get("DISCOVER") == "older":
+            error = '{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}'
+            write(f'{{"jsonrpc":"2.0","id":{number},"error":{error}}}')
         case "tools/list":
             seen["lists"] += 1
             tool = '{{"name":"t{}", "inputSchema":{{"type":"object"}},"x":1.0}}'

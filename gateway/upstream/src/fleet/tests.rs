@@ -464,6 +464,16 @@ async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
 }
 
 #[tokio::test]
+async fn a_server_that_tells_no_newer_revision_is_asked_for_an_older_one() {
+    for answer in ["nonsense", "older"] {
+        let fleet = fleet(vec![with_variable(entry("a"), "DISCOVER", answer)]);
+        ask(&fleet, "a", "echo").await.unwrap();
+        assert_eq!(fleet.listing("a").unwrap().identity.protocol, "2025-11-25", "{answer}");
+        fleet.close().await;
+    }
+}
+
+#[tokio::test]
 async fn a_call_ends_a_pause_once() {
     let mut slow = entry("a");
     let pauses = slow.limits.pauses;
