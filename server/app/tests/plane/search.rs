@@ -212,7 +212,8 @@ async fn without_the_encoder_words_decide() {
     let world = world().await;
     world.encoder.set(Mode::Fails);
     let answer = world.search("acme", look_for("who mails somebody for me")).await;
-    assert_eq!(found(&answer), [EMAIL]);
+    // The other sends messages, a word that the shipped synonyms have for mail.
+    assert_eq!(found(&answer), [EMAIL, SEND]);
     assert_eq!(answer.degraded, [Degraded::LexicalOnly]);
     let answer = world.search("acme", look_for("what is it that you do")).await;
     assert!(answer.tools.is_empty(), "no word in common");
