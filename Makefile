@@ -15,6 +15,9 @@ PYTHON ?= python3
 # `cargo test --workspace` does, keeps it from compiling dependencies once more with other features.
 AS_TESTED := --workspace
 
+# The MCP server of the tests, and clients of the gateway's connections for the conformance suite.
+MCP_FIXTURE_BINS := --bin toolgate-mcp-fixture --bin toolgate-mcp-client --bin toolgate-mcp-login-client
+
 VENV := .cache/venv
 PY := $(VENV)/bin/python
 PY_CONFIG := client-sdk/python/pyproject.toml
@@ -227,21 +230,21 @@ test-e2e: tools postgres debug-bin model ## The wire contract, end to end, again
 
 .PHONY: test-mcp-conformance
 test-mcp-conformance: tools debug-bin model ## The official MCP conformance suite against the fixture and through a gateway; questions of servers
-	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
+	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py \
 		tests/mcp/test_questions.py tests/mcp/test_login_conformance.py
 
 .PHONY: test-mcp-servers
 test-mcp-servers: tools ## Twelve real MCP servers, each compared with itself, or with MCP_URL/NAME; downloads them
-	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
+	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_real_servers.py
 	$(PY) tests/mcp/real_servers.py $(MCP_URL)
 
 .PHONY: test-mcp-hosts
 test-mcp-hosts: tools ## Seven real MCP hosts with a scripted model before the fixture, or before MCP_URL; downloads them
-	$(CARGO) build --quiet --locked --package toolgate-mcp-fixture
+	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
 	$(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/hosts
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(PY) tests/mcp/hosts/hosts.py $(MCP_URL)
 
