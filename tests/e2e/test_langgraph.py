@@ -101,7 +101,8 @@ def test_a_checkpointed_graph_goes_on_with_parallel_calls_of_which_one_is_refuse
     assert json.loads(refused.text)["error"] == "arguments_invalid"
     assert ("Asia/Tokyo" in tokyo.text, "Europe/Oslo" in oslo.text) == (True, True)
     assert status.name == STATUS
-    assert model.shown_tools == [[SEARCH, NOW]] * 3 + [[SEARCH, STATUS]] * 2
+    # From the second request on, tools are described in the messages: the list stays as it is.
+    assert model.shown_tools == [[SEARCH, NOW]] + [[SEARCH, "toolgate_call_tool"]] * 4
     assert called(messages) == [NOW, NOW, NOW, STATUS]
 
 

@@ -1,6 +1,7 @@
 """The official conformance suite: the fixture, the gateway before it, and the gateway's client."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import conformance
 import pytest
@@ -9,9 +10,12 @@ from gateway_process import gateway
 
 # Checks that pass: those a revision requires, and those that the suite runs beside them.
 EXPECTED = {"2025-11-25": (70, 13), "2026-07-28": (121, 76)}
+# By the era of the fixture. Scenarios of 2026-07-28 want a server's own names of questions, so they
+# are not run before a fixture of 2025-11-25.
 THROUGH_GATEWAY = {
-    "modern": {"2025-11-25": (70, 11), "2026-07-28": (121, 70)},
-    "legacy": {"2025-11-25": (70, 11), "2026-07-28": (121, 38)},
+    ("modern", "2025-11-25"): (70, 11),
+    ("modern", "2026-07-28"): (121, 76),
+    ("legacy", "2025-11-25"): (70, 11),
 }
 
 # Of the client, in the scenarios that are not about OAuth.
@@ -24,17 +28,6 @@ def direct() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module", params=["modern", "legacy"])
-def through_gateway(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, str]]:
-    """The era of the fixture behind the gateway, and the URL that hands it through."""
-    era: str = request.param
-    arguments = ["--legacy"] if era == "legacy" else []
-    with gateway(tmp_path_factory.mktemp("gateway"), *arguments) as running:
-        yield era, running.url
-
-
 @pytest.mark.parametrize("revision", conformance.REVISIONS)
 def test_every_required_check_passes(revision: str, direct: str) -> None:
     outcome = conformance.run(direct, revision)
@@ -42,15 +35,14 @@ def test_every_required_check_passes(revision: str, direct: str) -> None:
     assert (outcome.passed, outcome.unscored_passed) == EXPECTED[revision], outcome
 
 
-@pytest.mark.parametrize("revision", conformance.REVISIONS)
-def test_the_gateway_passes_what_its_upstream_does_in_each_pair_of_eras(
-    revision: str, through_gateway: tuple[str, str]
-) -> None:
-    era, url = through_gateway
-    outcome = conformance.run(url, revision)
+@pytest.mark.parametrize(("era", "revision"), THROUGH_GATEWAY)
+def test_the_gateway_passes_what_its_upstream_does(era: str, revision: str, tmp_path: Path) -> None:
+    arguments = ["--legacy"] if era == "legacy" else []
+    with gateway(tmp_path, *arguments) as running:
+        outcome = conformance.run(running.url, revision)
     assert outcome.failed == [], outcome
     figures = (outcome.passed, outcome.unscored_passed)
-    assert figures == THROUGH_GATEWAY[era][revision], outcome
+    assert figures == THROUGH_GATEWAY[era, revision], outcome
 
 
 @pytest.mark.parametrize("revision", conformance.REVISIONS)

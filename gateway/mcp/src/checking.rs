@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-use crate::config::{Config, GatewayConfig, ServerConfig};
+use crate::config::{Config, ConfigError, GatewayConfig, ServerConfig};
 
 /// Mistake in a gateway's file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,8 +78,18 @@ impl<'t> Check<'t> {
         for (name, at) in sound {
             let server = config.server.get(&name).filter(|server| !server.disabled);
             if let Some(Err(error)) = server.map(|server| config.entry(&name, server)) {
-                self.add(&at, &error.to_string());
+                self.add_located(&at, error);
             }
+        }
+    }
+
+    /// Adds a mistake of a server at the key that it names, or at the server.
+    fn add_located(&mut self, at: &Range<usize>, error: ConfigError) {
+        match error.located(self.text) {
+            ConfigError::Server { server, problem, line: Some(line) } => {
+                self.found.push(Mistake { line, problem: format!("server.{server}: {problem}") });
+            }
+            error => self.add(at, &error.to_string()),
         }
     }
 

@@ -310,7 +310,7 @@ impl ConfigError {
     }
 
     /// Adds the line of the key that the problem names.
-    fn located(mut self, text: &str) -> Self {
+    pub(crate) fn located(mut self, text: &str) -> Self {
         if let Self::Server { server, problem, line } = &mut self {
             *line = places::line(text, server, places::key(problem));
         }
