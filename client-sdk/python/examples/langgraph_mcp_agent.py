@@ -13,6 +13,7 @@ from typing import Any
 from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
@@ -34,7 +35,8 @@ class ScriptedModel(FakeMessagesListChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **_named: Any) -> Runnable[Any, AIMessage]:
         """Shows what a model would be shown."""
-        print("the model sees", ", ".join(tool.name for tool in tools))
+        names = [convert_to_openai_tool(tool)["function"]["name"] for tool in tools]
+        print("the model sees", ", ".join(names))
         return self
 
 

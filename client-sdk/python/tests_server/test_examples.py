@@ -98,7 +98,10 @@ def test_an_agent_over_an_mcp_server(name: str, target: str, tenant: str) -> Non
 def test_a_graph_over_mcp_servers(target: str, tenant: str) -> None:
     said = run("langgraph_mcp_agent.py", target, tenant)
     shown = [line for line in said if line.startswith("the model sees")]
-    assert shown == [f"the model sees {SEARCH}, mcp__time__get_current_time"] * 3
+    now = "mcp__time__get_current_time"
+    # The envelope joins once the conversation is long enough for the provider's cache.
+    one_by_one = [f"the model sees {SEARCH}, {now}"] * 2
+    assert shown == [*one_by_one, f"the model sees {SEARCH}, toolgate_call_tool, {now}"]
     answers = [line for line in said if line.startswith("tool: ")]
     assert "arguments_invalid" in answers[0]
     assert "Asia/Tokyo" in "\n".join(said)
