@@ -27,8 +27,8 @@ test("a call is refused and corrected, a search loads a tool, and gated calls ru
     [SEARCH, FIND],
     [SEARCH, FIND],
     [SEARCH, FIND, DELETE],
-    [SEARCH, FIND, DELETE],
-    // Long enough for a cache: from here on tools are described, and `tools` stay.
+    // Nearly long enough for a cache: from here on tools are described, and `tools` stay.
+    [SEARCH, ""],
     [SEARCH, ""],
   ]);
   const results = messages.filter((message) => ToolMessage.isInstance(message));
