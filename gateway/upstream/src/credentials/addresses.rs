@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn only_the_public_internet_is_public() {
         for text in ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "2002:101:101::1"] {
-            assert!(is_public(text.parse().unwrap()), "{text}");
+            assert!(is_public(text.parse().expect("an address")), "{text}");
         }
         for text in [
             "127.0.0.1",
@@ -100,7 +100,7 @@ mod tests {
             "fd00:ec2::254",
             "ff02::1",
         ] {
-            assert!(!is_public(text.parse().unwrap()), "{text}");
+            assert!(!is_public(text.parse().expect("an address")), "{text}");
         }
     }
 }

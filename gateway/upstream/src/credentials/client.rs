@@ -285,9 +285,9 @@ mod tests {
 
     #[test]
     fn origins_of_the_operators_file_may_be_private() {
-        let url = |text: &str| Url::parse(text).unwrap();
+        let url = |text: &str| Url::parse(text).expect("a URL");
         let client = AuthClient::new(&url("https://10.0.0.1/mcp"), &[url("https://10.0.0.2:8443")]);
-        let client = client.unwrap();
+        let client = client.expect("a client");
         for place in ["https://10.0.0.1/x", "https://10.0.0.2:8443/x", "https://a.example"] {
             assert!(client.client_for(&url(place)).is_ok(), "{place}");
         }

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn url(text: &str) -> Url {
-        Url::parse(text).unwrap()
+        Url::parse(text).expect("a URL")
     }
 
     #[test]

@@ -170,7 +170,7 @@ mod tests {
     #[tokio::test]
     async fn principals_take_turns() {
         let turns = Turns::new(1, 8);
-        let first = turns.take("a", soon()).await.unwrap();
+        let first = turns.take("a", soon()).await.expect("a turn");
         let mut waiting: Vec<_> = ["a", "a", "a", "b"]
             .into_iter()
             .map(|who| Some((who, Box::pin(turns.take(who, soon())))))
@@ -185,7 +185,7 @@ mod tests {
                 let Some((who, taking)) = place else { continue };
                 if let Some(turn) = taking.as_mut().now_or_never() {
                     order.push(*who);
-                    held = Some(turn.unwrap());
+                    held = Some(turn.expect("a turn"));
                     *place = None;
                     break;
                 }
@@ -198,7 +198,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_is_busy_and_those_who_leave_make_room() {
         let turns = Turns::new(1, 1);
-        let held = turns.take("a", soon()).await.unwrap();
+        let held = turns.take("a", soon()).await.expect("a turn");
         let mut waiting = Box::pin(turns.take("b", soon()));
         assert!(waiting.as_mut().now_or_never().is_none());
         assert_eq!(turns.take("c", soon()).await.unwrap_err(), Busy);
@@ -206,14 +206,14 @@ mod tests {
         let mut waiting = Box::pin(turns.take("c", soon()));
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(held);
-        drop(waiting.await.unwrap());
+        drop(waiting.await.expect("a turn"));
         turns.idle().await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_deadline_holds_in_the_queue() {
         let turns = Turns::new(1, 8);
-        let held = turns.take("a", soon()).await.unwrap();
+        let held = turns.take("a", soon()).await.expect("a turn");
         let deadline = Instant::now() + Duration::from_millis(5);
         assert_eq!(turns.take("b", deadline).await.unwrap_err(), Busy);
         drop(held);
