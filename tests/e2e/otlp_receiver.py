@@ -1,7 +1,6 @@
 """A collector of spans: takes what is exported by OTLP over gRPC, and can hang or be away."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,10 +9,9 @@ from typing import Any
 
 import grpc
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from waiting import wait_until
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-SOON = 20.0
-"""Seconds: spans wait a second for others, and an unoptimised build takes its time."""
 
 SERVER, CLIENT = 2, 3
 ERROR = 2
@@ -52,18 +50,21 @@ class Collector:
     def of_trace(self, trace: str) -> list[Span]:
         return [span for span in self.spans() if span.trace == trace]
 
-    def wait(self, enough: Callable[[list[Span]], bool], within: float = SOON) -> list[Span]:
+    def wait(self, enough: Callable[[list[Span]], bool]) -> list[Span]:
         """The spans, once they are enough."""
-        give_up = time.monotonic() + within
-        while time.monotonic() < give_up:
+        spans: list[Span] = []
+
+        def have_come() -> bool:
+            nonlocal spans
             spans = self.spans()
-            if enough(spans):
-                return spans
-            time.sleep(0.05)
-        shown = "\n".join(
-            f"{s.service} {s.name} {s.trace} {s.id} < {s.parent}" for s in self.spans()
-        )
-        raise AssertionError(f"these spans are all that came within {within} s:\n{shown}")
+            return enough(spans)
+
+        wait_until(have_come, lambda: "no more came than:\n" + "\n".join(map(_shown, spans)))
+        return spans
+
+
+def _shown(span: Span) -> str:
+    return f"{span.service} {span.name} {span.trace} {span.id} < {span.parent}"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from conftest import StartServer
 from hpack import Decoder, Encoder
 from hyperframe.frame import DataFrame, Frame, HeadersFrame, SettingsFrame
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE, wait_until
 
 from toolgate import ToolgateError
 
@@ -41,7 +42,7 @@ def test_one_tenants_calls_leave_places_for_others(start_server: StartServer) ->
     settings = {"server.max_concurrent_calls_per_tenant": "1", "encoder.threads": "1"}
     server = start_server(settings)
     many = [{**tool, "name": f"{tool['name']}_{n}", "description": f"{tool['description']} {n}."}
-            for n in range(300) for tool in NOTES]  # fmt: skip
+            for n in range(100) for tool in NOTES]  # fmt: skip
     with (
         server.client("busy") as busy,
         server.client("quiet") as quiet,
@@ -51,7 +52,7 @@ def test_one_tenants_calls_leave_places_for_others(start_server: StartServer) ->
             client.register_server("notes", NOTES)
         running = pool.submit(busy.register_server, "many", many)
         # Calls of ours must not be in progress when it comes: they would have the one place.
-        time.sleep(0.5)
+        wait_until(lambda: running.done() or server.calls_in_progress() == 1)
         limited = None
         while not running.done() and limited is None:
             try:
@@ -67,13 +68,10 @@ def test_one_tenants_calls_leave_places_for_others(start_server: StartServer) ->
 def test_a_request_whose_body_never_ends_is_given_up(start_server: StartServer) -> None:
     server = start_server({"server.max_deadline": "1s"})
     host, port = server.target.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=10) as wire:
-        began = time.monotonic()
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as wire:
         wire.sendall(_unfinished_call())
         status = _status_of(wire)
-        took = time.monotonic() - began
     assert status == "4", "DEADLINE_EXCEEDED"
-    assert took < 5
 
 
 def _unfinished_call() -> bytes:

@@ -3,13 +3,12 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from catalogs import NOTES, WEATHER, invalid, too_many, tool
 from conftest import StartServer
-from toolgate_process import ToolgateProcess
+from waiting import wait_until
 
 from toolgate import (
     Client,
@@ -114,22 +113,12 @@ def test_b11_and_b2_the_operator_changes_his_mind_at_run_time(
         await_reason(client, "any", DeferralReason.KILL_SWITCH)
         assert not client.route("x", deferral="always").deferral.deferred
         reread("[deferral]\nkill_switch = 3\n")
-        await_log(process, "nothing was changed")
+        process.await_log("nothing was changed")
         assert client.route("x").deferral.reason is DeferralReason.KILL_SWITCH
 
 
 def await_reason(client: Client, model: str, reason: DeferralReason) -> None:
-    give_up = time.monotonic() + 10
-    while client.route("x", model=model).deferral.reason is not reason:
-        assert time.monotonic() < give_up, f"never {reason}"
-        time.sleep(0.05)
-
-
-def await_log(process: ToolgateProcess, words: str) -> None:
-    give_up = time.monotonic() + 10
-    while words not in process.log_text():
-        assert time.monotonic() < give_up, process.log_text()
-        time.sleep(0.05)
+    wait_until(lambda: client.route("x", model=model).deferral.reason is reason, f"never {reason}")
 
 
 def test_b12_unknown_proxies_get_everything_unless_a_mode_is_chosen(notes: Client) -> None:

@@ -2,13 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from catalogs import SHIPPED, invalid
 from conftest import StartServer
 from toolgate_command import run
+from waiting import wait_until
 
 from toolgate import Call, Client, FoundBy
 
@@ -37,13 +37,6 @@ def first(client: Client, wish: str) -> str:
     return next((tool.model_name for tool in client.route(wish)), "")
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < give_up, "in vain"
-        time.sleep(0.1)
-
-
 @pytest.fixture
 def acme(start_server: StartServer) -> Client:
     client = start_server(ON).client("acme", timeout=120)
@@ -55,7 +48,7 @@ def test_a_call_makes_its_tool_be_found_for_other_words(acme: Client) -> None:
     before = [tool.model_name for tool in acme.route(LIKE_IT)]
     assert before[:1] != [TOOL], "it would prove nothing"
     call(acme, WISH)
-    until(lambda: first(acme, LIKE_IT) == TOOL)
+    wait_until(lambda: first(acme, LIKE_IT) == TOOL)
     turn = acme.route(LIKE_IT, explain=True)
     assert turn.ranking is not None
     best = turn.ranking.candidates[0]
@@ -71,7 +64,7 @@ def test_another_tenant_sees_nothing_of_it(start_server: StartServer) -> None:
             register(client)
         before = [tool.model_name for tool in other.route(LIKE_IT)]
         call(acme, WISH)
-        until(lambda: first(acme, LIKE_IT) == TOOL)
+        wait_until(lambda: first(acme, LIKE_IT) == TOOL)
         assert [tool.model_name for tool in other.route(LIKE_IT)] == before
         assert other.memory_stats().exemplars == 0
 
@@ -89,7 +82,7 @@ def test_nothing_is_remembered_unless_the_tenant_is_named(start_server: StartSer
 
 def test_what_is_cleared_is_gone(acme: Client) -> None:
     call(acme, WISH)
-    until(lambda: first(acme, LIKE_IT) == TOOL)
+    wait_until(lambda: first(acme, LIKE_IT) == TOOL)
     stats = acme.memory_stats(server="slack")
     assert stats.enabled
     assert [(one.server, one.name, one.exemplars) for one in stats.tools] == [
@@ -105,7 +98,7 @@ def test_what_is_cleared_is_gone(acme: Client) -> None:
 
 def test_an_unregistered_server_is_forgotten(acme: Client) -> None:
     call(acme, WISH)
-    until(lambda: acme.memory_stats().exemplars == 1)
+    wait_until(lambda: acme.memory_stats().exemplars == 1)
     acme.unregister_server("slack")
     assert acme.memory_stats().exemplars == 0
 
@@ -125,7 +118,7 @@ def test_a_restart_keeps_it_and_no_text_is_in_the_store(
     assert b"Tom's message" not in stored
     server.start()
     with server.client("acme", timeout=120) as acme:
-        until(lambda: first(acme, LIKE_IT) == TOOL)
+        wait_until(lambda: first(acme, LIKE_IT) == TOOL)
 
 
 def test_one_who_calls_a_wrong_tool_for_ever_does_not_take_over(acme: Client) -> None:
@@ -136,7 +129,7 @@ def test_one_who_calls_a_wrong_tool_for_ever_does_not_take_over(acme: Client) ->
     for _ in range(10):
         verdicts = acme.gate(turn.handle, [Call(TOOL, ARGUMENTS)] * 100)
         assert all(verdict.allowed for verdict in verdicts)
-    until(lambda: acme.memory_stats().exemplars >= 1)
+    wait_until(lambda: acme.memory_stats().exemplars >= 1)
     time.sleep(0.5)
     assert acme.memory_stats().exemplars == 1, "a thousand calls for one intent are one"
     assert first(acme, wish) == right
@@ -148,7 +141,7 @@ def test_the_command_shows_and_clears(start_server: StartServer, binary: Path) -
     with server.client("acme", timeout=120) as acme:
         register(acme)
         call(acme, WISH)
-        until(lambda: acme.memory_stats().exemplars == 1)
+        wait_until(lambda: acme.memory_stats().exemplars == 1)
     shown = run(binary, "memory", "show", "--json", env=env)
     (tool,) = json.loads(shown.stdout)["tools"]
     assert (tool["server"], tool["name"], tool["exemplars"]) == ("slack", "slack_add_reaction", 1)

@@ -17,6 +17,7 @@ from conftest import StartServer
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE, wait_until
 
 from toolgate import Call, Client, ToolgateError
 from toolgate._gen.v1 import router_pb2, router_pb2_grpc
@@ -36,8 +37,8 @@ SERVICES = [
 def test_health(channel: grpc.Channel, service: str) -> None:
     health = health_pb2_grpc.HealthStub(channel)
     request = health_pb2.HealthCheckRequest(service=service)
-    assert health.Check(request, timeout=5).status == health_pb2.HealthCheckResponse.SERVING
-    watch = health.Watch(request, timeout=5)
+    assert health.Check(request, timeout=PATIENCE).status == health_pb2.HealthCheckResponse.SERVING
+    watch = health.Watch(request, timeout=PATIENCE)
     assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
     watch.cancel()
 
@@ -45,7 +46,7 @@ def test_health(channel: grpc.Channel, service: str) -> None:
 def test_health_of_a_service_that_does_not_exist(channel: grpc.Channel) -> None:
     health = health_pb2_grpc.HealthStub(channel)
     with pytest.raises(grpc.RpcError) as caught:
-        health.Check(health_pb2.HealthCheckRequest(service="nothing"), timeout=5)
+        health.Check(health_pb2.HealthCheckRequest(service="nothing"), timeout=PATIENCE)
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
@@ -63,7 +64,7 @@ def test_reflection(channel: grpc.Channel, version: str) -> None:
             file_containing_symbol="toolgate.v1.RouterService.Route"
         ),
     ]
-    services, files = call(iter(requests), timeout=5)
+    services, files = call(iter(requests), timeout=PATIENCE)
     listed = {service.name for service in services.list_services_response.service}
     assert {*SERVICES, "grpc.health.v1.Health"} <= listed
     assert files.file_descriptor_response.file_descriptor_proto
@@ -129,13 +130,11 @@ def test_each_call_can_be_logged_as_json(start_server: StartServer) -> None:
 
 def test_a_deadline_is_honoured(server: ToolgateProcess, notes: Client, tenant: str) -> None:
     long = ["the quick brown fox jumps over the lazy dog. " * 40] * 16
-    started = time.monotonic()
     with pytest.raises(ToolgateError) as caught:
         notes.route(long, timeout=0.002)
     assert caught.value.code is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert time.monotonic() - started < 1
     # What the caller no longer waits for does not hold up the next one.
-    assert notes.route("hello", threshold=-1, timeout=10)
+    assert notes.route("hello", threshold=-1)
 
 
 def test_the_servers_own_deadline(start_server: StartServer) -> None:
@@ -143,10 +142,8 @@ def test_the_servers_own_deadline(start_server: StartServer) -> None:
     with grpc.insecure_channel(process.target) as channel:
         router = router_pb2_grpc.RouterServiceStub(channel)
         request = router_pb2.RouteRequest(intents=[router_pb2.Intent(text="x")], min_revision=10**9)
-        started = time.monotonic()
         with pytest.raises(grpc.RpcError) as caught:
-            router.Route(request, timeout=30)
-    assert time.monotonic() - started < 5
+            router.Route(request, timeout=PATIENCE)
     assert caught.value.code() in (
         grpc.StatusCode.DEADLINE_EXCEEDED,
         grpc.StatusCode.UNAVAILABLE,
@@ -211,10 +208,13 @@ def test_one_client_calls_several_servers(start_server: StartServer) -> None:
             client.register_server(name, NOTES)
     with Client(f"ipv4:{','.join(server.target for server in servers)}", tenant="both") as client:
         found: set[str] = set()
-        give_up = time.monotonic() + 30  # One may be connected before the other.
-        while found != {"first", "second"} and time.monotonic() < give_up:
-            found |= {one.name for one in client.list_servers()}
-    assert found == {"first", "second"}
+
+        def both_are_found() -> bool:
+            found.update(one.name for one in client.list_servers())
+            return found == {"first", "second"}
+
+        # One may be connected before the other.
+        wait_until(both_are_found)
 
 
 def test_limits_are_settings(start_server: StartServer) -> None:
@@ -231,25 +231,24 @@ def test_limits_are_settings(start_server: StartServer) -> None:
 
 
 def test_drain_finishes_calls_in_flight_and_exits(binary: Path, tmp_path: Path) -> None:
-    process = ToolgateProcess(binary, tmp_path, {"server.drain_timeout": "12s"}).start()
+    process = ToolgateProcess(binary, tmp_path, {"server.drain_timeout": "90s"}).start()
     many = [tool(f"tool_{i}", f"Does thing number {i} " + "at length " * 40) for i in range(100)]
     with process.client() as client, grpc.insecure_channel(process.target) as idle:
-        grpc.channel_ready_future(idle).result(timeout=5)
+        grpc.channel_ready_future(idle).result(timeout=PATIENCE)
         health_pb2_grpc.HealthStub(idle).Watch(health_pb2.HealthCheckRequest())
         with ThreadPoolExecutor(1) as pool:
             registration = pool.submit(client.register_server, "many", many)
-            time.sleep(0.2)
+            wait_until(lambda: registration.done() or process.calls_in_progress() == 1)
             assert not registration.done(), "too quick to be in flight: make `many` longer"
-            started = time.monotonic()
             process.terminate()
             # The signal takes its moment to arrive.
             while process.get("/readyz")[0] == 200:
                 time.sleep(0.02)
             with Client(process.target) as late, refused(UNAVAILABLE, "", "DRAINING"):
                 late.route("hello")
-            assert registration.result(timeout=20).server.tool_count == 100
-        assert process.process.wait(timeout=14) == 0
-        assert time.monotonic() - started < 12 + 2
+            assert registration.result(timeout=PATIENCE).server.tool_count == 100
+        # It does not wait for the idle client until the drain's end.
+        assert process.process.wait(timeout=60) == 0
     again = ToolgateProcess(binary, tmp_path).start()
     with again.client() as client:
         assert client.get_server("many").tool_count == 100
@@ -257,15 +256,13 @@ def test_drain_finishes_calls_in_flight_and_exits(binary: Path, tmp_path: Path) 
 
 
 def test_an_idle_server_stops_at_once_though_clients_stay(binary: Path, tmp_path: Path) -> None:
-    process = ToolgateProcess(binary, tmp_path, {"server.drain_timeout": "3s"}).start()
+    process = ToolgateProcess(binary, tmp_path, {"server.drain_timeout": "90s"}).start()
     host, _, port = process.target.partition(":")
     with process.client() as client, socket.create_connection((host, int(port))) as silent:
         client.register_server("notes", NOTES)
         assert silent.fileno() >= 0
-        started = time.monotonic()
         process.terminate()
-        assert process.process.wait(timeout=10) == 0
-        assert time.monotonic() - started < 3 + 2
+        assert process.process.wait(timeout=60) == 0
 
 
 def test_what_was_acknowledged_survives_a_kill(binary: Path, tmp_path: Path) -> None:
@@ -274,7 +271,7 @@ def test_what_was_acknowledged_survives_a_kill(binary: Path, tmp_path: Path) -> 
     stop = threading.Event()
 
     def register() -> None:
-        with process.client(timeout=5) as client:
+        with process.client() as client:
             for number in range(10_000):
                 if stop.is_set():
                     return

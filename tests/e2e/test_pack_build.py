@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from catalogs import NOTES, SHIPPED, tool
 from chat_model import KEY, chat_model
 from conftest import StartServer
 from toolgate_command import run, write_tools
+from waiting import wait_until
 
 from toolgate import Client
 
@@ -67,10 +67,7 @@ def test_a_run_that_was_cut_off_goes_on(binary: Path, tmp_path: Path) -> None:
         process = subprocess.Popen(
             [binary, "pack", "build", path, "--output", out, *named], stderr=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + 30
-        while not (out.exists() and "fetch_mail" in out.read_text()):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: out.exists() and "fetch_mail" in out.read_text())
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 130
     before = out.read_text()

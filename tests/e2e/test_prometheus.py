@@ -8,7 +8,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ import yaml
 from catalogs import NOTES
 from otlp_receiver import collecting
 from toolgate_process import ToolgateProcess, free_port
+from waiting import PATIENCE, wait_until
 
 from toolgate import Call, ToolgateError
 
@@ -52,7 +53,7 @@ class Watched:
     def ask(self, path: str, **query: str) -> Any:
         url = f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{query}: {error.read().decode()}") from error
@@ -90,10 +91,10 @@ def watched(
         try:
             with prometheus(tools, folder, [server.admin], [worker_admin]) as listens:
                 watched = Watched(server, worker_admin, listens, folder)
-                until(lambda: "1" in state_of_workers(server), "the worker is used")
+                wait_until(lambda: "1" in state_of_workers(server), "the worker is used")
                 make_calls(server)
                 scraped = 'min(changes(process_cpu_seconds_total{job=~"toolgate.*"}[1m])) >= 3'
-                until(lambda: watched.ask("query", query=scraped)["result"], "all is scraped")
+                wait_until(lambda: watched.ask("query", query=scraped)["result"], "all is scraped")
                 yield watched
         finally:
             server.stop()
@@ -157,7 +158,7 @@ def prometheus(tools: Path, folder: Path, servers: list[str], workers: list[str]
         "--enable-feature=exemplar-storage",
     ]
     with (folder / "prometheus.log").open("wb") as log, process(command, log=log):
-        until(lambda: _is_ready(listens), "Prometheus is ready")
+        wait_until(lambda: _is_ready(listens), "Prometheus is ready")
         yield listens
 
 
@@ -169,17 +170,10 @@ def process(command: list[Any], log: Any, env: dict[str, str] | None = None) -> 
     finally:
         running.terminate()
         try:
-            running.wait(timeout=20)
+            running.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             running.kill()
-            running.wait(timeout=10)
-
-
-def until(holds: Callable[[], object], what: str, within: float = 60) -> None:
-    give_up = time.monotonic() + within
-    while not holds():
-        assert time.monotonic() < give_up, f"not within {within} s: {what}"
-        time.sleep(0.2)
+            running.wait(timeout=PATIENCE)
 
 
 def _is_ready(address: str) -> bool:
@@ -319,7 +313,9 @@ def test_the_metrics_page_is_complete(watched: Watched) -> None:
     documented = _documented()
     found: dict[str, str] = {}
     pages = [watched.server.get("/metrics")[1]]
-    with urllib.request.urlopen(f"http://{watched.worker_admin}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(
+        f"http://{watched.worker_admin}/metrics", timeout=PATIENCE
+    ) as answer:
         pages.append(answer.read().decode())
     labels: dict[str, set[str]] = {}
     for page in pages:

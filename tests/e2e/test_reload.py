@@ -9,6 +9,7 @@ import pytest
 from catalogs import NOTES, tool
 from conftest import StartServer
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE
 
 from toolgate import ToolgateError
 
@@ -30,15 +31,12 @@ class Reloaded:
         before = self.server.log_text().count(words)
         self.file.write_text(text)
         os.kill(self.server.process.pid, signal.SIGHUP)
-        give_up = time.monotonic() + 10
-        while self.server.log_text().count(words) == before:
-            assert time.monotonic() < give_up, self.server.log_text()
-            time.sleep(0.05)
+        self.server.await_log(words, before + 1)
 
 
 def refusal(server: ToolgateProcess, *intents: str) -> str:
     """What Route says, once it refuses; limits follow the log by a moment."""
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + PATIENCE
     with server.client() as client:
         while time.monotonic() < give_up:
             try:

@@ -2,7 +2,7 @@
 
 import base64
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,14 +13,13 @@ from conftest import StartServer
 from postgres_server import PostgresServer
 from test_watch import Watch
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE, wait_until
 
 from toolgate import Call, Client, DegradedReason, ToolgateError
 from toolgate._gen.v1 import router_pb2, router_pb2_grpc
 
 RAIN = "will it rain in Oslo tomorrow?"
 FORECAST = Call("mcp__weather__get_forecast")
-WITHIN = 2.0
-"""Seconds within which a replica serves what another has acknowledged."""
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +46,6 @@ def replicas(postgres: PostgresServer, start_server: StartServer) -> Replicas:
     return Replicas(url, start_server(settings(url)), start_server(settings(url)))
 
 
-def soon(holds: Callable[[], bool], what: str, within: float = WITHIN) -> float:
-    """Waits until it holds; how long that took."""
-    begun = time.monotonic()
-    while not holds():
-        assert time.monotonic() - begun < within, f"{what}: not within {within} s"
-        time.sleep(0.01)
-    return time.monotonic() - begun
-
-
 def names(client: Client) -> set[str]:
     """The tools that Route shows, whatever fits."""
     return {tool.name for tool in client.route(RAIN, threshold=-1)}
@@ -66,17 +56,17 @@ def test_what_one_replica_commits_the_other_serves(replicas: Replicas) -> None:
         one.register_server("notes", NOTES)
         assert "create_note" in names(other)
         one.register_server("weather", WEATHER)
-        soon(lambda: "get_forecast" in names(other), "a registration")
+        wait_until(lambda: "get_forecast" in names(other), "a registration")
         other.unregister_server("notes")
-        soon(lambda: "create_note" not in names(one), "a removal")
+        wait_until(lambda: "create_note" not in names(one), "a removal")
         assert "get_forecast" in names(one)
         one.set_policy("rules: [{name: dry, match: {tools: [get_rain_alerts]}, denied: true}]")
-        soon(lambda: "get_rain_alerts" not in names(other), "a policy")
+        wait_until(lambda: "get_rain_alerts" not in names(other), "a policy")
     status, text = replicas.one.get("/metrics")
     assert status == 200
     assert "toolgate_store_failures_total 0" in text
     lag = next(line for line in text.splitlines() if line.startswith("toolgate_catalog_lag_sec"))
-    assert 0 <= float(lag.split()[1]) < WITHIN, lag
+    assert 0 <= float(lag.split()[1]) < PATIENCE, lag
 
 
 def test_polling_alone_is_enough(postgres: PostgresServer, start_server: StartServer) -> None:
@@ -87,7 +77,7 @@ def test_polling_alone_is_enough(postgres: PostgresServer, start_server: StartSe
         writer.register_server("notes", NOTES)
         assert "create_note" in names(reader)
         writer.register_server("weather", WEATHER)
-        soon(lambda: "get_forecast" in names(reader), "a registration")
+        wait_until(lambda: "get_forecast" in names(reader), "a registration")
 
 
 def test_min_revision_reads_what_was_written(replicas: Replicas) -> None:
@@ -108,8 +98,8 @@ def test_min_revision_reads_what_was_written(replicas: Replicas) -> None:
         never = router_pb2.RouteRequest(tenant="acme", intents=intents, min_revision=10**9)
         begun = time.monotonic()
         with refused(grpc.StatusCode.UNAVAILABLE, "REVISION_NOT_REACHED"):
-            router_pb2_grpc.RouterServiceStub(channel).Route(never, timeout=2)
-    assert 1 < time.monotonic() - begun < 2, "it waited, and answered before the deadline"
+            router_pb2_grpc.RouterServiceStub(channel).Route(never, timeout=6)
+    assert time.monotonic() - begun > 4, "it waited, and answered before the deadline"
 
 
 def test_handles_of_one_are_the_others_too(replicas: Replicas) -> None:
@@ -127,10 +117,8 @@ def test_watchers_of_one_hear_what_the_other_commits(replicas: Replicas) -> None
     ):
         watch = Watch(channel, "acme")
         assert watch.next() == (0, [], False, False)
-        begun = time.monotonic()
         one.register_server("notes", NOTES)
         assert watch.next() == (1, ["notes"], False, False)
-        assert time.monotonic() - begun < WITHIN
         watch.call.cancel()
 
 
@@ -141,7 +129,7 @@ def test_usage_of_both_adds_up(replicas: Replicas) -> None:
             one.route(RAIN)
         for _ in range(4):
             other.route(RAIN)
-        soon(lambda: one.get_usage().total.route_calls == 7, "usage")
+        wait_until(lambda: one.get_usage().total.route_calls == 7, "usage")
 
 
 def test_the_shared_store_is_no_secret_in_the_log(
@@ -172,30 +160,30 @@ def test_a_replica_serves_while_the_store_is_down(
             handle = client.route(RAIN, threshold=-1).handle
             assert "get_forecast" in names(writer)
         copies = tmp_path / "server0" / "data" / "snapshots"
-        soon(lambda: any(copies.glob("*.copy")), "a copy")
+        wait_until(lambda: any(copies.glob("*.copy")), "a copy")
         postgres.stop()
         _answers_all(replica, handle)
         replica.kill()
         replica.start_again()
         _answers_all(replica, handle)
         assert "starting without it" in replica.log_text()
-        soon(lambda: "the store can't be reached" in replica.get("/readyz")[1], "readiness", 10)
+        wait_until(lambda: "the store can't be reached" in replica.get("/readyz")[1], "readiness")
         with replica.client("acme") as client:
             with pytest.raises(ToolgateError) as caught:
                 client.register_server("more", NOTES, timeout=3)
             assert caught.value.code is grpc.StatusCode.UNAVAILABLE
         with replica.client("unknown") as client, pytest.raises(ToolgateError) as caught:
-            client.route(RAIN, timeout=5)
+            client.route(RAIN)
         assert caught.value.code is grpc.StatusCode.UNAVAILABLE
 
         postgres.start()
-        soon(lambda: replica.get("/readyz")[1] == "ok\n", "recovery", 10)
-        soon(lambda: other.get("/readyz")[1] == "ok\n", "recovery", 10)
+        wait_until(lambda: replica.get("/readyz")[1] == "ok\n", "recovery")
+        wait_until(lambda: other.get("/readyz")[1] == "ok\n", "recovery")
         with replica.client("acme") as client, other.client("acme") as writer:
             writer.unregister_server("notes")
-            soon(lambda: "create_note" not in names(client), "what was changed since")
+            wait_until(lambda: "create_note" not in names(client), "what was changed since")
             client.register_server("notes", NOTES)
-            soon(lambda: "create_note" in names(writer), "what was changed here")
+            wait_until(lambda: "create_note" in names(writer), "what was changed here")
     finally:
         postgres.remove()
 
@@ -205,7 +193,7 @@ def test_gate_refuses_what_a_replica_can_no_longer_vouch_for(start_server: Start
     try:
         settings_here = settings(
             postgres.database(),
-            **{"store.connect_timeout": "500ms", "store.max_staleness": "100ms"},
+            **{"store.connect_timeout": "500ms", "store.max_staleness": "2s"},
         )
         replica = start_server(settings_here)
         with replica.client("acme") as client:
@@ -217,27 +205,27 @@ def test_gate_refuses_what_a_replica_can_no_longer_vouch_for(start_server: Start
 
             def refusal() -> ToolgateError | None:
                 try:
-                    client.gate(turn.handle, FORECAST, timeout=5)
+                    client.gate(turn.handle, FORECAST)
                 except ToolgateError as error:
                     return error
                 return None
 
-            soon(lambda: refusal() is not None, "a refusal", 10)
+            wait_until(lambda: refusal() is not None, "a refusal")
             error = refusal()
             assert error is not None
             assert error.code is grpc.StatusCode.UNAVAILABLE
             assert error.reason == "STORE_UNAVAILABLE"
             assert "store.max_staleness" in str(error)
-            late = client.route(RAIN, threshold=-1, timeout=5)
+            late = client.route(RAIN, threshold=-1)
             assert "get_forecast" in {tool.name for tool in late}
             assert late.degraded == (DegradedReason.STALE_CATALOG,)
             # It counts on over a restart, and ends with the store's return.
             replica.kill()
             replica.start_again()
-            soon(lambda: refusal() is not None, "a refusal", 10)
+            wait_until(lambda: refusal() is not None, "a refusal")
             postgres.start()
-            soon(lambda: refusal() is None, "an allowed call", 10)
-            soon(lambda: not client.route(RAIN, threshold=-1).degraded, "a fresh answer", 10)
+            wait_until(lambda: refusal() is None, "an allowed call")
+            wait_until(lambda: not client.route(RAIN, threshold=-1).degraded, "a fresh answer")
     finally:
         postgres.remove()
 
@@ -245,7 +233,7 @@ def test_gate_refuses_what_a_replica_can_no_longer_vouch_for(start_server: Start
 def _answers_all(replica: ToolgateProcess, handle: str) -> None:
     with replica.client("acme") as client:
         for _ in range(50):
-            turn = client.route(RAIN, threshold=-1, timeout=5)
+            turn = client.route(RAIN, threshold=-1)
             assert {"get_forecast", "create_note"} <= {tool.name for tool in turn}
-            assert client.gate(turn.handle, FORECAST, timeout=5)[0].allowed
-            assert client.gate(handle, FORECAST, timeout=5)[0].allowed
+            assert client.gate(turn.handle, FORECAST)[0].allowed
+            assert client.gate(handle, FORECAST)[0].allowed

@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from credentials import Keys, client_certificate
 from cryptography import x509
 from toolgate_command import run
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE, wait_until
 
 from toolgate import Client, Tls, ToolgateError
 
@@ -94,7 +94,7 @@ Start = Callable[[Mapping[str, str]], TlsProcess]
 
 
 def client(server: ToolgateProcess, tls: Tls, **options: str) -> Client:
-    return Client(server.target, tls=tls, timeout=10, **options)  # type: ignore[arg-type]
+    return Client(server.target, tls=tls, timeout=PATIENCE, **options)  # type: ignore[arg-type]
 
 
 def seen(server: ToolgateProcess, certificates: Certificates) -> x509.Certificate:
@@ -104,7 +104,7 @@ def seen(server: ToolgateProcess, certificates: Certificates) -> x509.Certificat
     context.set_alpn_protocols(["h2"])
     host, port = server.target.split(":")
     with (
-        socket.create_connection((host, int(port)), timeout=10) as raw,
+        socket.create_connection((host, int(port)), timeout=PATIENCE) as raw,
         context.wrap_socket(raw) as stream,
     ):
         assert stream.selected_alpn_protocol() == "h2"
@@ -126,7 +126,7 @@ def test_every_way_of_calling_works_over_tls(
         anybody.register_server("notes", NOTES)
         assert anybody.route("write a note").tools
     context = ssl.create_default_context(cafile=str(certificates.ca))
-    web = http.client.HTTPSConnection(server.target, timeout=20, context=context)
+    web = http.client.HTTPSConnection(server.target, timeout=PATIENCE, context=context)
     body = json.dumps({"tenant": "acme", "intents": [{"text": "write a note"}]})
     web.request(
         "POST", "/toolgate.v1.RouterService/Route", body, {"Content-Type": "application/json"}
@@ -137,7 +137,7 @@ def test_every_way_of_calling_works_over_tls(
     done = run(binary, "route", "write a note", "--ca-file", certificates.ca, env=env)
     assert "create_note" in done.stdout, done.stderr
     # Neither without TLS nor by somebody who trusts others.
-    plain = http.client.HTTPConnection(server.target, timeout=10)
+    plain = http.client.HTTPConnection(server.target, timeout=PATIENCE)
     plain.request("POST", "/", body)
     with pytest.raises((http.client.HTTPException, OSError)):
         plain.getresponse()
@@ -147,7 +147,7 @@ def test_every_way_of_calling_works_over_tls(
     old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
     host, port = server.target.split(":")
     with (
-        socket.create_connection((host, int(port)), timeout=10) as raw,
+        socket.create_connection((host, int(port)), timeout=PATIENCE) as raw,
         old.wrap_socket(raw, server_hostname=host) as stream,
     ):
         assert stream.version() == "TLSv1.2"
@@ -165,26 +165,20 @@ def test_certificates_are_replaced_under_open_connections(
         before = seen(server, certificates).serial_number
         certificates.write_server("127.0.0.1", "new.example.com")
         failed = 0
-        ends = time.monotonic() + 15
+        give_up = time.monotonic() + PATIENCE
         while seen(server, certificates).serial_number == before:
             failed += not anybody.route("write a note").tools
-            assert time.monotonic() < ends, server.log_text()[-2000:]
+            assert time.monotonic() < give_up, server.log_text()[-2000:]
         assert failed == 0
         assert anybody.route("write a note").tools
         assert "new.example.com" in names(seen(server, certificates))
         # A pair that is no good leaves the one before it.
         other = certificates.authority.issue_cert("other.example.com")
         (certificates.folder / "cert.pem").write_bytes(other.cert_chain_pems[0].bytes())
-        ends = time.monotonic() + 15
-        while "new certificates are not good" not in server.log_text():
-            assert time.monotonic() < ends
-            threading.Event().wait(0.1)
+        server.await_log("new certificates are not good")
         assert "new.example.com" in names(seen(server, certificates))
         certificates.write_server("127.0.0.1", "third.example.com")
-        ends = time.monotonic() + 15
-        while "third.example.com" not in names(seen(server, certificates)):
-            assert time.monotonic() < ends
-            threading.Event().wait(0.1)
+        wait_until(lambda: "third.example.com" in names(seen(server, certificates)))
         assert anybody.route("write a note").tools
 
 

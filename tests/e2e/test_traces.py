@@ -4,7 +4,6 @@ import json
 import re
 import secrets
 import socket
-import statistics
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -18,10 +17,11 @@ import pytest
 import trustme
 from catalogs import NOTES
 from conftest import StartServer
-from otlp_receiver import CLIENT, ERROR, SERVER, SOON, Collector, Span, collecting
+from otlp_receiver import CLIENT, ERROR, SERVER, Collector, Span, collecting
 from toolgate_process import ToolgateProcess
+from waiting import PATIENCE, wait_until
 
-from toolgate import Call, Client
+from toolgate import Call
 from toolgate._gen.v1 import router_pb2, router_pb2_grpc
 
 ROUTE = "toolgate.v1.RouterService/Route"
@@ -124,10 +124,7 @@ def test_a_route_is_a_span_below_its_caller_with_its_stages(
 def test_a_workers_spans_are_below_embed(start_server: StartServer, collector: Collector) -> None:
     server = traced_server(start_server, collector, {"encoder.local_workers": "cpu"})
     serving = re.compile(r'^toolgate_encoder_worker_state\{.*state="serving"\} 1$', re.MULTILINE)
-    give_up = time.monotonic() + 60
-    while not serving.search(server.get("/metrics")[1]):
-        assert time.monotonic() < give_up, server.log_text()[-4000:]
-        time.sleep(0.1)
+    wait_until(lambda: serving.search(server.get("/metrics")[1]), lambda: server.log_text()[-4000:])
     caller = a_caller()
     route(server, caller, "an intent for the worker")
     worker = "toolgate-encoder-worker"
@@ -346,7 +343,7 @@ def test_spans_go_over_tls_with_credentials(
 # What they cost
 
 
-def test_a_collector_that_hangs_or_is_away_costs_calls_nothing(
+def test_a_collector_that_hangs_or_is_away_fails_no_call(
     start_server: StartServer, collector: Collector
 ) -> None:
     with collecting() as hanging:
@@ -358,44 +355,22 @@ def test_a_collector_that_hangs_or_is_away_costs_calls_nothing(
             "hangs": traced_server(start_server, hanging),
             "away": start_server({"telemetry.otlp_endpoint": away}),
         }
-        p50, longest = _timed(servers)
-        shown = ", ".join(f"{name} {1e3 * seconds:.2f} ms" for name, seconds in p50.items())
-        print(f"\nRoute p50, spans: {shown}")
-        for name in ("taken", "hangs", "away"):
-            assert p50[name] < 2 * p50["off"], shown
-            assert longest[name] < 2, f"{name}: a call waited {longest[name]} s"
+        for server in servers.values():
+            with server.client() as client:
+                client.register_server("notes", NOTES)
+                for _ in range(300):
+                    client.route("write something down", threshold=-1)
         for name in ("hangs", "away"):
             failed = 'toolgate_trace_spans_dropped_total{reason="export_failed"} '
             metrics = _metrics_until(servers[name], failed)
             assert f"{failed}0\n" not in metrics, name
         for server in servers.values():
-            began = time.monotonic()
             assert server.stop() == 0
-            assert time.monotonic() - began < 5
-
-
-def _timed(servers: Mapping[str, ToolgateProcess]) -> tuple[dict[str, float], dict[str, float]]:
-    """Median and longest time of a Route call, all servers in turn."""
-    clients: dict[str, Client] = {}
-    for name, server in servers.items():
-        clients[name] = server.client()
-        clients[name].register_server("notes", NOTES)
-    times: dict[str, list[float]] = {name: [] for name in servers}
-    for round_ in range(320):
-        for name, client in clients.items():
-            began = time.perf_counter()
-            client.route("write something down", threshold=-1)
-            if round_ >= 20:
-                times[name].append(time.perf_counter() - began)
-    for client in clients.values():
-        client.close()
-    medians = {name: statistics.median(found) for name, found in times.items()}
-    return medians, {name: max(found) for name, found in times.items()}
 
 
 def _metrics_until(server: ToolgateProcess, sample: str) -> str:
     """The metrics, once the sample is above 0."""
-    give_up = time.monotonic() + SOON
+    give_up = time.monotonic() + PATIENCE
     while True:
         metrics = server.get("/metrics")[1]
         if f"{sample}0\n" not in metrics or time.monotonic() > give_up:

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import grpc
+from waiting import PATIENCE, wait_until
 
 from toolgate import Client
 
-START_SECONDS = 60
-"""An unoptimised build loads the encoder's 90 MB."""
 _PASSED_ON = ("TOOLGATE_MODEL_DIR", "TOOLGATE_MODEL_HUB")
 
 
@@ -68,13 +67,13 @@ class ToolgateProcess:
         assert self._process is not None, "not started"
         return self._process
 
-    def client(self, tenant: str = "", timeout: float = 30) -> Client:
+    def client(self, tenant: str = "", timeout: float = PATIENCE) -> Client:
         return Client(self.target, tenant=tenant, timeout=timeout)
 
     def get(self, path: str) -> tuple[int, str]:
         """A page of the admin port: status and text."""
         try:
-            with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=PATIENCE) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -84,14 +83,19 @@ class ToolgateProcess:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=PATIENCE)
+
+    def calls_in_progress(self) -> int:
+        lines = self.get("/metrics")[1].splitlines()
+        value = next(line for line in lines if line.startswith("toolgate_admission_calls "))
+        return int(float(value.split()[1]))
 
     def stop(self) -> int:
         """Stops in good order; the exit status."""
         if self.process.poll() is None:
             self.terminate()
         try:
-            return self.process.wait(timeout=20)
+            return self.process.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
             raise
@@ -101,10 +105,14 @@ class ToolgateProcess:
 
     def await_log(self, words: str, times: int = 1) -> str:
         """The log once it has these words so often: calls' lines are written after answers."""
-        give_up = time.monotonic() + 10
-        while (log := self.log_text()).count(words) < times or not log.endswith("\n"):
-            assert time.monotonic() < give_up, log[-4000:]
-            time.sleep(0.02)
+        log = ""
+
+        def is_there() -> bool:
+            nonlocal log
+            log = self.log_text()
+            return log.count(words) >= times and log.endswith("\n")
+
+        wait_until(is_there, lambda: log[-4000:])
         return log
 
     def _environment(self) -> dict[str, str]:
@@ -127,7 +135,7 @@ class ToolgateProcess:
         return {**inherited, "XDG_CONFIG_HOME": str(self.folder / "config"), **named}
 
     def _await_ready(self) -> None:
-        give_up = time.monotonic() + START_SECONDS
+        give_up = time.monotonic() + PATIENCE
         while time.monotonic() < give_up:
             if self.process.poll() is not None:
                 raise AssertionError(f"exited with {self.process.returncode}:\n{self.log_text()}")
@@ -139,11 +147,11 @@ class ToolgateProcess:
                 pass
             time.sleep(0.05)
         self.kill()
-        raise AssertionError(f"not ready within {START_SECONDS} s:\n{self.log_text()}")
+        raise AssertionError(f"not ready within {PATIENCE} s:\n{self.log_text()}")
 
     def _await_channel(self) -> None:
         with grpc.insecure_channel(self.target) as channel:
-            grpc.channel_ready_future(channel).result(timeout=10)
+            grpc.channel_ready_future(channel).result(timeout=PATIENCE)
 
 
 _given: set[int] = set()

@@ -167,7 +167,7 @@ command = ["x"]
             (4, "no size"),
             (7, "invalid type: string"),
             (8, "unknown variant `blind`"),
-            (10, "server.b"),
+            (11, "`url` must begin with https://"),
             (13, "\"__\""),
             (16, "either `command` or `url`"),
             (18, "unknown field `servers`"),

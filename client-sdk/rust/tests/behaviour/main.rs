@@ -253,7 +253,7 @@ async fn the_delay_that_the_service_asks_for_is_kept() {
     let begin = Instant::now();
     let error = route(&client).await.expect_err("no second attempt");
     assert_eq!(error.reason(), Some(ErrorReason::StoreUnavailable));
-    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
 #[tokio::test]

@@ -17,12 +17,12 @@ async fn a_late_worker_is_hedged_within_the_budget() {
     for i in 0..300 {
         setup.embed(&format!("warm up {i}")).await.expect("embedded");
     }
-    slow.set(Mode::Slow(450));
+    slow.set(Mode::Slow(4_500));
     let mut helped = 0;
     for i in 0..20 {
         let began = Instant::now();
         setup.embed(&format!("intent {i}")).await.expect("embedded");
-        helped += usize::from(began.elapsed() < Duration::from_millis(400));
+        helped += usize::from(began.elapsed() < Duration::from_secs(4));
     }
     assert_eq!(helped, 20, "none waited for the slow one");
     let won = setup.metric("toolgate_embed_hedges_total{winner=\"second\"}");

@@ -111,7 +111,7 @@ async fn a_database_that_is_down_is_not_waited_for_by_each_call() {
         let error = store.ping().await.expect_err("nobody is there");
         assert!(is_outage(&error), "{error:?}");
     }
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < 50 * config.connect_timeout, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
