@@ -11,9 +11,9 @@ DEBUG_BIN := $(TARGET_DIR)/debug/toolgate
 CARGO ?= cargo
 PYTHON ?= python3
 
-# Cargo chooses the features of dependencies by the packages it is asked for: naming all of them, as
-# `cargo test --workspace` does, keeps it from compiling dependencies once more with other features.
-AS_TESTED := --workspace
+# Cargo chooses the features of dependencies by the packages that it is asked for, and by whether a test is among them. Naming
+# what these name keeps it from compiling tokio, and the half of all crates that use it, once more with other features.
+AS_TESTED := --workspace --test fetch
 
 # The MCP server of the tests, and clients of the gateway's connections for the conformance suite.
 MCP_FIXTURE_BINS := --bin toolgate-mcp-fixture --bin toolgate-mcp-client --bin toolgate-mcp-login-client
@@ -42,12 +42,13 @@ K8S_TOOLS ?= .cache/k8s
 # The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs. Lanes between
 # brackets run beside each other: cargo compiles the larger crates on one core, and tests with servers wait. Steps of one
 # lane share what no two may write at a time: cargo's folder, npm's, Maven's. The Rust tests have the machine to themselves.
-COMPILE := check-generated-rust build-tests test-docs fuzz-smoke
+COMPILE := check-generated-rust build-tests
+COMPILED := test-docs fuzz-smoke
 CLIENTS := check-python test-python check-generated-clients check-typescript check-go check-java install-k8s-tools \
 	postgres test-kernels check-cuda
 WITH_SERVERS := test-conformance test-mcp-conformance check-k8s test-clients test-browser test-demo
 STEPS := check-fmt check-shell check-proto check-dependencies check-behaviours check-oldest-rust check-step-times \
-	[ $(COMPILE) / $(CLIENTS) ] model test-rust [ test-e2e / $(WITH_SERVERS) ]
+	[ $(COMPILE) / $(CLIENTS) ] [ model / $(COMPILED) ] test-rust [ test-e2e / $(WITH_SERVERS) ]
 
 ##@ Use
 
