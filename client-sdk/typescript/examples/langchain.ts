@@ -25,10 +25,16 @@ export function scripted(...script: Line[]) {
   const shown: string[][] = [];
   const bind = model.bindTools.bind(model);
   model.bindTools = (tools) => {
-    shown.push(tools.map((one) => ("name" in one ? one.name : "")));
+    shown.push(tools.map(nameOf));
     return bind(tools);
   };
   return { model, shown };
+}
+
+/** A tool's name, also of a definition of Chat Completions. */
+function nameOf(tool: object): string {
+  const { name, function: defined } = tool as { name?: string; function?: { name: string } };
+  return name ?? defined?.name ?? "";
 }
 
 /** A schema of required texts, as an MCP server would say it. */

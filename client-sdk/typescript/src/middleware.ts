@@ -14,6 +14,7 @@ import {
   type RouteResponse,
   type RouterService,
   type SearchToolsResponse,
+  StrategyReason,
   ToolFormat,
 } from "./gen/toolgate/v1/router_pb.js";
 import type { AgentState } from "./gen/toolgate/v1/state_pb.js";
@@ -54,12 +55,17 @@ export interface MiddlewareOptions {
 
 /**
  * Way of tools into requests: "cut" defines those of the turn in `tools`; "envelope" describes them in the messages, so
- * that the provider's cached prefix stays; "auto" takes what is cheaper.
+ * that the provider's cached prefix stays; "auto" takes what is cheaper of these two. "native" adds them amid the messages, as
+ * Anthropic's Messages and OpenAI's Responses take them.
  */
-export type Strategy = "cut" | "auto" | "envelope";
+export type Strategy = "cut" | "auto" | "envelope" | "native";
 
-/** The same, and "native": tools are added amid the messages, as Anthropic's API takes them. */
-export type AnyStrategy = Strategy | "native";
+/** Endpoint whose requests carry tools amid the messages. */
+export interface Native {
+  readonly api: "anthropic" | "openai_responses";
+  /** The model's name; Route knows those that take no tools there. */
+  readonly model: string;
+}
 
 /** A definition of Chat Completions, without its wrapping. */
 export interface Defined {
@@ -76,8 +82,8 @@ export interface Prompt {
   readonly tools: readonly Defined[];
   /** The texts that are added, by their places. */
   readonly added: Readonly<Record<string, string>>;
-  /** With "native": the tools that are added behind a message, by the messages' places. */
-  readonly changes?: Readonly<Record<string, readonly Defined[]>>;
+  /** With "native": the provider's definitions that are added behind a message, by the messages' places. */
+  readonly changes?: Readonly<Record<string, readonly JsonObject[]>>;
   /** With "native": names of Anthropic's betas that the request needs. */
   readonly betas?: readonly string[];
 }
@@ -110,7 +116,7 @@ export interface Allowed {
   readonly argumentsJson: string;
 }
 
-const STRATEGIES: readonly AnyStrategy[] = ["auto", "cut", "envelope"];
+const STRATEGIES: readonly Strategy[] = ["auto", "cut", "envelope", "native"];
 /** Nothing is added, and Route forgets what was. */
 const NOTHING: Prompt = { ledger: "", tools: [], added: {} };
 const FAULTS: readonly StatusCode[] = [
@@ -159,23 +165,36 @@ export interface Turn {
   /** Tokens of the messages behind the tools; absent where Route is not to be told. */
   readonly historyTokens?: number | undefined;
   /** How Route is to put the request together; absent: "cut". */
-  readonly rendered?: { readonly strategy: AnyStrategy; readonly places: readonly string[] } | undefined;
+  readonly rendered?: Rendered | undefined;
+}
+
+/** How Route is to put a request together. */
+interface Rendered {
+  readonly strategy: Strategy;
+  /** The place of each entry: "" where nothing can be added. */
+  readonly places: readonly string[];
+  /** For "native": where the request goes. */
+  readonly native?: Native | undefined;
 }
 
 /** The tool through which a model calls those that are described in the messages. */
 export const CALL_TOOL = "toolgate_call_tool";
 
-/** A definition of Anthropic's. */
-interface AnthropicTool {
-  readonly name: string;
+/** A definition of Anthropic's, or of OpenAI's Responses. */
+interface AnyTool {
+  readonly type?: string;
+  readonly name?: string;
   readonly description?: string;
-  readonly input_schema: JsonObject;
+  readonly input_schema?: JsonObject;
+  readonly parameters?: JsonObject;
 }
 
-/** A message of Anthropic's that adds tools. */
-interface ChangingEntry {
-  readonly role: string;
-  readonly content: readonly { readonly tool: { readonly definition: AnthropicTool } }[];
+/** A message of Anthropic's, or an item of OpenAI's Responses. */
+interface AnyEntry {
+  readonly type?: string;
+  readonly role?: string;
+  readonly content?: readonly { readonly tool: { readonly definition: JsonObject } }[];
+  readonly tools?: readonly JsonObject[];
 }
 
 interface Entry {
@@ -284,8 +303,8 @@ export class Gatekeeper {
     // What does not fit as a whole is sent without additions.
     const asked = messages.length === entries.length ? rendered : undefined;
     const request = {
-      ...this.#route(historyTokens),
-      ...(asked === undefined ? {} : { render: renderOf(asked.strategy, held.prompt) }),
+      ...this.#route(historyTokens, asked?.native?.model),
+      ...(asked === undefined ? {} : { render: renderOf(asked, held.prompt) }),
       intents: intents.map((intent) => ({ ...intent })),
       state: agentState({ ...grants, messages, snapshot: held.history }),
     };
@@ -356,12 +375,13 @@ export class Gatekeeper {
    * Options of each `route`: a model that can't search is sent every tool, unless the caller chose a mode; the prompt
    * lists nothing of the catalog beside the active set; and so many tokens stand behind the tools, unless the caller says it.
    */
-  #route(historyTokens: number | undefined): RouteDefaults {
+  #route(historyTokens: number | undefined, model: string | undefined): RouteDefaults {
     const { route = {} } = this.#options;
     const { deferral = DeferralMode.UNSPECIFIED } = route.options ?? {};
     const isSearchable = this.searches || deferral !== DeferralMode.UNSPECIFIED;
     const options = {
       ...(historyTokens === undefined ? {} : { historyTokens }),
+      ...(model === undefined ? {} : { model }),
       ...route.options,
       ...(isSearchable ? {} : { deferral: DeferralMode.OFF }),
     };
@@ -433,22 +453,12 @@ export class Gatekeeper {
 /**
  * The strategy to use. Without a search it is "cut": nothing may be described then, and Route would send the whole catalog.
  *
- * @throws TypeError no such strategy, or one that a framework's request can't carry.
+ * @throws TypeError no such strategy.
  */
 export function checkedStrategy(strategy: Strategy = "auto", searches: boolean): Strategy {
-  return checked(strategy, STRATEGIES, searches) as Strategy;
-}
-
-/** The same, where the framework's requests can carry tools amid a conversation. */
-export function checkedAnyStrategy(strategy: AnyStrategy = "auto", searches: boolean): AnyStrategy {
-  return checked(strategy, [...STRATEGIES, "native"], searches);
-}
-
-function checked(strategy: AnyStrategy, possible: readonly AnyStrategy[], searches: boolean): AnyStrategy {
-  if (!possible.includes(strategy)) {
-    const known = possible.map((one) => `"${one}"`).join(", ");
-    const why = strategy === "native" ? ": the integration does not add tools amid a conversation" : "";
-    throw new TypeError(`strategy is one of ${known}, not "${strategy}"${why}`);
+  if (!STRATEGIES.includes(strategy)) {
+    const known = STRATEGIES.map((one) => `"${one}"`).join(", ");
+    throw new TypeError(`strategy is one of ${known}, not "${strategy}"`);
   }
   return searches ? strategy : "cut";
 }
@@ -499,16 +509,21 @@ function newest(entries: readonly unknown[]): unknown[] {
   return entries.slice(tooMany + 1);
 }
 
-const WIRE: Readonly<Record<AnyStrategy, PromptStrategy>> = {
+const WIRE: Readonly<Record<Strategy, PromptStrategy>> = {
   auto: PromptStrategy.AUTO,
   cut: PromptStrategy.CUT,
   envelope: PromptStrategy.ENVELOPE,
   native: PromptStrategy.NATIVE,
 };
 
-function renderOf(strategy: AnyStrategy, before: Prompt | undefined) {
+const FORMATS: Readonly<Record<Native["api"], ToolFormat>> = {
+  anthropic: ToolFormat.ANTHROPIC,
+  openai_responses: ToolFormat.OPENAI_RESPONSES,
+};
+
+function renderOf({ strategy, native }: Rendered, before: Prompt | undefined) {
   return {
-    format: strategy === "native" ? ToolFormat.ANTHROPIC : ToolFormat.OPENAI_CHAT,
+    format: native === undefined ? ToolFormat.OPENAI_CHAT : FORMATS[native.api],
     strategy: WIRE[strategy],
     searchTool: true,
     ledger: before?.ledger ?? "",
@@ -516,17 +531,13 @@ function renderOf(strategy: AnyStrategy, before: Prompt | undefined) {
 }
 
 /** What Route added to the messages that it was asked with. */
-function promptOf(
-  turn: RouteResponse,
-  asked: readonly unknown[],
-  { strategy: wanted, places }: NonNullable<Turn["rendered"]>,
-): Prompt {
+function promptOf(turn: RouteResponse, asked: readonly unknown[], { native, places }: Rendered): Prompt {
   if (turn.rendered === undefined) {
     // The service is older than strategies.
     return NOTHING;
   }
-  if (wanted === "native") {
-    return nativePromptOf(turn, asked, places);
+  if (native !== undefined) {
+    return nativePromptOf(turn, asked, places, native);
   }
   const { strategy, ledger, tools, messages } = modelRequest<{ function: Defined }, Entry>(turn);
   if (strategy !== PromptStrategy.ENVELOPE) {
@@ -543,10 +554,24 @@ function promptOf(
   return { ledger, tools: tools.map((tool) => tool.function), added: Object.fromEntries(added) };
 }
 
-/** The tools that Route added amid Anthropic's messages; nothing where it put the request together in another way. */
-function nativePromptOf(turn: RouteResponse, asked: readonly unknown[], places: readonly string[]): Prompt {
-  const { strategy, ledger, tools, messages, betas } = modelRequest<AnthropicTool, ChangingEntry>(turn);
-  const changes: Record<string, readonly Defined[]> = {};
+/**
+ * The tools that Route added amid the messages; nothing where it put the request together in another way.
+ *
+ * @throws TypeError the model takes none there.
+ */
+function nativePromptOf(
+  turn: RouteResponse,
+  asked: readonly unknown[],
+  places: readonly string[],
+  { model }: Native,
+): Prompt {
+  const { strategy, reason, ledger, tools, messages, betas } = modelRequest<AnyTool, AnyEntry>(turn);
+  if (reason === StrategyReason.NOT_TAKEN) {
+    throw new TypeError(
+      `strategy: "native" is for models that take tools amid a conversation, not ${model}: take "auto", "cut" or "envelope"`,
+    );
+  }
+  const changes: Record<string, readonly JsonObject[]> = {};
   let read = 0;
   for (const message of messages) {
     if (read < asked.length && JSON.stringify(message) === JSON.stringify(asked[read])) {
@@ -554,17 +579,30 @@ function nativePromptOf(turn: RouteResponse, asked: readonly unknown[], places: 
       continue;
     }
     const place = places[read - 1] ?? "";
-    if (message.role !== "system" || place === "") {
+    const added = additionIn(message);
+    if (added === undefined || place === "") {
       return NOTHING;
     }
-    changes[place] = message.content.map(({ tool }) => definedOf(tool.definition));
+    changes[place] = added;
   }
   const isWhole = strategy === PromptStrategy.NATIVE && read === asked.length;
   return isWhole ? { ledger, tools: tools.map(definedOf), added: {}, changes, betas } : NOTHING;
 }
 
-function definedOf({ name, description, input_schema: parameters }: AnthropicTool): Defined {
-  return { name, ...(description === undefined ? {} : { description }), parameters };
+/** The definitions that a message adds; undefined for one that adds none. */
+function additionIn({ type, role, content, tools }: AnyEntry): readonly JsonObject[] | undefined {
+  if (type === "additional_tools") return tools;
+  return role === "system" ? content?.map(({ tool }) => tool.definition) : undefined;
+}
+
+/** A provider's definition without what is the provider's own. Its own search has no name there. */
+export function definedOf(tool: AnyTool): Defined {
+  const { name = SEARCH_TOOL.modelName, description, input_schema, parameters = input_schema } = tool;
+  return {
+    name,
+    ...(description === undefined ? {} : { description }),
+    ...(parameters === undefined ? {} : { parameters }),
+  };
 }
 
 /** What Route read of the messages; nothing where the service is older than its snapshots. */

@@ -5,19 +5,20 @@ import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
 import {
   type Allowed,
-  type AnyStrategy,
-  checkedAnyStrategy,
+  checkedStrategy,
   Gatekeeper,
   type Held,
   type MiddlewareOptions,
+  type Native,
   noSuchTool,
+  type Strategy,
 } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 import type { ServingOptions } from "../serving.js";
 import type { Grants } from "../state.js";
 import { type McpSource, McpTools } from "./mcp.js";
 import { entryOf, intentsOf, tokensOf } from "./messages.js";
-import { anthropicOf, chatOf, prompted, refuseUnable } from "./prompt.js";
+import { anthropicOf, chatOf, nativeOf, prompted } from "./prompt.js";
 
 /** Settings of a conversation. */
 export interface ToolgateOptions extends MiddlewareOptions {
@@ -32,7 +33,7 @@ export interface ToolgateOptions extends MiddlewareOptions {
    * Way of tools into requests. "envelope" needs the model itself, not its name, and `search`; "auto" is "cut" without
    * them. "native" needs a model of `@ai-sdk/anthropic`, and `search`; "auto" leaves it out. Default: "auto".
    */
-  readonly strategy?: AnyStrategy;
+  readonly strategy?: Strategy;
   /** The agent's own tools: always shown and never gated. Default: none. */
   readonly own?: ToolSet;
   /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
@@ -107,7 +108,7 @@ export class ToolgateConversation {
   readonly #own: readonly string[];
   readonly #grants: () => Grants | Promise<Grants>;
   readonly #countTokens: ((messages: readonly ModelMessage[]) => number) | false;
-  readonly #strategy: AnyStrategy;
+  readonly #strategy: Strategy;
   #held: Held;
   #searches: Promise<unknown> = Promise.resolve();
   /** Of this step, by the calls' identifiers. */
@@ -128,7 +129,7 @@ export class ToolgateConversation {
     this.#own = Object.keys(own);
     this.#grants = typeof grants === "function" ? grants : () => grants;
     this.#countTokens = options.countTokens ?? tokensOf;
-    this.#strategy = checkedAnyStrategy(options.strategy, this.#gatekeeper.searches);
+    this.#strategy = checkedStrategy(options.strategy, this.#gatekeeper.searches);
     this.#held = state;
     const search = this.#gatekeeper.searches ? { [SEARCH_TOOL.modelName]: this.#searchTool() } : {};
     this.tools = { ...own, ...search, ...this.#gatedTools() };
@@ -186,10 +187,10 @@ export class ToolgateConversation {
   readonly prepareStep: PrepareStep = async ({ messages, model }) => {
     this.#repaired.clear();
     this.#takeOver();
-    if (this.#strategy === "native") refuseUnable(model);
+    const native = this.#strategy === "native" ? nativeOf(model) : undefined;
     // A model that is known by its name alone can't be given requests that Route put together.
     const strategy = this.#strategy === "auto" && typeof model !== "object" ? "cut" : this.#strategy;
-    this.#held = await this.#routed(messages, strategy);
+    this.#held = await this.#routed(messages, strategy, native);
     const { active, prompt } = this.#held;
     if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
       const isOurs = (name: string) => Object.hasOwn(this.tools, name) && !this.#own.includes(name);
@@ -226,13 +227,17 @@ export class ToolgateConversation {
     return { ...toolCall, toolName: meant, input: argumentsJson || input };
   };
 
-  async #routed(messages: readonly ModelMessage[], strategy: AnyStrategy): Promise<Held> {
+  async #routed(
+    messages: readonly ModelMessage[],
+    strategy: Strategy,
+    native: Native | undefined,
+  ): Promise<Held> {
     const grants = await this.#grants();
     const intents = intentsOf(messages);
     if (strategy !== "cut") {
-      const { entries, places } = strategy === "native" ? anthropicOf(messages) : chatOf(messages);
+      const { entries, places } = native === undefined ? chatOf(messages) : anthropicOf(messages);
       // What is described at the end of the messages has nothing behind it.
-      const turn = { intents, historyTokens: 0, rendered: { strategy, places } };
+      const turn = { intents, historyTokens: 0, rendered: { strategy, places, native } };
       return this.#gatekeeper.route(entries, turn, this.#held, grants);
     }
     const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);

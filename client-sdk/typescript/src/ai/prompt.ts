@@ -1,7 +1,16 @@
 /** Requests that Route puts together: its additions to prompts, and calls through the envelope. */
 import type { LanguageModel, ModelMessage } from "ai";
 
-import { argumentsOf, CALL_TOOL, cut, type Defined, type Prompt } from "../middleware.js";
+import {
+  argumentsOf,
+  CALL_TOOL,
+  cut,
+  type Defined,
+  definedOf,
+  type Native,
+  type Prompt,
+} from "../middleware.js";
+import { SEARCH_TOOL } from "../offering.js";
 import { entryOf, isFailed, outputOf, partsOf, type Result, textOf } from "./messages.js";
 
 /** A part of a prompt, of an answer, or of a stream of one. */
@@ -71,15 +80,15 @@ export function anthropicOf(messages: readonly ModelMessage[]): Chat {
 }
 
 /**
- * Refuses models whose requests can't carry tools amid the messages.
+ * The endpoint of a model whose requests can carry tools amid the messages.
  *
  * @throws TypeError no model of `@ai-sdk/anthropic`.
  */
-export function refuseUnable(model: LanguageModel | undefined): void {
-  const provider = typeof model === "object" ? model.provider : "";
-  if (!provider.startsWith("anthropic")) {
+export function nativeOf(model: LanguageModel | undefined): Native {
+  if (typeof model !== "object" || !model.provider.startsWith("anthropic")) {
     throw new TypeError('strategy: "native" needs a model of @ai-sdk/anthropic, such as anthropic(name)');
   }
+  return { api: "anthropic", model: model.modelId };
 }
 
 /**
@@ -138,7 +147,12 @@ function requestOf(options: ModelOptions, prompt: Prompt, isOurs: (name: string)
 function toolsOf({ tools = [] }: ModelOptions, prompt: Prompt, isOurs: (name: string) => boolean): Part[] {
   const defined = new Set(prompt.tools.map(({ name }) => name));
   const own = tools.filter(({ name }) => !isOurs(String(name)) && !defined.has(String(name)));
-  const shown = prompt.tools.map((tool) => tools.find(({ name }) => name === tool.name) ?? functionOf(tool));
+  const shown = prompt.tools.map((tool) => {
+    const known = tools.find(({ name }) => name === tool.name);
+    // The search says there which tools it finds.
+    const isSearch = tool.name === SEARCH_TOOL.modelName;
+    return known === undefined || isSearch ? { ...known, ...functionOf(tool) } : known;
+  });
   return [...own, ...shown];
 }
 
@@ -154,7 +168,7 @@ function changed(options: ModelOptions, { changes = {}, betas = [] }: Prompt): M
     const parts = typeof content === "string" ? [] : content;
     const places = role === "user" ? [`user:${String(users++)}`] : parts.flatMap(placeOf);
     const tools = places.flatMap((place) => changes[place] ?? []);
-    return tools.length === 0 ? [message] : [message, addition(tools)];
+    return tools.length === 0 ? [message] : [message, addition(tools.map(definedOf))];
   });
   const { headers = {} } = options;
   const named = [headers["anthropic-beta"] ?? [], ...betas].flat();

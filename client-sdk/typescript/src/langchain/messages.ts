@@ -110,7 +110,7 @@ function callsOf(message: AIMessage): ToolCall[] {
 }
 
 /** What a provider found or called by itself. LangChain has Anthropic's `tool_use` blocks in `tool_calls` as well. */
-function foundIn({ content }: AIMessage): unknown[] {
+export function foundIn({ content }: AIMessage): unknown[] {
   const blocks = Array.isArray(content) ? content.filter(({ type }) => PROVIDERS_OWN.includes(type)) : [];
   return blocks.filter((block) => JSON.stringify(block).length <= OWN_UNITS);
 }

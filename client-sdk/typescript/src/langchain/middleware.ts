@@ -11,15 +11,20 @@ import type { RemoteClient } from "../client.js";
 import {
   type Allowed,
   checkedStrategy,
+  type Defined,
   Gatekeeper,
   type Held,
   type MiddlewareOptions,
+  type Native,
+  type Prompt,
   type Strategy,
 } from "../middleware.js";
+import { SEARCH_TOOL } from "../offering.js";
 import type { ServingOptions } from "../serving.js";
 import type { Grants } from "../state.js";
 import { ListedMcp, type McpClient } from "./mcp.js";
 import { entryOf, intentsOf, lastAnswer, openCalls, renamed, tokensOf } from "./messages.js";
+import { conversationOf, nativeOf, withBetas, withTools } from "./native.js";
 import { chatEntryOf, messagesOf, placesOf } from "./prompt.js";
 import { answeringErrors, searchTool } from "./tools.js";
 
@@ -40,7 +45,10 @@ export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
    * only where that is worth the cache. Default: an estimate, a token for four bytes of text. False: not told.
    */
   readonly countTokens?: ((messages: readonly BaseMessage[]) => number) | false;
-  /** How tools get into requests; other strategies than "cut" need `search`. Default: "auto". */
+  /**
+   * Way of tools into requests; other strategies than "cut" need `search`. "native" needs a `ChatAnthropic`, or a `ChatOpenAI`
+   * with `useResponsesApi`; "auto" leaves it out. Default: "auto".
+   */
   readonly strategy?: Strategy;
 }
 
@@ -140,8 +148,18 @@ function middlewareOf(
   };
   const { grants = {}, countTokens = tokensOf } = options;
   const strategy = checkedStrategy(options.strategy, gatekeeper.searches);
-  const routed = (messages: readonly BaseMessage[], held: Held, granted: Grants) => {
+  const routed = (
+    messages: readonly BaseMessage[],
+    held: Held,
+    granted: Grants,
+    native: Native | undefined,
+  ) => {
     const intents = intentsOf(messages);
+    if (native !== undefined) {
+      const { entries, places } = conversationOf(messages, native);
+      const turn = { intents, historyTokens: 0, rendered: { strategy, places, native } };
+      return gatekeeper.route(entries, turn, held, granted);
+    }
     if (strategy !== "cut") {
       // What is described at the end of the messages has nothing behind it.
       const turn = { intents, historyTokens: 0, rendered: { strategy, places: placesOf(messages) } };
@@ -149,6 +167,10 @@ function middlewareOf(
     }
     const historyTokens = countTokens === false ? undefined : countTokens(messages);
     return gatekeeper.route(messages.map(entryOf), { intents, historyTokens }, held, granted);
+  };
+  const described = (messages: readonly BaseMessage[], prompt: Prompt) => {
+    const defined = new Set(prompt.tools.map(({ name }) => name));
+    return messagesOf(messages, prompt, (name) => ours.has(name) && !defined.has(name));
   };
   const grantsOf = async (state: AgentState, runtime: unknown) =>
     typeof grants === "function" ? grants({ state, runtime }) : grants;
@@ -188,9 +210,10 @@ function middlewareOf(
     tools: [...search, ...tools],
     wrapModelCall: async (request, handler) => {
       const { messages } = request;
+      const native = strategy === "native" ? nativeOf(request.model) : undefined;
       const granted = await grantsOf(request.state, request.runtime);
       const held = heldIn(request.state);
-      const after = await routed(messages, held, granted);
+      const after = await routed(messages, held, granted, native);
       // The agent's own tools first, then the active set in its order, so that caches hold.
       const own = request.tools.filter((tool) => !first.has(tool));
       const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
@@ -199,13 +222,10 @@ function middlewareOf(
       gatekeeper.tellMany(own.length + shown.length);
       const { prompt } = after;
       if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
-        const defined = new Set(prompt.tools.map(({ name }) => name));
-        const isWrapped = (name: string) => ours.has(name) && !defined.has(name);
-        const listed = prompt.tools.map(
-          (tool) => ours.get(tool.name) ?? { type: "function", function: tool },
-        );
-        const sent = messagesOf(messages, prompt, isWrapped);
-        await handler({ ...request, messages: sent, tools: [...own, ...listed] });
+        const listed = prompt.tools.map((tool) => definitionOf(tool, ours));
+        const sent = native === undefined ? described(messages, prompt) : withTools(messages, prompt, native);
+        const settings = withBetas(request.modelSettings, prompt);
+        await handler({ ...request, ...settings, messages: sent, tools: [...own, ...listed] });
       } else {
         await handler({ ...request, tools: [...own, ...shown] });
       }
@@ -234,6 +254,12 @@ function middlewareOf(
     },
   });
   return { middleware, takeOver };
+}
+
+/** A tool of Route's answer. The search says there which tools it finds. */
+function definitionOf(tool: Defined, ours: ReadonlyMap<string, StructuredToolInterface>) {
+  const known = tool.name === SEARCH_TOOL.modelName ? undefined : ours.get(tool.name);
+  return known ?? { type: "function", function: tool };
 }
 
 function namesOf(tools: readonly StructuredToolInterface[]): string[] {

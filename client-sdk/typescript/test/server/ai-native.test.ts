@@ -8,45 +8,17 @@ import { mcpDefinitions, modelFacing, ToolgateConversation } from "@toolgate/cli
 import { generateText, jsonSchema, type ModelMessage, stepCountIs, tool } from "ai";
 
 import { notes, scripted } from "../../examples/ai-sdk.js";
+import { added, anthropicApi, BETAS, type Line } from "./anthropic-api.js";
 import { freshTenant, Service } from "./service.js";
 
 const SEARCH = "toolgate_search_tools";
 const [FIND, CALENDARS] = ["mcp__notes__find_notes", "mcp__notes__list_calendars"];
-const BETAS = ["mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15"];
+const OPUS = "claude-opus-5-5";
 
-type Block = Readonly<Record<string, unknown>>;
-
-interface Request {
-  readonly tools: readonly { readonly name: string }[];
-  readonly messages: readonly { readonly role: string; readonly content: readonly Block[] }[];
-}
-
-/** Anthropic's Messages API by a script of texts and calls, and what it was asked. */
-function anthropicApi(...script: readonly (string | [name: string, input: object])[]) {
-  const requests: Request[] = [];
-  const betas: string[][] = [];
-  const fetch = (_: unknown, init?: RequestInit): Promise<Response> => {
-    const step = script[requests.length] ?? "";
-    requests.push(JSON.parse(init?.body as string) as Request);
-    betas.push((new Headers(init?.headers).get("anthropic-beta") ?? "").split(","));
-    const id = `toolu_${String(requests.length)}`;
-    const isText = typeof step === "string";
-    const block = isText
-      ? { type: "text", text: step }
-      : { type: "tool_use", id, name: step[0], input: step[1] };
-    const answer = {
-      id: `msg_${String(requests.length)}`,
-      type: "message",
-      role: "assistant",
-      model: "claude-opus-5-5",
-      content: [block],
-      stop_reason: isText ? "end_turn" : "tool_use",
-      stop_sequence: null,
-      usage: { input_tokens: 1, output_tokens: 1 },
-    };
-    return Promise.resolve(Response.json(answer));
-  };
-  const model = createAnthropic({ apiKey: "none", fetch })("claude-opus-5-5");
+/** A model of the AI SDK's own provider, asked by a script. */
+function asked(name: string, ...script: Line[]) {
+  const { fetch, requests, betas } = anthropicApi(...script);
+  const model = createAnthropic({ apiKey: "none", fetch })(name);
   return { model, requests, betas };
 }
 
@@ -69,23 +41,19 @@ async function conversation({ target }: Service): Promise<[ToolgateConversation,
   return [new ToolgateConversation(client, managed, { ...quiet, strategy: "native", route }), client];
 }
 
-/** The names of the tools that a request defines amid its messages. */
-function added({ messages }: Request): unknown[] {
-  const blocks = messages.flatMap(({ role, content }) => (role === "system" ? content : []));
-  return blocks.map((block) => (block["tool"] as { definition: { name: string } }).definition.name);
-}
-
 test("tools are added amid the messages of Anthropic, and the beginning of each request stays", async () => {
   await using service = await Service.get();
   const [toolgate, client] = await conversation(service);
   await using _ = client;
-  const find: [string, object] = [SEARCH, { query: `select:${CALENDARS}` }];
-  const api = anthropicApi([FIND, { text: "milk" }], "One.", find, [CALENDARS, {}], "Two.");
+  const find: Line = [SEARCH, { query: `select:${CALENDARS}` }];
+  const api = asked(OPUS, [FIND, { text: "milk" }], "One.", find, [CALENDARS, {}], "Two.");
   const { model, requests } = api;
   const settings = { model, stopWhen: stepCountIs(8), ...toolgate.settings() };
   const messages: ModelMessage[] = [{ role: "user", content: "Find the note about milk." }];
   const first = await generateText({ messages, ...settings });
-  messages.push(...first.response.messages, { role: "user", content: "And again?" });
+  // The name in version 7 of the AI SDK.
+  const { responseMessages } = first as typeof first & { responseMessages?: ModelMessage[] };
+  messages.push(...(responseMessages ?? first.response.messages), { role: "user", content: "And again?" });
   const second = await generateText({ messages, ...settings });
   assert.equal(second.text, "Two.");
   for (const request of requests) {
@@ -94,6 +62,7 @@ test("tools are added amid the messages of Anthropic, and the beginning of each 
       ["clock", SEARCH],
     );
   }
+  assert.match(JSON.stringify(requests[0]?.tools), /It finds: .*mcp__notes__list_calendars/);
   const additions = requests.map(added);
   assert.deepEqual(additions[0], [FIND]);
   assert.ok(additions[3]?.includes(CALENDARS), "what a search found is added");
@@ -114,7 +83,7 @@ test("what was not shown is refused", async () => {
   await using service = await Service.get();
   const [toolgate, client] = await conversation(service);
   await using _ = client;
-  const { model } = anthropicApi([CALENDARS, {}], "Sorry.");
+  const { model } = asked(OPUS, [CALENDARS, {}], "Sorry.");
   const prompt = "Find the note about milk.";
   const { steps } = await generateText({ model, prompt, stopWhen: stepCountIs(8), ...toolgate.settings() });
   const refused = steps[0]?.content.at(-1);
@@ -122,13 +91,26 @@ test("what was not shown is refused", async () => {
   assert.match(String(refused.error), /"error":"tool_not_available"/);
 });
 
+test("a model that takes no tools amid a conversation is refused", async () => {
+  await using service = await Service.get();
+  const [toolgate, client] = await conversation(service);
+  await using _ = client;
+  const { model, requests } = asked("claude-haiku-4-5");
+  const answered = generateText({ model, prompt: "Find the note about milk.", ...toolgate.settings() });
+  await assert.rejects(
+    answered,
+    /"native" is for models that take tools .*, not claude-haiku-4-5: take "auto"/,
+  );
+  assert.deepEqual(requests, []);
+});
+
 test("another provider's model is refused", async () => {
   await using service = await Service.get();
   const [toolgate, client] = await conversation(service);
   await using _ = client;
   const prompt = "Find the note about milk.";
-  const asked = generateText({ model: scripted("One."), prompt, ...toolgate.settings() });
-  await assert.rejects(asked, /"native" needs a model of @ai-sdk\/anthropic/);
+  const answered = generateText({ model: scripted("One."), prompt, ...toolgate.settings() });
+  await assert.rejects(answered, /"native" needs a model of @ai-sdk\/anthropic/);
 });
 
 /** A message without the marks that end cached prefixes. */

@@ -51,8 +51,7 @@ test("described tools are called through the envelope, and the beginning of each
   // The model of the script repeats what it was sent when it calls.
   const kept = messages.filter(({ type }) => type !== "ai").map(({ text }) => text);
   assert.doesNotMatch(kept.join(), /\[Toolgate\]/, "only the model sees it");
-  // The definition of the envelope is a provider's, which has its name further in.
-  assert.deepEqual(shown, Array(5).fill([SEARCH, ""]));
+  assert.deepEqual(shown, Array(5).fill([SEARCH, CALL]));
   assert.match(requests[0]?.at(-1) ?? "", /\[Toolgate\] More tools.*mcp__notes__find_notes/s);
   for (const [at, request] of requests.slice(1).entries()) {
     const before = requests[at] ?? [];
@@ -78,17 +77,17 @@ test("the default goes by the length of the request, and defines all tools where
   assert.deepEqual(await shownBy(ALWAYS, asked), [SEARCH, FIND], "no cache keeps so short a request");
   assert.deepEqual(
     await shownBy(ALWAYS, asked + " Once more.".repeat(2_000)),
-    [SEARCH, "", FIND],
+    [SEARCH, CALL, FIND],
     "the envelope",
   );
   const all = managed.map(({ name }) => name);
   assert.deepEqual((await shownBy(OFF, asked))?.toSorted(), all.toSorted());
 });
 
-test("a strategy that requests can't carry is refused with those that can be had", () => {
-  const known = /strategy is one of "auto", "cut", "envelope", not "native": the integration does not add/;
+test("a strategy that is none is refused with those that can be had", () => {
+  const known = /strategy is one of "auto", "cut", "envelope", "native", not "pass"/;
   const client = new Client();
-  assert.throws(() => toolgateMiddleware(client, [], { strategy: "native" as "auto" }), known);
+  assert.throws(() => toolgateMiddleware(client, [], { strategy: "pass" as "auto" }), known);
 });
 
 /** A message as a provider would be sent it. */

@@ -28,8 +28,8 @@ test("a call is refused and corrected, a search loads a tool, and gated calls ru
     [SEARCH, FIND],
     [SEARCH, FIND, DELETE],
     // Nearly long enough for a cache: from here on tools are described, and `tools` stay.
-    [SEARCH, ""],
-    [SEARCH, ""],
+    [SEARCH, "toolgate_call_tool"],
+    [SEARCH, "toolgate_call_tool"],
   ]);
   const results = messages.filter((message) => ToolMessage.isInstance(message));
   const [refused, found, searched, deleted] = results;
