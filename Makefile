@@ -175,7 +175,7 @@ check-python: tools ## Ruff and strict mypy
 		client-sdk/python/src client-sdk/python/tests client-sdk/python/scripts
 	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages:tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		tests/e2e tests/load tests/ci tests/bench tests/languages tests/promises
-	MYPYPATH=tests/mcp:tests/mcp/hosts $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py \
+	MYPYPATH=tests/mcp:tests/mcp/hosts:tests/e2e:client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py \
 		tests/mcp/hosts/hosts.py tests/mcp/hosts/scripted_model.py tests/mcp/hosts/test_scripted_model.py
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
@@ -232,8 +232,8 @@ test-e2e: tools postgres debug-bin model ## The wire contract, end to end, again
 .PHONY: test-mcp-conformance
 test-mcp-conformance: tools debug-bin model ## The official MCP conformance suite against the fixture and through a gateway; questions of servers
 	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
-	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q \
-		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py \
+	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) \
+		PYTHONPATH=tests/e2e $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py \
 		tests/mcp/test_questions.py tests/mcp/test_login_conformance.py
 
 .PHONY: test-mcp-servers

@@ -65,24 +65,29 @@ class GatewayProcess:
             text=True,
             env=command_environment(),
         )
-        self._wait_for("behind discover_tools")
+        self.wait_for("behind discover_tools")
         return self
+
+    def change(self, config: str, told: str) -> None:
+        """Writes another file, and waits until a line says what is told."""
+        self._config.write_text(config)
+        self.wait_for(told)
 
     def reload(self, config: str, told: str) -> None:
         """Writes another file, has it read again, and waits until a line says what is told."""
         assert self._process is not None
         self._config.write_text(config)
         self._process.send_signal(signal.SIGHUP)
-        self._wait_for(told)
+        self.wait_for(told)
 
-    def _wait_for(self, told: str) -> None:
+    def wait_for(self, text: str) -> None:
         """Waits for a line with a text on standard error."""
         assert self._process is not None
         assert self._process.stderr is not None
         said: list[str] = []
         for line in self._process.stderr:
             said.append(line)
-            if told in line:
+            if text in line:
                 return
         raise AssertionError("the gateway ended:\n" + "".join(said))
 

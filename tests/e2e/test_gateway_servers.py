@@ -110,3 +110,9 @@ def test_the_file_is_read_again(binary: Path, tmp_path: Path) -> None:
         assert status == 404
         gone = gateway.call("call_tool", {"name": "other__process_id", "arguments": {}})
         assert gone["isError"] is True
+
+
+def test_a_change_of_the_file_is_taken_without_a_signal(binary: Path, tmp_path: Path) -> None:
+    with GatewayProcess(binary, tmp_path, plain_server("notes")) as gateway:
+        gateway.change(plain_server("notes") + plain_server("third"), "third: ready")
+        assert set(servers(binary, gateway)) == {"notes", "third"}

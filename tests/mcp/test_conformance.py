@@ -5,8 +5,8 @@ from pathlib import Path
 
 import conformance
 import pytest
+from fixture_gateway import gateway
 from fixture_process import fixture_url
-from gateway_process import gateway
 
 # Checks that pass: those a revision requires, and those that the suite runs beside them.
 EXPECTED = {"2025-11-25": (70, 13), "2026-07-28": (121, 76)}

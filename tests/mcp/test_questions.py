@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from asking_hosts import ALL, Json, LegacyHost, ModernHost, RefusedError, accepting, text_of
+from fixture_gateway import Gateway, gateway
 from fixture_process import fixture_url
-from gateway_process import Gateway, gateway
 
 ERAS = ["--legacy", "--modern"]
 FORM = "test_elicitation"

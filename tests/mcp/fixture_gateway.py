@@ -1,16 +1,15 @@
-"""A gateway as a process, with the fixture behind it."""
+"""A gateway with the fixture behind it."""
 
 import json
 import os
-import re
 import signal
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from fixture_process import BINARY
+from gateway_process import GatewayProcess
 
 TOOLGATE = os.environ.get(
     "TOOLGATE_BIN", str(Path(__file__).resolve().parents[2] / "target" / "debug" / "toolgate")
@@ -20,15 +19,15 @@ TOOLGATE = os.environ.get(
 class Gateway:
     """A running gateway; `url` is that of the face that hands the fixture through."""
 
-    def __init__(self, process: subprocess.Popen[str], root: str) -> None:
+    def __init__(self, process: GatewayProcess) -> None:
         self._process = process
-        self._root = root
-        self.url = f"{root}/mcp/s/fixture"
-        self.search_url = f"{root}/mcp"
+        self.url = f"{process.url}/mcp/s/fixture"
+        self.search_url = f"{process.url}/mcp"
 
     def restart_fixture(self) -> None:
         """Ends the fixture's processes, as an operator does; they are started again."""
-        request = urllib.request.Request(f"{self._root}/gateway/restart/fixture", method="POST")
+        url = f"{self._process.url}/gateway/restart/fixture"
+        request = urllib.request.Request(url, method="POST")
         urllib.request.urlopen(request, timeout=30).close()
 
     def kill_fixtures(self) -> None:
@@ -38,7 +37,7 @@ class Gateway:
 
     def fixtures(self) -> list[int]:
         """The processes of the fixture that the gateway started, by number."""
-        own = self._process.pid
+        own = self._process.process_id
         found = []
         for status in Path("/proc").glob("[0-9]*/stat"):
             try:
@@ -54,28 +53,7 @@ class Gateway:
 @contextmanager
 def gateway(folder: Path, *arguments: str, url: str | None = None) -> Iterator[Gateway]:
     """Runs a gateway before the fixture: a process with more arguments, or one at a URL."""
-    config = folder / "gateway.toml"
     command = json.dumps([BINARY, "--stdio", *arguments])
     place = f"url = {json.dumps(url)}" if url else f"command = {command}\nquestions = true"
-    config.write_text(f'[gateway]\nlisten = "127.0.0.1:0"\n[server.fixture]\n{place}\n')
-    process = subprocess.Popen(
-        [TOOLGATE, "gateway", "--config", str(config), "--data-dir", str(folder / "data")],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stderr is not None
-        said = ""
-        for line in process.stderr:
-            said += line
-            if "1 server ready" in line:
-                break
-        serving = re.search(r"serving on (http://\S+)/mcp", said)
-        assert serving, f"the gateway ended before it served: {said}"
-        yield Gateway(process, serving[1])
-    finally:
-        process.terminate()
-        process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
+    with GatewayProcess(Path(TOOLGATE), folder, f"[server.fixture]\n{place}\n") as process:
+        yield Gateway(process)
