@@ -14,7 +14,7 @@ from catalogs import NOTES, WEATHER, invalid, refused
 from conftest import StartServer
 from toolgate_process import ToolgateProcess
 
-from toolgate import Call, Client, DeferralVerdict, RefusalCode
+from toolgate import Call, Client, DeferralVerdict, RefusalCode, SearchOutcomes
 from toolgate._gen.v1 import (
     router_pb2,
     router_pb2_grpc,
@@ -236,6 +236,39 @@ def test_what_became_of_refused_calls_is_counted_once(
     assert "The catalog is small" in said
     totals = json.loads(say(binary, server, tenant, "--json"))["spans"][-1]["refusal_outcomes"]
     assert totals == {"mended_calls": 1, "asked_calls": 1, "given_up_calls": 1}
+
+
+def test_c7_searches_that_led_to_a_call_are_counted_by_tenant(
+    binary: Path, server: ToolgateProcess, notes: Client, tenant: str
+) -> None:
+    with grpc.insecure_channel(server.target) as channel:
+        router = router_pb2_grpc.RouterServiceStub(channel)
+        search = router_pb2.SearchToolsRequest(tenant=tenant, query="select:create_note")
+        found = router.SearchTools(search, timeout=10)
+        call = router_pb2.RequestedCall(
+            tool="mcp__notes__create_note",
+            arguments_json='{"title": "x"}',
+            shown_tag=found.tools[0].shown_tag,
+        )
+        tags = router_pb2.EVIDENCE_TAGS
+        request = router_pb2.GateRequest(tenant=tenant, calls=[call], evidence=tags)
+        assert router.Gate(request, timeout=10).verdicts[0].allowed
+    notes.search_tools("select:nothing_of_this_name")
+    first = notes.search_tools("select:create_note")
+    both = notes.search_tools("select:get_forecast", handle=first.handle)
+    forecast = Call("mcp__weather__get_forecast", {})
+    create = Call("mcp__notes__create_note", {"title": "x"})
+    assert all(verdict.allowed for verdict in notes.gate(both.handle, [forecast, create]))
+    notes.search_tools("select:create_note")
+    counted = notes.get_usage().search_outcomes
+    assert counted == SearchOutcomes(searches=5, hits=3, misses=1)
+    said = say(binary, server, tenant)
+    assert "searches: 5; of 4 decided, 3 (75%) led to a call of a tool that they showed" in said
+    totals = json.loads(say(binary, server, tenant, "--json"))["spans"][-1]["search_outcomes"]
+    assert totals == {"searches": 5, "hits": 3, "misses": 1}
+    with server.client(f"{tenant}-other") as other:
+        other.register_server("notes", NOTES)
+        assert other.get_usage().search_outcomes == SearchOutcomes(0, 0, 0)
 
 
 # The command line

@@ -251,8 +251,10 @@ type GetUsageResponse struct {
 	OnDemandTokens uint64 `protobuf:"varint,16,opt,name=on_demand_tokens,json=onDemandTokens,proto3" json:"on_demand_tokens,omitempty"`
 	// Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
 	RefusalOutcomes *RefusalOutcomes `protobuf:"bytes,17,opt,name=refusal_outcomes,json=refusalOutcomes,proto3" json:"refusal_outcomes,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Outcomes of searches.
+	SearchOutcomes *SearchOutcomes `protobuf:"bytes,18,opt,name=search_outcomes,json=searchOutcomes,proto3" json:"search_outcomes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetUsageResponse) Reset() {
@@ -404,6 +406,79 @@ func (x *GetUsageResponse) GetRefusalOutcomes() *RefusalOutcomes {
 	return nil
 }
 
+func (x *GetUsageResponse) GetSearchOutcomes() *SearchOutcomes {
+	if x != nil {
+		return x.SearchOutcomes
+	}
+	return nil
+}
+
+// Outcomes of SearchTools calls, by the calls of the same principal that the same replica allowed behind them. Searches that
+// may yet be hits are neither hits nor misses. Each is counted when it is decided.
+type SearchOutcomes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// SearchTools calls answered.
+	Searches uint64 `protobuf:"varint,1,opt,name=searches,proto3" json:"searches,omitempty"`
+	// Searches of which a tool was called within the five calls behind them.
+	Hits uint64 `protobuf:"varint,2,opt,name=hits,proto3" json:"hits,omitempty"`
+	// Searches that found nothing, and those of whose tools none was called within five calls, within six more searches or within
+	// an hour.
+	Misses        uint64 `protobuf:"varint,3,opt,name=misses,proto3" json:"misses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchOutcomes) Reset() {
+	*x = SearchOutcomes{}
+	mi := &file_toolgate_v1_usage_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchOutcomes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchOutcomes) ProtoMessage() {}
+
+func (x *SearchOutcomes) ProtoReflect() protoreflect.Message {
+	mi := &file_toolgate_v1_usage_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchOutcomes.ProtoReflect.Descriptor instead.
+func (*SearchOutcomes) Descriptor() ([]byte, []int) {
+	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SearchOutcomes) GetSearches() uint64 {
+	if x != nil {
+		return x.Searches
+	}
+	return 0
+}
+
+func (x *SearchOutcomes) GetHits() uint64 {
+	if x != nil {
+		return x.Hits
+	}
+	return 0
+}
+
+func (x *SearchOutcomes) GetMisses() uint64 {
+	if x != nil {
+		return x.Misses
+	}
+	return 0
+}
+
 // Outcomes of refused calls. Each is counted when the user's next message is routed.
 type RefusalOutcomes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -419,7 +494,7 @@ type RefusalOutcomes struct {
 
 func (x *RefusalOutcomes) Reset() {
 	*x = RefusalOutcomes{}
-	mi := &file_toolgate_v1_usage_proto_msgTypes[2]
+	mi := &file_toolgate_v1_usage_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -431,7 +506,7 @@ func (x *RefusalOutcomes) String() string {
 func (*RefusalOutcomes) ProtoMessage() {}
 
 func (x *RefusalOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_usage_proto_msgTypes[2]
+	mi := &file_toolgate_v1_usage_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -444,7 +519,7 @@ func (x *RefusalOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusalOutcomes.ProtoReflect.Descriptor instead.
 func (*RefusalOutcomes) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{2}
+	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RefusalOutcomes) GetMendedCalls() uint64 {
@@ -481,7 +556,7 @@ type RefusalCount struct {
 
 func (x *RefusalCount) Reset() {
 	*x = RefusalCount{}
-	mi := &file_toolgate_v1_usage_proto_msgTypes[3]
+	mi := &file_toolgate_v1_usage_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +568,7 @@ func (x *RefusalCount) String() string {
 func (*RefusalCount) ProtoMessage() {}
 
 func (x *RefusalCount) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_usage_proto_msgTypes[3]
+	mi := &file_toolgate_v1_usage_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +581,7 @@ func (x *RefusalCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusalCount.ProtoReflect.Descriptor instead.
 func (*RefusalCount) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{3}
+	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RefusalCount) GetCode() RefusalCode {
@@ -556,7 +631,7 @@ type UsageBucket struct {
 
 func (x *UsageBucket) Reset() {
 	*x = UsageBucket{}
-	mi := &file_toolgate_v1_usage_proto_msgTypes[4]
+	mi := &file_toolgate_v1_usage_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -568,7 +643,7 @@ func (x *UsageBucket) String() string {
 func (*UsageBucket) ProtoMessage() {}
 
 func (x *UsageBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_toolgate_v1_usage_proto_msgTypes[4]
+	mi := &file_toolgate_v1_usage_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -581,7 +656,7 @@ func (x *UsageBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageBucket.ProtoReflect.Descriptor instead.
 func (*UsageBucket) Descriptor() ([]byte, []int) {
-	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{4}
+	return file_toolgate_v1_usage_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UsageBucket) GetStartTime() *timestamppb.Timestamp {
@@ -678,7 +753,7 @@ const file_toolgate_v1_usage_proto_rawDesc = "" +
 	"\n" +
 	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12?\n" +
-	"\vgranularity\x18\x04 \x01(\x0e2\x1d.toolgate.v1.UsageGranularityR\vgranularity\"\xa8\x06\n" +
+	"\vgranularity\x18\x04 \x01(\x0e2\x1d.toolgate.v1.UsageGranularityR\vgranularity\"\xee\x06\n" +
 	"\x10GetUsageResponse\x12\x1f\n" +
 	"\vroute_calls\x18\x01 \x01(\x04R\n" +
 	"routeCalls\x12#\n" +
@@ -699,7 +774,12 @@ const file_toolgate_v1_usage_proto_rawDesc = "" +
 	"\bend_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12!\n" +
 	"\flookup_calls\x18\x0f \x01(\x04R\vlookupCalls\x12(\n" +
 	"\x10on_demand_tokens\x18\x10 \x01(\x04R\x0eonDemandTokens\x12G\n" +
-	"\x10refusal_outcomes\x18\x11 \x01(\v2\x1c.toolgate.v1.RefusalOutcomesR\x0frefusalOutcomes\"{\n" +
+	"\x10refusal_outcomes\x18\x11 \x01(\v2\x1c.toolgate.v1.RefusalOutcomesR\x0frefusalOutcomes\x12D\n" +
+	"\x0fsearch_outcomes\x18\x12 \x01(\v2\x1b.toolgate.v1.SearchOutcomesR\x0esearchOutcomes\"X\n" +
+	"\x0eSearchOutcomes\x12\x1a\n" +
+	"\bsearches\x18\x01 \x01(\x04R\bsearches\x12\x12\n" +
+	"\x04hits\x18\x02 \x01(\x04R\x04hits\x12\x16\n" +
+	"\x06misses\x18\x03 \x01(\x04R\x06misses\"{\n" +
 	"\x0fRefusalOutcomes\x12!\n" +
 	"\fmended_calls\x18\x01 \x01(\x04R\vmendedCalls\x12\x1f\n" +
 	"\vasked_calls\x18\x02 \x01(\x04R\n" +
@@ -751,37 +831,39 @@ func file_toolgate_v1_usage_proto_rawDescGZIP() []byte {
 }
 
 var file_toolgate_v1_usage_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_toolgate_v1_usage_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_toolgate_v1_usage_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_toolgate_v1_usage_proto_goTypes = []any{
 	(UsageGranularity)(0),         // 0: toolgate.v1.UsageGranularity
 	(DeferralVerdict)(0),          // 1: toolgate.v1.DeferralVerdict
 	(*GetUsageRequest)(nil),       // 2: toolgate.v1.GetUsageRequest
 	(*GetUsageResponse)(nil),      // 3: toolgate.v1.GetUsageResponse
-	(*RefusalOutcomes)(nil),       // 4: toolgate.v1.RefusalOutcomes
-	(*RefusalCount)(nil),          // 5: toolgate.v1.RefusalCount
-	(*UsageBucket)(nil),           // 6: toolgate.v1.UsageBucket
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
-	(RefusalCode)(0),              // 8: toolgate.v1.RefusalCode
+	(*SearchOutcomes)(nil),        // 4: toolgate.v1.SearchOutcomes
+	(*RefusalOutcomes)(nil),       // 5: toolgate.v1.RefusalOutcomes
+	(*RefusalCount)(nil),          // 6: toolgate.v1.RefusalCount
+	(*UsageBucket)(nil),           // 7: toolgate.v1.UsageBucket
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(RefusalCode)(0),              // 9: toolgate.v1.RefusalCode
 }
 var file_toolgate_v1_usage_proto_depIdxs = []int32{
-	7,  // 0: toolgate.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	7,  // 1: toolgate.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	8,  // 0: toolgate.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	8,  // 1: toolgate.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 2: toolgate.v1.GetUsageRequest.granularity:type_name -> toolgate.v1.UsageGranularity
-	5,  // 3: toolgate.v1.GetUsageResponse.refusals:type_name -> toolgate.v1.RefusalCount
+	6,  // 3: toolgate.v1.GetUsageResponse.refusals:type_name -> toolgate.v1.RefusalCount
 	1,  // 4: toolgate.v1.GetUsageResponse.deferral:type_name -> toolgate.v1.DeferralVerdict
-	6,  // 5: toolgate.v1.GetUsageResponse.buckets:type_name -> toolgate.v1.UsageBucket
-	7,  // 6: toolgate.v1.GetUsageResponse.start_time:type_name -> google.protobuf.Timestamp
-	7,  // 7: toolgate.v1.GetUsageResponse.end_time:type_name -> google.protobuf.Timestamp
-	4,  // 8: toolgate.v1.GetUsageResponse.refusal_outcomes:type_name -> toolgate.v1.RefusalOutcomes
-	8,  // 9: toolgate.v1.RefusalCount.code:type_name -> toolgate.v1.RefusalCode
-	7,  // 10: toolgate.v1.UsageBucket.start_time:type_name -> google.protobuf.Timestamp
-	2,  // 11: toolgate.v1.UsageService.GetUsage:input_type -> toolgate.v1.GetUsageRequest
-	3,  // 12: toolgate.v1.UsageService.GetUsage:output_type -> toolgate.v1.GetUsageResponse
-	12, // [12:13] is the sub-list for method output_type
-	11, // [11:12] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	7,  // 5: toolgate.v1.GetUsageResponse.buckets:type_name -> toolgate.v1.UsageBucket
+	8,  // 6: toolgate.v1.GetUsageResponse.start_time:type_name -> google.protobuf.Timestamp
+	8,  // 7: toolgate.v1.GetUsageResponse.end_time:type_name -> google.protobuf.Timestamp
+	5,  // 8: toolgate.v1.GetUsageResponse.refusal_outcomes:type_name -> toolgate.v1.RefusalOutcomes
+	4,  // 9: toolgate.v1.GetUsageResponse.search_outcomes:type_name -> toolgate.v1.SearchOutcomes
+	9,  // 10: toolgate.v1.RefusalCount.code:type_name -> toolgate.v1.RefusalCode
+	8,  // 11: toolgate.v1.UsageBucket.start_time:type_name -> google.protobuf.Timestamp
+	2,  // 12: toolgate.v1.UsageService.GetUsage:input_type -> toolgate.v1.GetUsageRequest
+	3,  // 13: toolgate.v1.UsageService.GetUsage:output_type -> toolgate.v1.GetUsageResponse
+	13, // [13:14] is the sub-list for method output_type
+	12, // [12:13] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_toolgate_v1_usage_proto_init() }
@@ -796,7 +878,7 @@ func file_toolgate_v1_usage_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgate_v1_usage_proto_rawDesc), len(file_toolgate_v1_usage_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -6,7 +6,15 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from conftest import FakeService
 
-from toolgate import AsyncClient, Client, DeferralVerdict, RefusalCode, RefusalOutcomes, Usage
+from toolgate import (
+    AsyncClient,
+    Client,
+    DeferralVerdict,
+    RefusalCode,
+    RefusalOutcomes,
+    SearchOutcomes,
+    Usage,
+)
 from toolgate._gen.v1 import error_pb2, usage_pb2
 
 FRIDAY = datetime(2026, 11, 20, tzinfo=UTC)
@@ -32,6 +40,7 @@ def answer() -> usage_pb2.GetUsageResponse:
         deferral=usage_pb2.DEFERRAL_VERDICT_MOST_TOOLS_USED,
         buckets=[usage_pb2.UsageBucket(route_calls=3, saved_net_tokens=-40)],
         refusal_outcomes=usage_pb2.RefusalOutcomes(mended_calls=2, asked_calls=1, given_up_calls=0),
+        search_outcomes=usage_pb2.SearchOutcomes(searches=9, hits=5, misses=3),
     )
     message.buckets[0].start_time.FromDatetime(FRIDAY)
     message.end_time.FromDatetime(FRIDAY + timedelta(hours=1))
@@ -49,6 +58,7 @@ def check(usage: Usage) -> None:
     assert usage.deferral is DeferralVerdict.MOST_TOOLS_USED
     assert [(b.start, b.amounts.saved_net_tokens) for b in usage.buckets] == [(FRIDAY, -40)]
     assert usage.refusal_outcomes == RefusalOutcomes(2, 1, 0)
+    assert usage.search_outcomes == SearchOutcomes(9, 5, 3)
     assert usage.start is None
     assert usage.end == FRIDAY + timedelta(hours=1)
 

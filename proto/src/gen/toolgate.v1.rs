@@ -5257,6 +5257,24 @@ pub struct GetUsageResponse {
     /// Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`).
     #[prost(message, optional, tag = "17")]
     pub refusal_outcomes: ::core::option::Option<RefusalOutcomes>,
+    /// Outcomes of searches.
+    #[prost(message, optional, tag = "18")]
+    pub search_outcomes: ::core::option::Option<SearchOutcomes>,
+}
+/// Outcomes of SearchTools calls, by the calls of the same principal that the same replica allowed behind them. Searches that
+/// may yet be hits are neither hits nor misses. Each is counted when it is decided.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SearchOutcomes {
+    /// SearchTools calls answered.
+    #[prost(uint64, tag = "1")]
+    pub searches: u64,
+    /// Searches of which a tool was called within the five calls behind them.
+    #[prost(uint64, tag = "2")]
+    pub hits: u64,
+    /// Searches that found nothing, and those of whose tools none was called within five calls, within six more searches or within
+    /// an hour.
+    #[prost(uint64, tag = "3")]
+    pub misses: u64,
 }
 /// Outcomes of refused calls. Each is counted when the user's next message is routed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -124,6 +124,11 @@ fn render(usage: &Usage, begins: Option<Hour>, ends: Hour) -> GetUsageResponse {
             asked_calls: total.asked_calls,
             given_up_calls: total.given_up_calls,
         }),
+        search_outcomes: Some(v1::SearchOutcomes {
+            searches: total.searches,
+            hits: total.search_hits,
+            misses: total.search_misses,
+        }),
     }
 }
 

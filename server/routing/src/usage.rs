@@ -1,11 +1,12 @@
 //! Usage ledger: the tokens of each tenant's turns, and those of sending every schema. Counted in memory and stored by
-//! the hour. It contains no intents, no arguments and no tool names.
+//! the hour. What is stored has no intents, no arguments and no tool names.
 
 mod amounts;
 mod deferral;
 mod keeper;
 mod ledger;
 mod metrics;
+mod searches;
 #[cfg(test)]
 mod tests;
 

@@ -225,6 +225,7 @@ pub(super) fn usage(span: &str, answer: &v1::GetUsageResponse) -> Value {
         "saved_gross_tokens": answer.saved_gross_tokens,
         "saved_net_tokens": answer.saved_net_tokens,
         "refusal_outcomes": answer.refusal_outcomes.as_ref().map(refusal_outcomes),
+        "search_outcomes": answer.search_outcomes.as_ref().map(search_outcomes),
         "refusals": refusals
             .map(|count| json!({"code": refusal_code(count.code()), "calls": count.calls}))
             .collect::<Vec<_>>(),
@@ -239,6 +240,10 @@ fn refusal_outcomes(outcomes: &v1::RefusalOutcomes) -> Value {
         "asked_calls": outcomes.asked_calls,
         "given_up_calls": outcomes.given_up_calls,
     })
+}
+
+fn search_outcomes(outcomes: &v1::SearchOutcomes) -> Value {
+    json!({"searches": outcomes.searches, "hits": outcomes.hits, "misses": outcomes.misses})
 }
 
 fn usage_bucket(bucket: &v1::UsageBucket) -> Value {

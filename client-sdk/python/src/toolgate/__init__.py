@@ -111,7 +111,7 @@ from toolgate.routing import (
 from toolgate.searching import SearchResult
 from toolgate.state import AgentState, PriorCall, StateLike
 from toolgate.tls import Tls
-from toolgate.usage import RefusalOutcomes, Usage, UsageAmounts, UsageBucket
+from toolgate.usage import RefusalOutcomes, SearchOutcomes, Usage, UsageAmounts, UsageBucket
 from toolgate.watching import CatalogWatch
 
 __version__ = "0.1.0"
@@ -180,6 +180,7 @@ __all__ = [
     "SearchAnswer",
     "SearchArguments",
     "SearchForm",
+    "SearchOutcomes",
     "SearchResult",
     "SelectionRule",
     "StateLike",

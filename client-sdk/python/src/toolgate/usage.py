@@ -80,6 +80,18 @@ class RefusalOutcomes:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchOutcomes:
+    """Outcomes of searches, by the calls of the same principal, each counted when it is decided."""
+
+    searches: int
+    """SearchTools calls answered."""
+    hits: int
+    """Searches of which a tool was called within the five calls behind them."""
+    misses: int
+    """Searches that found nothing, or of whose tools none was called in time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """The tenant's token ledger over a span."""
 
@@ -99,6 +111,8 @@ class Usage:
     refusal_outcomes: RefusalOutcomes | None = None
     """Outcomes of refused calls, in conversations whose messages Route was told; None from a
     service that does not count it."""
+    search_outcomes: SearchOutcomes | None = None
+    """Outcomes of searches; None from a service that does not count them."""
 
     @classmethod
     def from_proto(cls, message: usage_pb2.GetUsageResponse) -> "Usage":
@@ -121,6 +135,7 @@ class Usage:
             start=message.start_time.ToDatetime(UTC) if began else None,
             end=message.end_time.ToDatetime(UTC),
             refusal_outcomes=_outcomes(message),
+            search_outcomes=_searches(message),
         )
 
 
@@ -129,6 +144,13 @@ def _outcomes(message: usage_pb2.GetUsageResponse) -> RefusalOutcomes | None:
         return None
     outcomes = message.refusal_outcomes
     return RefusalOutcomes(outcomes.mended_calls, outcomes.asked_calls, outcomes.given_up_calls)
+
+
+def _searches(message: usage_pb2.GetUsageResponse) -> SearchOutcomes | None:
+    if not message.HasField("search_outcomes"):
+        return None
+    outcomes = message.search_outcomes
+    return SearchOutcomes(outcomes.searches, outcomes.hits, outcomes.misses)
 
 
 def usage_request(

@@ -86,6 +86,9 @@ impl Gate {
         let counted = counted(&judged.verdicts);
         event::log(holder.tenant, judged.snapshot.revision, &counted, started.elapsed());
         self.usage.count(holder.tenant, &counted);
+        let allowed = judged.verdicts.iter().flatten();
+        let called = allowed.map(|allowed| judged.snapshot.tool(allowed.slot).key);
+        self.usage.called(holder.tenant, holder.principal, called);
         Ok(judged)
     }
 

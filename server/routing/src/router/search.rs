@@ -196,6 +196,9 @@ impl Router {
         answer.deferred = deferred;
         answer.degraded = degraded;
         self.usage.count(holder.tenant, &account::looked_up(&answer.tools));
+        let shown = answer.tools.iter();
+        let shown = shown.map(|tool| answer.snapshot.tool(tool.chosen.slot).key);
+        self.usage.searched(holder.tenant, holder.principal, shown);
         event::log_search(holder.tenant, &answer);
         Ok(answer)
     }

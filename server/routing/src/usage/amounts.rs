@@ -33,6 +33,12 @@ pub struct Amounts {
     pub asked_calls: u64,
     /// Refused calls that neither came of.
     pub given_up_calls: u64,
+    /// SearchTools calls that were answered.
+    pub searches: u64,
+    /// Searches of which a tool was called within the five calls behind them.
+    pub search_hits: u64,
+    /// Searches that showed nothing, or of whose tools none was called in time.
+    pub search_misses: u64,
     /// Calls that Gate refused, by the name of the refusal code.
     pub refused: BTreeMap<Cow<'static, str>, u64>,
 }
@@ -96,7 +102,7 @@ impl Amounts {
     }
 
     /// Returns the fixed amounts with their names, in the order of [`Amounts::fixed`].
-    fn named(&self) -> [(&'static str, u64); 11] {
+    fn named(&self) -> [(&'static str, u64); 14] {
         [
             ("route_calls", self.route_calls),
             ("allowed_calls", self.allowed_calls),
@@ -109,10 +115,13 @@ impl Amounts {
             ("mended_calls", self.mended_calls),
             ("asked_calls", self.asked_calls),
             ("given_up_calls", self.given_up_calls),
+            ("searches", self.searches),
+            ("search_hits", self.search_hits),
+            ("search_misses", self.search_misses),
         ]
     }
 
-    fn fixed(&mut self) -> [&mut u64; 11] {
+    fn fixed(&mut self) -> [&mut u64; 14] {
         [
             &mut self.route_calls,
             &mut self.allowed_calls,
@@ -125,6 +134,9 @@ impl Amounts {
             &mut self.mended_calls,
             &mut self.asked_calls,
             &mut self.given_up_calls,
+            &mut self.searches,
+            &mut self.search_hits,
+            &mut self.search_misses,
         ]
     }
 }
@@ -158,6 +170,9 @@ mod tests {
             mended_calls: 7,
             asked_calls: 8,
             given_up_calls: 9,
+            searches: 11,
+            search_hits: 12,
+            search_misses: 13,
             refused: refusals(&[("UNKNOWN_TOOL", 3), ("SCOPE_MISSING", 4)]),
         }
     }
@@ -179,6 +194,9 @@ mod tests {
             mended_calls: 14,
             asked_calls: 16,
             given_up_calls: 18,
+            searches: 22,
+            search_hits: 24,
+            search_misses: 26,
             refused: refusals(&[("HANDLE_EXPIRED", 1), ("SCOPE_MISSING", 8), ("UNKNOWN_TOOL", 6)]),
         };
         assert_eq!(sum, doubled);

@@ -30,6 +30,8 @@ pub async fn keep(
             metrics.flush_failed();
             warn!(%error, "the usage ledger could not be written; what was counted waits");
         }
+        let (hits, misses) = ledger.take_decided();
+        metrics.searches_decided(hits, misses);
         let lost = ledger.take_lost();
         if lost > 0 {
             metrics.lost(lost);

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap, hash_map::RandomState};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::amounts::Amounts;
+use super::searches::Searches;
 use parking_lot::{Mutex, MutexGuard};
 use toolgate_core::error::Error;
-use toolgate_core::identity::TenantId;
+use toolgate_core::identity::{TenantId, ToolKey};
 use toolgate_store::{Hour, Store, StoreError, UsageAddition, UsageCount, moment};
 
 /// Maximum buckets in one answer.
@@ -64,6 +65,10 @@ pub struct Ledger {
     hasher: RandomState,
     /// Additions that found no room since [`Ledger::take_lost`] was last called.
     lost: AtomicU64,
+    searches: Searches,
+    /// Searches that were decided since [`Ledger::take_decided`] was last called.
+    hits: AtomicU64,
+    misses: AtomicU64,
     /// Lock that allows one flush at a time. A caller that waited for another flush sees everything that it wrote.
     flushing: Arc<tokio::sync::Mutex<()>>,
 }
@@ -96,12 +101,43 @@ impl Ledger {
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         let (parts, hasher, lost, flushing) = Default::default();
-        Self { store, parts, hasher, lost, flushing }
+        let (searches, hits, misses) = Default::default();
+        Self { store, parts, hasher, lost, searches, hits, misses, flushing }
     }
 
     /// Counts amounts in the current hour.
     pub fn count(&self, tenant: &TenantId, amounts: &Amounts) {
         self.count_at(tenant, self.hour(), amounts);
+    }
+
+    /// Counts a search that showed a principal these tools.
+    pub fn searched(
+        &self,
+        tenant: &TenantId,
+        principal: &str,
+        tools: impl Iterator<Item = ToolKey>,
+    ) {
+        let decided = self.searches.searched(tenant, principal, tools, Instant::now());
+        self.decide(tenant, &decided);
+    }
+
+    /// Counts what a principal's allowed calls say of its searches.
+    pub fn called(&self, tenant: &TenantId, principal: &str, tools: impl Iterator<Item = ToolKey>) {
+        let decided = self.searches.called(tenant, principal, tools);
+        self.decide(tenant, &decided);
+    }
+
+    fn decide(&self, tenant: &TenantId, decided: &Amounts) {
+        self.hits.fetch_add(decided.search_hits, Ordering::Relaxed);
+        self.misses.fetch_add(decided.search_misses, Ordering::Relaxed);
+        if *decided != Amounts::default() {
+            self.count(tenant, decided);
+        }
+    }
+
+    /// Returns the hits and misses among the searches that were decided since the last call.
+    pub(super) fn take_decided(&self) -> (u64, u64) {
+        (self.hits.swap(0, Ordering::Relaxed), self.misses.swap(0, Ordering::Relaxed))
     }
 
     /// Returns the current hour by the store's clock. A replica with a wrong clock must neither delete recent usage nor
@@ -127,6 +163,9 @@ impl Ledger {
     /// # Errors
     /// The store can't be written. Unwritten amounts wait for the next flush.
     pub async fn flush(self: &Arc<Self>) -> Result<(), Error> {
+        for (tenant, decided) in self.searches.expired(Instant::now()) {
+            self.decide(&tenant, &decided);
+        }
         let turn = Arc::clone(&self.flushing).lock_owned().await;
         let ledger = Arc::clone(self);
         let write = tokio::spawn(async move {

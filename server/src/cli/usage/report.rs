@@ -46,6 +46,7 @@ pub(super) fn report(rows: &[Row], drawn: usize, size: CatalogSize) -> String {
         push_days(&mut text, usage);
         push_refusals(&mut text, usage);
         push_outcomes(&mut text, usage);
+        push_searches(&mut text, usage);
         push_tax(&mut text, usage);
         push_verdict(&mut text, span, usage);
     }
@@ -150,6 +151,25 @@ fn push_outcomes(text: &mut String, usage: &v1::GetUsageResponse) {
             part(mended_calls),
             part(asked_calls),
             part(given_up_calls)
+        ),
+    );
+}
+
+/// Adds the hit rate of searches, of those that are decided.
+fn push_searches(text: &mut String, usage: &v1::GetUsageResponse) {
+    let v1::SearchOutcomes { searches, hits, misses } = usage.search_outcomes.unwrap_or_default();
+    let decided = hits.saturating_add(misses);
+    if searches == 0 && decided == 0 {
+        return;
+    }
+    push(
+        text,
+        format_args!(
+            "searches: {}; of {} decided, {} ({}) led to a call of a tool that they showed\n",
+            grouped(searches),
+            grouped(decided),
+            grouped(hits),
+            share(hits as f64, decided)
         ),
     );
 }
@@ -269,6 +289,7 @@ mod tests {
                 asked_calls: 1,
                 given_up_calls: 0,
             }),
+            search_outcomes: Some(v1::SearchOutcomes { searches: 1_002, hits: 3, misses: 1 }),
             buckets: vec![
                 day("2026-11-16", 3, 10),
                 day("2026-11-17", 2, -5),
@@ -286,6 +307,7 @@ mod tests {
              refused: UNKNOWN_TOOL 2, SCOPE_MISSING 1\n\
              what became of refused calls, in conversations that Route was told of: 3 (75%) mended by a later call, \
              1 (25%) asked the user, 0 (0%) given up\n\
+             searches: 1,002; of 4 decided, 3 (75%) led to a call of a tool that they showed\n\
              tools tax (turns x tokens a turn): 1,234 x 41 = 50,000; with every schema 1,234 x 162 = 200,000\n\
              Deferral paid over 30 days: 150,000 tokens, 75% of what every schema on every turn would have \
              cost.\n"

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from toolgate._gen.v1 import error_pb2 as toolgate_dot_v1_dot_error__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17toolgate/v1/usage.proto\x12\x0btoolgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgate/v1/error.proto\"\xb3\x01\n\x0fGetUsageRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0bgranularity\x18\x04 \x01(\x0e\x32\x1d.toolgate.v1.UsageGranularity\"\xbf\x04\n\x10GetUsageResponse\x12\x13\n\x0broute_calls\x18\x01 \x01(\x04\x12\x15\n\rallowed_calls\x18\x02 \x01(\x04\x12\x15\n\rrefused_calls\x18\x03 \x01(\x04\x12\x1b\n\x13\x66ull_catalog_tokens\x18\x04 \x01(\x04\x12\x15\n\rphase1_tokens\x18\x05 \x01(\x04\x12\x15\n\rphase2_tokens\x18\x06 \x01(\x04\x12\x19\n\x11phase2_new_tokens\x18\x07 \x01(\x04\x12\x1a\n\x12saved_gross_tokens\x18\x08 \x01(\x12\x12\x18\n\x10saved_net_tokens\x18\t \x01(\x12\x12+\n\x08refusals\x18\n \x03(\x0b\x32\x19.toolgate.v1.RefusalCount\x12.\n\x08\x64\x65\x66\x65rral\x18\x0b \x01(\x0e\x32\x1c.toolgate.v1.DeferralVerdict\x12)\n\x07\x62uckets\x18\x0c \x03(\x0b\x32\x18.toolgate.v1.UsageBucket\x12.\n\nstart_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0clookup_calls\x18\x0f \x01(\x04\x12\x18\n\x10on_demand_tokens\x18\x10 \x01(\x04\x12\x36\n\x10refusal_outcomes\x18\x11 \x01(\x0b\x32\x1c.toolgate.v1.RefusalOutcomes\"T\n\x0fRefusalOutcomes\x12\x14\n\x0cmended_calls\x18\x01 \x01(\x04\x12\x13\n\x0b\x61sked_calls\x18\x02 \x01(\x04\x12\x16\n\x0egiven_up_calls\x18\x03 \x01(\x04\"E\n\x0cRefusalCount\x12&\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x18.toolgate.v1.RefusalCode\x12\r\n\x05\x63\x61lls\x18\x02 \x01(\x04\"\xcc\x02\n\x0bUsageBucket\x12.\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0broute_calls\x18\x02 \x01(\x04\x12\x15\n\rallowed_calls\x18\x03 \x01(\x04\x12\x15\n\rrefused_calls\x18\x04 \x01(\x04\x12\x1b\n\x13\x66ull_catalog_tokens\x18\x05 \x01(\x04\x12\x15\n\rphase1_tokens\x18\x06 \x01(\x04\x12\x15\n\rphase2_tokens\x18\x07 \x01(\x04\x12\x19\n\x11phase2_new_tokens\x18\x08 \x01(\x04\x12\x1a\n\x12saved_gross_tokens\x18\t \x01(\x12\x12\x18\n\x10saved_net_tokens\x18\n \x01(\x12\x12\x14\n\x0clookup_calls\x18\x0b \x01(\x04\x12\x18\n\x10on_demand_tokens\x18\x0c \x01(\x04*l\n\x10UsageGranularity\x12!\n\x1dUSAGE_GRANULARITY_UNSPECIFIED\x10\x00\x12\x1a\n\x16USAGE_GRANULARITY_HOUR\x10\x01\x12\x19\n\x15USAGE_GRANULARITY_DAY\x10\x02*\xbb\x01\n\x0f\x44\x65\x66\x65rralVerdict\x12 \n\x1c\x44\x45\x46\x45RRAL_VERDICT_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x44\x45\x46\x45RRAL_VERDICT_NO_CALLS\x10\x01\x12\x19\n\x15\x44\x45\x46\x45RRAL_VERDICT_PAID\x10\x02\x12$\n DEFERRAL_VERDICT_MOST_TOOLS_USED\x10\x03\x12&\n\"DEFERRAL_VERDICT_CATALOG_TOO_SMALL\x10\x04\x32W\n\x0cUsageService\x12G\n\x08GetUsage\x12\x1c.toolgate.v1.GetUsageRequest\x1a\x1d.toolgate.v1.GetUsageResponseB/\n\x0f\x64\x65v.toolgate.v1P\x01Z\x1atoolgate.dev/go/toolgatev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17toolgate/v1/usage.proto\x12\x0btoolgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17toolgate/v1/error.proto\"\xb3\x01\n\x0fGetUsageRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0bgranularity\x18\x04 \x01(\x0e\x32\x1d.toolgate.v1.UsageGranularity\"\xf5\x04\n\x10GetUsageResponse\x12\x13\n\x0broute_calls\x18\x01 \x01(\x04\x12\x15\n\rallowed_calls\x18\x02 \x01(\x04\x12\x15\n\rrefused_calls\x18\x03 \x01(\x04\x12\x1b\n\x13\x66ull_catalog_tokens\x18\x04 \x01(\x04\x12\x15\n\rphase1_tokens\x18\x05 \x01(\x04\x12\x15\n\rphase2_tokens\x18\x06 \x01(\x04\x12\x19\n\x11phase2_new_tokens\x18\x07 \x01(\x04\x12\x1a\n\x12saved_gross_tokens\x18\x08 \x01(\x12\x12\x18\n\x10saved_net_tokens\x18\t \x01(\x12\x12+\n\x08refusals\x18\n \x03(\x0b\x32\x19.toolgate.v1.RefusalCount\x12.\n\x08\x64\x65\x66\x65rral\x18\x0b \x01(\x0e\x32\x1c.toolgate.v1.DeferralVerdict\x12)\n\x07\x62uckets\x18\x0c \x03(\x0b\x32\x18.toolgate.v1.UsageBucket\x12.\n\nstart_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0clookup_calls\x18\x0f \x01(\x04\x12\x18\n\x10on_demand_tokens\x18\x10 \x01(\x04\x12\x36\n\x10refusal_outcomes\x18\x11 \x01(\x0b\x32\x1c.toolgate.v1.RefusalOutcomes\x12\x34\n\x0fsearch_outcomes\x18\x12 \x01(\x0b\x32\x1b.toolgate.v1.SearchOutcomes\"@\n\x0eSearchOutcomes\x12\x10\n\x08searches\x18\x01 \x01(\x04\x12\x0c\n\x04hits\x18\x02 \x01(\x04\x12\x0e\n\x06misses\x18\x03 \x01(\x04\"T\n\x0fRefusalOutcomes\x12\x14\n\x0cmended_calls\x18\x01 \x01(\x04\x12\x13\n\x0b\x61sked_calls\x18\x02 \x01(\x04\x12\x16\n\x0egiven_up_calls\x18\x03 \x01(\x04\"E\n\x0cRefusalCount\x12&\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x18.toolgate.v1.RefusalCode\x12\r\n\x05\x63\x61lls\x18\x02 \x01(\x04\"\xcc\x02\n\x0bUsageBucket\x12.\n\nstart_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0broute_calls\x18\x02 \x01(\x04\x12\x15\n\rallowed_calls\x18\x03 \x01(\x04\x12\x15\n\rrefused_calls\x18\x04 \x01(\x04\x12\x1b\n\x13\x66ull_catalog_tokens\x18\x05 \x01(\x04\x12\x15\n\rphase1_tokens\x18\x06 \x01(\x04\x12\x15\n\rphase2_tokens\x18\x07 \x01(\x04\x12\x19\n\x11phase2_new_tokens\x18\x08 \x01(\x04\x12\x1a\n\x12saved_gross_tokens\x18\t \x01(\x12\x12\x18\n\x10saved_net_tokens\x18\n \x01(\x12\x12\x14\n\x0clookup_calls\x18\x0b \x01(\x04\x12\x18\n\x10on_demand_tokens\x18\x0c \x01(\x04*l\n\x10UsageGranularity\x12!\n\x1dUSAGE_GRANULARITY_UNSPECIFIED\x10\x00\x12\x1a\n\x16USAGE_GRANULARITY_HOUR\x10\x01\x12\x19\n\x15USAGE_GRANULARITY_DAY\x10\x02*\xbb\x01\n\x0f\x44\x65\x66\x65rralVerdict\x12 \n\x1c\x44\x45\x46\x45RRAL_VERDICT_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x44\x45\x46\x45RRAL_VERDICT_NO_CALLS\x10\x01\x12\x19\n\x15\x44\x45\x46\x45RRAL_VERDICT_PAID\x10\x02\x12$\n DEFERRAL_VERDICT_MOST_TOOLS_USED\x10\x03\x12&\n\"DEFERRAL_VERDICT_CATALOG_TOO_SMALL\x10\x04\x32W\n\x0cUsageService\x12G\n\x08GetUsage\x12\x1c.toolgate.v1.GetUsageRequest\x1a\x1d.toolgate.v1.GetUsageResponseB/\n\x0f\x64\x65v.toolgate.v1P\x01Z\x1atoolgate.dev/go/toolgatev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,20 +34,22 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'toolgate.v1.usage_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\017dev.toolgate.v1P\001Z\032toolgate.dev/go/toolgatev1'
-  _globals['_USAGEGRANULARITY']._serialized_start=1350
-  _globals['_USAGEGRANULARITY']._serialized_end=1458
-  _globals['_DEFERRALVERDICT']._serialized_start=1461
-  _globals['_DEFERRALVERDICT']._serialized_end=1648
+  _globals['_USAGEGRANULARITY']._serialized_start=1470
+  _globals['_USAGEGRANULARITY']._serialized_end=1578
+  _globals['_DEFERRALVERDICT']._serialized_start=1581
+  _globals['_DEFERRALVERDICT']._serialized_end=1768
   _globals['_GETUSAGEREQUEST']._serialized_start=99
   _globals['_GETUSAGEREQUEST']._serialized_end=278
   _globals['_GETUSAGERESPONSE']._serialized_start=281
-  _globals['_GETUSAGERESPONSE']._serialized_end=856
-  _globals['_REFUSALOUTCOMES']._serialized_start=858
-  _globals['_REFUSALOUTCOMES']._serialized_end=942
-  _globals['_REFUSALCOUNT']._serialized_start=944
-  _globals['_REFUSALCOUNT']._serialized_end=1013
-  _globals['_USAGEBUCKET']._serialized_start=1016
-  _globals['_USAGEBUCKET']._serialized_end=1348
-  _globals['_USAGESERVICE']._serialized_start=1650
-  _globals['_USAGESERVICE']._serialized_end=1737
+  _globals['_GETUSAGERESPONSE']._serialized_end=910
+  _globals['_SEARCHOUTCOMES']._serialized_start=912
+  _globals['_SEARCHOUTCOMES']._serialized_end=976
+  _globals['_REFUSALOUTCOMES']._serialized_start=978
+  _globals['_REFUSALOUTCOMES']._serialized_end=1062
+  _globals['_REFUSALCOUNT']._serialized_start=1064
+  _globals['_REFUSALCOUNT']._serialized_end=1133
+  _globals['_USAGEBUCKET']._serialized_start=1136
+  _globals['_USAGEBUCKET']._serialized_end=1468
+  _globals['_USAGESERVICE']._serialized_start=1770
+  _globals['_USAGESERVICE']._serialized_end=1857
 # @@protoc_insertion_point(module_scope)

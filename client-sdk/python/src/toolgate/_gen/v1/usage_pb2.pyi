@@ -150,6 +150,7 @@ class GetUsageResponse(_message.Message):
     LOOKUP_CALLS_FIELD_NUMBER: _builtins.int
     ON_DEMAND_TOKENS_FIELD_NUMBER: _builtins.int
     REFUSAL_OUTCOMES_FIELD_NUMBER: _builtins.int
+    SEARCH_OUTCOMES_FIELD_NUMBER: _builtins.int
     route_calls: _builtins.int
     """Route calls answered."""
     allowed_calls: _builtins.int
@@ -196,6 +197,10 @@ class GetUsageResponse(_message.Message):
     def refusal_outcomes(self) -> Global___RefusalOutcomes:
         """Outcomes of refused calls, in conversations that Route was told of (`state.messages_json`)."""
 
+    @_builtins.property
+    def search_outcomes(self) -> Global___SearchOutcomes:
+        """Outcomes of searches."""
+
     def __init__(
         self,
         *,
@@ -216,14 +221,49 @@ class GetUsageResponse(_message.Message):
         lookup_calls: _builtins.int = ...,
         on_demand_tokens: _builtins.int = ...,
         refusal_outcomes: Global___RefusalOutcomes | None = ...,
+        search_outcomes: Global___SearchOutcomes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "refusal_outcomes", b"refusal_outcomes", "start_time", b"start_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "refusal_outcomes", b"refusal_outcomes", "search_outcomes", b"search_outcomes", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "buckets", b"buckets", "deferral", b"deferral", "end_time", b"end_time", "full_catalog_tokens", b"full_catalog_tokens", "lookup_calls", b"lookup_calls", "on_demand_tokens", b"on_demand_tokens", "phase1_tokens", b"phase1_tokens", "phase2_new_tokens", b"phase2_new_tokens", "phase2_tokens", b"phase2_tokens", "refusal_outcomes", b"refusal_outcomes", "refusals", b"refusals", "refused_calls", b"refused_calls", "route_calls", b"route_calls", "saved_gross_tokens", b"saved_gross_tokens", "saved_net_tokens", b"saved_net_tokens", "start_time", b"start_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed_calls", b"allowed_calls", "buckets", b"buckets", "deferral", b"deferral", "end_time", b"end_time", "full_catalog_tokens", b"full_catalog_tokens", "lookup_calls", b"lookup_calls", "on_demand_tokens", b"on_demand_tokens", "phase1_tokens", b"phase1_tokens", "phase2_new_tokens", b"phase2_new_tokens", "phase2_tokens", b"phase2_tokens", "refusal_outcomes", b"refusal_outcomes", "refusals", b"refusals", "refused_calls", b"refused_calls", "route_calls", b"route_calls", "saved_gross_tokens", b"saved_gross_tokens", "saved_net_tokens", b"saved_net_tokens", "search_outcomes", b"search_outcomes", "start_time", b"start_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetUsageResponse: _TypeAlias = GetUsageResponse  # noqa: Y015
+
+@_typing.final
+class SearchOutcomes(_message.Message):
+    """Outcomes of SearchTools calls, by the calls of the same principal that the same replica allowed behind them. Searches that
+    may yet be hits are neither hits nor misses. Each is counted when it is decided.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEARCHES_FIELD_NUMBER: _builtins.int
+    HITS_FIELD_NUMBER: _builtins.int
+    MISSES_FIELD_NUMBER: _builtins.int
+    searches: _builtins.int
+    """SearchTools calls answered."""
+    hits: _builtins.int
+    """Searches of which a tool was called within the five calls behind them."""
+    misses: _builtins.int
+    """Searches that found nothing, and those of whose tools none was called within five calls, within six more searches or within
+    an hour.
+    """
+    def __init__(
+        self,
+        *,
+        searches: _builtins.int = ...,
+        hits: _builtins.int = ...,
+        misses: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "misses", b"misses", "searches", b"searches"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchOutcomes: _TypeAlias = SearchOutcomes  # noqa: Y015
 
 @_typing.final
 class RefusalOutcomes(_message.Message):

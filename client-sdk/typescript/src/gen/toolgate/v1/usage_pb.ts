@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file toolgate/v1/usage.proto.
  */
 export const file_toolgate_v1_usage: GenFile = /*@__PURE__*/
-  fileDesc("Chd0b29sZ2F0ZS92MS91c2FnZS5wcm90bxILdG9vbGdhdGUudjEiswEKD0dldFVzYWdlUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKC2dyYW51bGFyaXR5GAQgASgOMh0udG9vbGdhdGUudjEuVXNhZ2VHcmFudWxhcml0eSK/BAoQR2V0VXNhZ2VSZXNwb25zZRITCgtyb3V0ZV9jYWxscxgBIAEoBBIVCg1hbGxvd2VkX2NhbGxzGAIgASgEEhUKDXJlZnVzZWRfY2FsbHMYAyABKAQSGwoTZnVsbF9jYXRhbG9nX3Rva2VucxgEIAEoBBIVCg1waGFzZTFfdG9rZW5zGAUgASgEEhUKDXBoYXNlMl90b2tlbnMYBiABKAQSGQoRcGhhc2UyX25ld190b2tlbnMYByABKAQSGgoSc2F2ZWRfZ3Jvc3NfdG9rZW5zGAggASgSEhgKEHNhdmVkX25ldF90b2tlbnMYCSABKBISKwoIcmVmdXNhbHMYCiADKAsyGS50b29sZ2F0ZS52MS5SZWZ1c2FsQ291bnQSLgoIZGVmZXJyYWwYCyABKA4yHC50b29sZ2F0ZS52MS5EZWZlcnJhbFZlcmRpY3QSKQoHYnVja2V0cxgMIAMoCzIYLnRvb2xnYXRlLnYxLlVzYWdlQnVja2V0Ei4KCnN0YXJ0X3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxsb29rdXBfY2FsbHMYDyABKAQSGAoQb25fZGVtYW5kX3Rva2VucxgQIAEoBBI2ChByZWZ1c2FsX291dGNvbWVzGBEgASgLMhwudG9vbGdhdGUudjEuUmVmdXNhbE91dGNvbWVzIlQKD1JlZnVzYWxPdXRjb21lcxIUCgxtZW5kZWRfY2FsbHMYASABKAQSEwoLYXNrZWRfY2FsbHMYAiABKAQSFgoOZ2l2ZW5fdXBfY2FsbHMYAyABKAQiRQoMUmVmdXNhbENvdW50EiYKBGNvZGUYASABKA4yGC50b29sZ2F0ZS52MS5SZWZ1c2FsQ29kZRINCgVjYWxscxgCIAEoBCLMAgoLVXNhZ2VCdWNrZXQSLgoKc3RhcnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLcm91dGVfY2FsbHMYAiABKAQSFQoNYWxsb3dlZF9jYWxscxgDIAEoBBIVCg1yZWZ1c2VkX2NhbGxzGAQgASgEEhsKE2Z1bGxfY2F0YWxvZ190b2tlbnMYBSABKAQSFQoNcGhhc2UxX3Rva2VucxgGIAEoBBIVCg1waGFzZTJfdG9rZW5zGAcgASgEEhkKEXBoYXNlMl9uZXdfdG9rZW5zGAggASgEEhoKEnNhdmVkX2dyb3NzX3Rva2VucxgJIAEoEhIYChBzYXZlZF9uZXRfdG9rZW5zGAogASgSEhQKDGxvb2t1cF9jYWxscxgLIAEoBBIYChBvbl9kZW1hbmRfdG9rZW5zGAwgASgEKmwKEFVzYWdlR3JhbnVsYXJpdHkSIQodVVNBR0VfR1JBTlVMQVJJVFlfVU5TUEVDSUZJRUQQABIaChZVU0FHRV9HUkFOVUxBUklUWV9IT1VSEAESGQoVVVNBR0VfR1JBTlVMQVJJVFlfREFZEAIquwEKD0RlZmVycmFsVmVyZGljdBIgChxERUZFUlJBTF9WRVJESUNUX1VOU1BFQ0lGSUVEEAASHQoZREVGRVJSQUxfVkVSRElDVF9OT19DQUxMUxABEhkKFURFRkVSUkFMX1ZFUkRJQ1RfUEFJRBACEiQKIERFRkVSUkFMX1ZFUkRJQ1RfTU9TVF9UT09MU19VU0VEEAMSJgoiREVGRVJSQUxfVkVSRElDVF9DQVRBTE9HX1RPT19TTUFMTBAEMlcKDFVzYWdlU2VydmljZRJHCghHZXRVc2FnZRIcLnRvb2xnYXRlLnYxLkdldFVzYWdlUmVxdWVzdBodLnRvb2xnYXRlLnYxLkdldFVzYWdlUmVzcG9uc2VCLwoPZGV2LnRvb2xnYXRlLnYxUAFaGnRvb2xnYXRlLmRldi9nby90b29sZ2F0ZXYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_toolgate_v1_error]);
+  fileDesc("Chd0b29sZ2F0ZS92MS91c2FnZS5wcm90bxILdG9vbGdhdGUudjEiswEKD0dldFVzYWdlUmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKC2dyYW51bGFyaXR5GAQgASgOMh0udG9vbGdhdGUudjEuVXNhZ2VHcmFudWxhcml0eSL1BAoQR2V0VXNhZ2VSZXNwb25zZRITCgtyb3V0ZV9jYWxscxgBIAEoBBIVCg1hbGxvd2VkX2NhbGxzGAIgASgEEhUKDXJlZnVzZWRfY2FsbHMYAyABKAQSGwoTZnVsbF9jYXRhbG9nX3Rva2VucxgEIAEoBBIVCg1waGFzZTFfdG9rZW5zGAUgASgEEhUKDXBoYXNlMl90b2tlbnMYBiABKAQSGQoRcGhhc2UyX25ld190b2tlbnMYByABKAQSGgoSc2F2ZWRfZ3Jvc3NfdG9rZW5zGAggASgSEhgKEHNhdmVkX25ldF90b2tlbnMYCSABKBISKwoIcmVmdXNhbHMYCiADKAsyGS50b29sZ2F0ZS52MS5SZWZ1c2FsQ291bnQSLgoIZGVmZXJyYWwYCyABKA4yHC50b29sZ2F0ZS52MS5EZWZlcnJhbFZlcmRpY3QSKQoHYnVja2V0cxgMIAMoCzIYLnRvb2xnYXRlLnYxLlVzYWdlQnVja2V0Ei4KCnN0YXJ0X3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxsb29rdXBfY2FsbHMYDyABKAQSGAoQb25fZGVtYW5kX3Rva2VucxgQIAEoBBI2ChByZWZ1c2FsX291dGNvbWVzGBEgASgLMhwudG9vbGdhdGUudjEuUmVmdXNhbE91dGNvbWVzEjQKD3NlYXJjaF9vdXRjb21lcxgSIAEoCzIbLnRvb2xnYXRlLnYxLlNlYXJjaE91dGNvbWVzIkAKDlNlYXJjaE91dGNvbWVzEhAKCHNlYXJjaGVzGAEgASgEEgwKBGhpdHMYAiABKAQSDgoGbWlzc2VzGAMgASgEIlQKD1JlZnVzYWxPdXRjb21lcxIUCgxtZW5kZWRfY2FsbHMYASABKAQSEwoLYXNrZWRfY2FsbHMYAiABKAQSFgoOZ2l2ZW5fdXBfY2FsbHMYAyABKAQiRQoMUmVmdXNhbENvdW50EiYKBGNvZGUYASABKA4yGC50b29sZ2F0ZS52MS5SZWZ1c2FsQ29kZRINCgVjYWxscxgCIAEoBCLMAgoLVXNhZ2VCdWNrZXQSLgoKc3RhcnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLcm91dGVfY2FsbHMYAiABKAQSFQoNYWxsb3dlZF9jYWxscxgDIAEoBBIVCg1yZWZ1c2VkX2NhbGxzGAQgASgEEhsKE2Z1bGxfY2F0YWxvZ190b2tlbnMYBSABKAQSFQoNcGhhc2UxX3Rva2VucxgGIAEoBBIVCg1waGFzZTJfdG9rZW5zGAcgASgEEhkKEXBoYXNlMl9uZXdfdG9rZW5zGAggASgEEhoKEnNhdmVkX2dyb3NzX3Rva2VucxgJIAEoEhIYChBzYXZlZF9uZXRfdG9rZW5zGAogASgSEhQKDGxvb2t1cF9jYWxscxgLIAEoBBIYChBvbl9kZW1hbmRfdG9rZW5zGAwgASgEKmwKEFVzYWdlR3JhbnVsYXJpdHkSIQodVVNBR0VfR1JBTlVMQVJJVFlfVU5TUEVDSUZJRUQQABIaChZVU0FHRV9HUkFOVUxBUklUWV9IT1VSEAESGQoVVVNBR0VfR1JBTlVMQVJJVFlfREFZEAIquwEKD0RlZmVycmFsVmVyZGljdBIgChxERUZFUlJBTF9WRVJESUNUX1VOU1BFQ0lGSUVEEAASHQoZREVGRVJSQUxfVkVSRElDVF9OT19DQUxMUxABEhkKFURFRkVSUkFMX1ZFUkRJQ1RfUEFJRBACEiQKIERFRkVSUkFMX1ZFUkRJQ1RfTU9TVF9UT09MU19VU0VEEAMSJgoiREVGRVJSQUxfVkVSRElDVF9DQVRBTE9HX1RPT19TTUFMTBAEMlcKDFVzYWdlU2VydmljZRJHCghHZXRVc2FnZRIcLnRvb2xnYXRlLnYxLkdldFVzYWdlUmVxdWVzdBodLnRvb2xnYXRlLnYxLkdldFVzYWdlUmVzcG9uc2VCLwoPZGV2LnRvb2xnYXRlLnYxUAFaGnRvb2xnYXRlLmRldi9nby90b29sZ2F0ZXYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_toolgate_v1_error]);
 
 /**
  * Asks for the ledger.
@@ -184,6 +184,13 @@ export type GetUsageResponse = Message<"toolgate.v1.GetUsageResponse"> & {
    * @generated from field: toolgate.v1.RefusalOutcomes refusal_outcomes = 17;
    */
   refusalOutcomes?: RefusalOutcomes | undefined;
+
+  /**
+   * Outcomes of searches.
+   *
+   * @generated from field: toolgate.v1.SearchOutcomes search_outcomes = 18;
+   */
+  searchOutcomes?: SearchOutcomes | undefined;
 };
 
 /**
@@ -192,6 +199,43 @@ export type GetUsageResponse = Message<"toolgate.v1.GetUsageResponse"> & {
  */
 export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*/
   messageDesc(file_toolgate_v1_usage, 1);
+
+/**
+ * Outcomes of SearchTools calls, by the calls of the same principal that the same replica allowed behind them. Searches that
+ * may yet be hits are neither hits nor misses. Each is counted when it is decided.
+ *
+ * @generated from message toolgate.v1.SearchOutcomes
+ */
+export type SearchOutcomes = Message<"toolgate.v1.SearchOutcomes"> & {
+  /**
+   * SearchTools calls answered.
+   *
+   * @generated from field: uint64 searches = 1;
+   */
+  searches: bigint;
+
+  /**
+   * Searches of which a tool was called within the five calls behind them.
+   *
+   * @generated from field: uint64 hits = 2;
+   */
+  hits: bigint;
+
+  /**
+   * Searches that found nothing, and those of whose tools none was called within five calls, within six more searches or within
+   * an hour.
+   *
+   * @generated from field: uint64 misses = 3;
+   */
+  misses: bigint;
+};
+
+/**
+ * Describes the message toolgate.v1.SearchOutcomes.
+ * Use `create(SearchOutcomesSchema)` to create a new message.
+ */
+export const SearchOutcomesSchema: GenMessage<SearchOutcomes> = /*@__PURE__*/
+  messageDesc(file_toolgate_v1_usage, 2);
 
 /**
  * Outcomes of refused calls. Each is counted when the user's next message is routed.
@@ -226,7 +270,7 @@ export type RefusalOutcomes = Message<"toolgate.v1.RefusalOutcomes"> & {
  * Use `create(RefusalOutcomesSchema)` to create a new message.
  */
 export const RefusalOutcomesSchema: GenMessage<RefusalOutcomes> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_usage, 2);
+  messageDesc(file_toolgate_v1_usage, 3);
 
 /**
  * How often Gate refused a call for one reason.
@@ -254,7 +298,7 @@ export type RefusalCount = Message<"toolgate.v1.RefusalCount"> & {
  * Use `create(RefusalCountSchema)` to create a new message.
  */
 export const RefusalCountSchema: GenMessage<RefusalCount> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_usage, 3);
+  messageDesc(file_toolgate_v1_usage, 4);
 
 /**
  * One hour or day of the ledger; fields as in `GetUsageResponse`.
@@ -352,7 +396,7 @@ export type UsageBucket = Message<"toolgate.v1.UsageBucket"> & {
  * Use `create(UsageBucketSchema)` to create a new message.
  */
 export const UsageBucketSchema: GenMessage<UsageBucket> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_usage, 4);
+  messageDesc(file_toolgate_v1_usage, 5);
 
 /**
  * How long a bucket of the ledger is.

@@ -479,6 +479,44 @@ private static final long serialVersionUID = 0L;
     return refusalOutcomes_ == null ? dev.toolgate.v1.RefusalOutcomes.getDefaultInstance() : refusalOutcomes_;
   }
 
+  public static final int SEARCH_OUTCOMES_FIELD_NUMBER = 18;
+  private dev.toolgate.v1.SearchOutcomes searchOutcomes_;
+  /**
+   * <pre>
+   * Outcomes of searches.
+   * </pre>
+   *
+   * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+   * @return Whether the searchOutcomes field is set.
+   */
+  @java.lang.Override
+  public boolean hasSearchOutcomes() {
+    return ((bitField0_ & 0x00000008) != 0);
+  }
+  /**
+   * <pre>
+   * Outcomes of searches.
+   * </pre>
+   *
+   * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+   * @return The searchOutcomes.
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.SearchOutcomes getSearchOutcomes() {
+    return searchOutcomes_ == null ? dev.toolgate.v1.SearchOutcomes.getDefaultInstance() : searchOutcomes_;
+  }
+  /**
+   * <pre>
+   * Outcomes of searches.
+   * </pre>
+   *
+   * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+   */
+  @java.lang.Override
+  public dev.toolgate.v1.SearchOutcomesOrBuilder getSearchOutcomesOrBuilder() {
+    return searchOutcomes_ == null ? dev.toolgate.v1.SearchOutcomes.getDefaultInstance() : searchOutcomes_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -543,6 +581,9 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000004) != 0)) {
       output.writeMessage(17, getRefusalOutcomes());
+    }
+    if (((bitField0_ & 0x00000008) != 0)) {
+      output.writeMessage(18, getSearchOutcomes());
     }
     getUnknownFields().writeTo(output);
   }
@@ -621,6 +662,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(17, getRefusalOutcomes());
     }
+    if (((bitField0_ & 0x00000008) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(18, getSearchOutcomes());
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -677,6 +722,11 @@ private static final long serialVersionUID = 0L;
     if (hasRefusalOutcomes()) {
       if (!getRefusalOutcomes()
           .equals(other.getRefusalOutcomes())) return false;
+    }
+    if (hasSearchOutcomes() != other.hasSearchOutcomes()) return false;
+    if (hasSearchOutcomes()) {
+      if (!getSearchOutcomes()
+          .equals(other.getSearchOutcomes())) return false;
     }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
@@ -743,6 +793,10 @@ private static final long serialVersionUID = 0L;
     if (hasRefusalOutcomes()) {
       hash = (37 * hash) + REFUSAL_OUTCOMES_FIELD_NUMBER;
       hash = (53 * hash) + getRefusalOutcomes().hashCode();
+    }
+    if (hasSearchOutcomes()) {
+      hash = (37 * hash) + SEARCH_OUTCOMES_FIELD_NUMBER;
+      hash = (53 * hash) + getSearchOutcomes().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -883,6 +937,7 @@ private static final long serialVersionUID = 0L;
         internalGetStartTimeFieldBuilder();
         internalGetEndTimeFieldBuilder();
         internalGetRefusalOutcomesFieldBuilder();
+        internalGetSearchOutcomesFieldBuilder();
       }
     }
     @java.lang.Override
@@ -929,6 +984,11 @@ private static final long serialVersionUID = 0L;
       if (refusalOutcomesBuilder_ != null) {
         refusalOutcomesBuilder_.dispose();
         refusalOutcomesBuilder_ = null;
+      }
+      searchOutcomes_ = null;
+      if (searchOutcomesBuilder_ != null) {
+        searchOutcomesBuilder_.dispose();
+        searchOutcomesBuilder_ = null;
       }
       return this;
     }
@@ -1039,6 +1099,12 @@ private static final long serialVersionUID = 0L;
             ? refusalOutcomes_
             : refusalOutcomesBuilder_.build();
         to_bitField0_ |= 0x00000004;
+      }
+      if (((from_bitField0_ & 0x00020000) != 0)) {
+        result.searchOutcomes_ = searchOutcomesBuilder_ == null
+            ? searchOutcomes_
+            : searchOutcomesBuilder_.build();
+        to_bitField0_ |= 0x00000008;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1151,6 +1217,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasRefusalOutcomes()) {
         mergeRefusalOutcomes(other.getRefusalOutcomes());
+      }
+      if (other.hasSearchOutcomes()) {
+        mergeSearchOutcomes(other.getSearchOutcomes());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1285,6 +1354,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00010000;
               break;
             } // case 138
+            case 146: {
+              input.readMessage(
+                  internalGetSearchOutcomesFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00020000;
+              break;
+            } // case 146
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2953,6 +3029,163 @@ private static final long serialVersionUID = 0L;
         refusalOutcomes_ = null;
       }
       return refusalOutcomesBuilder_;
+    }
+
+    private dev.toolgate.v1.SearchOutcomes searchOutcomes_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.SearchOutcomes, dev.toolgate.v1.SearchOutcomes.Builder, dev.toolgate.v1.SearchOutcomesOrBuilder> searchOutcomesBuilder_;
+    /**
+     * <pre>
+     * Outcomes of searches.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+     * @return Whether the searchOutcomes field is set.
+     */
+    public boolean hasSearchOutcomes() {
+      return ((bitField0_ & 0x00020000) != 0);
+    }
+    /**
+     * <pre>
+     * Outcomes of searches.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+     * @return The searchOutcomes.
+     */
+    public dev.toolgate.v1.SearchOutcomes getSearchOutcomes() {
+      if (searchOutcomesBuilder_ == null) {
+        return searchOutcomes_ == null ? dev.toolgate.v1.SearchOutcomes.getDefaultInstance() : searchOutcomes_;
+      } else {
+        return searchOutcomesBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Outcomes of searches.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+     */
+    public Builder setSearchOutcomes(dev.toolgate.v1.SearchOutcomes value) {
+      if (searchOutcomesBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        searchOutcomes_ = value;
+      } else {
+        searchOutcomesBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00020000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Outcomes of searches.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+     */
+    public Builder setSearchOutcomes(
+        dev.toolgate.v1.SearchOutcomes.Builder builderForValue) {
+      if (searchOutcomesBuilder_ == null) {
+        searchOutcomes_ = builderForValue.build();
+      } else {
+        searchOutcomesBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00020000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Outcomes of searches.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+     */
+    public Builder mergeSearchOutcomes(dev.toolgate.v1.SearchOutcomes value) {
+      if (searchOutcomesBuilder_ == null) {
+        if (((bitField0_ & 0x00020000) != 0) &&
+          searchOutcomes_ != null &&
+          searchOutcomes_ != dev.toolgate.v1.SearchOutcomes.getDefaultInstance()) {
+          getSearchOutcomesBuilder().mergeFrom(value);
+        } else {
+          searchOutcomes_ = value;
+        }
+      } else {
+        searchOutcomesBuilder_.mergeFrom(value);
+      }
+      if (searchOutcomes_ != null) {
+        bitField0_ |= 0x00020000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Outcomes of searches.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+     */
+    public Builder clearSearchOutcomes() {
+      bitField0_ = (bitField0_ & ~0x00020000);
+      searchOutcomes_ = null;
+      if (searchOutcomesBuilder_ != null) {
+        searchOutcomesBuilder_.dispose();
+        searchOutcomesBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Outcomes of searches.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+     */
+    public dev.toolgate.v1.SearchOutcomes.Builder getSearchOutcomesBuilder() {
+      bitField0_ |= 0x00020000;
+      onChanged();
+      return internalGetSearchOutcomesFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Outcomes of searches.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+     */
+    public dev.toolgate.v1.SearchOutcomesOrBuilder getSearchOutcomesOrBuilder() {
+      if (searchOutcomesBuilder_ != null) {
+        return searchOutcomesBuilder_.getMessageOrBuilder();
+      } else {
+        return searchOutcomes_ == null ?
+            dev.toolgate.v1.SearchOutcomes.getDefaultInstance() : searchOutcomes_;
+      }
+    }
+    /**
+     * <pre>
+     * Outcomes of searches.
+     * </pre>
+     *
+     * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.toolgate.v1.SearchOutcomes, dev.toolgate.v1.SearchOutcomes.Builder, dev.toolgate.v1.SearchOutcomesOrBuilder> 
+        internalGetSearchOutcomesFieldBuilder() {
+      if (searchOutcomesBuilder_ == null) {
+        searchOutcomesBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.toolgate.v1.SearchOutcomes, dev.toolgate.v1.SearchOutcomes.Builder, dev.toolgate.v1.SearchOutcomesOrBuilder>(
+                getSearchOutcomes(),
+                getParentForChildren(),
+                isClean());
+        searchOutcomes_ = null;
+      }
+      return searchOutcomesBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.GetUsageResponse)

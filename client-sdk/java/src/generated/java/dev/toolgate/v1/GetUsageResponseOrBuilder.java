@@ -308,4 +308,31 @@ public interface GetUsageResponseOrBuilder extends
    * <code>.toolgate.v1.RefusalOutcomes refusal_outcomes = 17;</code>
    */
   dev.toolgate.v1.RefusalOutcomesOrBuilder getRefusalOutcomesOrBuilder();
+
+  /**
+   * <pre>
+   * Outcomes of searches.
+   * </pre>
+   *
+   * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+   * @return Whether the searchOutcomes field is set.
+   */
+  boolean hasSearchOutcomes();
+  /**
+   * <pre>
+   * Outcomes of searches.
+   * </pre>
+   *
+   * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+   * @return The searchOutcomes.
+   */
+  dev.toolgate.v1.SearchOutcomes getSearchOutcomes();
+  /**
+   * <pre>
+   * Outcomes of searches.
+   * </pre>
+   *
+   * <code>.toolgate.v1.SearchOutcomes search_outcomes = 18;</code>
+   */
+  dev.toolgate.v1.SearchOutcomesOrBuilder getSearchOutcomesOrBuilder();
 }

@@ -37,6 +37,11 @@ public final class Usage {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_toolgate_v1_GetUsageResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_toolgate_v1_SearchOutcomes_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_toolgate_v1_SearchOutcomes_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_toolgate_v1_RefusalOutcomes_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -66,7 +71,7 @@ public final class Usage {
       "tenant\030\001 \001(\t\022.\n\nstart_time\030\002 \001(\0132\032.googl" +
       "e.protobuf.Timestamp\022,\n\010end_time\030\003 \001(\0132\032" +
       ".google.protobuf.Timestamp\0222\n\013granularit" +
-      "y\030\004 \001(\0162\035.toolgate.v1.UsageGranularity\"\277" +
+      "y\030\004 \001(\0162\035.toolgate.v1.UsageGranularity\"\365" +
       "\004\n\020GetUsageResponse\022\023\n\013route_calls\030\001 \001(\004" +
       "\022\025\n\rallowed_calls\030\002 \001(\004\022\025\n\rrefused_calls" +
       "\030\003 \001(\004\022\033\n\023full_catalog_tokens\030\004 \001(\004\022\025\n\rp" +
@@ -81,7 +86,10 @@ public final class Usage {
       " \001(\0132\032.google.protobuf.Timestamp\022\024\n\014look" +
       "up_calls\030\017 \001(\004\022\030\n\020on_demand_tokens\030\020 \001(\004" +
       "\0226\n\020refusal_outcomes\030\021 \001(\0132\034.toolgate.v1" +
-      ".RefusalOutcomes\"T\n\017RefusalOutcomes\022\024\n\014m" +
+      ".RefusalOutcomes\0224\n\017search_outcomes\030\022 \001(" +
+      "\0132\033.toolgate.v1.SearchOutcomes\"@\n\016Search" +
+      "Outcomes\022\020\n\010searches\030\001 \001(\004\022\014\n\004hits\030\002 \001(\004" +
+      "\022\016\n\006misses\030\003 \001(\004\"T\n\017RefusalOutcomes\022\024\n\014m" +
       "ended_calls\030\001 \001(\004\022\023\n\013asked_calls\030\002 \001(\004\022\026" +
       "\n\016given_up_calls\030\003 \001(\004\"E\n\014RefusalCount\022&" +
       "\n\004code\030\001 \001(\0162\030.toolgate.v1.RefusalCode\022\r" +
@@ -123,21 +131,27 @@ public final class Usage {
     internal_static_toolgate_v1_GetUsageResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_GetUsageResponse_descriptor,
-        new java.lang.String[] { "RouteCalls", "AllowedCalls", "RefusedCalls", "FullCatalogTokens", "Phase1Tokens", "Phase2Tokens", "Phase2NewTokens", "SavedGrossTokens", "SavedNetTokens", "Refusals", "Deferral", "Buckets", "StartTime", "EndTime", "LookupCalls", "OnDemandTokens", "RefusalOutcomes", });
-    internal_static_toolgate_v1_RefusalOutcomes_descriptor =
+        new java.lang.String[] { "RouteCalls", "AllowedCalls", "RefusedCalls", "FullCatalogTokens", "Phase1Tokens", "Phase2Tokens", "Phase2NewTokens", "SavedGrossTokens", "SavedNetTokens", "Refusals", "Deferral", "Buckets", "StartTime", "EndTime", "LookupCalls", "OnDemandTokens", "RefusalOutcomes", "SearchOutcomes", });
+    internal_static_toolgate_v1_SearchOutcomes_descriptor =
       getDescriptor().getMessageTypes().get(2);
+    internal_static_toolgate_v1_SearchOutcomes_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_toolgate_v1_SearchOutcomes_descriptor,
+        new java.lang.String[] { "Searches", "Hits", "Misses", });
+    internal_static_toolgate_v1_RefusalOutcomes_descriptor =
+      getDescriptor().getMessageTypes().get(3);
     internal_static_toolgate_v1_RefusalOutcomes_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RefusalOutcomes_descriptor,
         new java.lang.String[] { "MendedCalls", "AskedCalls", "GivenUpCalls", });
     internal_static_toolgate_v1_RefusalCount_descriptor =
-      getDescriptor().getMessageTypes().get(3);
+      getDescriptor().getMessageTypes().get(4);
     internal_static_toolgate_v1_RefusalCount_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RefusalCount_descriptor,
         new java.lang.String[] { "Code", "Calls", });
     internal_static_toolgate_v1_UsageBucket_descriptor =
-      getDescriptor().getMessageTypes().get(4);
+      getDescriptor().getMessageTypes().get(5);
     internal_static_toolgate_v1_UsageBucket_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_UsageBucket_descriptor,
