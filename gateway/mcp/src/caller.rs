@@ -30,6 +30,12 @@ pub(crate) struct Owner {
     principal: Arc<str>,
 }
 
+impl Owner {
+    pub(crate) fn tenant(&self) -> &str {
+        &self.tenant
+    }
+}
+
 impl Caller {
     /// Returns the caller of every request of a gateway without authentication.
     #[must_use]

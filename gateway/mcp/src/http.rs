@@ -44,6 +44,9 @@ const SESSION_KEPT: Duration = Duration::from_secs(60 * 60);
 /// Most sessions of one face. Hosts of 2026-07-28 need none.
 const SESSIONS_MAX: usize = 1_024;
 
+/// Most sessions of one principal at one face.
+const SESSIONS_OF_PRINCIPAL_MAX: usize = SESSIONS_MAX / 4;
+
 const SESSION_HEADER: &str = "mcp-session-id";
 
 /// Bytes of the pipe between standard input and the protocol library.
@@ -293,9 +296,9 @@ impl Faces {
                 return (StatusCode::PAYLOAD_TOO_LARGE, problem).into_response();
             };
             if relayed::opens_session(&message)
-                && served.sessions.sessions.read().await.len() >= SESSIONS_MAX
+                && let Some(most) = served.full_at(&caller).await
             {
-                let problem = format!("{SESSIONS_MAX} sessions are open: end one\n");
+                let problem = format!("{most} sessions are open: end one\n");
                 return (StatusCode::SERVICE_UNAVAILABLE, problem).into_response();
             }
             let refusal =
@@ -380,6 +383,20 @@ impl Served {
         let owners = self.owners.lock();
         let owner = id.and_then(|id| owners.get(id));
         owner.is_none_or(|owner| *owner == caller.owner())
+    }
+
+    /// Returns the bound that another session of the caller would pass. Without credentials everybody is one principal, whom
+    /// only the bound of the face holds.
+    async fn full_at(&self, caller: &Caller) -> Option<usize> {
+        let open = self.sessions.sessions.read().await;
+        if open.len() >= SESSIONS_MAX {
+            return Some(SESSIONS_MAX);
+        }
+        let owner = caller.owner();
+        let owners = self.owners.lock();
+        let own = owners.iter().filter(|(id, of)| **of == owner && open.contains_key(id.as_str()));
+        let is_full = !caller.principal.is_empty() && own.count() >= SESSIONS_OF_PRINCIPAL_MAX;
+        is_full.then_some(SESSIONS_OF_PRINCIPAL_MAX)
     }
 
     /// Notes who opened a session. Sessions that ended are forgotten once there are many.

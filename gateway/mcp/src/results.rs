@@ -1,5 +1,6 @@
 //! Results that were cut, kept for a while so that the rest can be read by a handle.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,8 +14,14 @@ use crate::caller::Owner;
 /// Time for which a result is kept.
 const KEPT: Duration = Duration::from_secs(10 * 60);
 
-/// Most bytes of all kept results. The oldest leave first.
+/// Most bytes of all kept results. Those of who keeps the most leave first.
 const BYTES_MAX: usize = 256 << 20;
+
+/// Bytes that a result counts besides its text, so that many small ones are bounded too.
+const OVERHEAD: usize = 512;
+
+/// Handles of results that left, besides as many as there are results, that may stand in the order.
+const ORDER_SLACK: usize = 64;
 
 /// Random bytes of a handle.
 const HANDLE_BYTES: usize = 9;
@@ -26,7 +33,9 @@ pub(crate) struct Results(Mutex<Kept>);
 #[derive(Default)]
 struct Kept {
     by_handle: HashMap<String, KeptResult>,
+    /// Handles of all results, oldest first. Some may have left.
     order: VecDeque<String>,
+    shares: HashMap<Owner, Share>,
     bytes: usize,
 }
 
@@ -36,6 +45,14 @@ struct KeptResult {
     text: Arc<str>,
 }
 
+/// Results of one owner.
+#[derive(Default)]
+struct Share {
+    /// Handles, oldest first. Some may have left.
+    order: VecDeque<String>,
+    bytes: usize,
+}
+
 impl Results {
     /// Keeps a text and returns its handle, which no one can guess; `None` if the system has no random numbers.
     pub(crate) fn keep(&self, owner: &Owner, text: &str) -> Option<String> {
@@ -43,10 +60,7 @@ impl Results {
         getrandom::fill(&mut bytes).ok()?;
         let handle = format!("r_{}", URL_SAFE_NO_PAD.encode(bytes));
         let mut kept = self.0.lock();
-        kept.bytes += text.len();
-        let result = KeptResult { at: Instant::now(), owner: owner.clone(), text: Arc::from(text) };
-        kept.by_handle.insert(handle.clone(), result);
-        kept.order.push_back(handle.clone());
+        kept.keep(&handle, owner, text);
         kept.forget(BYTES_MAX, KEPT);
         Some(handle)
     }
@@ -61,24 +75,82 @@ impl Results {
 }
 
 impl Kept {
-    /// Forgets the results that are too old, and the oldest while there are too many bytes.
+    fn keep(&mut self, handle: &str, owner: &Owner, text: &str) {
+        let result = KeptResult { at: Instant::now(), owner: owner.clone(), text: Arc::from(text) };
+        let share = self.shares.entry(owner.clone()).or_default();
+        share.order.push_back(handle.to_owned());
+        share.bytes += result.bytes();
+        self.bytes += result.bytes();
+        self.order.push_back(handle.to_owned());
+        self.by_handle.insert(handle.to_owned(), result);
+    }
+
+    /// Forgets the results that are too old, and while there are too many bytes the oldest of the owner who has the most.
     fn forget(&mut self, bytes_max: usize, age_max: Duration) {
+        let is_old = |result: &KeptResult| result.at.elapsed() >= age_max;
         while let Some(oldest) = self.order.front() {
-            let is_old =
-                self.by_handle.get(oldest).is_none_or(|result| result.at.elapsed() >= age_max);
-            if !is_old && self.bytes <= bytes_max {
-                return;
-            }
-            if let Some(result) = self.by_handle.remove(oldest) {
-                self.bytes -= result.text.len();
+            match self.by_handle.get(oldest) {
+                Some(result) if !is_old(result) => break,
+                Some(_) => {
+                    let oldest = oldest.clone();
+                    self.leave(&oldest);
+                }
+                None => {}
             }
             self.order.pop_front();
         }
+        if self.order.len() > 2 * self.by_handle.len() + ORDER_SLACK {
+            self.order.retain(|handle| self.by_handle.contains_key(handle));
+        }
+        while self.bytes > bytes_max {
+            let Some(largest) = self.largest() else { return };
+            let Some(share) = self.shares.get_mut(&largest) else { return };
+            match share.order.pop_front() {
+                Some(handle) => self.leave(&handle),
+                None => drop(self.shares.remove(&largest)),
+            }
+        }
+    }
+
+    /// Returns the owner who has the most bytes, and of two the one with the older, in the tenant that has the most.
+    fn largest(&self) -> Option<Owner> {
+        let mut tenants: HashMap<&str, usize> = HashMap::new();
+        for (owner, share) in &self.shares {
+            *tenants.entry(owner.tenant()).or_default() += share.bytes;
+        }
+        let (tenant, _) = tenants.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+        let of_tenant = self.shares.iter().filter(|(owner, _)| owner.tenant() == tenant);
+        let since = |share: &Share| {
+            let oldest = share.order.front().and_then(|handle| self.by_handle.get(handle));
+            oldest.map(|result| result.at)
+        };
+        let largest = of_tenant.max_by_key(|(_, share)| (share.bytes, Reverse(since(share))));
+        largest.map(|(owner, _)| owner.clone())
+    }
+
+    fn leave(&mut self, handle: &str) {
+        let Some(result) = self.by_handle.remove(handle) else { return };
+        self.bytes -= result.bytes();
+        let Some(share) = self.shares.get_mut(&result.owner) else { return };
+        share.bytes -= result.bytes();
+        if share.bytes == 0 {
+            self.shares.remove(&result.owner);
+        } else if share.order.front().is_some_and(|first| first == handle) {
+            share.order.pop_front();
+        }
+    }
+}
+
+impl KeptResult {
+    fn bytes(&self) -> usize {
+        self.text.len() + OVERHEAD
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::caller::Caller;
 
@@ -103,11 +175,40 @@ mod tests {
         let owner = owner("t", "p");
         let first = results.keep(&owner, "12345").expect("a handle");
         let second = results.keep(&owner, "67890").expect("a handle");
-        results.0.lock().forget(7, KEPT);
+        results.0.lock().forget(OVERHEAD + 7, KEPT);
         assert_eq!(results.text(&owner, &first), None);
         assert_eq!(results.text(&owner, &second).as_deref(), Some("67890"));
-        results.0.lock().forget(7, Duration::ZERO);
+        results.0.lock().forget(OVERHEAD + 7, Duration::ZERO);
         assert_eq!(results.text(&owner, &second), None);
-        assert_eq!(results.0.lock().bytes, 0);
+        let kept = results.0.lock();
+        assert_eq!(kept.bytes, 0);
+        assert!(kept.shares.is_empty() && kept.order.is_empty());
+    }
+
+    #[test]
+    fn who_keeps_much_pushes_out_nobody_elses() {
+        let most = 4 * (OVERHEAD + 1_000);
+        let mut kept = Kept::default();
+        let mut keep = |handle: &str, owner: &Owner, text: &str| {
+            kept.keep(handle, owner, text);
+            kept.forget(most, KEPT);
+            assert!(kept.bytes <= most);
+            kept.by_handle.keys().cloned().collect::<HashSet<String>>()
+        };
+        let large = "x".repeat(1_000);
+        keep("ann", &owner("acme", "ann"), "small");
+        keep("bob", &owner("acme", "bob"), &large);
+        let eve = owner("other", "eve");
+        for number in 0..8 {
+            keep(&format!("eve{number}"), &eve, &large);
+        }
+        // A tenant's many principals are no more than another's one.
+        let mut left = HashSet::new();
+        for number in 0..8 {
+            left = keep(&format!("many{number}"), &owner("many", &number.to_string()), &large);
+        }
+        assert!(left.contains("ann") && left.contains("bob"), "{left:?}");
+        assert!(left.contains("eve7") && left.contains("many7"), "{left:?}");
+        assert!(!left.contains("eve0") && !left.contains("many0"), "{left:?}");
     }
 }
