@@ -55,8 +55,13 @@ class AuthorizationServer:
         clients: list[Json],
         scopes: list[str] | None = None,
         authority: trustme.CA | None = None,
+        accounts: Json | None = None,
     ) -> None:
-        options: Json = {"clients": clients, "scopes": scopes or ["mcp"]}
+        options: Json = {
+            "clients": clients,
+            "scopes": scopes or ["mcp"],
+            "accounts": accounts or {},
+        }
         self._tls: ssl.SSLContext | None = None
         if authority is not None:
             certificate = authority.issue_cert("127.0.0.1")

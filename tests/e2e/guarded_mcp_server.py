@@ -6,6 +6,7 @@ from typing import Any
 
 import jwt
 import uvicorn
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.fastmcp import FastMCP
@@ -27,6 +28,8 @@ class GuardedServer:
         # Credentials of requests, as they came.
         self.authorizations: set[str] = set()
         self.calls: list[str] = []
+        # Who made each call, by the tokens.
+        self.callers: list[str] = []
         server = FastMCP(
             "guarded",
             stateless_http=True,
@@ -50,6 +53,11 @@ class GuardedServer:
     def echo(self, text: str) -> str:
         """The tool."""
         self.calls.append(text)
+        token = get_access_token()
+        assert token is not None
+        self.callers.append(
+            str(jwt.decode(token.token, options={"verify_signature": False})["sub"])
+        )
         return text
 
     async def verify_token(self, token: str) -> AccessToken | None:

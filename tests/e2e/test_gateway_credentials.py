@@ -4,6 +4,7 @@ import json
 import queue
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,7 @@ from authorization_server import AuthorizationServer, machine_client
 from gateway_process import GatewayProcess, Json, message, text_of
 from guarded_mcp_server import GuardedServer
 from toolgate_command import command_environment
+from waiting import PATIENCE
 
 CLIENTS = [
     machine_client("poster"),
@@ -70,11 +72,19 @@ class Gateway(GatewayProcess):
 
     def wait_for(self, text: str) -> None:
         """Waits until a line that it says has the text."""
-        while (line := self._lines.get(timeout=60)) is not None:
+        # Of the whole wait: a gateway that goes on talking never leaves a single line late.
+        give_up = time.monotonic() + PATIENCE
+        while (left := give_up - time.monotonic()) > 0:
+            try:
+                line = self._lines.get(timeout=left)
+            except queue.Empty:
+                break
+            if line is None:
+                raise AssertionError(f"it ended before it said {text!r}:\n{''.join(self.said)}")
             self.said.append(line)
             if text in line:
                 return
-        raise AssertionError(f"it ended before it said {text!r}:\n{''.join(self.said)}")
+        raise AssertionError(f"it did not say {text!r}:\n{''.join(self.said)}")
 
     def stop(self) -> int:
         """Ends it as an operator does; returns its exit code."""
@@ -230,6 +240,28 @@ def test_a_login_outlives_the_gateway_and_a_logout_ends_it(
     assert refused["isError"] is True
     gateway.wait_for("needs login")
     assert guarded.calls == ["a"]
+    assert_silent(gateway, guarded)
+
+
+def test_a_login_that_ended_at_its_issuer_is_asked_for_again(
+    binary: Path, tmp_path: Path, issuer: AuthorizationServer, guarded: GuardedServer
+) -> None:
+    gateway = Gateway(binary, tmp_path, config(guarded.url)).start("needs login")
+    log_in(gateway)
+    gateway.wait_for(" ready: ")
+    assert text_of(gateway.echo("a")) == "a"
+    # Beyond the life of the refresh token.
+    issuer.set_clock(2 * 60 * 60)
+    guarded.refuse_known_tokens()
+    refused = gateway.echo("b")
+    assert refused["isError"] is True
+    assert "toolgate gateway login guarded" in text_of(refused)
+    gateway.wait_for("needs login")
+    issuer.set_clock(0)
+    log_in(gateway)
+    gateway.wait_for(" ready in ")
+    assert text_of(gateway.echo("c")) == "c"
+    assert guarded.calls == ["a", "c"]
     assert_silent(gateway, guarded)
 
 

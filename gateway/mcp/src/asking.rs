@@ -76,7 +76,7 @@ pub(crate) fn refuse(question: Question, problem: &str) {
 }
 
 /// Asks the host one question.
-async fn answer(
+pub(crate) async fn answer(
     context: &RequestContext<RoleServer>,
     capabilities: &ClientCapabilities,
     question: Value,

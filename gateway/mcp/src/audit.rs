@@ -100,6 +100,33 @@ impl Audit {
         };
         AuditedCall { record, file: self.0.clone(), since: Instant::now() }
     }
+
+    /// Notes that a person has connected to a server, or that it failed.
+    pub(crate) fn connection(&self, caller: &Caller, server: &str, is_done: bool) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let record = ConnectionRecord {
+            time_ms: milliseconds(now),
+            event: "connection",
+            tenant: caller.tenant.to_string(),
+            principal: caller.principal.to_string(),
+            server: server.to_owned(),
+            outcome: if is_done { Outcome::Done } else { Outcome::Failed },
+        };
+        let written = self.0.clone().zip(Handle::try_current().ok());
+        // Nobody waits for it.
+        let _writing = written.map(|(file, runtime)| append(&runtime, file, record));
+    }
+}
+
+/// Record of a person's login to a server.
+#[derive(Debug, Clone, Serialize)]
+struct ConnectionRecord {
+    time_ms: u64,
+    event: &'static str,
+    tenant: String,
+    principal: String,
+    server: String,
+    outcome: Outcome,
 }
 
 impl AuditedCall {
@@ -130,17 +157,25 @@ impl AuditedCall {
         let runtime = Handle::try_current().ok()?;
         let mut record = self.record.clone();
         record.duration_ms = milliseconds(self.since.elapsed());
-        Some(runtime.spawn_blocking(move || {
-            let written =
-                serde_json::to_vec(&record).map_err(io::Error::from).and_then(|mut line| {
-                    line.push(b'\n');
-                    file.lock().write_all(&line)
-                });
-            if let Err(error) = written {
-                tracing::error!(%error, "a call could not be written to gateway.audit_file");
-            }
-        }))
+        Some(append(&runtime, file, record))
     }
+}
+
+/// Appends a record to the file of the audit.
+fn append(
+    runtime: &Handle,
+    file: Arc<Mutex<File>>,
+    record: impl Serialize + Send + 'static,
+) -> JoinHandle<()> {
+    runtime.spawn_blocking(move || {
+        let written = serde_json::to_vec(&record).map_err(io::Error::from).and_then(|mut line| {
+            line.push(b'\n');
+            file.lock().write_all(&line)
+        });
+        if let Err(error) = written {
+            tracing::error!(%error, "a record could not be written to gateway.audit_file");
+        }
+    })
 }
 
 impl Drop for AuditedCall {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use toolgate_client::v1;
+use toolgate_upstream::{Requester, Secret};
 
 use crate::gateway::Gateway;
 
@@ -21,6 +22,8 @@ pub struct Caller {
     pub is_operator: bool,
     /// True if it may do so in every tenant.
     pub is_of_all_tenants: bool,
+    /// Token that it came with, to be exchanged and never to be sent on; `None` for another credential.
+    pub token: Option<Secret>,
 }
 
 /// Owner of what the gateway keeps: one principal of one tenant.
@@ -51,6 +54,16 @@ impl Caller {
     /// Returns the owner of what is kept of this caller.
     pub(crate) fn owner(&self) -> Owner {
         Owner { tenant: Arc::clone(&self.tenant), principal: Arc::clone(&self.principal) }
+    }
+
+    /// Returns the caller as a principal with credentials of its own; `None` without authentication, where all are one: the
+    /// operator.
+    pub(crate) fn requester(&self) -> Option<Requester> {
+        (!self.principal.is_empty()).then(|| Requester {
+            tenant: Arc::clone(&self.tenant),
+            principal: Arc::clone(&self.principal),
+            token: self.token.clone(),
+        })
     }
 
     /// Returns the name under which a server's turns know the caller. No tenant's name has a slash.

@@ -297,6 +297,7 @@ fn failure(server: &str, failure: &Failure) -> Value {
         Failure::Server(error) => error,
         Failure::Refused(error) => return error_result(&format!("{server}: {}", error.message)),
         Failure::Lost => return error_result(LOST),
+        Failure::NotConnected(told) => return error_result(told),
     };
     let text = match error {
         RequestError::Unknown => format!("{server} is not behind this gateway any more."),
@@ -312,6 +313,9 @@ fn failure(server: &str, failure: &Failure) -> Value {
         ),
         RequestError::Unavailable { state: ServerState::NeedsLogin, problem, .. } => {
             format!("{server} is not available: {problem}. The call did not run.")
+        }
+        RequestError::Credential { problem, .. } => {
+            format!("{server} can't be called for you: {problem}. The call did not run.")
         }
         RequestError::Unavailable { problem, .. } => format!(
             "{server} is not available: {problem}. It is started again by itself; the call did not run."

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
-use toolgate_upstream::{Entry, Limits, Pauses, Secret, Start, Upstream, UpstreamError};
+use toolgate_upstream::{
+    Entry, Limits, OAuthClient, Pauses, Secret, Start, Upstream, UpstreamError,
+};
 
 use crate::units;
 
@@ -95,6 +97,10 @@ pub struct AuthConfig {
     pub audiences: Vec<String>,
     /// Scopes that a token must have.
     pub scopes: Vec<String>,
+    /// Client at the issuer by which a person's browser says who it is. Absent: one that is registered.
+    pub client_id: Option<String>,
+    /// Secret of that client: `env:NAME` or `file:PATH`.
+    pub client_secret: Option<String>,
     /// Claim that names the tenant. Absent: every token is of the gateway's own tenant.
     pub tenant_claim: Option<String>,
     /// Claim that names the principal. Absent: `sub`.
@@ -130,6 +136,9 @@ pub enum Exposed {
 
 /// Most connections of hosts' own to one server.
 const OWN_CONNECTIONS: usize = 8;
+
+/// Most connections of principals' own to one server that has a credential for each.
+const PRINCIPALS_CONNECTIONS: usize = 256;
 
 /// Programs that may be started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -171,7 +180,7 @@ pub struct ServerConfig {
     /// Credential that it is shown. Absent: its headers, or else tokens of a login.
     #[serde(default)]
     pub auth: Option<Auth>,
-    /// Client for `auth = "oauth"` and `auth = "client-credentials"`.
+    /// Client at an authorization server, for each `auth` that takes tokens.
     #[serde(default)]
     pub oauth: Option<OAuthConfig>,
     /// Trust in the server's texts.
@@ -231,6 +240,27 @@ impl ServerConfig {
     /// Returns the tenants that see the server, where `own` is the gateway's.
     pub(crate) fn tenants(&self, own: &str) -> Vec<String> {
         self.tenants.clone().unwrap_or_else(|| vec![own.to_owned()])
+    }
+
+    /// Returns the most connections of hosts' or principals' own.
+    fn own_connections(&self) -> usize {
+        if self.is_per_principal() {
+            PRINCIPALS_CONNECTIONS
+        } else if self.may_ask() {
+            OWN_CONNECTIONS
+        } else {
+            0
+        }
+    }
+
+    /// Returns true if each principal logs in to the server by itself.
+    pub(crate) fn takes_principals_logins(&self) -> bool {
+        self.auth == Some(Auth::OauthPerUser)
+    }
+
+    /// Returns true if each principal has a credential of its own for the server.
+    pub(crate) fn is_per_principal(&self) -> bool {
+        matches!(self.auth, Some(Auth::OauthPerUser | Auth::TokenExchange))
     }
 
     /// Returns true if the server may ask hosts when it is of a revision before 2026-07-28.
@@ -357,6 +387,7 @@ impl Config {
         let config = Self::parse(&text, path)?;
         config.entries().map_err(|error| error.located(&text))?;
         config.credential_key()?;
+        config.sign_in_client()?;
         Ok(config)
     }
 
@@ -437,6 +468,38 @@ impl Config {
         Err(wrong("must have 64 hexadecimal digits, as `openssl rand -hex 32` writes them"))
     }
 
+    /// Returns the client by which a person's browser says who it is, at the issuer of callers' tokens; `None` if they come with
+    /// none.
+    ///
+    /// # Errors
+    /// [`ConfigError::Invalid`] if its secret is not there.
+    pub(crate) fn sign_in_client(&self) -> Result<Option<OAuthClient>, ConfigError> {
+        let auth = &self.gateway.auth;
+        if auth.issuers().is_empty() {
+            return Ok(None);
+        }
+        let wrong = |problem: &str| ConfigError::Invalid {
+            path: PathBuf::from("gateway.auth.client_secret"),
+            problem: problem.to_owned(),
+        };
+        let secret = auth.client_secret.as_ref().map(|place| {
+            if !place.starts_with("env:") && !place.starts_with("file:") {
+                return Err(wrong("must be \"env:NAME\" or \"file:PATH\""));
+            }
+            resolved("", place).map(Secret::new).map_err(|error| match error {
+                ConfigError::Server { problem, .. } => wrong(&problem),
+                error => error,
+            })
+        });
+        Ok(Some(OAuthClient {
+            id: auth.client_id.clone(),
+            secret: secret.transpose()?,
+            scopes: auth.scopes.clone(),
+            issuer: auth.issuer.clone(),
+            ..OAuthClient::default()
+        }))
+    }
+
     /// Returns the servers to run, with the values of their secrets.
     ///
     /// # Errors
@@ -457,7 +520,7 @@ impl Config {
         }
         let upstream = match (&server.command[..], &server.url) {
             ([_, ..], None) => self.process(name, server)?,
-            ([], Some(url)) => endpoint(name, server, url)?,
+            ([], Some(url)) => endpoint(name, server, url, &self.gateway.auth.methods)?,
             _ => return Err(wrong("needs either `command` or `url`")),
         };
         let default = Limits::default();
@@ -469,7 +532,7 @@ impl Config {
                 StartConfig::Eager => Start::Eager,
                 StartConfig::Lazy => Start::Lazy,
             },
-            own_connections: if server.may_ask() { OWN_CONNECTIONS } else { 0 },
+            own_connections: server.own_connections(),
             ..default
         };
         if limits.concurrency == 0 {
@@ -551,6 +614,10 @@ impl AuthConfig {
             Some("`jwks_url` must begin with https://")
         } else if is_of_tokens && !has_jwt {
             Some("`methods` must have \"jwt\" for `issuer`, `jwks_*`, `scopes` and `audiences`")
+        } else if (self.client_id.is_some() && !has_jwt)
+            || (self.client_secret.is_some() && self.client_id.is_none())
+        {
+            Some("`client_secret` needs `client_id`, and that needs \"jwt\" among `methods`")
         } else if self.key_store.is_some() && !self.methods.contains(&AuthMethod::ApiKey) {
             Some("`methods` must have \"api-key\" for `key_store`")
         } else if self.allow_anybody && !self.methods.is_empty() {
@@ -593,7 +660,12 @@ fn folder(server: &str, cwd: &str) -> Result<PathBuf, ConfigError> {
     Err(ConfigError::server(server, &problem))
 }
 
-fn endpoint(name: &str, server: &ServerConfig, url: &str) -> Result<Upstream, ConfigError> {
+fn endpoint(
+    name: &str,
+    server: &ServerConfig,
+    url: &str,
+    methods: &[AuthMethod],
+) -> Result<Upstream, ConfigError> {
     let wrong = |problem: String| ConfigError::server(name, &problem);
     if !server.env.is_empty() || server.cwd.is_some() {
         let problem = "`env` and `cwd` are for a `command`; a `url` has `headers`";
@@ -609,7 +681,7 @@ fn endpoint(name: &str, server: &ServerConfig, url: &str) -> Result<Upstream, Co
             for (header, value) in &server.headers {
                 endpoint.add_header(header, &resolved(name, value)?).map_err(told)?;
             }
-            endpoint.authorization = authorization::authorization(name, server)?;
+            endpoint.authorization = authorization::authorization(name, server, methods)?;
         }
     }
     Ok(upstream)
@@ -854,6 +926,31 @@ mod tests {
         };
         assert_eq!(client.id.as_deref(), Some("i"));
         assert_eq!(client.scopes, ["s"]);
+    }
+
+    #[test]
+    fn credentials_of_principals_need_callers_with_names() {
+        let problem = |methods: &str, server: &str| {
+            let text = format!(
+                "[gateway.auth]\nmethods = [{methods}]\n[server.a]\nurl = \"https://x\"\n{server}"
+            );
+            parsed(&text).expect("a configuration").entries().err().map(|error| error.to_string())
+        };
+        let per_user = "auth = \"oauth-per-user\"";
+        assert!(problem("", per_user).is_some_and(|told| told.contains("gateway.auth.methods")));
+        assert_eq!(problem("\"api-key\"", per_user), None);
+        let exchange = |more: &str| {
+            format!(
+                "auth = \"token-exchange\"\noauth = {{ client_id = \"i\", client_secret = \"env:PATH\"{more} }}"
+            )
+        };
+        let keys = problem("\"api-key\"", &exchange(", issuer = \"https://y\""));
+        assert!(keys.is_some_and(|told| told.contains("jwt")));
+        let jwt = "\"jwt\"]\nissuer = \"https://y\"\njwks_file = \"x\"\naudiences = [\"z\"";
+        assert!(problem(jwt, &exchange("")).is_some_and(|told| told.contains("oauth.issuer")));
+        assert_eq!(problem(jwt, &exchange(", issuer = \"https://y\", audience = \"a\"")), None);
+        let audience = problem("", "oauth = { audience = \"a\" }");
+        assert!(audience.is_some_and(|told| told.contains("token-exchange")));
     }
 
     #[test]

@@ -317,6 +317,7 @@ impl Face {
             principal: caller.turn_name(),
             progress: None,
             asker: None,
+            requester: caller.requester(),
         };
         let deadline = Instant::now() + PLANE_DEADLINE;
         let told = fleet.request(server, request, deadline).await;
@@ -547,6 +548,7 @@ impl Face {
         let result = match answer {
             Ok(result) => result,
             Err(Failure::Lost) => error_result(LOST),
+            Err(Failure::NotConnected(told)) => error_result(&told),
             Err(failure) => {
                 audited.ends(Outcome::Failed, &Value::Null).await;
                 return Err(protocol_error(server, failure));
@@ -641,6 +643,9 @@ fn protocol_error(server: &str, failure: Failure) -> ErrorData {
         Failure::Server(error) => error,
         Failure::Refused(error) => return error,
         Failure::Lost => return ErrorData::new(ErrorCode::INVALID_PARAMS, LOST, None),
+        Failure::NotConnected(told) => {
+            return ErrorData::new(ErrorCode::INVALID_REQUEST, told, None);
+        }
     };
     match error {
         RequestError::Server { code, message, data } => {

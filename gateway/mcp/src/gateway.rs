@@ -1,8 +1,8 @@
 //! Servers behind the gateway, and all that its faces share.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -20,6 +20,7 @@ use toolgate_upstream::{
 use crate::audit::Audit;
 use crate::caller::Caller;
 use crate::config::{Config, ConfigError, ServerConfig, Trust};
+use crate::connecting::Connecting;
 use crate::history::{Decided, History};
 use crate::parked::Parked;
 use crate::registering::{self, Registered, RegisteredListings, Servers};
@@ -51,6 +52,9 @@ struct Shared {
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
     registered: Registered,
     following: JoinHandle<()>,
+    credentials: Option<CredentialStore>,
+    /// Pages for logins of persons, once they are served.
+    connecting: OnceLock<Arc<Connecting>>,
 }
 
 /// State of a gateway that somebody has seen.
@@ -164,7 +168,7 @@ impl Gateway {
         let seal = Seal::new().map_err(|_none| ConfigError::NoRandomNumbers)?;
         let audit =
             Audit::open(config.gateway.audit_file.as_deref()).map_err(ConfigError::Audit)?;
-        let fleet = Fleet::start_with(config.entries()?, credentials);
+        let fleet = Fleet::start_with(config.entries()?, credentials.clone());
         let plane = plane.with_deadline(PLANE_DEADLINE);
         let registered = Registered::default();
         let servers = watch::Sender::new(Arc::new(config.running()));
@@ -188,6 +192,8 @@ impl Gateway {
             tools: Mutex::default(),
             registered,
             following,
+            credentials,
+            connecting: OnceLock::new(),
         })))
     }
 
@@ -349,6 +355,21 @@ impl Gateway {
 
     pub(crate) fn seal(&self) -> &Seal {
         &self.0.seal
+    }
+
+    /// Returns the store of credentials; `None` if there is none.
+    pub(crate) fn credentials(&self) -> Option<&CredentialStore> {
+        self.0.credentials.as_ref()
+    }
+
+    /// Returns the pages for logins of persons; `None` if none are served.
+    pub(crate) fn connecting(&self) -> Option<&Arc<Connecting>> {
+        self.0.connecting.get()
+    }
+
+    /// Takes the pages for logins of persons, once.
+    pub(crate) fn serves_pages(&self, pages: Connecting) -> Arc<Connecting> {
+        Arc::clone(self.0.connecting.get_or_init(|| Arc::new(pages)))
     }
 
     pub(crate) fn audit(&self) -> &Audit {

@@ -82,6 +82,10 @@ pub(crate) fn is_offered(gateway: &Gateway, tenant: &str, capability: &str) -> b
 
 /// Returns true if a server tells when one of its resources changes.
 pub(crate) fn is_followable(gateway: &Gateway, server: &str) -> bool {
+    // The one connection that follows has the operator's credential.
+    if gateway.server(server).is_none_or(|server| server.is_per_principal()) {
+        return false;
+    }
     let listing = gateway.fleet().listing(server);
     listing.is_some_and(|listing| listing.capabilities["resources"]["subscribe"] == true)
 }
@@ -111,6 +115,7 @@ async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String)
             principal: caller.turn_name(),
             progress: None,
             asker: None,
+            requester: caller.requester(),
         };
         let answer = gateway.fleet().request(&server, request, deadline).await;
         let page: Value = match answer.map(|result| serde_json::from_str(result.get())) {

@@ -46,6 +46,8 @@ pub(crate) enum Failure {
     Refused(ErrorData),
     /// The call that the answers were for is gone.
     Lost,
+    /// The principal is to connect to the server first. Says how.
+    NotConnected(String),
 }
 
 /// Text for a host whose answers came too late.
@@ -59,8 +61,22 @@ pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
 
 impl Host<'_> {
     /// Sends a request to a server, and returns its result. Questions of the server are put to the host on the stream of its
-    /// request, or are the result where the host takes them so.
+    /// request, or are the result where the host takes them so. A principal that is to connect to the server first is told where.
     pub(crate) async fn request(
+        &self,
+        server: &str,
+        method: &str,
+        params: Map<String, Value>,
+    ) -> Result<Value, Failure> {
+        let config = self.gateway.server(server);
+        if config.is_some_and(|server| server.takes_principals_logins()) {
+            return Box::pin(self.request_with_login(server, method, params)).await;
+        }
+        self.request_at_once(server, method, params).await
+    }
+
+    /// Sends a request whatever the principal's credential is.
+    pub(crate) async fn request_at_once(
         &self,
         server: &str,
         method: &str,
@@ -219,6 +235,7 @@ impl Host<'_> {
             principal: self.principal.clone(),
             progress: None,
             asker: None,
+            requester: self.caller.requester(),
         }
     }
 

@@ -28,6 +28,7 @@ use crate::authentication::{
     Authentication, PresentedCredentials, ProtectedResource, Refusal, WELL_KNOWN, until_refused,
 };
 use crate::caller::{Caller, Owner};
+use crate::connecting;
 use crate::face::{Exposure, Face, ResultLimit};
 use crate::gateway::Gateway;
 use crate::metrics;
@@ -68,6 +69,9 @@ pub enum GatewayError {
     /// `gateway.public_url` is no URL.
     #[error("gateway.public_url is no URL: {0}")]
     PublicUrl(url::ParseError),
+    /// The pages for logins of persons can't be served.
+    #[error("{0}")]
+    Pages(String),
     /// A connection or a stream failed.
     #[error("serving failed: {0}")]
     Io(#[from] io::Error),
@@ -121,6 +125,7 @@ pub async fn serve(
     let config = transport_config(&gateway, address.port(), stop.clone())?;
     let resource = Arc::new(protected_resource(&gateway, address)?);
     let services = Arc::default();
+    let pages = connecting::routes(&gateway, address, authentication.clone())?;
     let faces = Faces { gateway, config, authentication, resource, services };
     let router = Router::new()
         .route("/mcp", any(default_face))
@@ -133,6 +138,7 @@ pub async fn serve(
         .route("/metrics", get(exposed_metrics))
         .route(WELL_KNOWN, get(metadata))
         .route(&format!("{WELL_KNOWN}/{{*path}}"), get(metadata))
+        .merge(pages)
         .layer(middleware::from_fn_with_state(faces.clone(), guard))
         .with_state(faces);
     let router = router.into_make_service_with_connect_info::<SocketAddr>();
@@ -428,7 +434,9 @@ async fn guard(
     mut request: Request,
     next: middleware::Next,
 ) -> Response {
-    let is_metadata = request.uri().path().starts_with(WELL_KNOWN);
+    // Pages for persons check the origin by themselves, and nobody calls a tool by them.
+    let path = request.uri().path();
+    let is_metadata = path.starts_with(WELL_KNOWN) || connecting::is_page(path);
     if !is_mcp(request.uri().path()) {
         let is_page = request.headers().contains_key(header::ORIGIN) && !is_metadata;
         if is_page || !faces.is_named(request.uri().path(), request.headers()) {

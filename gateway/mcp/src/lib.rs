@@ -11,6 +11,7 @@ mod caller;
 mod calling;
 mod checking;
 mod config;
+mod connecting;
 mod cutting;
 mod definitions;
 mod discovering;

@@ -33,6 +33,15 @@ pub(crate) enum Content {
         /// ID that the server gave it.
         id: String,
     },
+    /// Person who is to connect to a server.
+    Person {
+        /// Tenant of the principal.
+        tenant: String,
+        /// Name of the principal.
+        principal: String,
+        /// Name that the host gives itself.
+        host: String,
+    },
 }
 
 /// Request that a text is made for. It is opened for the same only.

@@ -9,6 +9,7 @@ mod challenge;
 mod client;
 mod discovery;
 mod login;
+mod requester;
 mod secret;
 mod store;
 #[cfg(test)]
@@ -19,7 +20,8 @@ pub(crate) use addresses::is_loopback;
 pub(crate) use authorizer::Authorizer;
 pub(crate) use challenge::Challenge;
 pub use client::is_safe;
-pub use login::{Login, log_out};
+pub use login::{Login, LoginClient, log_out};
+pub use requester::Requester;
 pub use secret::Secret;
 pub use store::{CredentialStore, Owner};
 
@@ -33,6 +35,12 @@ pub enum Authorization {
     ClientCredentials(OAuthClient),
     /// Tokens of a person who has logged in (authorization code with PKCE).
     Login(OAuthClient),
+    /// Tokens of the principal whose request it is, who has logged in. What the server lists is asked for with the tokens of
+    /// the operator's login.
+    PerPrincipal(OAuthClient),
+    /// Tokens that the principal's own are exchanged for (RFC 8693), at the operator's issuer. What the server lists is asked for
+    /// with tokens for the gateway itself.
+    Exchange(OAuthClient),
 }
 
 /// Client of an authorization server.
@@ -48,6 +56,8 @@ pub struct OAuthClient {
     pub scopes: Vec<String>,
     /// Issuer of the tokens; `None` for the one that the server names.
     pub issuer: Option<String>,
+    /// Audience to name beside the resource where a token is exchanged.
+    pub audience: Option<String>,
 }
 
 /// Error of a credential. Its text holds no token and no secret.
@@ -69,7 +79,15 @@ impl Authorization {
     pub(crate) fn client(&self) -> Option<&OAuthClient> {
         match self {
             Self::Headers => None,
-            Self::ClientCredentials(client) | Self::Login(client) => Some(client),
+            Self::ClientCredentials(client)
+            | Self::Login(client)
+            | Self::PerPrincipal(client)
+            | Self::Exchange(client) => Some(client),
         }
+    }
+
+    /// Returns whether each principal has a credential of its own.
+    pub(crate) fn is_per_principal(&self) -> bool {
+        matches!(self, Self::PerPrincipal(_) | Self::Exchange(_))
     }
 }

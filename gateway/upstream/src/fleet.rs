@@ -13,14 +13,15 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::{Change, LEAVE, ServerIdentity};
-use crate::credentials::CredentialStore;
+use crate::credentials::{CredentialStore, Requester};
 use crate::question::Asker;
-use crate::target::Upstream;
+use crate::target::{Endpoint, Upstream};
 
 mod circuit;
 #[cfg(test)]
 mod http_tests;
 mod own;
+mod principals;
 mod server;
 #[cfg(test)]
 mod sse_tests;
@@ -169,6 +170,8 @@ pub struct Request {
     pub progress: Option<mpsc::Sender<Value>>,
     /// Host that the server may ask; `None` if it may ask nobody. Servers of 2026-07-28 ask in their results.
     pub asker: Option<Asker>,
+    /// Principal whose own credential it takes, where the server has one for each; `None` for the operator.
+    pub requester: Option<Requester>,
 }
 
 /// Error of a request.
@@ -202,6 +205,14 @@ pub enum RequestError {
         problem: String,
         /// True if the server may have run the request.
         may_have_run: bool,
+    },
+    /// The principal has no credential of its own for the server. The request did not run.
+    #[error("{problem}")]
+    Credential {
+        /// Problem of the credential.
+        problem: String,
+        /// True if a login of the principal helps.
+        takes_login: bool,
     },
     /// The server did not answer in time. The request was cancelled.
     #[error("no answer within {} ms", after.as_millis())]
@@ -416,6 +427,22 @@ impl Fleet {
     #[must_use]
     pub fn resource_changes(&self, server: &str) -> broadcast::Receiver<Arc<str>> {
         self.0.surroundings.watched(server).changes()
+    }
+
+    /// Returns the URL of a server, and how it is asked; `None` for a process.
+    #[must_use]
+    pub fn endpoint(&self, server: &str) -> Option<Endpoint> {
+        match &self.server(server)?.entry.upstream {
+            Upstream::Http(endpoint) => Some(endpoint.clone()),
+            Upstream::Process(_) => None,
+        }
+    }
+
+    /// Ends a principal's own connections to a server, so that the next request takes its new credential from the start.
+    pub fn renew(&self, server: &str, requester: &Requester) {
+        if let Some(server) = self.server(server) {
+            server.renew(requester);
+        }
     }
 
     /// Ends a server's process or connection and starts it anew. Returns whether the fleet has the server.

@@ -211,7 +211,7 @@ impl TappedClient {
 
     /// Returns the failure where a token that was just got is refused. A login may help; else only time does.
     fn refused_again(&self, challenge: &str) -> Failure {
-        if self.authorizer.as_ref().is_some_and(|authorizer| authorizer.takes_login()) {
+        if self.authorizer.as_ref().is_some_and(|authorizer| authorizer.is_of_person()) {
             return login_failure(challenge);
         }
         let problem = "it refuses a token that is new (HTTP 401): see its `oauth.scopes`";

@@ -22,8 +22,8 @@ mod target;
 
 pub use connection::{Change, Connection, ServerIdentity};
 pub use credentials::{
-    Authorization, CredentialError, CredentialStore, Login, OAuthClient, Owner, Secret, is_safe,
-    log_out,
+    Authorization, CredentialError, CredentialStore, Login, LoginClient, OAuthClient, Owner,
+    Requester, Secret, is_safe, log_out,
 };
 pub use error::UpstreamError;
 pub use fleet::{

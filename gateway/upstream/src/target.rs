@@ -122,7 +122,13 @@ impl Endpoint {
     /// Returns whether a person may log in to the server.
     #[must_use]
     pub fn takes_login(&self) -> bool {
-        matches!(self.authorization, Authorization::Login(_))
+        matches!(self.authorization, Authorization::Login(_) | Authorization::PerPrincipal(_))
+    }
+
+    /// Returns whether each principal has a credential of its own for the server.
+    #[must_use]
+    pub fn is_per_principal(&self) -> bool {
+        self.authorization.is_per_principal()
     }
 
     /// Adds a header to each request.

@@ -3,32 +3,70 @@
 // node server.mjs '{"clients": [...], "scopes": ["mcp"], "cert": FILE, "key": FILE, "port": 0}'
 //
 // Prints its issuer as one line of JSON, and ends with its standard input. Every login and consent is given at once, to the
-// account that `login_hint` names (or "ann"). A client may have `token_claims`, which its access tokens have too.
+// account that `login_hint` names (or "ann"). A client may have `token_claims`, which its access tokens have too, and `accounts`
+// are claims of an account's tokens by its name. Tokens of its own are exchanged (RFC 8693) for clients that may.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import { createInterface } from 'node:readline';
-import { Provider } from 'oidc-provider';
+import { createLocalJWKSet, jwtVerify } from 'jose';
+import { errors, Provider } from 'oidc-provider';
 
 const options = JSON.parse(process.argv[2] ?? '{}');
 const scopes = options.scopes ?? ['mcp'];
 const seconds = 600;
+const exchangeGrant = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token';
+const jwks = { keys: [rsaKey()] };
 
 function rsaKey() {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return { ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256', kid: randomBytes(8).toString('hex') };
 }
 
+/** Describes a resource: its tokens are signed, and for it alone. */
+function described(resource) {
+  return {
+    scope: scopes.join(' '),
+    audience: resource,
+    accessTokenFormat: 'jwt',
+    accessTokenTTL: seconds,
+    jwt: { sign: { alg: 'RS256' } },
+  };
+}
+
+/** Exchanges a token of an account for one that is for another resource (RFC 8693). */
+async function exchange(context) {
+  const { client, params, provider } = context.oidc;
+  const publicKeys = jwks.keys.map(({ kty, n, e, kid, alg, use }) => ({ kty, n, e, kid, alg, use }));
+  if (params.subject_token_type !== accessTokenType || !params.resource) {
+    throw new errors.InvalidRequest('a subject token and a resource are needed');
+  }
+  const verified = jwtVerify(params.subject_token ?? '', createLocalJWKSet({ keys: publicKeys }), { issuer: provider.issuer });
+  const { payload } = await verified.catch(() => {
+    throw new errors.InvalidGrant('the subject token is not good');
+  });
+  const token = new provider.AccessToken({ accountId: payload.sub, client, gty: 'token_exchange', scope: params.scope });
+  token.resourceServer = new provider.ResourceServer(params.resource, described(params.resource));
+  context.oidc.entity('AccessToken', token);
+  context.body = {
+    access_token: await token.save(),
+    issued_token_type: accessTokenType,
+    token_type: 'Bearer',
+    expires_in: token.expiration,
+  };
+}
+
 const configuration = {
   clients: options.clients ?? [],
-  jwks: { keys: [rsaKey()] },
+  jwks,
   cookies: { keys: [randomBytes(16).toString('hex')] },
   scopes: ['openid', 'offline_access', ...scopes],
   extraClientMetadata: { properties: ['token_claims'] },
   clientBasedCORS: () => true,
   findAccount: (_context, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
-  extraTokenClaims: (context) => context.oidc.client?.token_claims,
+  extraTokenClaims: (context, token) => ({ ...options.accounts?.[token.accountId], ...context.oidc.client?.token_claims }),
   issueRefreshToken: () => true,
   interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
   ttl: { AccessToken: seconds, ClientCredentials: seconds, Grant: 3600, RefreshToken: 3600, Session: 3600, Interaction: 600 },
@@ -42,13 +80,7 @@ const configuration = {
       enabled: true,
       defaultResource: (_context, _client, oneOf) => oneOf ?? options.resource,
       useGrantedResource: () => true,
-      getResourceServerInfo: (_context, resource) => ({
-        scope: scopes.join(' '),
-        audience: resource,
-        accessTokenFormat: 'jwt',
-        accessTokenTTL: seconds,
-        jwt: { sign: { alg: 'RS256' } },
-      }),
+      getResourceServerInfo: (_context, resource) => described(resource),
     },
   },
 };
@@ -79,6 +111,8 @@ const server = options.cert
 server.listen(options.port ?? 0, '127.0.0.1', () => {
   const issuer = `${options.cert ? 'https' : 'http'}://127.0.0.1:${server.address().port}`;
   const provider = new Provider(issuer, configuration);
+  const parameters = ['subject_token', 'subject_token_type', 'requested_token_type', 'audience', 'resource', 'scope'];
+  provider.registerGrantType(exchangeGrant, exchange, parameters);
   const handle = provider.callback();
   server.on('request', (request, response) => {
     if (!request.url.startsWith('/interaction/')) {

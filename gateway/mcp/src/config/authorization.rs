@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toolgate_upstream::{Authorization, OAuthClient, Secret};
 use url::Url;
 
-use super::{ConfigError, ServerConfig, resolved};
+use super::{AuthMethod, ConfigError, ServerConfig, resolved};
 
 /// Credential that a server is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -18,6 +18,8 @@ pub enum Auth {
     ClientCredentials,
     /// Tokens of a person who has logged in.
     Oauth,
+    /// Tokens of each caller, who has logged in.
+    OauthPerUser,
     /// Tokens that a caller's token is exchanged for.
     TokenExchange,
 }
@@ -38,20 +40,26 @@ pub struct OAuthConfig {
     pub issuer: Option<String>,
     /// Port of this machine that a login leads back to. Absent: a free one.
     pub redirect_port: Option<u16>,
+    /// Audience to name where a token is exchanged, beside the server's resource.
+    pub audience: Option<String>,
 }
 
-/// Returns the credential of a server behind a URL.
+/// Returns the credential of a server behind a URL, where callers come with credentials of these kinds.
 pub(super) fn authorization(
     name: &str,
     server: &ServerConfig,
+    methods: &[AuthMethod],
 ) -> Result<Authorization, ConfigError> {
     let wrong = |problem: &str| ConfigError::server(name, problem);
     let has_headers = !server.headers.is_empty();
     let default = if has_headers { Auth::Headers } else { Auth::Oauth };
     let auth = server.auth.unwrap_or(default);
-    let takes_tokens = matches!(auth, Auth::ClientCredentials | Auth::Oauth);
-    if server.oauth.is_some() && !takes_tokens {
-        return Err(wrong("`oauth` is for `auth = \"oauth\"` and `auth = \"client-credentials\"`"));
+    let has_audience = server.oauth.as_ref().is_some_and(|oauth| oauth.audience.is_some());
+    if has_audience && auth != Auth::TokenExchange {
+        return Err(wrong("`oauth.audience` is for `auth = \"token-exchange\"`"));
+    }
+    if server.oauth.is_some() && matches!(auth, Auth::None | Auth::Headers) {
+        return Err(wrong("`oauth` is for other `auth` than \"none\" and \"headers\""));
     }
     let names_credential =
         server.headers.keys().any(|header| header.eq_ignore_ascii_case("authorization"));
@@ -66,26 +74,44 @@ pub(super) fn authorization(
         Auth::Headers => Err(wrong(
             "`auth = \"headers\"` needs `headers`, such as { Authorization = \"env:NAME\" }",
         )),
-        Auth::TokenExchange => Err(wrong(
-            "`auth = \"token-exchange\"` is not there yet: set \"oauth\" or \"client-credentials\"",
-        )),
         Auth::Oauth => login(name, server).map(Authorization::Login),
-        Auth::ClientCredentials => {
-            let client = client(name, server)?;
-            if client.id.is_none() || client.secret.is_none() {
+        Auth::OauthPerUser if methods.is_empty() => Err(wrong(
+            "`auth = \"oauth-per-user\"` needs gateway.auth.methods: without them nobody is told from anybody else",
+        )),
+        Auth::OauthPerUser => login(name, server).map(Authorization::PerPrincipal),
+        Auth::ClientCredentials => machine(name, server).map(Authorization::ClientCredentials),
+        Auth::TokenExchange if !methods.contains(&AuthMethod::Jwt) => Err(wrong(
+            "`auth = \"token-exchange\"` needs \"jwt\" among gateway.auth.methods: callers come with no token to exchange",
+        )),
+        Auth::TokenExchange => {
+            let client = machine(name, server)?;
+            if client.issuer.is_none() {
                 return Err(wrong(
-                    "`auth = \"client-credentials\"` needs `oauth = { client_id = \"...\", client_secret = \"env:NAME\" }`",
+                    "`auth = \"token-exchange\"` needs `oauth.issuer`: callers' tokens are shown to nobody whom only the server names",
                 ));
             }
-            let oauth = server.oauth.clone().unwrap_or_default();
-            if oauth.client_metadata_url.is_some() || oauth.redirect_port.is_some() {
-                return Err(wrong(
-                    "`oauth.client_metadata_url` and `oauth.redirect_port` are for logins: leave them out, or set `auth = \"oauth\"`",
-                ));
-            }
-            Ok(Authorization::ClientCredentials(client))
+            Ok(Authorization::Exchange(client))
         }
     }
+}
+
+/// Returns a client that gets tokens without a person.
+fn machine(name: &str, server: &ServerConfig) -> Result<OAuthClient, ConfigError> {
+    let client = client(name, server)?;
+    if client.id.is_none() || client.secret.is_none() {
+        return Err(ConfigError::server(
+            name,
+            "`auth` without a person's login needs `oauth = { client_id = \"...\", client_secret = \"env:NAME\" }`",
+        ));
+    }
+    let oauth = server.oauth.clone().unwrap_or_default();
+    if oauth.client_metadata_url.is_some() || oauth.redirect_port.is_some() {
+        return Err(ConfigError::server(
+            name,
+            "`oauth.client_metadata_url` and `oauth.redirect_port` are for logins: leave them out, or set `auth = \"oauth\"`",
+        ));
+    }
+    Ok(client)
 }
 
 fn login(name: &str, server: &ServerConfig) -> Result<OAuthClient, ConfigError> {
@@ -110,7 +136,9 @@ fn client(name: &str, server: &ServerConfig) -> Result<OAuthClient, ConfigError>
         }
         resolved(name, secret).map(Secret::new)
     });
-    for (key, text) in [("client_id", &oauth.client_id), ("issuer", &oauth.issuer)] {
+    let texts =
+        [("client_id", &oauth.client_id), ("issuer", &oauth.issuer), ("audience", &oauth.audience)];
+    for (key, text) in texts {
         if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
             return Err(wrong(format!("`oauth.{key}` is empty: leave it out, or set it")));
         }
@@ -142,6 +170,7 @@ fn client(name: &str, server: &ServerConfig) -> Result<OAuthClient, ConfigError>
         metadata_url: metadata_url.transpose()?,
         scopes: oauth.scopes,
         issuer: oauth.issuer,
+        audience: oauth.audience,
     })
 }
 

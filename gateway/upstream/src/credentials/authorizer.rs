@@ -11,8 +11,14 @@ use super::discovery::{Discovered, discover, is_same_issuer, server_metadata};
 use super::login::{add, client_of};
 use super::store::{Stamp, Stored};
 use super::tokens::{self, Registered, Token, TokenError};
-use super::{Authorization, CredentialError, CredentialStore, OAuthClient, Owner, Secret};
+use super::{
+    Authorization, CredentialError, CredentialStore, OAuthClient, Owner, Requester, Secret,
+};
 use crate::target::Endpoint;
+
+/// Grant of RFC 8693, and the type of its tokens.
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 
 /// Time between two looks for a login.
 const LOOK: Duration = Duration::from_secs(1);
@@ -31,7 +37,16 @@ pub(crate) struct Authorizer {
 #[derive(Debug)]
 enum Kind {
     ClientCredentials(OAuthClient),
-    Login { settings: OAuthClient, store: CredentialStore, owner: Owner },
+    Login {
+        settings: OAuthClient,
+        store: CredentialStore,
+        owner: Owner,
+    },
+    /// The subject is the token to exchange.
+    Exchange {
+        settings: OAuthClient,
+        subject: Secret,
+    },
 }
 
 /// Token in memory.
@@ -45,7 +60,7 @@ struct Kept {
 }
 
 impl Authorizer {
-    /// Returns the source of an endpoint's tokens; `None` if it takes none.
+    /// Returns the source of an endpoint's tokens for all who have none of their own; `None` if it takes none.
     ///
     /// # Errors
     /// [`CredentialError`] if there is no HTTP client, or no store for a login.
@@ -54,25 +69,62 @@ impl Authorizer {
         server: &str,
         store: Option<&CredentialStore>,
     ) -> Result<Option<Arc<Self>>, CredentialError> {
+        use Authorization::{ClientCredentials, Exchange, Headers, Login, PerPrincipal};
         let kind = match (&endpoint.authorization, store) {
-            (Authorization::Headers, _) | (Authorization::Login(_), None) => return Ok(None),
-            (Authorization::ClientCredentials(settings), _) => {
+            (Headers, _) | (Login(_) | PerPrincipal(_), None) => return Ok(None),
+            (ClientCredentials(settings) | Exchange(settings), _) => {
                 Kind::ClientCredentials(settings.clone())
             }
-            (Authorization::Login(settings), Some(store)) => Kind::Login {
+            (Login(settings) | PerPrincipal(settings), Some(store)) => Kind::Login {
                 settings: settings.clone(),
                 store: store.clone(),
                 owner: Owner::operator(server),
             },
         };
+        Self::with(endpoint, kind).map(Some)
+    }
+
+    /// Returns the source of a principal's own tokens. There is no other for it.
+    ///
+    /// # Errors
+    /// [`CredentialError`] if there is no HTTP client, no store, or no token to exchange.
+    pub(crate) fn of_principal(
+        endpoint: &Endpoint,
+        server: &str,
+        store: Option<&CredentialStore>,
+        requester: &Requester,
+    ) -> Result<Arc<Self>, CredentialError> {
+        let kind = match (&endpoint.authorization, store, &requester.token) {
+            (Authorization::PerPrincipal(settings), Some(store), _) => Kind::Login {
+                settings: settings.clone(),
+                store: store.clone(),
+                owner: requester.owner(server),
+            },
+            (Authorization::Exchange(settings), _, Some(token)) => {
+                Kind::Exchange { settings: settings.clone(), subject: token.clone() }
+            }
+            (Authorization::Exchange(_), _, None) => {
+                return Err(unavailable("the caller came with no token that can be exchanged"));
+            }
+            _ => return Err(unavailable("there is no place for credentials of principals")),
+        };
+        Self::with(endpoint, kind)
+    }
+
+    fn with(endpoint: &Endpoint, kind: Kind) -> Result<Arc<Self>, CredentialError> {
         let settings = endpoint.authorization.client().cloned().unwrap_or_default();
-        Ok(Some(Arc::new(Self {
+        Ok(Arc::new(Self {
             endpoint: endpoint.clone(),
             kind,
             client: client_of(endpoint, &settings)?,
             kept: Mutex::default(),
             renewing: tokio::sync::Mutex::new(()),
-        })))
+        }))
+    }
+
+    /// Returns whether the tokens stand for a person, so that a refusal says nothing of others.
+    pub(crate) fn is_of_person(&self) -> bool {
+        matches!(self.kind, Kind::Login { .. } | Kind::Exchange { .. })
     }
 
     /// Returns whether a person's login gives the tokens.
@@ -82,11 +134,17 @@ impl Authorizer {
 
     /// Returns the token to send; `None` if there is none yet, so that the server's refusal says where to get one.
     pub(crate) async fn token(self: &Arc<Self>) -> Result<Option<Secret>, CredentialError> {
-        let Some(token) = self.current()? else { return Ok(None) };
+        let Some(token) = self.current()? else {
+            // The issuer is the operator's: nothing has to be learnt of the server.
+            return match self.kind {
+                Kind::Exchange { .. } => self.renewed(None, "").await.map(Some),
+                Kind::ClientCredentials(_) | Kind::Login { .. } => Ok(None),
+            };
+        };
         if token.is_fresh() {
             return Ok(Some(token.access));
         }
-        let has_way = token.refresh.is_some() || matches!(self.kind, Kind::ClientCredentials(_));
+        let has_way = token.refresh.is_some() || !self.takes_login();
         if !has_way {
             return Ok(Some(token.access));
         }
@@ -125,6 +183,9 @@ impl Authorizer {
             kept.stamp = store.stamp(owner);
             kept.token = Some(stored.token);
         }
+        if !owner.principal.is_empty() {
+            return Ok(format!("your token lacks a scope ({scopes})"));
+        }
         let server = &owner.server;
         Ok(format!("its token lacks a scope ({scopes}): toolgate gateway login {server}"))
     }
@@ -152,7 +213,11 @@ impl Authorizer {
         }
         match &self.kind {
             Kind::ClientCredentials(settings) => {
-                self.ask_for_client_token(settings, &challenge).await
+                let grant = [("grant_type", "client_credentials")];
+                self.ask_for_token(settings, &challenge, &grant).await
+            }
+            Kind::Exchange { settings, subject } => {
+                self.exchange(settings, subject, &challenge).await
             }
             Kind::Login { store, owner, .. } => {
                 // Another process may have renewed it in the meantime.
@@ -200,11 +265,29 @@ impl Authorizer {
         settings.is_some_and(|settings| settings.id.is_some())
     }
 
-    /// Asks for a token of the gateway itself.
-    async fn ask_for_client_token(
+    /// Exchanges a caller's token for one that is for the server alone (RFC 8693).
+    async fn exchange(
+        &self,
+        settings: &OAuthClient,
+        subject: &Secret,
+        challenge: &Challenge,
+    ) -> Result<Secret, CredentialError> {
+        let mut grant = vec![
+            ("grant_type", TOKEN_EXCHANGE),
+            ("subject_token", subject.reveal()),
+            ("subject_token_type", ACCESS_TOKEN),
+            ("requested_token_type", ACCESS_TOKEN),
+        ];
+        grant.extend(settings.audience.as_deref().map(|audience| ("audience", audience)));
+        self.ask_for_token(settings, challenge, &grant).await
+    }
+
+    /// Asks for a token at the operator's client. `grant` are the fields of the grant.
+    async fn ask_for_token(
         &self,
         settings: &OAuthClient,
         challenge: &Challenge,
+        grant: &[(&str, &str)],
     ) -> Result<Secret, CredentialError> {
         let known = self.kept.lock().discovered.clone();
         let discovered = match known {
@@ -217,12 +300,15 @@ impl Authorizer {
             method: None,
         };
         let scope = discovered.scopes.join(" ");
-        let mut grant = vec![("grant_type", "client_credentials")];
+        let mut grant = grant.to_vec();
         if !scope.is_empty() {
             grant.push(("scope", &scope));
         }
         let Discovered { server, resource, .. } = &discovered;
         let token = tokens::request(&self.client, server, &registered, resource, &grant).await?;
+        if matches!(&self.kind, Kind::Exchange { subject, .. } if token.access == *subject) {
+            return Err(unavailable("the issuer answers with the caller's own token"));
+        }
         let access = token.access.clone();
         let mut kept = self.kept.lock();
         kept.token = Some(token);

@@ -11,12 +11,25 @@ use super::challenge::Challenge;
 use super::client::{AuthClient, check_scheme, refused_status, shown, unavailable};
 use super::discovery::{Discovered, ServerMetadata, discover, server_metadata};
 use super::store::Stored;
-use super::tokens::{self, Registered};
+use super::tokens::{self, Registered, Token};
 use super::{Authorization, CredentialError, CredentialStore, OAuthClient, Owner, Secret};
 use crate::target::Endpoint;
 
 /// Scope that asks for a refresh token, where an authorization server knows it.
 const OFFLINE: &str = "offline_access";
+
+/// Client of an authorization server, which is ready for logins.
+#[derive(Debug, Clone)]
+pub struct LoginClient {
+    redirect_uri: String,
+    /// URL that its tokens are sent to.
+    server: Url,
+    client: AuthClient,
+    discovered: Discovered,
+    registered: Registered,
+    /// True if a login is to outlast its first token.
+    is_kept: bool,
+}
 
 /// Login that waits for the person. Its state is good for one redirect.
 #[derive(Debug)]
@@ -24,11 +37,7 @@ pub struct Login {
     url: Url,
     state: Secret,
     verifier: Secret,
-    redirect_uri: String,
-    server: Url,
-    client: AuthClient,
-    discovered: Discovered,
-    registered: Registered,
+    at: LoginClient,
 }
 
 /// Answer to a registration (RFC 7591).
@@ -48,19 +57,20 @@ struct Redirected {
     issuer: Option<String>,
 }
 
-impl Login {
-    /// Finds the authorization server, registers a client there unless there is one, and prepares the page to open.
-    /// `redirect_uri` is where the page leads in the end; `known` are scopes to ask for beside the server's own
-    /// ([`CredentialStore::scopes`]).
+impl LoginClient {
+    /// Finds the authorization server of an MCP server, and registers a client there unless there is one. `redirect_uri` is
+    /// where logins lead in the end; `known` are scopes to ask for beside the server's own ([`CredentialStore::scopes`]).
     ///
     /// # Errors
     /// [`CredentialError::Unavailable`] if there is no authorization server that can be used.
-    pub async fn begin(
+    pub async fn find(
         endpoint: &Endpoint,
         redirect_uri: &str,
         known: &[String],
     ) -> Result<Self, CredentialError> {
-        let Authorization::Login(settings) = &endpoint.authorization else {
+        let (Authorization::Login(settings) | Authorization::PerPrincipal(settings)) =
+            &endpoint.authorization
+        else {
             return Err(unavailable("this server takes no logins: `auth` says otherwise"));
         };
         let client = client_of(endpoint, settings)?;
@@ -69,21 +79,115 @@ impl Login {
         if settings.scopes.is_empty() {
             add(&mut discovered.scopes, known);
         }
+        let server = endpoint.url.clone();
+        Self::ready(client, discovered, settings, redirect_uri, server, true).await
+    }
+
+    /// Returns a client for tokens that only say who a person is, to the resource that asks: they are not kept. The issuer is
+    /// the operator's.
+    ///
+    /// # Errors
+    /// [`CredentialError::Unavailable`] if the issuer can't be used.
+    pub async fn at_issuer(
+        settings: &OAuthClient,
+        resource: &Url,
+        redirect_uri: &str,
+    ) -> Result<Self, CredentialError> {
+        let issuer = settings.issuer.as_deref().unwrap_or_default();
+        let url = Url::parse(issuer)
+            .map_err(|error| unavailable(&format!("the issuer {issuer:?} is no URL: {error}")))?;
+        let client = AuthClient::new(&url, &[])?;
+        let discovered = Discovered {
+            server: server_metadata(&client, issuer).await?,
+            resource: resource.to_string(),
+            scopes: settings.scopes.clone(),
+        };
+        Self::ready(client, discovered, settings, redirect_uri, resource.clone(), false).await
+    }
+
+    async fn ready(
+        client: AuthClient,
+        discovered: Discovered,
+        settings: &OAuthClient,
+        redirect_uri: &str,
+        server: Url,
+        is_kept: bool,
+    ) -> Result<Self, CredentialError> {
         check_pkce(&discovered.server)?;
-        let registered = register(&client, &discovered, settings, redirect_uri).await?;
+        let scopes = scopes(&discovered, is_kept);
+        let registered =
+            register(&client, &discovered.server, settings, redirect_uri, &scopes).await?;
+        let redirect_uri = redirect_uri.to_owned();
+        Ok(Self { redirect_uri, server, client, discovered, registered, is_kept })
+    }
+
+    /// Prepares the page of a login.
+    ///
+    /// # Errors
+    /// [`CredentialError::Unavailable`] if the authorization server has no page, or the system no random numbers.
+    pub fn begin(&self) -> Result<Login, CredentialError> {
         let state = random()?;
         let verifier = random()?;
-        let url = page(&discovered, &registered, redirect_uri, &state, &verifier)?;
-        Ok(Self {
-            url,
-            state,
-            verifier,
-            redirect_uri: redirect_uri.to_owned(),
-            server: endpoint.url.clone(),
-            client,
-            discovered,
-            registered,
-        })
+        Ok(Login { url: self.page(&state, &verifier)?, state, verifier, at: self.clone() })
+    }
+
+    /// Returns the issuer of the tokens to come.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        &self.discovered.server.issuer
+    }
+
+    /// Returns the scopes that are asked for.
+    #[must_use]
+    pub fn scopes(&self) -> Vec<String> {
+        scopes(&self.discovered, self.is_kept)
+    }
+
+    /// Returns the id by which the authorization server knows the client.
+    #[must_use]
+    pub fn client_id(&self) -> &str {
+        &self.registered.id
+    }
+
+    fn page(&self, state: &Secret, verifier: &Secret) -> Result<Url, CredentialError> {
+        let server = &self.discovered.server;
+        let Some(endpoint) = &server.authorization_endpoint else {
+            return Err(unavailable(&format!("{} has no page for logins", server.issuer)));
+        };
+        check_scheme(endpoint)?;
+        let mut url = endpoint.clone();
+        let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.reveal().as_bytes()));
+        url.query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.registered.id)
+            .append_pair("redirect_uri", &self.redirect_uri)
+            .append_pair("state", state.reveal())
+            .append_pair("code_challenge", &challenge)
+            .append_pair("code_challenge_method", "S256")
+            .append_pair("resource", &self.discovered.resource);
+        let scopes = self.scopes();
+        if !scopes.is_empty() {
+            url.query_pairs_mut().append_pair("scope", &scopes.join(" "));
+        }
+        if scopes.iter().any(|scope| scope == OFFLINE) {
+            // OpenID Connect gives a refresh token only with consent.
+            url.query_pairs_mut().append_pair("prompt", "consent");
+        }
+        Ok(url)
+    }
+}
+
+impl Login {
+    /// Finds the authorization server of an MCP server as [`LoginClient::find`] does, and prepares the page to open.
+    ///
+    /// # Errors
+    /// [`CredentialError::Unavailable`] if there is no authorization server that can be used.
+    pub async fn begin(
+        endpoint: &Endpoint,
+        redirect_uri: &str,
+        known: &[String],
+    ) -> Result<Self, CredentialError> {
+        LoginClient::find(endpoint, redirect_uri, known).await?.begin()
     }
 
     /// Returns the page to open.
@@ -95,7 +199,7 @@ impl Login {
     /// Returns the issuer of the tokens to come.
     #[must_use]
     pub fn issuer(&self) -> &str {
-        &self.discovered.server.issuer
+        self.at.issuer()
     }
 
     /// Returns whether a redirect belongs to this login. Others are to be ignored.
@@ -114,6 +218,29 @@ impl Login {
         store: &CredentialStore,
         owner: &Owner,
     ) -> Result<(), CredentialError> {
+        let token = self.token(redirected).await?;
+        let LoginClient { server, discovered, registered, .. } = self.at;
+        let stored = Stored {
+            server: server.to_string(),
+            issuer: discovered.server.issuer,
+            resource: discovered.resource,
+            scopes: discovered.scopes,
+            client: registered,
+            token,
+        };
+        let _lock = store.lock(owner).await?;
+        store.save(owner, &stored)
+    }
+
+    /// Takes the redirect that ends the login, and returns the token, which is kept nowhere.
+    ///
+    /// # Errors
+    /// [`CredentialError`] if the redirect is another's, or if the authorization server refuses.
+    pub async fn access_token(self, redirected: &str) -> Result<Secret, CredentialError> {
+        Ok(self.token(redirected).await?.access)
+    }
+
+    async fn token(&self, redirected: &str) -> Result<Token, CredentialError> {
         let redirected = Redirected::parse(redirected);
         if redirected.state != self.state.reveal() {
             return Err(unavailable("the redirect is of another login"));
@@ -126,27 +253,17 @@ impl Login {
         let grant = [
             ("grant_type", "authorization_code"),
             ("code", code.reveal()),
-            ("redirect_uri", self.redirect_uri.as_str()),
+            ("redirect_uri", self.at.redirect_uri.as_str()),
             ("code_verifier", self.verifier.reveal()),
         ];
-        let Discovered { server, resource, .. } = &self.discovered;
-        let token =
-            tokens::request(&self.client, server, &self.registered, resource, &grant).await?;
-        let stored = Stored {
-            server: self.server.to_string(),
-            issuer: server.issuer.clone(),
-            resource: resource.clone(),
-            scopes: self.discovered.scopes.clone(),
-            client: self.registered,
-            token,
-        };
-        let _lock = store.lock(owner).await?;
-        store.save(owner, &stored)
+        let LoginClient { client, discovered, registered, .. } = &self.at;
+        let Discovered { server, resource, .. } = discovered;
+        Ok(tokens::request(client, server, registered, resource, &grant).await?)
     }
 
     /// Refuses a redirect of another issuer (RFC 9207): issuers are compared byte for byte.
     fn check_issuer(&self, redirected: &Redirected) -> Result<(), CredentialError> {
-        let server = &self.discovered.server;
+        let server = &self.at.discovered.server;
         let is_right = match &redirected.issuer {
             Some(issuer) => *issuer == server.issuer,
             None => !server.authorization_response_iss_parameter_supported,
@@ -230,11 +347,11 @@ fn check_pkce(server: &ServerMetadata) -> Result<(), CredentialError> {
 /// Returns the client: the operator's, its metadata document, or one that is registered now.
 async fn register(
     client: &AuthClient,
-    discovered: &Discovered,
+    server: &ServerMetadata,
     settings: &OAuthClient,
     redirect_uri: &str,
+    scopes: &[String],
 ) -> Result<Registered, CredentialError> {
-    let server = &discovered.server;
     if let Some(id) = &settings.id {
         let secret = settings.secret.clone();
         return Ok(Registered { id: id.clone(), secret, method: None });
@@ -256,9 +373,8 @@ async fn register(
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": registered_method(server),
-        "application_type": "native",
+        "application_type": if redirect_uri.starts_with("https:") { "web" } else { "native" },
     });
-    let scopes = scopes(discovered);
     if !scopes.is_empty() {
         wanted["scope"] = scopes.join(" ").into();
     }
@@ -282,47 +398,14 @@ fn registered_method(server: &ServerMetadata) -> &'static str {
     methods.into_iter().find(|method| known.iter().any(|known| known == method)).unwrap_or("none")
 }
 
-/// Returns the scopes to ask for: with a refresh token, where that is a scope of its own.
-fn scopes(discovered: &Discovered) -> Vec<String> {
+/// Returns the scopes to ask for: with a refresh token, where that is a scope of its own and the login is kept.
+fn scopes(discovered: &Discovered, is_kept: bool) -> Vec<String> {
     let mut scopes = discovered.scopes.clone();
     let knows_offline = discovered.server.scopes_supported.iter().any(|scope| scope == OFFLINE);
-    if knows_offline && !scopes.iter().any(|scope| scope == OFFLINE) {
+    if is_kept && knows_offline && !scopes.iter().any(|scope| scope == OFFLINE) {
         scopes.push(OFFLINE.to_owned());
     }
     scopes
-}
-
-fn page(
-    discovered: &Discovered,
-    registered: &Registered,
-    redirect_uri: &str,
-    state: &Secret,
-    verifier: &Secret,
-) -> Result<Url, CredentialError> {
-    let server = &discovered.server;
-    let Some(endpoint) = &server.authorization_endpoint else {
-        return Err(unavailable(&format!("{} has no page for logins", server.issuer)));
-    };
-    check_scheme(endpoint)?;
-    let mut url = endpoint.clone();
-    let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.reveal().as_bytes()));
-    url.query_pairs_mut()
-        .append_pair("response_type", "code")
-        .append_pair("client_id", &registered.id)
-        .append_pair("redirect_uri", redirect_uri)
-        .append_pair("state", state.reveal())
-        .append_pair("code_challenge", &challenge)
-        .append_pair("code_challenge_method", "S256")
-        .append_pair("resource", &discovered.resource);
-    let scopes = scopes(discovered);
-    if !scopes.is_empty() {
-        url.query_pairs_mut().append_pair("scope", &scopes.join(" "));
-    }
-    if scopes.iter().any(|scope| scope == OFFLINE) {
-        // OpenID Connect gives a refresh token only with consent.
-        url.query_pairs_mut().append_pair("prompt", "consent");
-    }
-    Ok(url)
 }
 
 /// Returns 256 bits that nobody can guess.

@@ -15,7 +15,8 @@ impl Secret {
     }
 
     /// Returns the text, to be sent to the server that it is for.
-    pub(crate) fn reveal(&self) -> &str {
+    #[must_use]
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 }

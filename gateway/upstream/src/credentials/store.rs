@@ -122,6 +122,15 @@ impl CredentialStore {
         stored.map(|stored| stored.scopes).unwrap_or_default()
     }
 
+    /// Returns whether there is a credential for a server at this URL.
+    ///
+    /// # Errors
+    /// [`CredentialError::Store`] if it can't be read.
+    pub fn has(&self, owner: &Owner, server: &url::Url) -> Result<bool, CredentialError> {
+        let stored = self.load(owner)?;
+        Ok(stored.is_some_and(|stored| stored.server == server.as_str()))
+    }
+
     /// Returns a credential; `None` if there is none.
     pub(crate) fn load(&self, owner: &Owner) -> Result<Option<Stored>, CredentialError> {
         let path = self.path(owner);

@@ -19,7 +19,8 @@ use super::discovery::discover;
 use super::store::Stored;
 use super::tokens::{Registered, Token};
 use super::{
-    Authorization, Authorizer, CredentialError, CredentialStore, Login, OAuthClient, Owner, Secret,
+    Authorization, Authorizer, CredentialError, CredentialStore, Login, OAuthClient, Owner,
+    Requester, Secret,
 };
 use crate::target::{Endpoint, Upstream};
 
@@ -630,4 +631,88 @@ fn a_key_that_others_can_read_is_refused() {
     std::fs::set_permissions(folder.path().join("key"), open).unwrap();
     let error = CredentialStore::open(folder.path(), None).unwrap_err().to_string();
     assert!(error.contains("chmod 600"), "{error}");
+}
+
+fn requester(principal: &str, token: &str) -> Requester {
+    let token = Some(Secret::new(token.to_owned()));
+    Requester { tenant: "acme".into(), principal: principal.into(), token }
+}
+
+fn of_principal(
+    endpoint: &Endpoint,
+    store: Option<&CredentialStore>,
+    requester: &Requester,
+) -> Result<Arc<Authorizer>, CredentialError> {
+    Authorizer::of_principal(endpoint, "s", store, requester)
+}
+
+#[tokio::test]
+async fn a_principal_has_its_own_credential_or_none() {
+    let server = TestServer::start().await;
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder);
+    let mut endpoint = server.endpoint();
+    endpoint.authorization = Authorization::PerPrincipal(OAuthClient::default());
+    let ann = requester("ann", "x");
+    let bob = requester("bob", "x");
+    let other = Requester { tenant: "umbrella".into(), ..ann.clone() };
+    store.save(&owner(), &stored(&server)).unwrap();
+    let mut hers = stored(&server);
+    hers.token.access = Secret::new("anns".to_owned());
+    store.save(&ann.owner("s"), &hers).unwrap();
+    let token = async |requester: &Requester| {
+        let authorizer = of_principal(&endpoint, Some(&store), requester).unwrap();
+        authorizer.token().await.unwrap().map(|token| token.reveal().to_owned())
+    };
+    assert_eq!(token(&ann).await.as_deref(), Some("anns"));
+    assert_eq!(token(&bob).await, None);
+    assert_eq!(token(&other).await, None);
+    assert!(of_principal(&endpoint, None, &ann).is_err(), "there is no store");
+    assert_ne!(ann.key(false), bob.key(false));
+    assert_ne!(ann.key(false), other.key(false));
+    // The operator's is for what the server lists.
+    let shared = Authorizer::new(&endpoint, "s", Some(&store)).unwrap().unwrap();
+    assert_eq!(shared.token().await.unwrap().unwrap().reveal(), "old-access");
+}
+
+#[tokio::test]
+async fn a_callers_token_is_exchanged_once_and_goes_to_the_operators_issuer_alone() {
+    let issuer = TestServer::start().await;
+    let server = TestServer::start().await;
+    // The server would have the token sent to itself.
+    let told = json!({"resource": format!("{}/mcp", server.url()), "authorization_servers": [server.url()]});
+    server.set("/.well-known/oauth-protected-resource/mcp", "200 OK", &told);
+    let mut endpoint = server.endpoint();
+    endpoint.authorization = Authorization::Exchange(OAuthClient {
+        id: Some("gateway".to_owned()),
+        secret: Some(Secret::new("secret".to_owned())),
+        issuer: Some(issuer.url()),
+        audience: Some("tools".to_owned()),
+        ..OAuthClient::default()
+    });
+    let answer =
+        |access: &str| json!({"access_token": access, "token_type": "bearer", "expires_in": 600});
+    issuer.set("/token", "200 OK", &answer("exchanged"));
+    let authorizer = of_principal(&endpoint, None, &requester("ann", "hers")).unwrap();
+    let tokens = join_all((0..8).map(|_| authorizer.token())).await;
+    for token in tokens {
+        assert_eq!(token.unwrap().unwrap().reveal(), "exchanged");
+    }
+    let sent = issuer.bodies("/token");
+    assert_eq!(sent.len(), 1);
+    for part in ["grant-type%3Atoken-exchange", "subject_token=hers", "audience=tools", "resource="]
+    {
+        assert!(sent[0].contains(part), "{}", sent[0]);
+    }
+    assert!(server.0.seen.lock().iter().all(|(_, body)| !body.contains("hers")));
+    // Another token of the same principal may be good for less.
+    assert_ne!(requester("ann", "hers").key(true), requester("ann", "other").key(true));
+    // The caller's own token in the answer is none.
+    issuer.set("/token", "200 OK", &answer("hers"));
+    let authorizer = of_principal(&endpoint, None, &requester("ann", "hers")).unwrap();
+    let error = authorizer.token().await.unwrap_err().to_string();
+    assert!(error.contains("the caller's own token"), "{error}");
+    assert!(authorizer.token().await.is_err(), "it was kept");
+    let without = Requester { token: None, ..requester("ann", "") };
+    assert!(of_principal(&endpoint, None, &without).is_err());
 }

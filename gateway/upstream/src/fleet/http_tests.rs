@@ -158,7 +158,14 @@ pub(super) fn tool(name: &str) -> Request {
     let params = json!({"name": name, "arguments": {"region": "eu", "x": 1}, "_meta": {"own": 1}});
     let Value::Object(params) = params else { panic!("an object") };
     let principal = "someone".to_owned();
-    Request { method: "tools/call".to_owned(), params, principal, progress: None, asker: None }
+    Request {
+        method: "tools/call".to_owned(),
+        params,
+        principal,
+        progress: None,
+        asker: None,
+        requester: None,
+    }
 }
 
 pub(super) fn later() -> Instant {

@@ -1,6 +1,7 @@
 //! Connections of hosts' own. A server of a revision before 2026-07-28 learns once, in the handshake, what it may ask, and a
 //! process does not say which call it asks for. So each host that can be asked has a connection that declares what this host
-//! does; a process runs one call of it at a time, and a URL as many as on the shared connection.
+//! does; a process runs one call of it at a time, and a URL as many as on the shared connection. A principal whose credential is
+//! its own has a connection of its own as well.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::server::{RETRY_AFTER, Server};
 use super::turns::{Busy, Turns};
 use super::{Request, RequestError};
-use crate::connection::{Connection, Outgoing};
+use crate::connection::{CallError, Connection, Outgoing};
+use crate::credentials::Authorizer;
 use crate::question::Asker;
 use crate::target::Upstream;
 
@@ -26,9 +28,18 @@ const KEPT: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug, Default)]
 pub(super) struct OwnConnections(Mutex<HashMap<String, Arc<Own>>>);
 
-/// Connection of one host.
+/// Part of a request that makes its connection its own: at least one of the two.
+pub(super) struct Owned {
+    /// Host that may be asked.
+    pub(super) asker: Option<Asker>,
+    /// Source of the principal's own tokens.
+    pub(super) authorizer: Option<Arc<Authorizer>>,
+}
+
+/// Connection of one host, or of one principal.
 #[derive(Debug)]
 struct Own {
+    authorizer: Option<Arc<Authorizer>>,
     capabilities: ClientCapabilities,
     turns: Turns,
     /// Opened by the first call, and again after it was lost.
@@ -56,6 +67,18 @@ impl OwnConnections {
         for (_, own) in self.0.lock().drain() {
             own.ended.cancel();
         }
+    }
+
+    /// Ends those that take their tokens from here.
+    pub(super) fn end_of(&self, authorizer: &Arc<Authorizer>) {
+        self.0.lock().retain(|_, own| {
+            let is_its =
+                own.authorizer.as_ref().is_some_and(|source| Arc::ptr_eq(source, authorizer));
+            if is_its {
+                own.ended.cancel();
+            }
+            !is_its
+        });
     }
 
     /// Makes room for one more. Returns false if all are in use.
@@ -100,46 +123,56 @@ impl Drop for Unanswered<'_> {
 }
 
 impl Server {
-    /// Sends a request whose host may be asked, on that host's own connection.
+    /// Sends a request whose host may be asked, or whose credential is its principal's own, on a connection of its own.
     pub(super) async fn request_on_own(
         self: &Arc<Self>,
         request: Request,
-        asker: Asker,
+        owned: Owned,
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestError> {
         let busy = || RequestError::Busy { retry_after: RETRY_AFTER };
-        let using = self.own(&request.principal, &asker).ok_or_else(busy)?;
+        let using = self.own(&request.principal, &owned).ok_or_else(busy)?;
         let turn = using.0.turns.take(&request.principal, deadline).await;
         let _turn = turn.map_err(|Busy| busy())?;
         let attempt = self.attempt()?;
         let connection = match self.own_connection(&using.0, deadline).await {
             Ok(connection) => connection,
-            Err(problem) => {
+            // The server is there.
+            Err(refusal @ RequestError::Credential { .. }) => return Err(refusal),
+            Err(error) => {
                 attempt.failed();
-                return Err(self.unavailable(&problem, false));
+                return Err(error);
             }
         };
         let outgoing = Outgoing {
             method: request.method,
             params: request.params,
             progress: request.progress,
-            questions: Some(asker.questions),
+            questions: owned.asker.map(|asker| asker.questions),
             idle: self.entry.limits.call_timeout,
             deadline,
         };
         let is_process = matches!(self.entry.upstream, Upstream::Process(_));
         let mut unanswered = Unanswered(is_process.then_some(&*using.0));
         let outcome = self.call(&connection, attempt, outgoing).await;
-        if matches!(outcome, Ok(_) | Err(RequestError::Server { .. })) {
+        if matches!(outcome, Ok(_) | Err(CallError::Server(_))) {
             unanswered.0 = None;
         }
-        outcome
+        outcome.map_err(|error| match &owned.authorizer {
+            Some(_) => self.refusal_of_own(error),
+            None => self.refusal(error),
+        })
     }
 
     /// Returns the connection of a host; `None` if there are as many as may be, and all are in use.
-    fn own(self: &Arc<Self>, principal: &str, asker: &Asker) -> Option<Using> {
+    fn own(self: &Arc<Self>, principal: &str, owned: &Owned) -> Option<Using> {
+        let Owned { asker, authorizer } = owned;
+        let host = asker.as_ref().map(|asker| &*asker.host);
+        let capabilities = asker.as_ref().map(|asker| asker.capabilities.clone());
+        // The same source of tokens is the same principal with the same token, as long as it is held here.
+        let source = authorizer.as_ref().map(|source| Arc::as_ptr(source) as usize);
         // JSON, so that no name can look like another's.
-        let key = serde_json::json!([principal, asker.host, asker.capabilities]).to_string();
+        let key = serde_json::json!([principal, host, capabilities, source]).to_string();
         let limits = &self.entry.limits;
         let mut connections = self.own.0.lock();
         if let Some(own) = connections.get(&key) {
@@ -153,7 +186,9 @@ impl Server {
             Upstream::Http(_) => limits.concurrency,
         };
         let own = Arc::new(Own {
-            capabilities: serde_json::from_value(asker.capabilities.clone()).unwrap_or_default(),
+            authorizer: authorizer.clone(),
+            capabilities: serde_json::from_value(capabilities.unwrap_or_default())
+                .unwrap_or_default(),
             turns: Turns::new(concurrency, limits.queue),
             connection: tokio::sync::Mutex::default(),
             usage: Mutex::new(Usage { calls: 0, last: Instant::now() }),
@@ -172,20 +207,25 @@ impl Server {
         &self,
         own: &Own,
         deadline: Instant,
-    ) -> Result<Arc<Connection>, String> {
+    ) -> Result<Arc<Connection>, RequestError> {
         let mut connection = own.connection.lock().await;
         if let Some(open) = connection.as_ref().filter(|open| !open.has_ended()) {
             return Ok(Arc::clone(open));
         }
         let opening = async {
             let _spawn = self.surroundings.spawns.acquire().await;
-            self.connect(own.capabilities.clone()).await.map_err(|error| error.to_string())
+            let opened = self.connect(own.capabilities.clone(), own.authorizer.clone()).await;
+            opened.map_err(|error| match &own.authorizer {
+                Some(_) => self.refusal_to_connect(&error),
+                None => self.unavailable(&error.to_string(), false),
+            })
         };
+        let failed = |problem: &str| Err(self.unavailable(problem, false));
         let opened = tokio::select! {
             biased;
-            () = own.ended.cancelled() => Err("it was ended".to_owned()),
-            () = self.stopped() => Err("it was ended".to_owned()),
-            () = tokio::time::sleep_until(deadline) => Err("it did not start in time".to_owned()),
+            () = own.ended.cancelled() => failed("it was ended"),
+            () = self.stopped() => failed("it was ended"),
+            () = tokio::time::sleep_until(deadline) => failed("it did not start in time"),
             opened = Box::pin(opening) => opened,
         };
         let opened = Arc::new(opened?);

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::circuit::{Attempt, Circuit};
-use super::own::OwnConnections;
+use super::own::{OwnConnections, Owned};
+use super::principals::Principals;
 use super::turns::{Busy, Turns};
 use super::{
     Entry, Listing, Request, RequestError, ServerState, ServerStatus, Start, Surroundings,
@@ -41,6 +42,7 @@ pub(super) struct Server {
     moves: watch::Sender<u64>,
     told: Told,
     pub(super) own: OwnConnections,
+    pub(super) principals: Principals,
     turns: Turns,
     circuit: Circuit,
     stderr: StandardError,
@@ -115,6 +117,7 @@ impl Server {
             moves: watch::channel(0).0,
             told: Told { resources: surroundings.watched(&entry.name).sender(), ..Told::default() },
             own: OwnConnections::default(),
+            principals: Principals::default(),
             turns: Turns::new(entry.limits.concurrency, entry.limits.queue),
             circuit: Circuit::new(surroundings.tuning.circuit),
             stderr: StandardError::default(),
@@ -186,10 +189,15 @@ impl Server {
     ) -> Result<Box<RawValue>, RequestError> {
         let limits = &self.entry.limits;
         let deadline = deadline.min(Instant::now() + limits.call_timeout_max);
+        if let Some(authorizer) = self.principals_own(&request).await? {
+            let owned = Owned { asker: request.asker.take(), authorizer: Some(authorizer) };
+            return self.request_on_own(request, owned, deadline).await;
+        }
         if let Some(asker) = request.asker.take_if(|_| limits.own_connections > 0)
             && !self.connected(deadline).await?.is_modern()
         {
-            return self.request_on_own(request, asker, deadline).await;
+            let owned = Owned { asker: Some(asker), authorizer: None };
+            return self.request_on_own(request, owned, deadline).await;
         }
         let turn = self.turns.take(&request.principal, deadline).await;
         let _turn = turn.map_err(|Busy| RequestError::Busy { retry_after: RETRY_AFTER })?;
@@ -203,7 +211,8 @@ impl Server {
             idle: limits.call_timeout,
             deadline,
         };
-        self.call(&connection, attempt, outgoing).await
+        let outcome = self.call(&connection, attempt, outgoing).await;
+        outcome.map_err(|error| self.refusal(error))
     }
 
     pub(super) fn attempt(&self) -> Result<Attempt<'_>, RequestError> {
@@ -217,7 +226,7 @@ impl Server {
         connection: &Connection,
         attempt: Attempt<'_>,
         outgoing: Outgoing,
-    ) -> Result<Box<RawValue>, RequestError> {
+    ) -> Result<Box<RawValue>, CallError> {
         let outcome = connection.call(outgoing).await;
         match &outcome {
             Ok(_) | Err(CallError::Server(_) | CallError::TooLarge(_)) => {
@@ -225,13 +234,16 @@ impl Server {
                 attempt.answered();
             }
             Err(CallError::Lost { .. }) => attempt.failed(),
-            Err(CallError::Login) => self.login.notify_one(),
-            Err(CallError::Timeout(_) | CallError::Scopes(_)) => {}
+            Err(CallError::Login | CallError::Timeout(_) | CallError::Scopes(_)) => {}
         }
-        outcome.map_err(|error| self.refusal(error))
+        outcome
     }
 
-    fn refusal(&self, error: CallError) -> RequestError {
+    /// Returns the error of a call with the server's one credential. One that is not good any more leads to a login.
+    pub(super) fn refusal(&self, error: CallError) -> RequestError {
+        if matches!(error, CallError::Login) {
+            self.login.notify_one();
+        }
         match error {
             CallError::Server(error) => {
                 RequestError::Server { code: error.code, message: error.message, data: error.data }
@@ -406,7 +418,7 @@ impl Server {
         let until = began + self.entry.limits.start_timeout;
         let _spawn = self.before_end(until, self.surroundings.spawns.acquire()).await?;
         let connection =
-            self.before_end(until, self.connect(ClientCapabilities::default())).await?;
+            self.before_end(until, self.connect(ClientCapabilities::default(), None)).await?;
         let connection = Arc::new(connection.map_err(end_of)?);
         let listed = self.before_end(until, self.list(&connection)).await;
         let listing = match listed.and_then(|listed| listed.map_err(end_of)) {
@@ -456,10 +468,11 @@ impl Server {
         }
     }
 
-    /// Connects to the server, and declares what it may ask.
+    /// Connects to the server, with a principal's own credential if there is one, and declares what it may ask.
     pub(super) async fn connect(
         &self,
         capabilities: ClientCapabilities,
+        own: Option<Arc<Authorizer>>,
     ) -> Result<Connection, UpstreamError> {
         let limits = ConnectionLimits {
             handshake: self.entry.limits.start_timeout,
@@ -471,7 +484,7 @@ impl Server {
         let stderr = self.stderr.clone();
         let client = client(capabilities);
         let told = self.told.clone();
-        let authorizer = self.authorizer.clone();
+        let authorizer = own.or_else(|| self.authorizer.clone());
         let upstream = &self.entry.upstream;
         Connection::open_within(upstream, client, limits, stderr, told, authorizer).await
     }

@@ -62,6 +62,7 @@ fn tool_with(name: &str, arguments: &Value, principal: &str) -> Request {
         principal: principal.to_owned(),
         progress: None,
         asker: None,
+        requester: None,
     }
 }
 

@@ -23,6 +23,7 @@ use toolgate_core::role::Role;
 use toolgate_mcp::{self as mcp, Authentication, PresentedCredentials, Refusal};
 use toolgate_serving::Network;
 use toolgate_store::KeyStore;
+use toolgate_upstream::Secret;
 
 use crate::cli::failure::Failure;
 use crate::cli::serve::with_causes;
@@ -82,7 +83,15 @@ impl HostAuthentication {
         let network = Network::of(presented.peer);
         let credentials = Presented { authorization, certificate: None, network };
         match self.authenticator.authenticate(credentials).await {
-            Ok(caller) => self.admitted(&caller),
+            Ok(caller) => {
+                let admitted = self.admitted(&caller)?;
+                let is_token = matches!(caller.credential(), CredentialId::Jwt { .. });
+                let token = match authorization {
+                    Authorization::Bearer(token) if is_token => Some(Secret::new(token.to_owned())),
+                    _ => None,
+                };
+                Ok(mcp::Caller { token, ..admitted })
+            }
             Err(_) if matches!(authorization, Authorization::Absent) => Err(Refusal::Missing),
             Err(Error::Unauthenticated(problem)) => Err(Refusal::Invalid(problem.to_owned())),
             Err(Error::Overloaded) => Err(Refusal::Busy),
@@ -120,6 +129,7 @@ impl HostAuthentication {
             credential: Arc::from(caller.credential().to_string()),
             is_operator,
             is_of_all_tenants: is_operator && caller.own_tenant().is_none(),
+            token: None,
         })
     }
 }

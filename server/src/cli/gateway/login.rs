@@ -88,7 +88,10 @@ pub(super) fn store_if_needed(
     if !entries.iter().any(takes_login) {
         return Ok(None);
     }
-    let is_asked_for = config.server.values().any(|server| server.auth == Some(Auth::Oauth));
+    let is_asked_for = config
+        .server
+        .values()
+        .any(|server| matches!(server.auth, Some(Auth::Oauth | Auth::OauthPerUser)));
     match store(config, data) {
         Err(failure) if !is_asked_for => {
             output::note(format_args!("nobody can log in to a server: {}", failure.message()));

@@ -94,6 +94,7 @@ impl Client {
             principal: String::new(),
             progress: None,
             asker: None,
+            requester: None,
         };
         let result = self.fleet.request(SERVER, request, Instant::now() + PATIENCE).await?;
         Ok(serde_json::from_str(result.get())?)

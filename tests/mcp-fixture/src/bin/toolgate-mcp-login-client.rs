@@ -111,7 +111,8 @@ impl Client {
         params.insert("arguments".to_owned(), Value::Object(Map::new()));
         let method = "tools/call".to_owned();
         let principal = String::new();
-        let request = Request { method, params, principal, progress: None, asker: None };
+        let request =
+            Request { method, params, principal, progress: None, asker: None, requester: None };
         self.fleet.request(SERVER, request, Instant::now() + PATIENCE).await.map(|_result| ())
     }
 
