@@ -1,8 +1,9 @@
 //! `toolgate gateway`: runs a gateway, and the routing plane that it asks, until it is interrupted.
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+mod file;
+mod plane;
+mod telling;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,31 +11,27 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
-use toolgate_config::{Config as ServerConfig, FlagValue, StoreConfig, keys};
-use toolgate_mcp::{
-    AuthMethod, Config, ConfigError, Gateway, ServerOverview, WatchedFile, serve, serve_stdio,
-};
+use toolgate_config::StoreConfig;
+use toolgate_mcp::{AuthMethod, Config, Gateway, serve, serve_stdio};
 use toolgate_serving::stop_on_signal;
 use toolgate_store::KeyStore;
 use toolgate_upstream::CredentialStore;
 
 use super::authentication::{HostAuthentication, plane_key};
 use super::{DEFAULT_FILE, RunArguments, data_dir, login, read};
-use crate::cli::arguments::{ConfigArguments, model_flag};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::serve::with_causes;
-use crate::cli::text::counted;
-use crate::serve::{Hangups, open_now, serve_until_bound};
+use crate::serve::{open_now, serve_until_bound};
+use file::GatewayFile;
+use plane::{key_store, plane_config};
+use telling::tell;
 
 /// Tenant of a plane within this process where none is named.
 const DEFAULT_TENANT: &str = "default";
 
 /// Time for the plane within this process to start.
 const PLANE_START: Duration = Duration::from_secs(120);
-
-/// Time after which a server that is not there yet is named.
-const SLOW: Duration = Duration::from_secs(2);
 
 /// Gateway that is to run, with its address if it listens.
 struct Prepared {
@@ -45,13 +42,6 @@ struct Prepared {
     credentials: Option<CredentialStore>,
     stop: CancellationToken,
     file: GatewayFile,
-}
-
-/// File of the gateway, which is read again while it runs.
-struct GatewayFile {
-    path: PathBuf,
-    /// Address of the command line, in place of the file's.
-    listen: Option<SocketAddr>,
 }
 
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
@@ -205,128 +195,5 @@ impl Prepared {
         following.abort();
         gateway.close().await;
         served.map_err(|error| Failure::new(error.to_string()))
-    }
-}
-
-impl GatewayFile {
-    /// Takes the servers of the file anew on SIGHUP, and when it changes. A file that makes no sense is told, and changes
-    /// nothing. Runs until it is aborted.
-    async fn follow(self, gateway: Gateway) {
-        let mut file = WatchedFile::new(&self.path);
-        let mut hangups = match Hangups::listen() {
-            Ok(hangups) => hangups,
-            Err(error) => {
-                output::warn(format_args!("SIGHUP can't be waited for: {error}"));
-                return;
-            }
-        };
-        loop {
-            tokio::select! {
-                () = hangups.next() => file.take(),
-                () = file.changed() => {}
-            }
-            let path = self.path.display();
-            match self.apply(&gateway) {
-                Ok(false) => output::note(format_args!("{path} was read again")),
-                Ok(true) => output::note(format_args!(
-                    "{path} was read again; its [gateway] section is taken at the next start"
-                )),
-                Err(error) => {
-                    output::warn(format_args!("{error}; the servers stay as they were"));
-                }
-            }
-        }
-    }
-
-    /// Returns whether the `[gateway]` section is another than at the start.
-    fn apply(&self, gateway: &Gateway) -> Result<bool, ConfigError> {
-        let mut config = Config::read(&self.path)?;
-        if let Some(listen) = self.listen {
-            config.gateway.listen = listen;
-        }
-        gateway.apply(&config)
-    }
-}
-
-/// Returns the configuration of a store of API keys: a data directory, or the URL of a database.
-fn key_store(arguments: &ConfigArguments, place: &str) -> Result<StoreConfig, Failure> {
-    let key = if place.contains("://") { &keys::STORE_URL.spec } else { &keys::STORE_PATH.spec };
-    let flag = FlagValue {
-        flag: "gateway.auth.key_store".into(),
-        key: key.name.to_owned(),
-        value: place.to_owned(),
-    };
-    Ok(arguments.load(vec![flag])?.config.store)
-}
-
-/// Returns the configuration of the plane within this process, which listens where nobody else expects it.
-fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Failure> {
-    let flag = |key: &str, value: String| FlagValue {
-        flag: "toolgate gateway".into(),
-        key: key.to_owned(),
-        value,
-    };
-    let own: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut flags = vec![
-        flag(keys::SERVER_LISTEN.spec.name, own.to_string()),
-        flag(keys::SERVER_ADMIN_LISTEN.spec.name, own.to_string()),
-    ];
-    flags.extend(model_flag(arguments.model_dir.as_deref()));
-    let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), flags.clone())?;
-    flags.push(flag(keys::STORE_PATH.spec.name, data.to_string_lossy().into_owned()));
-    Ok(arguments.server_config().load(flags)?.config)
-}
-
-/// Says of each server when it is ready, and of slow ones that they are.
-async fn tell(gateway: Gateway) {
-    let mut seen = gateway.seen();
-    let mut told: HashMap<String, String> = HashMap::new();
-    let mut is_complete = false;
-    loop {
-        let overview = gateway.overview(&gateway.anybody());
-        for server in &overview.servers {
-            let line = line(server);
-            let is_start = server.state == "starting" && !told.contains_key(&server.name);
-            if !is_start && told.get(&server.name) != Some(&line) {
-                output::note(&line);
-                told.insert(server.name.clone(), line);
-            }
-        }
-        let is_ready = |server: &ServerOverview| {
-            matches!(&*server.state, "ready" | "idle") && server.is_searchable
-        };
-        if !is_complete && overview.servers.iter().all(is_ready) {
-            is_complete = true;
-            let servers = counted(overview.servers.len(), "server");
-            let tools = counted(overview.tools, "tool");
-            output::note(format_args!("{servers} ready: {tools} behind discover_tools"));
-        }
-        if tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await.is_err() {
-            tell_slow(&gateway, &mut told);
-        }
-    }
-}
-
-/// Says once which servers are still starting.
-fn tell_slow(gateway: &Gateway, told: &mut HashMap<String, String>) {
-    for server in gateway.overview(&gateway.anybody()).servers {
-        if server.state == "starting" && !told.contains_key(&server.name) {
-            let line = format!("{}: slow to start; serving without it", server.name);
-            output::note(&line);
-            told.insert(server.name, line);
-        }
-    }
-}
-
-fn line(server: &ServerOverview) -> String {
-    let ServerOverview { name, state, transport, protocol, .. } = server;
-    let problem = server.problem.lines().next().unwrap_or_default();
-    match server.started_in {
-        Some(seconds) if state == "ready" || state == "idle" => {
-            let tools = counted(server.tools, "tool");
-            format!("{name}: {state} in {seconds:.1} s, {tools}, {transport}, MCP {protocol}")
-        }
-        _ if problem.is_empty() => format!("{name}: {state}"),
-        _ => format!("{name}: {state}: {problem}"),
     }
 }
