@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ class Gateway:
     def __init__(self, process: subprocess.Popen[str], root: str) -> None:
         self._process = process
         self._root = root
+        self.root = root
         self.url = f"{root}/mcp/s/fixture"
         self.search_url = f"{root}/mcp"
 
@@ -35,6 +37,11 @@ class Gateway:
         """Ends every process of the fixture without asking it."""
         for process_id in self.fixtures():
             os.kill(process_id, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Ends the gateway without asking it."""
+        self._process.kill()
+        self._process.wait()
 
     def fixtures(self) -> list[int]:
         """The processes of the fixture that the gateway started, by number."""
@@ -51,13 +58,28 @@ class Gateway:
         return sorted(found)
 
 
+def free_address() -> str:
+    """An address of this machine that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
 @contextmanager
-def gateway(folder: Path, *arguments: str, url: str | None = None) -> Iterator[Gateway]:
+def gateway(
+    folder: Path,
+    *arguments: str,
+    url: str | None = None,
+    settings: str = "",
+    listen: str = "127.0.0.1:0",
+) -> Iterator[Gateway]:
     """Runs a gateway before the fixture: a process with more arguments, or one at a URL."""
+    folder.mkdir(exist_ok=True)
     config = folder / "gateway.toml"
     command = json.dumps([BINARY, "--stdio", *arguments])
     place = f"url = {json.dumps(url)}" if url else f"command = {command}\nquestions = true"
-    config.write_text(f'[gateway]\nlisten = "127.0.0.1:0"\n[server.fixture]\n{place}\n')
+    lines = [f'[gateway]\nlisten = "{listen}"', settings, f"[server.fixture]\n{place}\n"]
+    config.write_text("\n".join(lines))
     process = subprocess.Popen(
         [TOOLGATE, "gateway", "--config", str(config), "--data-dir", str(folder / "data")],
         stdout=subprocess.DEVNULL,

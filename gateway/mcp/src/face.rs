@@ -50,6 +50,17 @@ impl From<Exposed> for Exposure {
     }
 }
 
+impl Exposure {
+    /// Returns a name of the face that no other face has.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Search => "search".to_owned(),
+            Self::All => "all".to_owned(),
+            Self::Server(server) => format!("server {server}"),
+        }
+    }
+}
+
 /// Most bytes of text of a result, as a host's URL asks for it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResultLimit(pub(crate) usize);

@@ -2,6 +2,7 @@
 
 mod file;
 mod plane;
+mod replica;
 mod telling;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::cli::serve::with_causes;
 use crate::serve::{open_now, serve_until_bound};
 use file::GatewayFile;
 use plane::{key_store, plane_config};
+use replica::ReplicaSettings;
 use telling::tell;
 
 /// Tenant of a plane within this process where none is named.
@@ -42,6 +44,7 @@ struct Prepared {
     credentials: Option<CredentialStore>,
     stop: CancellationToken,
     file: GatewayFile,
+    replica: ReplicaSettings,
 }
 
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
@@ -62,7 +65,8 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     let file = GatewayFile { path, listen: arguments.listen };
     let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), Vec::new())?;
     let credentials = login::store_if_needed(&config, &data)?;
-    let prepared = Prepared { config, listener, credentials, stop, file };
+    let replica = ReplicaSettings::read(&config, &arguments.server_config())?;
+    let prepared = Prepared { config, listener, credentials, stop, file, replica };
     match &arguments.server {
         Some(server) => {
             let keys = prepared.named_keys(&arguments).await?;
@@ -104,6 +108,7 @@ impl Prepared {
             Some(place) => key_store(&arguments.server_config(), place)?,
             None => config.store.clone(),
         };
+        let shared = (config.handle.key.clone(), config.store.clone());
         let (sender, bound) = oneshot::channel();
         let stop = self.stop.clone();
         let planning = async {
@@ -115,10 +120,12 @@ impl Prepared {
         let facing = async {
             // Without an address the plane has failed, and says why.
             let Ok(address) = bound.await else { return Ok(()) };
-            let served = match Client::lazy(&address.to_string(), options) {
-                Ok(client) => Box::pin(self.serve_with_keys(&client, &store)).await,
-                Err(error) => Err(Failure::from(error)),
+            let served = async {
+                let client = Client::lazy(&address.to_string(), options)?;
+                let replica = self.replica.beside(&shared.0, &shared.1)?;
+                Box::pin(Self { replica, ..self }.serve_with_keys(&client, &store)).await
             };
+            let served = served.await;
             stop.cancel();
             served
         };
@@ -154,19 +161,21 @@ impl Prepared {
         if !self.takes_keys() {
             return Ok(None);
         }
-        let Some(place) = self.config.gateway.auth.key_store.as_deref() else {
+        let shared = self.config.store_url().map_err(|error| Failure::usage(error.to_string()))?;
+        let named = self.config.gateway.auth.key_store.clone();
+        let Some(place) = named.or(shared) else {
             return Err(Failure::usage(
-                "gateway.auth.key_store must name the store of the API keys: the plane is another process's",
+                "gateway.auth.key_store or gateway.store_url must name the store of the API keys: the plane is another process's",
             ));
         };
-        let store = key_store(&arguments.server_config(), place)?;
+        let store = key_store(&arguments.server_config(), &place)?;
         let keys = open_now(&store).await.map_err(|error| Failure::new(with_causes(&error)))?;
         Ok(Some(keys))
     }
 
     /// Serves until a signal, or until the host closes its streams.
     async fn serve(self, plane: &Client, keys: Option<Arc<dyn KeyStore>>) -> Result<(), Failure> {
-        let Self { config, listener, credentials, stop, file } = self;
+        let Self { config, listener, credentials, stop, file, replica } = self;
         let tenant = plane.options().tenant.clone();
         let authentication = match &listener {
             Some(listener) => {
@@ -175,7 +184,7 @@ impl Prepared {
             }
             None => None,
         };
-        let gateway = Gateway::start(config, plane, credentials)
+        let gateway = Gateway::start(config, plane, credentials, replica.replica()?)
             .map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
         let following = tokio::spawn(file.follow(gateway.clone()));

@@ -10,9 +10,18 @@ use crate::cli::gateway::{RunArguments, data_dir};
 
 /// Returns the configuration of a store of API keys: a data directory, or the URL of a database.
 pub(super) fn key_store(arguments: &ConfigArguments, place: &str) -> Result<StoreConfig, Failure> {
+    store_at(arguments, "gateway.auth.key_store", place)
+}
+
+/// Returns the configuration of a store at a place that a key of the gateway's file names.
+pub(super) fn store_at(
+    arguments: &ConfigArguments,
+    named_by: &str,
+    place: &str,
+) -> Result<StoreConfig, Failure> {
     let key = if place.contains("://") { &keys::STORE_URL.spec } else { &keys::STORE_PATH.spec };
     let flag = FlagValue {
-        flag: "gateway.auth.key_store".into(),
+        flag: named_by.to_owned(),
         key: key.name.to_owned(),
         value: place.to_owned(),
     };
