@@ -234,7 +234,7 @@ test-mcp-conformance: tools debug-bin model ## The official MCP conformance suit
 	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) \
 		PYTHONPATH=tests/e2e $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py \
-		tests/mcp/test_questions.py tests/mcp/test_login_conformance.py
+		tests/mcp/test_questions.py tests/mcp/test_replicas.py tests/mcp/test_login_conformance.py
 
 .PHONY: test-mcp-servers
 test-mcp-servers: tools ## Twelve real MCP servers, each compared with itself, or with MCP_URL/NAME; downloads them

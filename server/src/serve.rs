@@ -45,7 +45,7 @@ pub(crate) use encoders::load_sides;
 pub(crate) use reload::Hangups;
 pub use reload::Reread;
 pub(crate) use security::load_tls;
-pub(crate) use stores::{open_now, reached_by, require_own};
+pub(crate) use stores::{open_now, reached_by, reached_later, require_own};
 pub(crate) use vetting::read_rules;
 
 /// File name of the database in the data directory.

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,25 @@ def message(method: str, params: Json) -> Json:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
 
 
+def free_address() -> str:
+    """An address of this machine that nobody listens on."""
+    return f"127.0.0.1:{free_port()}"
+
+
 class GatewayProcess:
     """One gateway, with a routing plane of its own or before another. Its data lie in `folder`."""
 
     def __init__(
-        self, binary: Path, folder: Path, config: str, plane: tuple[str, ...] = ()
+        self,
+        binary: Path,
+        folder: Path,
+        config: str,
+        plane: tuple[str, ...] = (),
+        address: str = "",
     ) -> None:
         self.folder = folder
         self._plane = plane or ("--data-dir", str(folder / "data"))
-        self.url = f"http://127.0.0.1:{free_port()}"
+        self.url = f"http://{address or free_address()}"
         self._binary = binary
         self._config = folder / "gateway.toml"
         self._config.write_text(config)
@@ -137,6 +147,21 @@ class GatewayProcess:
         except urllib.error.HTTPError as error:
             return error.code, answer_of(error.read().decode())
 
+    def send(
+        self, method: str, path: str, headers: Mapping[str, str], body: Json | None
+    ) -> tuple[int, str, Mapping[str, str]]:
+        """Returns the status, the text and the headers of the answer to a request as it is."""
+        sent = {"Accept": "application/json, text/event-stream", **headers}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, sent, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return response.status, response.read().decode(), lowered(response.headers.items())
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode(), lowered(error.headers.items())
+
     def tools(self, path: str = "/mcp") -> list[Json]:
         """Returns the definitions that a host starts with."""
         status, answer = self.post(path, message("tools/list", {}))
@@ -156,6 +181,11 @@ class GatewayProcess:
     def text(self, tool: str, arguments: Json, path: str = "/mcp") -> str:
         """Returns the texts of the result of a call."""
         return text_of(self.call(tool, arguments, path))
+
+
+def lowered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Returns headers by names in small letters."""
+    return {name.lower(): value for name, value in headers}
 
 
 def text_of(result: Json) -> str:

@@ -10,6 +10,7 @@ import tools
 import yaml
 
 FILES = {
+    "HTTPRoute": "gateway.networking.k8s.io_httproutes.yaml",
     "PodMonitor": "monitoring.coreos.com_podmonitors.yaml",
     "PrometheusRule": "monitoring.coreos.com_prometheusrules.yaml",
     "ScaledObject": "keda.sh_scaledobjects.yaml",
@@ -44,10 +45,10 @@ def problems(one: chart.Object) -> list[str]:
     return [f"{'/'.join(str(part) for part in error.path)}: {error.message}" for error in found]
 
 
-@pytest.mark.parametrize("example", ["ha", "keda"])
-def test_objects_of_operators_are_as_defined(example: str) -> None:
+@pytest.mark.parametrize(("example", "count"), [("ha", 3), ("keda", 3), ("gateway", 1)])
+def test_objects_of_operators_are_as_defined(example: str, count: int) -> None:
     custom = [one for one in chart.render(chart.example(example)) if one["kind"] in FILES]
-    assert len(custom) >= 3
+    assert len(custom) >= count
     for one in custom:
         assert problems(one) == []
 

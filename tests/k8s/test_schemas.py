@@ -6,7 +6,7 @@ import chart
 import kubernetes_validate
 import pytest
 
-CUSTOM = {"PodMonitor", "PrometheusRule", "ScaledObject"}
+CUSTOM = {"HTTPRoute", "PodMonitor", "PrometheusRule", "ScaledObject"}
 
 
 @pytest.mark.parametrize("version", chart.VERSIONS)

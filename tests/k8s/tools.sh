@@ -28,6 +28,7 @@ definitions github.com/prometheus-operator/prometheus-operator@v0.85.0 \
     example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml \
     example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml
 definitions github.com/kedacore/keda/v2@v2.20.2 config/crd/bases/keda.sh_scaledobjects.yaml
+definitions sigs.k8s.io/gateway-api@v1.4.0 config/crd/standard/gateway.networking.k8s.io_httproutes.yaml
 rm -rf "$folder/modules"
 
 if command -v promtool >/dev/null; then

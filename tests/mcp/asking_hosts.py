@@ -52,8 +52,9 @@ def _post(url: str, message: Json, headers: dict[str, str]) -> Iterator[HTTPResp
         with urllib.request.urlopen(request, timeout=60) as response:
             yield cast(HTTPResponse, response)
     except urllib.error.HTTPError as error:
-        body = json.loads(error.read())
-        raise RefusedError(body["error"]) from None
+        text = error.read().decode()
+        told = json.loads(text) if text.startswith("{") else {}
+        raise RefusedError(told.get("error", {"code": error.code, "message": text})) from None
 
 
 class LegacyHost:
@@ -64,6 +65,10 @@ class LegacyHost:
         self._headers = {"MCP-Protocol-Version": LEGACY}
         self._last_id = 0
         self.greeting = self._open(capabilities)
+
+    def move(self, url: str) -> None:
+        """Goes on at another replica of the gateway."""
+        self._url = url
 
     def request(self, method: str, params: Json, answer: Answer | None = None) -> Json:
         """The result of a request, with its questions answered as they come."""
@@ -135,6 +140,10 @@ class ModernHost:
             "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": capabilities,
         }
+
+    def move(self, url: str) -> None:
+        """Goes on at another replica of the gateway."""
+        self._url = url
 
     def request(self, method: str, params: Json) -> Json:
         """The result of one request, which may be one that asks."""

@@ -21,6 +21,7 @@ class Gateway:
 
     def __init__(self, process: GatewayProcess) -> None:
         self._process = process
+        self.root = process.url
         self.url = f"{process.url}/mcp/s/fixture"
         self.search_url = f"{process.url}/mcp"
 
@@ -34,6 +35,10 @@ class Gateway:
         """Ends every process of the fixture without asking it."""
         for process_id in self.fixtures():
             os.kill(process_id, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Ends the gateway without asking it."""
+        os.kill(self._process.process_id, signal.SIGKILL)
 
     def fixtures(self) -> list[int]:
         """The processes of the fixture that the gateway started, by number."""
@@ -51,9 +56,17 @@ class Gateway:
 
 
 @contextmanager
-def gateway(folder: Path, *arguments: str, url: str | None = None) -> Iterator[Gateway]:
+def gateway(
+    folder: Path,
+    *arguments: str,
+    url: str | None = None,
+    settings: str = "",
+    listen: str = "",
+) -> Iterator[Gateway]:
     """Runs a gateway before the fixture: a process with more arguments, or one at a URL."""
+    folder.mkdir(exist_ok=True)
     command = json.dumps([BINARY, "--stdio", *arguments])
     place = f"url = {json.dumps(url)}" if url else f"command = {command}\nquestions = true"
-    with GatewayProcess(Path(TOOLGATE), folder, f"[server.fixture]\n{place}\n") as process:
+    config = f"[gateway]\n{settings}\n[server.fixture]\n{place}\n"
+    with GatewayProcess(Path(TOOLGATE), folder, config, address=listen) as process:
         yield Gateway(process)

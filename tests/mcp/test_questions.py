@@ -196,16 +196,33 @@ def test_a_call_that_waits_is_lost_with_its_server_and_says_so(
             host.answer(FORM, {"message": "?"}, {"requestState": "of another gateway"}, {})
 
 
-def test_a_host_that_waits_for_too_many_answers_is_not_asked_more(older: Gateway) -> None:
-    hosts = [ModernHost(older.url, f"patient-{number}") for number in range(8)]
-    asked = [host.call(FORM, {"message": "?"}) for host in hosts[:7]]
-    # One connection is left, and one place; the ninth question is refused.
-    asked.append(hosts[7].call(FORM, {"message": "?"}))
-    with pytest.raises(RefusedError) as refused:
-        ModernHost(older.url, "late").call(FORM, {"message": "?"})
-    assert "busy" in str(refused.value)
-    for host, one in zip(hosts, asked, strict=True):
-        assert "ada" in text_of(answered(host, FORM, {"message": "?"}, one, PERSON))
+@pytest.mark.parametrize("place", ["older", "older_http"])
+def test_a_call_that_waits_keeps_no_other_call_of_its_host(
+    place: str, request: pytest.FixtureRequest
+) -> None:
+    """Eight calls of one host wait at once; it goes on calling, and each answer finds its call."""
+    started: Gateway = request.getfixturevalue(place)
+    host = ModernHost(started.url, f"patient-{place}")
+    asked = [host.call(FORM, {"message": str(number)}) for number in range(8)]
+    assert text_of(host.call("echo", {"message": "still here"})) == "still here"
+    for kind in [host, ModernHost(started.url, "late")]:
+        with pytest.raises(RefusedError) as refused:
+            kind.call(FORM, {"message": "one too many"})
+        assert "8 calls wait" in str(refused.value)
+    assert text_of(host.call("echo", {"message": "still here"})) == "still here"
+    for number, one in reversed(list(enumerate(asked))):
+        person = {**PERSON, "username": f"ada-{number}"}
+        said = text_of(answered(host, FORM, {"message": str(number)}, one, person))
+        assert f'"username":"ada-{number}"' in said
+
+
+def test_a_question_on_a_stream_keeps_no_other_call_of_its_session(older: Gateway) -> None:
+    host = LegacyHost(older.url)
+    stream = host.stream("tools/call", {"name": FORM, "arguments": {"message": "?"}})
+    question = next(stream)
+    assert text_of(host.call("echo", {"message": "still here"})) == "still here"
+    host.answer(question["id"], {"action": "accept", "content": PERSON})
+    assert '"username":"ada"' in text_of(next(stream)["result"])
 
 
 def test_a_flood_of_questions_is_bounded_and_the_call_goes_on(older: Gateway) -> None:

@@ -14,6 +14,7 @@ use crate::units;
 
 mod authorization;
 mod places;
+mod replicas;
 
 pub use authorization::{Auth, OAuthConfig};
 
@@ -75,6 +76,14 @@ pub struct GatewayConfig {
     pub audit_file: Option<PathBuf>,
     /// Key of stored credentials, 64 hexadecimal digits: `env:NAME` or `file:PATH`. Absent: a file beside them.
     pub credential_key: Option<String>,
+    /// Keys of what hosts carry for the gateway, each 64 hexadecimal digits: `env:NAME` or `file:PATH`. The first seals, all open.
+    /// Absent: one of the routing plane within this process, else one that is made at the start.
+    pub sealing_key: Option<String>,
+    /// URL by which other replicas reach this one; `${NAME}` within it is a variable.
+    pub replica_url: Option<String>,
+    /// URL of the PostgreSQL database that replicas share: itself, `env:NAME` or `file:PATH`. Absent: that of the routing plane
+    /// within this process.
+    pub store_url: Option<String>,
 }
 
 /// Credentials of hosts.
@@ -365,6 +374,9 @@ impl Default for GatewayConfig {
             auth: AuthConfig::default(),
             audit_file: None,
             credential_key: None,
+            sealing_key: None,
+            replica_url: None,
+            store_url: None,
         }
     }
 }
@@ -388,6 +400,9 @@ impl Config {
         config.entries().map_err(|error| error.located(&text))?;
         config.credential_key()?;
         config.sign_in_client()?;
+        config.sealing_keys()?;
+        config.replica_url()?;
+        config.store_url()?;
         Ok(config)
     }
 

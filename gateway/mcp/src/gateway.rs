@@ -24,8 +24,10 @@ use crate::connecting::Connecting;
 use crate::history::{Decided, History};
 use crate::parked::Parked;
 use crate::registering::{self, Registered, RegisteredListings, Servers};
+use crate::replicas::Replica;
 use crate::results::Results;
 use crate::sealed::Seal;
+use crate::sessions::Ended;
 
 /// Time for a question to the routing plane.
 pub(crate) const PLANE_DEADLINE: Duration = Duration::from_secs(10);
@@ -47,6 +49,7 @@ struct Shared {
     history: History,
     parked: Parked,
     seal: Seal,
+    ended: Ended,
     audit: Audit,
     counts: Mutex<HashMap<Arc<str>, Arc<Counts>>>,
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
@@ -155,8 +158,8 @@ struct ListedTool {
 }
 
 impl Gateway {
-    /// Starts the servers of a configuration, and registers their tools with the plane as they are listed. Credentials of
-    /// logins come from a store.
+    /// Starts the servers of a configuration as one replica of a gateway, and registers their tools with the plane as they are
+    /// listed. Credentials of logins come from a store.
     ///
     /// # Errors
     /// [`ConfigError`] for an entry that makes no sense, or a system without random numbers.
@@ -164,8 +167,10 @@ impl Gateway {
         config: Config,
         plane: &Client,
         credentials: Option<CredentialStore>,
+        replica: Replica,
     ) -> Result<Self, ConfigError> {
-        let seal = Seal::new().map_err(|_none| ConfigError::NoRandomNumbers)?;
+        let Replica { keys, url, ended } = replica;
+        let seal = Seal::new(keys, url).map_err(|_none| ConfigError::NoRandomNumbers)?;
         let audit =
             Audit::open(config.gateway.audit_file.as_deref()).map_err(ConfigError::Audit)?;
         let fleet = Fleet::start_with(config.entries()?, credentials.clone());
@@ -187,6 +192,7 @@ impl Gateway {
             history: History::default(),
             parked: Parked::default(),
             seal,
+            ended: Ended::new(ended),
             audit,
             counts: Mutex::default(),
             tools: Mutex::default(),
@@ -370,6 +376,10 @@ impl Gateway {
     /// Takes the pages for logins of persons, once.
     pub(crate) fn serves_pages(&self, pages: Connecting) -> Arc<Connecting> {
         Arc::clone(self.0.connecting.get_or_init(|| Arc::new(pages)))
+    }
+
+    pub(crate) fn ended(&self) -> &Ended {
+        &self.0.ended
     }
 
     pub(crate) fn audit(&self) -> &Audit {

@@ -17,13 +17,11 @@ use crate::live::{AskedHost, Live, Step};
 use crate::parked::{self, Waiting};
 use crate::passing;
 use crate::sealed::{Content, Purpose};
+use crate::sessions::SESSION_HEADER;
 use crate::tasks;
 
 /// Time for which a host may keep a server's own state.
 const STATE_KEPT: std::time::Duration = std::time::Duration::from_secs(60 * 60);
-
-/// Header of the session of a host of a revision before 2026-07-28.
-const SESSION_HEADER: &str = "mcp-session-id";
 
 /// Host whose request is being answered.
 #[derive(Clone)]
@@ -118,7 +116,7 @@ impl Host<'_> {
             None => None,
             Some(state) => Some(self.open(state, &purpose)?),
         };
-        if let Some(Content::Parked(call)) = opened {
+        if let Some(Content::Parked { call, .. }) = opened {
             let mut waiting = self.gateway.parked().take(&call).ok_or(Failure::Lost)?;
             if let Some(Value::Object(answers)) = params.remove("inputResponses") {
                 waiting.answer(answers);
@@ -150,7 +148,7 @@ impl Host<'_> {
     fn open(&self, state: &Value, purpose: &Purpose<'_>) -> Result<Content, Failure> {
         let opened = state.as_str().and_then(|state| self.gateway.seal().open(state, purpose));
         opened.ok_or_else(|| {
-            let problem = "requestState was changed, is out of date, or was made for another caller or request, or before this gateway started. If a call waited for it, the call is lost and may have had effects.";
+            let problem = "requestState was changed, is out of date, or was made for another caller or request, or with another gateway's key. If a call waited for it, the call is lost and may have had effects.";
             Failure::Refused(ErrorData::new(ErrorCode::INVALID_PARAMS, problem, None))
         })
     }
@@ -173,7 +171,8 @@ impl Host<'_> {
             match self.gateway.parked().park(&self.principal, waiting) {
                 Ok(call) => {
                     let seal = self.gateway.seal();
-                    let state = seal.seal(Content::Parked(call), purpose, parked::KEPT);
+                    let content = Content::Parked { call, at: seal.here().clone() };
+                    let state = seal.seal(content, purpose, parked::KEPT);
                     return Ok(json!({
                         "resultType": "input_required",
                         "inputRequests": requests,

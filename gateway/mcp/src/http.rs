@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Extension, Path, Query, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{any, get, post};
@@ -15,7 +16,6 @@ use axum::{Router, middleware};
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 use rmcp::ServiceExt as _;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -27,33 +27,37 @@ use url::{Host, Url};
 use crate::authentication::{
     Authentication, PresentedCredentials, ProtectedResource, Refusal, WELL_KNOWN, until_refused,
 };
-use crate::caller::{Caller, Owner};
+use crate::caller::Caller;
 use crate::connecting;
 use crate::face::{Exposure, Face, ResultLimit};
 use crate::gateway::Gateway;
 use crate::metrics;
 use crate::mirrored;
 use crate::relayed;
+use crate::replicas::Others;
+use crate::sessions::{Carried, SESSION_HEADER, SealedSession, Sessions};
 use crate::units;
 
 /// Largest message of a host, in bytes.
 const MESSAGE_MAX: usize = 4 << 20;
 
-/// Silence after which a session of an older revision ends.
-const SESSION_KEPT: Duration = Duration::from_secs(60 * 60);
-
-/// Most sessions of one face. Hosts of 2026-07-28 need none.
+/// Most sessions of one face that are alive at once. Hosts of 2026-07-28 need none.
 const SESSIONS_MAX: usize = 1_024;
 
-/// Most sessions of one principal at one face.
+/// Most sessions of one principal at one face that are alive at once.
 const SESSIONS_OF_PRINCIPAL_MAX: usize = SESSIONS_MAX / 4;
 
-const SESSION_HEADER: &str = "mcp-session-id";
+/// Name in the place of a session's ID that is not good. No session has it.
+const NO_SESSION: &str = "none";
+
+/// Pages that say nothing but that the gateway serves, for probes: no credential, no name.
+const ALIVE: &str = "/livez";
+const READY: &str = "/readyz";
 
 /// Bytes of the pipe between standard input and the protocol library.
 const PIPE: usize = 64 << 10;
 
-type McpService = StreamableHttpService<Face, LocalSessionManager>;
+type McpService = StreamableHttpService<Face, Sessions>;
 
 /// Error that kept the gateway from serving, or that ended it.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +93,7 @@ struct Faces {
     authentication: Option<Arc<dyn Authentication>>,
     resource: Arc<ProtectedResource>,
     services: Arc<Mutex<Services>>,
+    others: Others,
 }
 
 /// Services by face and tenant.
@@ -98,9 +103,14 @@ type Services = HashMap<(Exposure, Arc<str>), Served>;
 #[derive(Clone)]
 struct Served {
     service: McpService,
-    sessions: Arc<LocalSessionManager>,
-    /// Callers that opened the sessions, by the sessions' ids.
-    owners: Arc<Mutex<HashMap<String, Owner>>>,
+    sessions: Arc<Sessions>,
+}
+
+/// Request to a face: who asks which.
+struct Asked<'a> {
+    gateway: &'a Gateway,
+    caller: &'a Caller,
+    exposure: &'a Exposure,
 }
 
 /// Settings of a face in its URL.
@@ -110,7 +120,8 @@ struct FaceQuery {
     limit: Option<String>,
 }
 
-/// Serves `/mcp`, `/mcp/search`, `/mcp/all`, `/mcp/s/{server}`, `/metrics` and the state below `/gateway` until `stop`.
+/// Serves `/mcp`, `/mcp/search`, `/mcp/all`, `/mcp/s/{server}`, `/metrics`, pages for probes and the state below `/gateway` until
+/// `stop`.
 /// Without `authentication` anybody who reaches the address is let in.
 ///
 /// # Errors
@@ -126,7 +137,8 @@ pub async fn serve(
     let resource = Arc::new(protected_resource(&gateway, address)?);
     let services = Arc::default();
     let pages = connecting::routes(&gateway, address, authentication.clone())?;
-    let faces = Faces { gateway, config, authentication, resource, services };
+    let others = Others::new()?;
+    let faces = Faces { gateway, config, authentication, resource, services, others };
     let router = Router::new()
         .route("/mcp", any(default_face))
         .route("/mcp/all", any(all))
@@ -136,6 +148,8 @@ pub async fn serve(
         .route("/gateway/logs/{server}", get(logs))
         .route("/gateway/restart/{server}", post(restart))
         .route("/metrics", get(exposed_metrics))
+        .route(ALIVE, get(StatusCode::OK))
+        .route(READY, get(StatusCode::OK))
         .route(WELL_KNOWN, get(metadata))
         .route(&format!("{WELL_KNOWN}/{{*path}}"), get(metadata))
         .merge(pages)
@@ -211,13 +225,15 @@ fn transport_config(
     let mut origins = settings.allowed_origins.clone();
     origins.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}")));
     // A priming event has no data; a host of 2025-06-18 ends the connection at one.
-    Ok(StreamableHttpServerConfig::default()
+    let mut config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(hosts)
         .with_allowed_origins(origins)
         .enforce_origin_validation()
         .with_sse_retry(None)
         .with_max_request_body_bytes(MESSAGE_MAX)
-        .with_cancellation_token(stop))
+        .with_cancellation_token(stop);
+    config.session_store = Some(Arc::new(Carried));
+    Ok(config)
 }
 
 /// Returns the gateway as OAuth knows it.
@@ -288,48 +304,19 @@ impl Faces {
             // What it can do is told in the handshake.
             self.gateway.await_listing(server, SERVER_WAIT).await;
         }
-        let served = self.served(exposure.clone(), &caller.tenant);
         let (mut parts, body) = request.into_parts();
-        if !served.is_open_to(&parts.headers, &caller) {
-            return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();
-        }
         if let Some(limit) = limit.flatten() {
             parts.extensions.insert(ResultLimit(limit));
         }
-        let body = if parts.method == Method::POST {
-            let Ok(message) = to_bytes(body, MESSAGE_MAX).await else {
-                let problem = format!("a message has at most {MESSAGE_MAX} bytes\n");
-                return (StatusCode::PAYLOAD_TOO_LARGE, problem).into_response();
-            };
-            if relayed::opens_session(&message)
-                && let Some(most) = served.full_at(&caller).await
-            {
-                let problem = format!("{most} sessions are open: end one\n");
-                return (StatusCode::SERVICE_UNAVAILABLE, problem).into_response();
-            }
-            let refusal =
-                mirrored::refusal(&self.gateway, &caller, &exposure, &message, &parts.headers)
-                    .await;
-            if let Some(refusal) = refusal {
-                return refusal;
-            }
-            match relayed::renamed(&message, &mut parts.headers) {
-                Some(renamed) => {
-                    parts.headers.remove(header::CONTENT_LENGTH);
-                    Body::from(renamed)
-                }
-                None => Body::from(message),
-            }
-        } else {
-            body
+        let message = match message(&parts, body).await {
+            Ok(message) => message,
+            Err(refusal) => return refusal,
         };
-        let request = Request::from_parts(parts, body);
-        let response = served.service.handle(request).await.map(Body::new);
-        let session = response.headers().get(SESSION_HEADER);
-        if let Some(id) = session.and_then(|id| id.to_str().ok()).map(str::to_owned) {
-            served.note_session(id, &caller).await;
+        let asked = Asked { gateway: &self.gateway, caller: &caller, exposure: &exposure };
+        if let Some(answer) = self.others.answer(&self.gateway, &parts, &message).await {
+            return answer;
         }
-        response
+        self.served(exposure.clone(), &caller.tenant).answer(asked, parts, message).await
     }
 
     /// Returns the service of a face to a tenant. Tenants are those of the file, so there are few.
@@ -340,16 +327,13 @@ impl Faces {
             return served.clone();
         }
         let face = Face::of_tenant(self.gateway.clone(), key.0.clone(), Arc::clone(tenant));
-        let mut sessions = LocalSessionManager::default();
-        sessions.session_config.sse_retry = None;
-        sessions.session_config.keep_alive = Some(SESSION_KEPT);
-        let sessions = Arc::new(sessions);
+        let sessions = Arc::new(Sessions::new(self.gateway.clone()));
         let service = StreamableHttpService::new(
             move || Ok(face.for_session()),
             Arc::clone(&sessions),
             self.config.clone(),
         );
-        let served = Served { service, sessions, owners: Arc::default() };
+        let served = Served { service, sessions };
         services.insert(key, served.clone());
         served
     }
@@ -382,41 +366,82 @@ impl Faces {
 }
 
 impl Served {
-    /// Returns false if the request is of a session that another caller opened. Sessions that are not open are for the
-    /// protocol library to refuse.
-    fn is_open_to(&self, headers: &HeaderMap, caller: &Caller) -> bool {
-        let id = headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
-        let owners = self.owners.lock();
-        let owner = id.and_then(|id| owners.get(id));
-        owner.is_none_or(|owner| *owner == caller.owner())
+    /// Answers a request of a caller that was let in.
+    async fn answer(&self, asked: Asked<'_>, mut parts: Parts, message: Bytes) -> Response {
+        let Asked { gateway, caller, exposure } = asked;
+        let names = (caller.turn_name(), exposure.name());
+        let purpose = SealedSession::purpose(&names.0, &names.1);
+        let session = match parts.headers.get(SESSION_HEADER).map(HeaderValue::to_str) {
+            Some(Ok(id)) => self.sessions.opened(id, &purpose).await,
+            None | Some(Err(_)) => None,
+        };
+        if let Some(name) = parts.headers.get_mut(SESSION_HEADER) {
+            // What no caller may name, it can't name here either.
+            *name = session
+                .as_ref()
+                .map_or(HeaderValue::from_static(NO_SESSION), SealedSession::header);
+        }
+        match &session {
+            Some(session) if parts.method == Method::DELETE => {
+                gateway.ended().end(&session.name).await;
+            }
+            session => {
+                if let Some(most) = self.full_at(caller, session.as_ref(), &message).await {
+                    let problem = format!("{most} sessions are open: end one\n");
+                    return (StatusCode::SERVICE_UNAVAILABLE, problem).into_response();
+                }
+            }
+        }
+        let mut body = Body::from(message.clone());
+        if parts.method == Method::POST {
+            let refusal =
+                mirrored::refusal(gateway, caller, exposure, &message, &parts.headers).await;
+            if let Some(refusal) = refusal {
+                return refusal;
+            }
+            if let Some(renamed) = relayed::renamed(&message, &mut parts.headers) {
+                parts.headers.remove(header::CONTENT_LENGTH);
+                body = Body::from(renamed);
+            }
+        }
+        let request = Request::from_parts(parts, body);
+        let serving = Box::pin(async { self.service.handle(request).await.map(Body::new) });
+        self.sessions.served(session.as_ref(), caller, &purpose, serving).await
     }
 
-    /// Returns the bound that another session of the caller would pass. Without credentials everybody is one principal, whom
-    /// only the bound of the face holds.
-    async fn full_at(&self, caller: &Caller) -> Option<usize> {
-        let open = self.sessions.sessions.read().await;
-        if open.len() >= SESSIONS_MAX {
+    /// Returns the bound that a request would pass by one more session that is alive. Without credentials everybody is one
+    /// principal, whom only the bound of the face holds.
+    async fn full_at(
+        &self,
+        caller: &Caller,
+        session: Option<&SealedSession>,
+        message: &[u8],
+    ) -> Option<usize> {
+        let makes_one = match session {
+            Some(session) => !self.sessions.has(&session.name).await,
+            None => relayed::opens_session(message),
+        };
+        if !makes_one {
+            return None;
+        }
+        if self.sessions.count().await >= SESSIONS_MAX {
             return Some(SESSIONS_MAX);
         }
-        let owner = caller.owner();
-        let owners = self.owners.lock();
-        let own = owners.iter().filter(|(id, of)| **of == owner && open.contains_key(id.as_str()));
-        let is_full = !caller.principal.is_empty() && own.count() >= SESSIONS_OF_PRINCIPAL_MAX;
+        let is_full = !caller.principal.is_empty()
+            && self.sessions.count_of(&caller.owner()).await >= SESSIONS_OF_PRINCIPAL_MAX;
         is_full.then_some(SESSIONS_OF_PRINCIPAL_MAX)
     }
+}
 
-    /// Notes who opened a session. Sessions that ended are forgotten once there are many.
-    async fn note_session(&self, id: String, caller: &Caller) {
-        if self.owners.lock().contains_key(&id) {
-            return;
-        }
-        let open = self.sessions.sessions.read().await;
-        let mut owners = self.owners.lock();
-        if owners.len() >= SESSIONS_MAX {
-            owners.retain(|id, _| open.contains_key(id.as_str()));
-        }
-        owners.insert(id, caller.owner());
+/// Returns the message of a request; an empty one of a request that has none.
+async fn message(parts: &Parts, body: Body) -> Result<Bytes, Response> {
+    if parts.method != Method::POST {
+        return Ok(Bytes::new());
     }
+    to_bytes(body, MESSAGE_MAX).await.map_err(|_too_large| {
+        let problem = format!("a message has at most {MESSAGE_MAX} bytes\n");
+        (StatusCode::PAYLOAD_TOO_LARGE, problem).into_response()
+    })
 }
 
 fn is_mcp(path: &str) -> bool {
@@ -434,6 +459,9 @@ async fn guard(
     mut request: Request,
     next: middleware::Next,
 ) -> Response {
+    if [ALIVE, READY].contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
     // Pages for persons check the origin by themselves, and nobody calls a tool by them.
     let path = request.uri().path();
     let is_metadata = path.starts_with(WELL_KNOWN) || connecting::is_page(path);

@@ -31,8 +31,10 @@ mod passing;
 mod reading;
 mod registering;
 mod relayed;
+mod replicas;
 mod results;
 mod sealed;
+mod sessions;
 mod tasks;
 mod units;
 mod watching;
@@ -46,4 +48,7 @@ pub use config::{
 };
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};
+pub use replicas::Replica;
+pub use sealed::{SealingKeyError, SealingKeys};
+pub use sessions::EndedSessions;
 pub use watching::WatchedFile;

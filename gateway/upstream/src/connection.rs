@@ -25,7 +25,7 @@ use crate::credentials::Authorizer;
 use crate::error::UpstreamError;
 use crate::probing::{self, Agreed};
 use crate::process::{ProcessLimits, StandardError};
-use crate::question::{NoAnswer, Question};
+use crate::question::{Asking, NoAnswer};
 use crate::tap::{Answer, Call, QUESTION, ServerError, Tap};
 use crate::target::Upstream;
 
@@ -187,8 +187,8 @@ pub(crate) struct Outgoing {
     pub(crate) method: String,
     pub(crate) params: Map<String, Value>,
     pub(crate) progress: Option<mpsc::Sender<Value>>,
-    /// Receiver of questions, if the host can be asked.
-    pub(crate) questions: Option<mpsc::Sender<Question>>,
+    /// Host that can be asked, if it can.
+    pub(crate) asking: Option<Asking>,
     /// Time without an answer or progress.
     pub(crate) idle: Duration,
     /// Time of the whole call.
@@ -290,8 +290,8 @@ impl Connection {
 
     /// Sends a request, and returns the bytes of its result. When the returned future is dropped, the call is cancelled.
     pub(crate) async fn call(&self, outgoing: Outgoing) -> Result<Box<RawValue>, CallError> {
-        let Outgoing { method, mut params, progress, questions, idle, deadline } = outgoing;
-        let (call, answer) = Call::new(&method, progress, questions);
+        let Outgoing { method, mut params, progress, asking, idle, deadline } = outgoing;
+        let (call, answer) = Call::new(&method, progress, asking);
         let options = self.options(params.remove("_meta"));
         let mut request = CustomRequest::new(method, Some(Value::Object(params)));
         request.extensions.insert(Arc::clone(&call));
@@ -518,7 +518,7 @@ impl Connection {
             method: REQUEST.to_owned(),
             params: cursor.into_iter().collect(),
             progress: None,
-            questions: None,
+            asking: None,
             idle: LIST,
             deadline: Instant::now() + LIST,
         };

@@ -67,8 +67,8 @@ pub struct Limits {
     pub pauses: Pauses,
     /// Time of the first start.
     pub start: Start,
-    /// Connections of hosts' own to a server of a revision before 2026-07-28, so that it may ask them; 0 for none: it may ask
-    /// nobody.
+    /// Connections of hosts' own to a server of a revision before 2026-07-28, so that it may ask them, without those whose calls
+    /// all wait for answers; 0 for none: it may ask nobody.
     pub own_connections: usize,
 }
 

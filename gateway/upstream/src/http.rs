@@ -80,6 +80,15 @@ pub(crate) fn client() -> Result<reqwest::Client, UpstreamError> {
     client_builder()?.build().map_err(|error| UpstreamError::Client(error.to_string()))
 }
 
+/// Returns a client for requests to this operator's own machines: no proxy, no redirects, as many connections as it takes.
+///
+/// # Errors
+/// [`UpstreamError::Client`] if TLS can't be set up.
+pub fn plain_client(connect: Duration) -> Result<reqwest::Client, UpstreamError> {
+    let client = client_builder()?.no_proxy().connect_timeout(connect).build();
+    client.map_err(|error| UpstreamError::Client(error.to_string()))
+}
+
 /// Returns the parts of a client that follows no redirects: a header of one host is not for another.
 pub(crate) fn client_builder() -> Result<reqwest::ClientBuilder, UpstreamError> {
     let mut roots = RootCertStore::empty();

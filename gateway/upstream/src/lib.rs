@@ -30,6 +30,7 @@ pub use fleet::{
     Entry, Fleet, Limits, Listing, Pauses, Request, RequestError, ServerState, ServerStatus, Start,
     Watching,
 };
+pub use http::plain_client;
 pub use parameters::HeaderParameters;
 pub use question::{Asker, NoAnswer, Question};
 pub use target::{Endpoint, Launch, Upstream};

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Host that a server may ask while it runs a request.
 #[derive(Debug, Clone)]
@@ -24,6 +24,15 @@ pub struct Question {
     pub params: Value,
     /// Place of the answer: a result, or why there is none.
     pub answer: oneshot::Sender<Result<Value, NoAnswer>>,
+}
+
+/// Host of a call that is under way, as its connection knows it.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    /// Receiver of the questions.
+    pub(crate) questions: mpsc::Sender<Question>,
+    /// Number of calls of the connection that wait for answers.
+    pub(crate) waiting: watch::Sender<usize>,
 }
 
 /// JSON-RPC error in the place of an answer.

@@ -19,7 +19,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::lines::{Line, id_of};
-use crate::question::{NoAnswer, Question};
+use crate::question::{Asking, NoAnswer, Question};
 
 /// Method under which the library sees questions of a server, with the call that they belong to.
 pub(crate) const QUESTION: &str = "toolgate/question";
@@ -62,7 +62,7 @@ pub(crate) struct Call {
     pub(crate) progressed: Notify,
     was_sent: AtomicBool,
     /// Receiver of the server's questions, if the host can be asked.
-    questions: Option<mpsc::Sender<Question>>,
+    asking: Option<Asking>,
     /// Numbers of questions: all, and those without an answer.
     asked: AtomicUsize,
     open: AtomicUsize,
@@ -132,7 +132,7 @@ impl Call {
     pub(crate) fn new(
         method: &str,
         progress: Option<mpsc::Sender<Value>>,
-        questions: Option<mpsc::Sender<Question>>,
+        asking: Option<Asking>,
     ) -> (Arc<Self>, oneshot::Receiver<Answer>) {
         let (sender, receiver) = oneshot::channel();
         let call = Self {
@@ -140,7 +140,7 @@ impl Call {
             progress,
             progressed: Notify::new(),
             was_sent: AtomicBool::new(false),
-            questions,
+            asking,
             asked: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
             lists_tools: method == "tools/list",
@@ -160,7 +160,7 @@ impl Call {
 
     /// Puts a question to the host.
     async fn ask(&self, method: String, params: Value) -> Result<Value, NoAnswer> {
-        let Some(questions) = &self.questions else {
+        let Some(asking) = &self.asking else {
             return Err(NoAnswer::refused("the host of this call can't be asked"));
         };
         if self.asked.fetch_add(1, Ordering::Relaxed) >= QUESTIONS_MAX {
@@ -170,7 +170,7 @@ impl Call {
         let _open = OpenQuestion::of(self);
         let (answer, answered) = oneshot::channel();
         let question = Question { method, params, answer };
-        questions.try_send(question).map_err(|_full_or_gone| {
+        asking.questions.try_send(question).map_err(|_full_or_gone| {
             NoAnswer::refused("the host has too many questions, or has left")
         })?;
         answered.await.unwrap_or_else(|_dropped| Err(NoAnswer::refused("the host has left")))
@@ -346,7 +346,7 @@ impl Tap {
             Some(stream) => calls.iter().find(|(_, pending)| Arc::ptr_eq(&pending.call, stream)),
             None if self.0.has_given_up.load(Ordering::Acquire) => None,
             None => {
-                let mut may_ask = calls.iter().filter(|(_, call)| call.call.questions.is_some());
+                let mut may_ask = calls.iter().filter(|(_, call)| call.call.asking.is_some());
                 may_ask.next().filter(|_| may_ask.next().is_none())
             }
         };
@@ -391,14 +391,22 @@ impl Tap {
 
 impl<'a> OpenQuestion<'a> {
     fn of(call: &'a Call) -> Self {
-        call.open.fetch_add(1, Ordering::AcqRel);
+        if call.open.fetch_add(1, Ordering::AcqRel) == 0
+            && let Some(asking) = &call.asking
+        {
+            asking.waiting.send_modify(|waiting| *waiting += 1);
+        }
         Self(call)
     }
 }
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::AcqRel);
+        if self.0.open.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Some(asking) = &self.0.asking
+        {
+            asking.waiting.send_modify(|waiting| *waiting -= 1);
+        }
         self.0.progressed.notify_one();
     }
 }

@@ -4,6 +4,7 @@
 {{- $v := .Values -}}
 {{- $embedded := eq $v.store.type "embedded" -}}
 {{- $auth := $v.auth.methods -}}
+{{- $gateway := $v.gateway -}}
 {{- $exposed := ne $v.server.service.type "ClusterIP" -}}
 {{- $jwks := list $v.auth.jwks.url $v.auth.jwks.existingSecret | compact -}}
 {{- $rules := list
@@ -43,15 +44,31 @@
     "say" "model.source=volume needs model.existingClaim.")
   (dict "when" (and (eq $v.model.source "fetch") (ne $v.model.name "all-MiniLM-L6-v2"))
     "say" (printf "model.source=fetch can't get %s, which is on no hub as it is used: bake it into the image, or put it on a volume." $v.model.name))
+  (dict "when" (and $gateway.enabled (empty $gateway.publicUrl))
+    "say" "gateway.enabled needs gateway.publicUrl: the URL that hosts use.")
+  (dict "when" (and $gateway.enabled (empty $gateway.sealingKey.existingSecret))
+    "say" "gateway.enabled needs gateway.sealingKey.existingSecret: with keys of their own, pods would not know each other's sessions. Make one: kubectl create secret generic toolgate-sealing-key --from-literal=key=\"$(openssl rand -hex 32)\"")
+  (dict "when" (and $gateway.enabled (empty (dig "auth" "methods" list $gateway.config)) (not (dig "auth" "allow_anybody" false $gateway.config)))
+    "say" "gateway.enabled needs gateway.config.auth.methods, or gateway.config.auth.allow_anybody=true if something before it authenticates.")
+  (dict "when" (and $gateway.enabled (has "api-key" (dig "auth" "methods" list $gateway.config)) $embedded)
+    "say" "gateway.config.auth.methods has api-key with store.type=embedded: the keys are in a store that only the server's pod has. Set store.type=postgresql, or use jwt.")
+  (dict "when" (and $gateway.enabled $auth (empty $gateway.planeKey.existingSecret))
+    "say" "gateway.enabled with auth.methods needs gateway.planeKey.existingSecret: an API key for the server.")
+  (dict "when" (and $gateway.enabled $auth (not (has "api-key" $auth)))
+    "say" "gateway.enabled with auth.methods needs api-key among them: the gateway calls the server with one.")
+  (dict "when" (and $gateway.httpRoute.enabled (not $gateway.enabled))
+    "say" "gateway.httpRoute.enabled without gateway.enabled: there is nothing to route to.")
+  (dict "when" (and $gateway.httpRoute.enabled (empty $gateway.httpRoute.parentRefs))
+    "say" "gateway.httpRoute.enabled needs gateway.httpRoute.parentRefs: the Gateway that it belongs to.")
 -}}
 {{- $found := list -}}
 {{- range $rules }}{{- if .when }}{{- $found = append $found .say }}{{- end }}{{- end -}}
-{{- range $name, $part := dict "server" $v.server "encoderWorker" $v.encoderWorker -}}
+{{- range $name, $part := dict "server" $v.server "encoderWorker" $v.encoderWorker "gateway" $v.gateway -}}
 {{- $needed := add (int $part.preStopSeconds) (int $part.drainSeconds) 5 -}}
 {{- if and $part.terminationGracePeriodSeconds (lt (int $part.terminationGracePeriodSeconds) (int $needed)) -}}
 {{- $found = append $found (printf "%s.terminationGracePeriodSeconds is %d: calls in progress would be cut off; preStopSeconds and drainSeconds need %d." $name (int $part.terminationGracePeriodSeconds) $needed) -}}
 {{- end -}}
-{{- $taken := ternary (list "config" "store" "tmp" "secrets" "packs" "safety" "models") (list "tmp" "cuda-cache" "models") (eq $name "server") -}}
+{{- $taken := get (dict "server" (list "config" "store" "tmp" "secrets" "packs" "safety" "models") "encoderWorker" (list "tmp" "cuda-cache" "models") "gateway" (list "config" "secrets" "data" "tmp")) $name -}}
 {{- $extra := list -}}
 {{- range $part.extraVolumes -}}
 {{- $extra = append $extra .name -}}
@@ -64,7 +81,7 @@
 {{- $found = append $found (printf "%s.extraVolumeMounts has %s, which is not among %s.extraVolumes." $name .name $name) -}}
 {{- end -}}
 {{- end -}}
-{{- $scaling := $part.autoscaling -}}
+{{- $scaling := default (dict "enabled" false) $part.autoscaling -}}
 {{- if and $scaling.enabled (gt (int $scaling.minReplicas) (int $scaling.maxReplicas)) -}}
 {{- $found = append $found (printf "%s.autoscaling.minReplicas is more than maxReplicas." $name) -}}
 {{- end -}}

@@ -31,9 +31,9 @@ use toolgate_store::{
     CatalogStore, ChangeFeed, ChangedTenant, Changes, Committed, ContentHash, EmbeddingStore, Hour,
     KeyReading, KeyStore, MemoryBounds, MemoryChanges, MemoryStore, MemoryVersion, PastTool,
     PendingRequest, PolicyChange, RecordedRequest, Revise, Revision, Sequence, ServerChange,
-    ServerRecord, SimilarTools, Store, StoreError, StoreFuture, StoredCatalog, StoredEmbedding,
-    StoredKey, StoredPolicy, StoredServer, StoredTool, TenantArchive, TenantContent, ToolCursor,
-    ToolRecord, UsageAddition, UsageCount, UsageStore,
+    ServerRecord, SessionStore, SimilarTools, Store, StoreError, StoreFuture, StoredCatalog,
+    StoredEmbedding, StoredKey, StoredPolicy, StoredServer, StoredTool, TenantArchive,
+    TenantContent, ToolCursor, ToolRecord, UsageAddition, UsageCount, UsageStore,
 };
 
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
@@ -281,6 +281,16 @@ impl KeyStore for FakeStore {
     }
 
     fn mark_keys_used<'a>(&'a self, _: &'a [String], _: i64) -> StoreFuture<'a, ()> {
+        unused()
+    }
+}
+
+impl SessionStore for FakeStore {
+    fn end_session<'a>(&'a self, _: &'a str, _: Duration) -> StoreFuture<'a, ()> {
+        unused()
+    }
+
+    fn is_session_ended<'a>(&'a self, _: &'a str) -> StoreFuture<'a, bool> {
         unused()
     }
 }

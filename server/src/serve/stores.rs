@@ -46,6 +46,11 @@ pub(crate) async fn open_now(config: &StoreConfig) -> Result<Arc<dyn Store>, Ser
     Ok(Arc::new(store))
 }
 
+/// Returns a shared store that is reached with the first call. Whoever else opens it brings its schema up to date.
+pub(crate) fn reached_later(config: &SharedStoreConfig) -> Result<Arc<dyn Store>, ServeError> {
+    Ok(Arc::new(shared_store(config)?))
+}
+
 /// Converts the error of a failed check of the database. An error of the disk or of a lock is not damage.
 fn unsound(path: &Path, source: StoreError) -> ServeError {
     let path = path.display().to_string();

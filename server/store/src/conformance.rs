@@ -24,6 +24,7 @@ mod properties;
 mod quarantine;
 mod reads;
 mod requests;
+mod sessions;
 mod similar;
 mod usage;
 
@@ -41,6 +42,7 @@ pub(super) use properties::*;
 pub(super) use quarantine::*;
 pub(super) use reads::*;
 pub(super) use requests::*;
+pub(super) use sessions::*;
 pub(super) use similar::*;
 pub(super) use usage::*;
 
@@ -105,6 +107,7 @@ macro_rules! conformance_tests {
             a_key_is_read_back_whole,
             keys_are_read_with_the_store_s_time,
             a_key_is_made_once,
+            an_ended_session_stays_so_for_its_time,
             keys_are_listed_by_id,
             a_revoked_key_ends_no_later,
             use_of_keys_is_marked,

@@ -27,6 +27,7 @@ pub mod postgres;
 mod requests;
 pub mod reserve;
 mod schema_state;
+mod sessions;
 mod similar;
 mod sql;
 pub mod sqlite;
@@ -47,6 +48,7 @@ pub use past::{PAST_TOOL_KEPT, PAST_TOOLS_KEPT, PastTool};
 pub use policy::{PolicyChange, StoredPolicy};
 pub use requests::{PendingRequest, REQUEST_KEPT, RecordedRequest};
 pub use schema_state::SchemaState;
+pub use sessions::SessionStore;
 pub use similar::{Comparison, SimilarTools};
 pub use status::ToolStatus;
 pub use stores::{

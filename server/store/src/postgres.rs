@@ -211,6 +211,7 @@ impl PostgresStore {
             Scope::Counting => ("", "counting"),
             Scope::Forgetting => ("", "forgetting"),
             Scope::Keys => ("", "keys"),
+            Scope::Sessions => ("", "sessions"),
         };
         let millis = |limit: Duration| limit.as_millis().to_string();
         let sql = "SELECT set_config('search_path', 'toolgate, pg_temp', TRUE),

@@ -20,6 +20,7 @@ mod read;
 mod removed;
 mod requests;
 pub(super) mod rows;
+mod sessions;
 mod tools;
 pub(super) mod transaction;
 mod usage;
@@ -37,6 +38,8 @@ pub(super) enum Scope<'a> {
     Forgetting,
     /// Access to API keys, which are looked up before the tenant is known.
     Keys,
+    /// Access to sessions that were ended, which are of no tenant.
+    Sessions,
 }
 
 /// Database that stores catalogs.

@@ -9,8 +9,9 @@ use crate::{AMOUNT_MAX, PAST_TOOL_KEPT, REQUEST_KEPT, StoreError};
 use crate::{
     ChangedTenant, Changes, Committed, ContentHash, Hour, KeyStore, MemoryBounds, MemoryChanges,
     MemoryVersion, PastTool, PendingRequest, PolicyChange, RecordedRequest, Revise, Revision,
-    Sequence, ServerChange, SimilarTools, StoreFuture, StoredCatalog, StoredEmbedding,
-    StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor, UsageAddition, UsageCount,
+    Sequence, ServerChange, SessionStore, SimilarTools, StoreFuture, StoredCatalog,
+    StoredEmbedding, StoredPolicy, StoredServer, StoredTool, TenantContent, ToolCursor,
+    UsageAddition, UsageCount,
 };
 use toolgate_core::identity::{ServerName, TenantId, ToolId, ToolName};
 
@@ -236,7 +237,14 @@ pub trait TenantArchive: Send + Sync + 'static {
 
 /// Storage of a process. Backends differ only in SQL, and all of them must pass the same test suite.
 pub trait Store:
-    CatalogStore + EmbeddingStore + UsageStore + MemoryStore + ChangeFeed + TenantArchive + KeyStore
+    CatalogStore
+    + EmbeddingStore
+    + UsageStore
+    + MemoryStore
+    + ChangeFeed
+    + TenantArchive
+    + KeyStore
+    + SessionStore
 {
     /// Completes if the store can be read.
     fn ping(&self) -> StoreFuture<'_, ()>;

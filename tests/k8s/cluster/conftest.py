@@ -17,7 +17,7 @@ def api() -> Iterator[Api]:
     """An API server that knows the custom objects that the chart makes."""
     with control_plane() as server:
         definitions = sorted(tools.DEFINITIONS.glob("*.yaml"))
-        assert len(definitions) == 3, definitions
+        assert len(definitions) == 4, definitions
         for path in definitions:
             define(server, path)
         yield server

@@ -1,7 +1,8 @@
 //! Connections of hosts' own. A server of a revision before 2026-07-28 learns once, in the handshake, what it may ask, and a
 //! process does not say which call it asks for. So each host that can be asked has a connection that declares what this host
-//! does; a process runs one call of it at a time, and a URL as many as on the shared connection. A principal whose credential is
-//! its own has a connection of its own as well.
+//! does; a process runs one call of it at a time, and a URL as many as on the shared connection. Once these wait for answers of
+//! people, the host's next call has another connection. A principal whose credential is its own has a connection of its own as
+//! well.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,23 +11,31 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
 use serde_json::value::RawValue;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::server::{RETRY_AFTER, Server};
-use super::turns::{Busy, Turns};
+use super::turns::{Busy, Turn, Turns};
 use super::{Request, RequestError};
 use crate::connection::{CallError, Connection, Outgoing};
 use crate::credentials::Authorizer;
-use crate::question::Asker;
+use crate::question::{Asker, Asking};
 use crate::target::Upstream;
 
 /// Silence after which a host's own connection is closed.
 const KEPT: Duration = Duration::from_secs(5 * 60);
 
-/// Connections of hosts' own to one server, by host.
+/// Most connections of one principal, and of all, as multiples of [`super::Limits::own_connections`].
+const OF_PRINCIPAL: usize = 2;
+const OF_ALL: usize = 8;
+
+/// Host, and the number of one of its connections.
+type Key = (String, usize);
+
+/// Connections of hosts' own to one server.
 #[derive(Debug, Default)]
-pub(super) struct OwnConnections(Mutex<HashMap<String, Arc<Own>>>);
+pub(super) struct OwnConnections(Mutex<HashMap<Key, Arc<Own>>>);
 
 /// Part of a request that makes its connection its own: at least one of the two.
 pub(super) struct Owned {
@@ -39,9 +48,14 @@ pub(super) struct Owned {
 /// Connection of one host, or of one principal.
 #[derive(Debug)]
 struct Own {
+    principal: String,
     authorizer: Option<Arc<Authorizer>>,
     capabilities: ClientCapabilities,
     turns: Turns,
+    /// Calls at a time.
+    concurrency: usize,
+    /// Number of calls that wait for answers.
+    waiting: watch::Sender<usize>,
     /// Opened by the first call, and again after it was lost.
     connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
     usage: Mutex<Usage>,
@@ -81,19 +95,38 @@ impl OwnConnections {
         });
     }
 
-    /// Makes room for one more. Returns false if all are in use.
-    fn make_room(connections: &mut HashMap<String, Arc<Own>>, limit: usize) -> bool {
-        if connections.len() < limit {
+    /// Makes room for one more of a principal. Returns false if all are in use.
+    fn make_room(connections: &mut HashMap<Key, Arc<Own>>, principal: &str, limit: usize) -> bool {
+        let of_principal = connections.values().filter(|own| own.principal == principal).count();
+        let running = connections.values().filter(|own| !own.is_waiting()).count();
+        let has_many = of_principal >= limit * OF_PRINCIPAL;
+        if !has_many && running < limit && connections.len() < limit * OF_ALL {
             return true;
         }
-        let idle = connections.iter().filter(|(_, own)| own.usage.lock().calls == 0);
+        let idle = connections.iter().filter(|(_, own)| {
+            own.usage.lock().calls == 0 && (!has_many || own.principal == principal)
+        });
         let oldest = idle.min_by_key(|(_, own)| own.usage.lock().last);
-        let oldest = oldest.map(|(host, _)| host.clone());
-        let ended = oldest.and_then(|host| connections.remove(&host));
+        let oldest = oldest.map(|(key, _)| key.clone());
+        let ended = oldest.and_then(|key| connections.remove(&key));
         if let Some(ended) = &ended {
             ended.ended.cancel();
         }
         ended.is_some()
+    }
+}
+
+impl Own {
+    /// Returns whether all calls that it may run wait for answers.
+    fn is_waiting(&self) -> bool {
+        *self.waiting.borrow() >= self.concurrency
+    }
+
+    /// Waits until all calls that it may run wait for answers.
+    async fn until_waiting(&self) {
+        let mut waiting = self.waiting.subscribe();
+        // The sender lives as long as this does.
+        let _waiting = waiting.wait_for(|waiting| *waiting >= self.concurrency).await;
     }
 }
 
@@ -130,10 +163,9 @@ impl Server {
         owned: Owned,
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestError> {
-        let busy = || RequestError::Busy { retry_after: RETRY_AFTER };
-        let using = self.own(&request.principal, &owned).ok_or_else(busy)?;
-        let turn = using.0.turns.take(&request.principal, deadline).await;
-        let _turn = turn.map_err(|Busy| busy())?;
+        let turn = self.turn_on_own(&request.principal, &owned, deadline).await;
+        let (using, _turn) =
+            turn.map_err(|Busy| RequestError::Busy { retry_after: RETRY_AFTER })?;
         let attempt = self.attempt()?;
         let connection = match self.own_connection(&using.0, deadline).await {
             Ok(connection) => connection,
@@ -148,7 +180,10 @@ impl Server {
             method: request.method,
             params: request.params,
             progress: request.progress,
-            questions: owned.asker.map(|asker| asker.questions),
+            asking: owned.asker.map(|asker| Asking {
+                questions: asker.questions,
+                waiting: using.0.waiting.clone(),
+            }),
             idle: self.entry.limits.call_timeout,
             deadline,
         };
@@ -164,7 +199,29 @@ impl Server {
         })
     }
 
-    /// Returns the connection of a host; `None` if there are as many as may be, and all are in use.
+    /// Waits for a turn on a connection of a host. A connection whose calls begin to wait for answers meanwhile is left for
+    /// another.
+    async fn turn_on_own(
+        self: &Arc<Self>,
+        principal: &str,
+        owned: &Owned,
+        deadline: Instant,
+    ) -> Result<(Using, Turn), Busy> {
+        loop {
+            let using = self.own(principal, owned).ok_or(Busy)?;
+            let turn = tokio::select! {
+                biased;
+                turn = using.0.turns.take(principal, deadline) => Some(turn?),
+                () = using.0.until_waiting() => None,
+            };
+            if let Some(turn) = turn {
+                return Ok((using, turn));
+            }
+        }
+    }
+
+    /// Returns a connection of a host whose calls do not all wait for answers; `None` if there are as many as may be, and all
+    /// are in use.
     fn own(self: &Arc<Self>, principal: &str, owned: &Owned) -> Option<Using> {
         let Owned { asker, authorizer } = owned;
         let host = asker.as_ref().map(|asker| &*asker.host);
@@ -172,13 +229,17 @@ impl Server {
         // The same source of tokens is the same principal with the same token, as long as it is held here.
         let source = authorizer.as_ref().map(|source| Arc::as_ptr(source) as usize);
         // JSON, so that no name can look like another's.
-        let key = serde_json::json!([principal, host, capabilities, source]).to_string();
+        let host = serde_json::json!([principal, host, capabilities, source]).to_string();
         let limits = &self.entry.limits;
         let mut connections = self.own.0.lock();
-        if let Some(own) = connections.get(&key) {
-            return Some(Using::of(own));
+        let mut key = (host, 0);
+        while let Some(own) = connections.get(&key) {
+            if !own.is_waiting() {
+                return Some(Using::of(own));
+            }
+            key.1 += 1;
         }
-        if !OwnConnections::make_room(&mut connections, limits.own_connections) {
+        if !OwnConnections::make_room(&mut connections, principal, limits.own_connections) {
             return None;
         }
         let concurrency = match self.entry.upstream {
@@ -186,7 +247,10 @@ impl Server {
             Upstream::Http(_) => limits.concurrency,
         };
         let own = Arc::new(Own {
+            principal: principal.to_owned(),
             authorizer: authorizer.clone(),
+            concurrency,
+            waiting: watch::Sender::new(0),
             capabilities: serde_json::from_value(capabilities.unwrap_or_default())
                 .unwrap_or_default(),
             turns: Turns::new(concurrency, limits.queue),
@@ -234,7 +298,7 @@ impl Server {
     }
 
     /// Keeps a host's connection until it is silent for long, or the server ends.
-    async fn keep_own(&self, key: String, own: Arc<Own>) {
+    async fn keep_own(&self, key: Key, own: Arc<Own>) {
         loop {
             let until = own.usage.lock().last + KEPT;
             tokio::select! {
@@ -256,7 +320,7 @@ impl Server {
     }
 
     /// Forgets a host's connection that no call has used since; returns whether it did.
-    fn forget_silent(&self, key: &str, own: &Arc<Own>, until: Instant) -> bool {
+    fn forget_silent(&self, key: &Key, own: &Arc<Own>, until: Instant) -> bool {
         let mut connections = self.own.0.lock();
         let mut usage = own.usage.lock();
         let is_silent = usage.calls == 0 && usage.last + KEPT <= until;
@@ -267,7 +331,7 @@ impl Server {
         is_silent
     }
 
-    fn forget(&self, key: &str, own: &Arc<Own>) {
+    fn forget(&self, key: &Key, own: &Arc<Own>) {
         let mut connections = self.own.0.lock();
         if connections.get(key).is_some_and(|kept| Arc::ptr_eq(kept, own)) {
             connections.remove(key);

@@ -207,7 +207,7 @@ impl Server {
             method: request.method,
             params: request.params,
             progress: request.progress,
-            questions: None,
+            asking: None,
             idle: limits.call_timeout,
             deadline,
         };
@@ -569,7 +569,7 @@ impl Server {
                     method: method.to_owned(),
                     params: Map::new(),
                     progress: None,
-                    questions: None,
+                    asking: None,
                     idle: tuning.probe,
                     deadline: Instant::now() + tuning.probe,
                 };

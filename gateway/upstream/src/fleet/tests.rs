@@ -346,7 +346,7 @@ async fn a_connection_alone_tells_changes_and_its_end() {
         method: request.method,
         params: request.params,
         progress: None,
-        questions: None,
+        asking: None,
         idle: LONG,
         deadline: later(),
     };

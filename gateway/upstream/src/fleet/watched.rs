@@ -164,7 +164,7 @@ impl Server {
             method: method.to_owned(),
             params,
             progress: None,
-            questions: None,
+            asking: None,
             idle: SUBSCRIBE,
             deadline: Instant::now() + SUBSCRIBE,
         };

@@ -1,8 +1,10 @@
 //! `toolgate gateway`: runs a gateway, and the routing plane that it asks, until it is interrupted.
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+mod file;
+mod plane;
+mod replica;
+mod telling;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,31 +12,28 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
-use toolgate_config::{Config as ServerConfig, FlagValue, StoreConfig, keys};
-use toolgate_mcp::{
-    AuthMethod, Config, ConfigError, Gateway, ServerOverview, WatchedFile, serve, serve_stdio,
-};
+use toolgate_config::StoreConfig;
+use toolgate_mcp::{AuthMethod, Config, Gateway, serve, serve_stdio};
 use toolgate_serving::stop_on_signal;
 use toolgate_store::KeyStore;
 use toolgate_upstream::CredentialStore;
 
 use super::authentication::{HostAuthentication, plane_key};
 use super::{DEFAULT_FILE, RunArguments, data_dir, login, read};
-use crate::cli::arguments::{ConfigArguments, model_flag};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::serve::with_causes;
-use crate::cli::text::counted;
-use crate::serve::{Hangups, open_now, serve_until_bound};
+use crate::serve::{open_now, serve_until_bound};
+use file::GatewayFile;
+use plane::{key_store, plane_config};
+use replica::ReplicaSettings;
+use telling::tell;
 
 /// Tenant of a plane within this process where none is named.
 const DEFAULT_TENANT: &str = "default";
 
 /// Time for the plane within this process to start.
 const PLANE_START: Duration = Duration::from_secs(120);
-
-/// Time after which a server that is not there yet is named.
-const SLOW: Duration = Duration::from_secs(2);
 
 /// Gateway that is to run, with its address if it listens.
 struct Prepared {
@@ -45,13 +44,7 @@ struct Prepared {
     credentials: Option<CredentialStore>,
     stop: CancellationToken,
     file: GatewayFile,
-}
-
-/// File of the gateway, which is read again while it runs.
-struct GatewayFile {
-    path: PathBuf,
-    /// Address of the command line, in place of the file's.
-    listen: Option<SocketAddr>,
+    replica: ReplicaSettings,
 }
 
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
@@ -72,7 +65,8 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     let file = GatewayFile { path, listen: arguments.listen };
     let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), Vec::new())?;
     let credentials = login::store_if_needed(&config, &data)?;
-    let prepared = Prepared { config, listener, credentials, stop, file };
+    let replica = ReplicaSettings::read(&config, &arguments.server_config())?;
+    let prepared = Prepared { config, listener, credentials, stop, file, replica };
     match &arguments.server {
         Some(server) => {
             let keys = prepared.named_keys(&arguments).await?;
@@ -114,6 +108,7 @@ impl Prepared {
             Some(place) => key_store(&arguments.server_config(), place)?,
             None => config.store.clone(),
         };
+        let shared = (config.handle.key.clone(), config.store.clone());
         let (sender, bound) = oneshot::channel();
         let stop = self.stop.clone();
         let planning = async {
@@ -125,10 +120,12 @@ impl Prepared {
         let facing = async {
             // Without an address the plane has failed, and says why.
             let Ok(address) = bound.await else { return Ok(()) };
-            let served = match Client::lazy(&address.to_string(), options) {
-                Ok(client) => Box::pin(self.serve_with_keys(&client, &store)).await,
-                Err(error) => Err(Failure::from(error)),
+            let served = async {
+                let client = Client::lazy(&address.to_string(), options)?;
+                let replica = self.replica.beside(&shared.0, &shared.1)?;
+                Box::pin(Self { replica, ..self }.serve_with_keys(&client, &store)).await
             };
+            let served = served.await;
             stop.cancel();
             served
         };
@@ -164,19 +161,21 @@ impl Prepared {
         if !self.takes_keys() {
             return Ok(None);
         }
-        let Some(place) = self.config.gateway.auth.key_store.as_deref() else {
+        let shared = self.config.store_url().map_err(|error| Failure::usage(error.to_string()))?;
+        let named = self.config.gateway.auth.key_store.clone();
+        let Some(place) = named.or(shared) else {
             return Err(Failure::usage(
-                "gateway.auth.key_store must name the store of the API keys: the plane is another process's",
+                "gateway.auth.key_store or gateway.store_url must name the store of the API keys: the plane is another process's",
             ));
         };
-        let store = key_store(&arguments.server_config(), place)?;
+        let store = key_store(&arguments.server_config(), &place)?;
         let keys = open_now(&store).await.map_err(|error| Failure::new(with_causes(&error)))?;
         Ok(Some(keys))
     }
 
     /// Serves until a signal, or until the host closes its streams.
     async fn serve(self, plane: &Client, keys: Option<Arc<dyn KeyStore>>) -> Result<(), Failure> {
-        let Self { config, listener, credentials, stop, file } = self;
+        let Self { config, listener, credentials, stop, file, replica } = self;
         let tenant = plane.options().tenant.clone();
         let authentication = match &listener {
             Some(listener) => {
@@ -185,7 +184,7 @@ impl Prepared {
             }
             None => None,
         };
-        let gateway = Gateway::start(config, plane, credentials)
+        let gateway = Gateway::start(config, plane, credentials, replica.replica()?)
             .map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
         let following = tokio::spawn(file.follow(gateway.clone()));
@@ -205,128 +204,5 @@ impl Prepared {
         following.abort();
         gateway.close().await;
         served.map_err(|error| Failure::new(error.to_string()))
-    }
-}
-
-impl GatewayFile {
-    /// Takes the servers of the file anew on SIGHUP, and when it changes. A file that makes no sense is told, and changes
-    /// nothing. Runs until it is aborted.
-    async fn follow(self, gateway: Gateway) {
-        let mut file = WatchedFile::new(&self.path);
-        let mut hangups = match Hangups::listen() {
-            Ok(hangups) => hangups,
-            Err(error) => {
-                output::warn(format_args!("SIGHUP can't be waited for: {error}"));
-                return;
-            }
-        };
-        loop {
-            tokio::select! {
-                () = hangups.next() => file.take(),
-                () = file.changed() => {}
-            }
-            let path = self.path.display();
-            match self.apply(&gateway) {
-                Ok(false) => output::note(format_args!("{path} was read again")),
-                Ok(true) => output::note(format_args!(
-                    "{path} was read again; its [gateway] section is taken at the next start"
-                )),
-                Err(error) => {
-                    output::warn(format_args!("{error}; the servers stay as they were"));
-                }
-            }
-        }
-    }
-
-    /// Returns whether the `[gateway]` section is another than at the start.
-    fn apply(&self, gateway: &Gateway) -> Result<bool, ConfigError> {
-        let mut config = Config::read(&self.path)?;
-        if let Some(listen) = self.listen {
-            config.gateway.listen = listen;
-        }
-        gateway.apply(&config)
-    }
-}
-
-/// Returns the configuration of a store of API keys: a data directory, or the URL of a database.
-fn key_store(arguments: &ConfigArguments, place: &str) -> Result<StoreConfig, Failure> {
-    let key = if place.contains("://") { &keys::STORE_URL.spec } else { &keys::STORE_PATH.spec };
-    let flag = FlagValue {
-        flag: "gateway.auth.key_store".into(),
-        key: key.name.to_owned(),
-        value: place.to_owned(),
-    };
-    Ok(arguments.load(vec![flag])?.config.store)
-}
-
-/// Returns the configuration of the plane within this process, which listens where nobody else expects it.
-fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Failure> {
-    let flag = |key: &str, value: String| FlagValue {
-        flag: "toolgate gateway".into(),
-        key: key.to_owned(),
-        value,
-    };
-    let own: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut flags = vec![
-        flag(keys::SERVER_LISTEN.spec.name, own.to_string()),
-        flag(keys::SERVER_ADMIN_LISTEN.spec.name, own.to_string()),
-    ];
-    flags.extend(model_flag(arguments.model_dir.as_deref()));
-    let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), flags.clone())?;
-    flags.push(flag(keys::STORE_PATH.spec.name, data.to_string_lossy().into_owned()));
-    Ok(arguments.server_config().load(flags)?.config)
-}
-
-/// Says of each server when it is ready, and of slow ones that they are.
-async fn tell(gateway: Gateway) {
-    let mut seen = gateway.seen();
-    let mut told: HashMap<String, String> = HashMap::new();
-    let mut is_complete = false;
-    loop {
-        let overview = gateway.overview(&gateway.anybody());
-        for server in &overview.servers {
-            let line = line(server);
-            let is_start = server.state == "starting" && !told.contains_key(&server.name);
-            if !is_start && told.get(&server.name) != Some(&line) {
-                output::note(&line);
-                told.insert(server.name.clone(), line);
-            }
-        }
-        let is_ready = |server: &ServerOverview| {
-            matches!(&*server.state, "ready" | "idle") && server.is_searchable
-        };
-        if !is_complete && overview.servers.iter().all(is_ready) {
-            is_complete = true;
-            let servers = counted(overview.servers.len(), "server");
-            let tools = counted(overview.tools, "tool");
-            output::note(format_args!("{servers} ready: {tools} behind discover_tools"));
-        }
-        if tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await.is_err() {
-            tell_slow(&gateway, &mut told);
-        }
-    }
-}
-
-/// Says once which servers are still starting.
-fn tell_slow(gateway: &Gateway, told: &mut HashMap<String, String>) {
-    for server in gateway.overview(&gateway.anybody()).servers {
-        if server.state == "starting" && !told.contains_key(&server.name) {
-            let line = format!("{}: slow to start; serving without it", server.name);
-            output::note(&line);
-            told.insert(server.name, line);
-        }
-    }
-}
-
-fn line(server: &ServerOverview) -> String {
-    let ServerOverview { name, state, transport, protocol, .. } = server;
-    let problem = server.problem.lines().next().unwrap_or_default();
-    match server.started_in {
-        Some(seconds) if state == "ready" || state == "idle" => {
-            let tools = counted(server.tools, "tool");
-            format!("{name}: {state} in {seconds:.1} s, {tools}, {transport}, MCP {protocol}")
-        }
-        _ if problem.is_empty() => format!("{name}: {state}"),
-        _ => format!("{name}: {state}: {problem}"),
     }
 }

@@ -18,6 +18,7 @@ pub(crate) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0003_quarantine.sql",
         "0004_past_tools.sql",
         "0005_tool_marks.sql",
+        "0006_ended_sessions.sql",
     ])
 });
 

@@ -30,6 +30,7 @@ pub(crate) static SCHEMA: LazyLock<Migrator> = LazyLock::new(|| {
         "0009_quarantine.sql",
         "0010_past_tools.sql",
         "0011_tool_marks.sql",
+        "0012_ended_sessions.sql",
     ])
 });
 

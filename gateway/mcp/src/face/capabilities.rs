@@ -1,0 +1,48 @@
+//! What a face says that it can do.
+
+use rmcp::model::{ServerCapabilities, TASKS_EXTENSION_ID};
+use serde_json::{Value, json};
+
+use super::{Exposure, Face};
+use crate::{gathered, tasks};
+
+impl Face {
+    pub(super) fn servers(&self) -> Vec<String> {
+        let servers = self.gateway.servers_of(&self.tenant);
+        servers.into_iter().map(|status| status.name).collect()
+    }
+
+    pub(super) fn capabilities(&self) -> ServerCapabilities {
+        let Exposure::Server(server) = &self.exposure else {
+            let mut offered = json!({"tools": {}});
+            for capability in ["prompts", "resources", "completions"] {
+                if gathered::is_offered(&self.gateway, &self.tenant, capability) {
+                    offered[capability] = json!({});
+                }
+            }
+            let mut servers = self.servers().into_iter();
+            if servers.any(|server| gathered::is_followable(&self.gateway, &server)) {
+                offered["resources"]["subscribe"] = Value::from(true);
+            }
+            let mut servers = self.servers().into_iter();
+            if servers.any(|server| tasks::are_offered(&self.gateway, &server)) {
+                offered["extensions"] = json!({TASKS_EXTENSION_ID: {}});
+            }
+            return serde_json::from_value(offered)
+                .unwrap_or_else(|_| ServerCapabilities::builder().enable_tools().build());
+        };
+        let listing = self.gateway.fleet().listing(server);
+        let mut told = listing.map_or(Value::Null, |listing| listing.capabilities.clone());
+        if let Some(told) = told.as_object_mut() {
+            told.retain(|name, _| {
+                let is_relayed = ["tools", "resources", "prompts", "completions", "logging"];
+                is_relayed.contains(&name.as_str())
+            });
+            if tasks::are_offered(&self.gateway, server) {
+                told.insert("extensions".to_owned(), json!({TASKS_EXTENSION_ID: {}}));
+            }
+        }
+        serde_json::from_value(told)
+            .unwrap_or_else(|_| ServerCapabilities::builder().enable_tools().build())
+    }
+}

@@ -1,0 +1,90 @@
+//! Answers of a face that hands one server through.
+
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{ErrorCode, ErrorData};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value, json};
+
+use super::Face;
+use super::answers::protocol_error;
+use crate::audit::Outcome;
+use crate::caller::Caller;
+use crate::calling::{self, error_result};
+use crate::host::{Failure, LOST};
+
+/// Time for a server to be there when its own face is asked.
+const SERVER_WAIT: Duration = Duration::from_secs(60);
+
+impl Face {
+    /// Hands a request through to its server.
+    pub(super) async fn relay(
+        &self,
+        server: String,
+        method: &str,
+        params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let caller = self.caller(context)?;
+        if method == "tools/list" {
+            return self.listed(&server, &caller).await;
+        }
+        if method == "tools/call" {
+            self.gateway.await_registered(&caller.tenant, &server, SERVER_WAIT).await;
+            return self.relay_call(&server, &caller, params, context).await;
+        }
+        self.send(&server, method, params, context).await
+    }
+
+    /// Hands a call through to its server, if Gate lets it.
+    async fn relay_call(
+        &self,
+        server: &str,
+        caller: &Caller,
+        params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let mut audited = self.gateway.audit().begin(caller, params.get("arguments"));
+        let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+        audited.is_of(server, name, None);
+        let refusal = calling::refusal_of(&self.gateway, caller, server, &params, &mut audited);
+        if let Some(refusal) = refusal.await {
+            let result = error_result(&refusal);
+            audited.ends(Outcome::Refused, &result).await;
+            return Ok(result);
+        }
+        let answer = self.host(context, caller).request(server, "tools/call", params).await;
+        let result = match answer {
+            Ok(result) => result,
+            Err(Failure::Lost) => error_result(LOST),
+            Err(Failure::NotConnected(told)) => error_result(&told),
+            Err(failure) => {
+                audited.ends(Outcome::Failed, &Value::Null).await;
+                return Err(protocol_error(server, failure));
+            }
+        };
+        audited.ends(calling::outcome_of(&result), &result).await;
+        Ok(result)
+    }
+
+    /// Returns the server's tools as it lists them, without those that wait for approval or that a policy hides.
+    async fn listed(&self, server: &str, caller: &Caller) -> Result<Value, ErrorData> {
+        let missing = |problem: String| ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None);
+        let listing = self.gateway.await_listing(server, SERVER_WAIT).await;
+        let listing = listing.ok_or_else(|| missing(format!("{server} is not there yet")))?;
+        self.gateway.await_registered(&caller.tenant, server, SERVER_WAIT).await;
+        let visible = self.gateway.visible(server, caller).await.map_err(missing)?;
+        let mut tools = Vec::with_capacity(listing.tools.len());
+        for raw in &listing.tools {
+            let tool: Value = serde_json::from_str(raw.get()).map_err(|error| {
+                missing(format!("{server} lists a tool that is no JSON: {error}"))
+            })?;
+            let name = tool["name"].as_str().unwrap_or_default();
+            if self.gateway.tool(server, name).is_some() && visible.contains(name) {
+                tools.push(tool);
+            }
+        }
+        Ok(json!({"tools": tools}))
+    }
+}

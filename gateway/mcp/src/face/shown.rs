@@ -1,0 +1,166 @@
+//! Answers of a face that shows tools of all servers.
+
+use rmcp::RoleServer;
+use rmcp::model::{ErrorCode, ErrorData};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value, json};
+use toolgate_client::v1;
+
+use super::{Exposure, Face};
+use crate::caller::Caller;
+use crate::calling::{self, Circumstances, error_result, text_result};
+use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
+use crate::gathered::{self, Kind};
+use crate::{discovering, reading, whole};
+
+impl Face {
+    /// Answers a host that sees tools of all servers.
+    pub(super) async fn answer(
+        &self,
+        method: &str,
+        params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        match method {
+            "tools/list" if self.exposure == Exposure::All => {
+                let tools = whole::definitions(&self.gateway, &self.caller(context)?).await;
+                let problem = |text| ErrorData::new(ErrorCode::INTERNAL_ERROR, text, None);
+                Ok(json!({"tools": tools.map_err(problem)?}))
+            }
+            "tools/list" => Ok(json!({"tools": self.tools(&self.caller(context)?).await})),
+            "tools/call" => self.call(params, context).await,
+            _ => self.gather(method, params, context).await,
+        }
+    }
+
+    /// Answers requests for prompts and resources of all servers.
+    async fn gather(
+        &self,
+        method: &str,
+        mut params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let caller = self.caller(context)?;
+        if let Some(kind) = Kind::of(method) {
+            let items = gathered::list(&self.gateway, &caller, kind).await;
+            return Ok(json!({kind.list(): items}));
+        }
+        let Some(server) = gathered::take_server(&self.gateway, &caller, method, &mut params)
+        else {
+            let problem =
+                "it names no prompt or resource of a server behind this gateway: list them first";
+            return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, problem, None));
+        };
+        let mut result = self.send(&server, method, params, context).await?;
+        if method == "resources/read" {
+            gathered::rename_contents(&server, &mut result);
+        }
+        Ok(result)
+    }
+
+    /// Returns the gateway's own tools with all others where these are few, else with those of the always-on set that
+    /// fit.
+    async fn tools(&self, caller: &Caller) -> Vec<Value> {
+        let mut tools = definitions::definitions(&self.servers());
+        if self.gateway.loads_all() {
+            match whole::definitions(&self.gateway, caller).await {
+                Ok(whole) => tools.extend(whole),
+                Err(problem) => tracing::warn!(problem, "the tools could not be listed"),
+            }
+        } else {
+            tools.extend(self.always_on(caller).await);
+        }
+        tools
+    }
+
+    async fn always_on(&self, caller: &Caller) -> Vec<Value> {
+        let settings = &self.gateway.config().gateway;
+        if settings.always_on.is_empty() {
+            return Vec::new();
+        }
+        let request = v1::SearchToolsRequest {
+            query: format!("select:{}", settings.always_on.join(",")),
+            state: Some(caller.state(&self.gateway)),
+            detail: v1::Detail::Schemas as i32,
+            ..Default::default()
+        };
+        let found = match self.gateway.plane_for(caller).search_tools(request).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "the always-on tools could not be looked up");
+                return Vec::new();
+            }
+        };
+        let mut left = settings.start_tokens;
+        let mut shown = Vec::new();
+        for tool in found.tools {
+            let tokens = usize::try_from(tool.schema_tokens).unwrap_or(usize::MAX);
+            if tokens > left {
+                tracing::warn!(
+                    tool = tool.model_name,
+                    "an always-on tool does not fit gateway.start_tokens"
+                );
+                continue;
+            }
+            left -= tokens;
+            if let Some(definition) = always_on_definition(&tool) {
+                shown.push(definition);
+            }
+        }
+        shown
+    }
+
+    async fn call(
+        &self,
+        params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
+        let empty = Map::new();
+        let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&empty);
+        let is_always_on = self.gateway.config().gateway.always_on.iter().any(|tool| tool == name);
+        let caller = self.caller(context)?;
+        let answers = ["inputResponses", "requestState"]
+            .into_iter()
+            .filter_map(|field| params.get(field).map(|value| (field.to_owned(), value.clone())));
+        let answers: Map<String, Value> = answers.collect();
+        let of = |is_read_only| Circumstances {
+            caller: &caller,
+            host: self.host(context, &caller),
+            result_limit: self.result_limit(context),
+            answers: answers.clone(),
+            is_read_only,
+            is_shown: is_always_on || self.exposure == Exposure::All || self.gateway.loads_all(),
+        };
+        let told = |answer: Result<String, String>| match answer {
+            Ok(text) => text_result(&text),
+            Err(problem) => error_result(&problem),
+        };
+        let is_own = [DISCOVER, READ_RESULT, CALL, CALL_READ].contains(&name);
+        if self.exposure == Exposure::All || !is_own {
+            let whole = whole::whole_name(&self.gateway, &caller, name).await;
+            let tool = whole.as_deref().unwrap_or(name);
+            return Ok(calling::call_directly(&self.gateway, of(false), tool, arguments).await);
+        }
+        Ok(match name {
+            DISCOVER => told(discovering::discover(&self.gateway, &caller, arguments).await),
+            READ_RESULT => told(reading::read(&self.gateway, &caller, arguments)),
+            CALL_READ => calling::call(&self.gateway, of(true), arguments).await,
+            _ => calling::call(&self.gateway, of(false), arguments).await,
+        })
+    }
+}
+
+/// Returns the definition of a tool of the always-on set, under the name that the model calls it by.
+fn always_on_definition(tool: &v1::ActiveTool) -> Option<Value> {
+    let mut definition = Map::new();
+    let name = discovering::shown_name(&tool.model_name);
+    definition.insert("name".to_owned(), Value::from(name));
+    definition.insert("description".to_owned(), Value::from(tool.description.as_str()));
+    let schema = serde_json::from_str(&tool.input_schema_json).ok()?;
+    definition.insert("inputSchema".to_owned(), schema);
+    if let Ok(annotations) = serde_json::from_str(&tool.annotations_json) {
+        definition.insert("annotations".to_owned(), annotations);
+    }
+    Some(Value::Object(definition))
+}

@@ -1,0 +1,47 @@
+//! Configuration of the routing plane within the gateway's process, and of the stores beside it.
+
+use std::net::SocketAddr;
+
+use toolgate_config::{Config as ServerConfig, FlagValue, StoreConfig, keys};
+
+use crate::cli::arguments::{ConfigArguments, model_flag};
+use crate::cli::failure::Failure;
+use crate::cli::gateway::{RunArguments, data_dir};
+
+/// Returns the configuration of a store of API keys: a data directory, or the URL of a database.
+pub(super) fn key_store(arguments: &ConfigArguments, place: &str) -> Result<StoreConfig, Failure> {
+    store_at(arguments, "gateway.auth.key_store", place)
+}
+
+/// Returns the configuration of a store at a place that a key of the gateway's file names.
+pub(super) fn store_at(
+    arguments: &ConfigArguments,
+    named_by: &str,
+    place: &str,
+) -> Result<StoreConfig, Failure> {
+    let key = if place.contains("://") { &keys::STORE_URL.spec } else { &keys::STORE_PATH.spec };
+    let flag = FlagValue {
+        flag: named_by.to_owned(),
+        key: key.name.to_owned(),
+        value: place.to_owned(),
+    };
+    Ok(arguments.load(vec![flag])?.config.store)
+}
+
+/// Returns the configuration of the plane within this process, which listens where nobody else expects it.
+pub(super) fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Failure> {
+    let flag = |key: &str, value: String| FlagValue {
+        flag: "toolgate gateway".into(),
+        key: key.to_owned(),
+        value,
+    };
+    let own: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut flags = vec![
+        flag(keys::SERVER_LISTEN.spec.name, own.to_string()),
+        flag(keys::SERVER_ADMIN_LISTEN.spec.name, own.to_string()),
+    ];
+    flags.extend(model_flag(arguments.model_dir.as_deref()));
+    let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), flags.clone())?;
+    flags.push(flag(keys::STORE_PATH.spec.name, data.to_string_lossy().into_owned()));
+    Ok(arguments.server_config().load(flags)?.config)
+}

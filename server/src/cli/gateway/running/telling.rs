@@ -1,0 +1,66 @@
+//! Lines for people: each server when it is ready, or slow, or has a problem.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use toolgate_mcp::{Gateway, ServerOverview};
+
+use crate::cli::output;
+use crate::cli::text::counted;
+
+/// Time after which a server that is not there yet is named.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// Says of each server when it is ready, and of slow ones that they are.
+pub(super) async fn tell(gateway: Gateway) {
+    let mut seen = gateway.seen();
+    let mut told: HashMap<String, String> = HashMap::new();
+    let mut is_complete = false;
+    loop {
+        let overview = gateway.overview(&gateway.anybody());
+        for server in &overview.servers {
+            let line = line(server);
+            let is_start = server.state == "starting" && !told.contains_key(&server.name);
+            if !is_start && told.get(&server.name) != Some(&line) {
+                output::note(&line);
+                told.insert(server.name.clone(), line);
+            }
+        }
+        let is_ready = |server: &ServerOverview| {
+            matches!(&*server.state, "ready" | "idle") && server.is_searchable
+        };
+        if !is_complete && overview.servers.iter().all(is_ready) {
+            is_complete = true;
+            let servers = counted(overview.servers.len(), "server");
+            let tools = counted(overview.tools, "tool");
+            output::note(format_args!("{servers} ready: {tools} behind discover_tools"));
+        }
+        if tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await.is_err() {
+            tell_slow(&gateway, &mut told);
+        }
+    }
+}
+
+/// Says once which servers are still starting.
+fn tell_slow(gateway: &Gateway, told: &mut HashMap<String, String>) {
+    for server in gateway.overview(&gateway.anybody()).servers {
+        if server.state == "starting" && !told.contains_key(&server.name) {
+            let line = format!("{}: slow to start; serving without it", server.name);
+            output::note(&line);
+            told.insert(server.name, line);
+        }
+    }
+}
+
+fn line(server: &ServerOverview) -> String {
+    let ServerOverview { name, state, transport, protocol, .. } = server;
+    let problem = server.problem.lines().next().unwrap_or_default();
+    match server.started_in {
+        Some(seconds) if state == "ready" || state == "idle" => {
+            let tools = counted(server.tools, "tool");
+            format!("{name}: {state} in {seconds:.1} s, {tools}, {transport}, MCP {protocol}")
+        }
+        _ if problem.is_empty() => format!("{name}: {state}"),
+        _ => format!("{name}: {state}: {problem}"),
+    }
+}
