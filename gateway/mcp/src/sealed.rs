@@ -203,7 +203,10 @@ impl Seal {
     pub(crate) fn elsewhere(&self, sealed: &str) -> Option<Place> {
         let place = match self.opened(sealed)?.content {
             Content::Parked { at, .. } | Content::Question { at, .. } => at,
-            Content::State(_) | Content::Task { .. } | Content::Session(_) => return None,
+            Content::State(_)
+            | Content::Task { .. }
+            | Content::Person { .. }
+            | Content::Session(_) => return None,
         };
         (place.name != self.here.name).then_some(place)
     }
