@@ -8,6 +8,9 @@ use crate::cli::arguments::{ConfigArguments, model_flag};
 use crate::cli::failure::Failure;
 use crate::cli::gateway::{RunArguments, data_dir};
 
+/// Handle key of a configuration that is read for its store alone.
+const NO_HANDLE_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
 /// Returns the configuration of a store of API keys: a data directory, or the URL of a database.
 pub(super) fn key_store(arguments: &ConfigArguments, place: &str) -> Result<StoreConfig, Failure> {
     store_at(arguments, "gateway.auth.key_store", place)
@@ -19,13 +22,19 @@ pub(super) fn store_at(
     named_by: &str,
     place: &str,
 ) -> Result<StoreConfig, Failure> {
-    let key = if place.contains("://") { &keys::STORE_URL.spec } else { &keys::STORE_PATH.spec };
-    let flag = FlagValue {
+    let is_shared = place.contains("://");
+    let key = if is_shared { &keys::STORE_URL.spec } else { &keys::STORE_PATH.spec };
+    let flag = |key: &str, value: &str| FlagValue {
         flag: named_by.to_owned(),
-        key: key.name.to_owned(),
-        value: place.to_owned(),
+        key: key.to_owned(),
+        value: value.to_owned(),
     };
-    Ok(arguments.load(vec![flag])?.config.store)
+    let mut flags = vec![flag(key.name, place)];
+    if is_shared {
+        // A server would need its own beside a shared store. Nothing is signed here.
+        flags.push(flag(keys::HANDLE_KEY.spec.name, NO_HANDLE_KEY));
+    }
+    Ok(arguments.load(flags)?.config.store)
 }
 
 /// Returns the configuration of the plane within this process, which listens where nobody else expects it.
