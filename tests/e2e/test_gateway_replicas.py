@@ -4,6 +4,7 @@ import base64
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from conftest import StartServer
@@ -128,7 +129,8 @@ def test_a_host_wanders_between_gateways_before_one_plane(
             stranger = Wanderer([one, other])
             stranger.session = session
             assert refused_everywhere(stranger)
-    ended = postgres.sql(url.split("/")[-1].split("?")[0], "SELECT id FROM toolgate.ended_sessions")
+    database = urlsplit(url).path.removeprefix("/")
+    ended = postgres.sql(database, "SELECT id FROM toolgate.ended_sessions")
     assert len(ended.splitlines()) == 1
 
 
