@@ -847,7 +847,7 @@ mod tests {
             ("[server.a]\ncommand = [\"x\"]\noauth = {}", "`oauth` is for a `url`"),
             ("[server.a]\nurl = \"https://x\"\nauth = \"magic\"", "client-credentials"),
             ("[server.a]\nurl = \"https://x\"\nauth = \"headers\"", "needs `headers`"),
-            ("[server.a]\nurl = \"https://x\"\nauth = \"token-exchange\"", "not there yet"),
+            ("[server.a]\nurl = \"https://x\"\nauth = \"token-exchange\"", "\"jwt\" among"),
             ("[server.a]\nurl = \"https://x\"\nauth = \"none\"\noauth = {}", "`oauth` is for"),
             (
                 "[server.a]\nurl = \"https://x\"\nauth = \"oauth\"\nheaders = { authorization = \"x\" }",
@@ -949,7 +949,8 @@ mod tests {
             let text = format!(
                 "[gateway.auth]\nmethods = [{methods}]\n[server.a]\nurl = \"https://x\"\n{server}"
             );
-            parsed(&text).expect("a configuration").entries().err().map(|error| error.to_string())
+            let entries = |config: Config| config.entries().map_err(|error| error.to_string());
+            parsed(&text).and_then(entries).err()
         };
         let per_user = "auth = \"oauth-per-user\"";
         assert!(problem("", per_user).is_some_and(|told| told.contains("gateway.auth.methods")));
