@@ -26,8 +26,9 @@ def test_api_keys_are_those_of_the_key_store(
     made = keys.create("agent", tenant=tenant)
     revoked = keys.create("agent", tenant=tenant)
     keys.command("revoke", revoked["id"])
-    plane = ("--data-dir", str(tmp_path / "data")) if has_own_plane else ("--server", server.target)
-    plane = (*plane, "--tenant", tenant)
+    own = ("--data-dir", str(tmp_path / "data"))
+    place = own if has_own_plane else ("--server", server.target)
+    plane = (*place, "--tenant", tenant)
     store = tmp_path / "keys" / "data"
     with GatewayProcess(binary, tmp_path, settings(store), plane) as gateway:
         assert status_for(gateway, made["key"]) == 200
