@@ -17,6 +17,14 @@ EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
 VERSIONS = ["1.30.0", "1.31.0", "1.32.0", "1.33.0", "1.34.0", "1.35.0", "1.36.0", "1.37.0"]
 HELM = os.environ.get("HELM") or str(Path(sys.executable).parent / "helm")
 
+# Kinds that operators define, so that no Kubernetes knows them, and the files of their definitions.
+CUSTOM = {
+    "HTTPRoute": "gateway.networking.k8s.io_httproutes.yaml",
+    "PodMonitor": "monitoring.coreos.com_podmonitors.yaml",
+    "PrometheusRule": "monitoring.coreos.com_prometheusrules.yaml",
+    "ScaledObject": "keda.sh_scaledobjects.yaml",
+}
+
 Object = dict[str, Any]
 Values = dict[str, Any]
 

@@ -9,13 +9,6 @@ import pytest
 import tools
 import yaml
 
-FILES = {
-    "HTTPRoute": "gateway.networking.k8s.io_httproutes.yaml",
-    "PodMonitor": "monitoring.coreos.com_podmonitors.yaml",
-    "PrometheusRule": "monitoring.coreos.com_prometheusrules.yaml",
-    "ScaledObject": "keda.sh_scaledobjects.yaml",
-}
-
 
 def closed(schema: Any) -> Any:
     """A schema that refuses what it does not name, as a strict API server does."""
@@ -33,7 +26,7 @@ def closed(schema: Any) -> Any:
 
 @functools.cache
 def validator(kind: str) -> jsonschema.Draft202012Validator:
-    definition = yaml.safe_load((tools.DEFINITIONS / FILES[kind]).read_text())
+    definition = yaml.safe_load((tools.DEFINITIONS / chart.CUSTOM[kind]).read_text())
     served = next(one for one in definition["spec"]["versions"] if one["storage"])
     schema = closed(served["schema"]["openAPIV3Schema"])
     schema["properties"]["metadata"] = {"type": "object"}
@@ -47,7 +40,7 @@ def problems(one: chart.Object) -> list[str]:
 
 @pytest.mark.parametrize(("example", "count"), [("ha", 3), ("keda", 3), ("gateway", 1)])
 def test_objects_of_operators_are_as_defined(example: str, count: int) -> None:
-    custom = [one for one in chart.render(chart.example(example)) if one["kind"] in FILES]
+    custom = [one for one in chart.render(chart.example(example)) if one["kind"] in chart.CUSTOM]
     assert len(custom) >= count
     for one in custom:
         assert problems(one) == []

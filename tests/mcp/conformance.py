@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fixture_process import BINARY, fixture_url
 from installing import install, npm_command
@@ -26,6 +27,9 @@ CLIENT = Path(BINARY).with_name("toolgate-mcp-client")
 
 # Client scenarios that are not played: servers of older revisions can't ask questions yet.
 NOT_PLAYED = ["elicitation-sep1034-client-defaults"]
+
+# Runs of the client's scenarios, at most. See `is_spoilt`.
+CLIENT_RUNS = 10
 
 
 @dataclass
@@ -42,6 +46,8 @@ class Outcome:
     unscored_failed: list[str] = field(default_factory=list)
     # Checks by scenario: how many had which status.
     statuses: dict[str, Counter[str]] = field(default_factory=dict)
+    # Scenarios that the suite's own server spoilt: they say nothing of the client.
+    spoilt: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         """One line of figures, and one for each failed check."""
@@ -63,12 +69,34 @@ def run(url: str, revision: str) -> Outcome:
 
 def run_client(revision: str) -> Outcome:
     """Runs those client scenarios of a revision's requirements that are played."""
-    return _run(["client", "--command", str(CLIENT)], revision, is_played)
+    for _ in range(CLIENT_RUNS):
+        outcome = _run(["client", "--command", str(CLIENT)], revision, is_played)
+        if not outcome.spoilt:
+            return outcome
+    raise RuntimeError(f"{outcome.spoilt} were spoilt {CLIENT_RUNS} times")
 
 
 def is_played(scenario: str) -> bool:
     """False for scenarios of what the client does not do yet."""
     return not scenario.startswith("auth/") and scenario not in NOT_PLAYED
+
+
+def is_spoilt(scenario: str, checks: list[dict[str, Any]]) -> bool:
+    """True where the suite's server answered the call of `sse-retry` on a stream that was not its own.
+
+    That server takes any GET that comes while the call runs for the reconnection. On a busy machine the
+    client's GET for messages of no call is such a one: it comes without an id of an event.
+    """
+    if scenario != "sse-retry":
+        return False
+    is_running = False
+    for check in checks:
+        details = check.get("details", {})
+        if details.get("jsonrpcMethod") == "tools/call":
+            is_running = True
+        elif is_running and details.get("method") == "GET":
+            return "last-event-id" not in details["headers"]
+    return False
 
 
 def _run(arguments: list[str], revision: str, is_counted: Callable[[str], bool]) -> Outcome:
@@ -109,7 +137,10 @@ def _read_results(
         if not is_counted(scenario):
             continue
         statuses: Counter[str] = Counter()
-        for check in json.loads(file.read_text()):
+        checks = json.loads(file.read_text())
+        if is_spoilt(scenario, checks):
+            outcome.spoilt.append(scenario)
+        for check in checks:
             statuses[check["status"]] += 1
             named = f"{scenario}: {check['id']}: {check.get('errorMessage', '')}"
             # The suite counts a warning as neither, but a SHOULD that is not kept is a difference.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import conformance
 import pytest
@@ -50,3 +51,24 @@ def test_the_client_of_upstreams_passes_its_scenarios(revision: str) -> None:
     outcome = conformance.run_client(revision)
     assert outcome.failed == [], outcome
     assert (outcome.passed, outcome.unscored_passed) == OF_THE_CLIENT[revision], outcome
+
+
+CALL = {"details": {"method": "POST", "jsonrpcMethod": "tools/call"}}
+LISTENS = {"details": {"method": "GET", "headers": {}}}
+RESUMES = {"details": {"method": "GET", "headers": {"last-event-id": "event-1"}}}
+
+
+@pytest.mark.parametrize(
+    ("checks", "is_spoilt"),
+    [
+        ([LISTENS, CALL, RESUMES], False),
+        ([CALL, RESUMES, LISTENS], False),
+        ([CALL, LISTENS], True),
+        ([LISTENS, CALL], False),
+    ],
+)
+def test_a_run_is_spoilt_whose_call_was_answered_on_another_stream(
+    checks: list[dict[str, Any]], is_spoilt: bool
+) -> None:
+    assert conformance.is_spoilt("sse-retry", checks) is is_spoilt
+    assert not conformance.is_spoilt("tools_call", checks)
