@@ -197,13 +197,14 @@ async fn an_answer_leads_to_no_private_network_and_to_nothing_in_the_clear() {
         "javascript:alert(1)",
         "https://me:secret@auth.example/x",
     ] {
-        let error = get("https://tools.example/mcp", place).await.unwrap_err().to_string();
+        let error =
+            get("https://tools.example/mcp", place).await.expect_err("an error").to_string();
         assert!(error.contains("refused") || error.contains("private"), "{place}: {error}");
         assert!(!error.contains("secret"), "{error}");
     }
     // A server on this machine may have its authorization server here, and nowhere else in private.
     for place in ["https://10.0.0.1/x", "https://169.254.169.254/x"] {
-        let error = get("http://127.0.0.1:9/mcp", place).await.unwrap_err().to_string();
+        let error = get("http://127.0.0.1:9/mcp", place).await.expect_err("an error").to_string();
         assert!(error.contains("private"), "{place}: {error}");
     }
 }
@@ -213,7 +214,7 @@ async fn a_name_is_refused_when_it_resolves_to_a_private_address() {
     let asked = async |lookup: Lookup, place: &str| {
         let client = AuthClient::with_lookup(&url("https://tools.example/mcp"), &[], lookup);
         let answer = client.expect("a client").document::<Value>(&url(place)).await;
-        answer.unwrap_err().to_string()
+        answer.expect_err("an error").to_string()
     };
     let private = asked(
         |_| Box::pin(async { Ok(vec!["10.1.2.3:0".parse().expect("an address")]) }),
@@ -256,11 +257,11 @@ async fn redirects_are_not_followed_and_long_answers_not_read() {
     let place = format!("{}/x", server.url());
     server.set("/x", "302 Found\r\nlocation: /y", &Value::Null);
     server.set("/y", "200 OK", &json!({}));
-    let error = get(&server.url(), &place).await.unwrap_err().to_string();
+    let error = get(&server.url(), &place).await.expect_err("an error").to_string();
     assert!(error.contains("redirect"), "{error}");
     assert!(server.bodies("/y").is_empty());
     server.set("/x", "200 OK", &json!("x".repeat(1 << 20)));
-    let error = get(&server.url(), &place).await.unwrap_err().to_string();
+    let error = get(&server.url(), &place).await.expect_err("an error").to_string();
     assert!(error.contains("more than"), "{error}");
 }
 
@@ -268,7 +269,7 @@ async fn redirects_are_not_followed_and_long_answers_not_read() {
 async fn an_authorization_server_is_the_one_that_it_says_it_is() {
     let server = TestServer::start().await;
     server.set_metadata("issuer", json!("https://evil.example"));
-    let error = begin(&server).await.unwrap_err().to_string();
+    let error = begin(&server).await.expect_err("an error").to_string();
     assert!(error.contains("evil.example") && error.contains("is not"), "{error}");
     server.set_metadata("issuer", json!(server.url()));
     begin(&server).await.expect("a login");
@@ -286,10 +287,10 @@ async fn a_resource_is_described_by_itself() {
         );
     };
     described("https://other.example/mcp", &server.url());
-    let error = begin(&server).await.unwrap_err().to_string();
+    let error = begin(&server).await.expect_err("an error").to_string();
     assert!(error.contains("other.example"), "{error}");
     described(&format!("{}/mcp", server.url()), "https://169.254.169.254");
-    let error = begin(&server).await.unwrap_err().to_string();
+    let error = begin(&server).await.expect_err("an error").to_string();
     assert!(error.contains("private"), "{error}");
     described(&format!("{}/mcp", server.url()), &server.url());
     let login = begin(&server).await.expect("a login");
@@ -328,7 +329,7 @@ async fn a_login_needs_pkce_and_a_page_of_the_web() {
         ("registration_endpoint", json!("https://10.0.0.1/register"), "private"),
     ] {
         server.set_metadata(key, value.clone());
-        let error = begin(&server).await.unwrap_err().to_string();
+        let error = begin(&server).await.expect_err("an error").to_string();
         assert!(error.contains(told), "{key}={value}: {error}");
     }
 }
@@ -342,19 +343,19 @@ async fn a_redirect_is_taken_once_of_this_login_and_of_its_issuer() {
     let login = begin(&server).await.expect("a login that began");
     assert!(!login.owns(&format!("{REDIRECT}?state=x&code=c")) && !login.owns("nothing"));
     let foreign = format!("{REDIRECT}?state=x&code=c");
-    let error = login.finish(&foreign, &store, &owner()).await.unwrap_err().to_string();
+    let error = login.finish(&foreign, &store, &owner()).await.expect_err("an error").to_string();
     assert!(error.contains("another login"), "{error}");
     let login = begin(&server).await.expect("a login that began");
     let mixed_up = redirect(&login, "&code=c&iss=https://evil.example");
     assert!(login.owns(&mixed_up));
-    let error = login.finish(&mixed_up, &store, &owner()).await.unwrap_err().to_string();
+    let error = login.finish(&mixed_up, &store, &owner()).await.expect_err("an error").to_string();
     assert!(error.contains("does not come from"), "{error}");
     let login = begin(&server).await.expect("a login that began");
     let normalized = redirect(&login, &format!("&code=c&iss={}/", server.url()));
     assert!(login.finish(&normalized, &store, &owner()).await.is_err(), "one slash more");
     let login = begin(&server).await.expect("a login that began");
     let refused = redirect(&login, "&error=access_denied");
-    let error = login.finish(&refused, &store, &owner()).await.unwrap_err().to_string();
+    let error = login.finish(&refused, &store, &owner()).await.expect_err("an error").to_string();
     assert!(error.contains("access_denied"), "{error}");
     server.set_metadata("authorization_response_iss_parameter_supported", json!(true));
     let login = begin(&server).await.expect("a login that began");
@@ -395,7 +396,7 @@ async fn a_refusal_that_repeats_a_token_is_not_repeated() {
         server.set("/token", status, &body);
         let authorizer = authorizer(&server, &store);
         let token = authorizer.token().await.expect("a source of tokens");
-        let error = authorizer.renewed(token, "").await.unwrap_err();
+        let error = authorizer.renewed(token, "").await.expect_err("an error");
         let shown = format!("{error} {error:?} {authorizer:?} {store:?}");
         for secret in ["OLD-REFRESH", "old-access", "new-access", "old-refresh old"] {
             assert!(!shown.contains(secret), "{shown}");
@@ -479,7 +480,7 @@ async fn a_caller_that_leaves_loses_no_refresh_token() {
         tokio::task::yield_now().await;
     }
     caller.abort();
-    assert!(caller.await.unwrap_err().is_cancelled());
+    assert!(caller.await.expect_err("a task that was cancelled").is_cancelled());
     held.notify_one();
     let old = Some(Secret::new("old-access".to_owned()));
     assert_eq!(authorizer.renewed(old, "").await.expect("a new token").reveal(), "new-access");
@@ -496,7 +497,7 @@ async fn a_refresh_token_that_is_not_good_any_more_ends_the_login() {
         server.set("/token", "400 Bad Request", &json!({"error": code}));
         let authorizer = authorizer(&server, &store);
         let token = authorizer.token().await.expect("a source of tokens");
-        let error = authorizer.renewed(token, "").await.unwrap_err();
+        let error = authorizer.renewed(token, "").await.expect_err("an error");
         assert!(matches!(error, CredentialError::Login(_)), "{error}");
         assert!(store.load(&owner()).expect("a store that can be read").is_none());
         assert_eq!(authorizer.token().await.expect("a source of tokens"), None);
@@ -600,7 +601,7 @@ async fn client_credentials_are_got_on_a_refusal_and_kept() {
     assert!(sent[0].contains("grant_type=client_credentials&scope=a+b&resource="), "{}", sent[0]);
     server.set("/token", "401 Unauthorized", &json!({"error": "invalid_client"}));
     let old = authorizer.token().await.expect("a source of tokens");
-    let error = authorizer.renewed(old, "").await.unwrap_err();
+    let error = authorizer.renewed(old, "").await.expect_err("an error");
     assert!(matches!(error, CredentialError::Unavailable(_)), "{error}");
     assert!(!format!("{error} {authorizer:?}").contains("hunter2"));
 }
@@ -654,7 +655,7 @@ fn stored_credentials_are_unreadable_private_and_bound_to_their_owner() {
     for path in theirs {
         std::fs::copy(&mine, path).expect("a copy");
     }
-    let foreign = kept.load(&other).unwrap_err().to_string();
+    let foreign = kept.load(&other).expect_err("an error").to_string();
     assert!(foreign.contains("log in again"), "{foreign}");
     // The key of the folder is found again; another key opens nothing.
     assert!(store(&folder).load(&one).expect("a store that can be read").is_some());
@@ -678,7 +679,7 @@ fn a_key_that_others_can_read_is_refused() {
     let _made = store(&folder);
     let open = std::fs::Permissions::from_mode(0o644);
     std::fs::set_permissions(folder.path().join("key"), open).expect("permissions");
-    let error = CredentialStore::open(folder.path(), None).unwrap_err().to_string();
+    let error = CredentialStore::open(folder.path(), None).expect_err("an error").to_string();
     assert!(error.contains("chmod 600"), "{error}");
 }
 
@@ -766,7 +767,7 @@ async fn a_callers_token_is_exchanged_once_and_goes_to_the_operators_issuer_alon
     issuer.set("/token", "200 OK", &answer("hers"));
     let authorizer =
         of_principal(&endpoint, None, &requester("ann", "hers")).expect("an authorizer");
-    let error = authorizer.token().await.unwrap_err().to_string();
+    let error = authorizer.token().await.expect_err("an error").to_string();
     assert!(error.contains("the caller's own token"), "{error}");
     assert!(authorizer.token().await.is_err(), "it was kept");
     let without = Requester { token: None, ..requester("ann", "") };

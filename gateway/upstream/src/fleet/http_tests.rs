@@ -243,11 +243,11 @@ async fn errors_and_large_answers_over_http_end_their_call_only() {
     for is_modern in [false, true] {
         let (url, _events) = serve(is_modern).await;
         let fleet = fleet(&url);
-        let error = fleet.request("h", tool("refuse"), later()).await.unwrap_err();
+        let error = fleet.request("h", tool("refuse"), later()).await.expect_err("an error");
         let expected =
             RequestError::Server { code: -32123, message: "no".to_owned(), data: Some(json!([1])) };
         assert_eq!(error, expected);
-        let error = fleet.request("h", tool("large"), later()).await.unwrap_err();
+        let error = fleet.request("h", tool("large"), later()).await.expect_err("an error");
         assert_eq!(error, RequestError::TooLarge { limit: 1 << 20 });
         fleet.request("h", tool("t"), later()).await.expect("a result");
         assert_eq!(fleet.status()[0].restarts, 0);
@@ -289,7 +289,7 @@ async fn a_dropped_call_is_cancelled_at_an_older_server() {
 async fn a_server_that_asks_for_a_login_waits_for_it() {
     let (url, _events) = serve(true).await;
     let fleet = fleet(&url);
-    let error = fleet.request("h", tool("login"), later()).await.unwrap_err();
+    let error = fleet.request("h", tool("login"), later()).await.expect_err("an error");
     let state = ServerState::NeedsLogin;
     assert!(
         matches!(error, RequestError::Unavailable { state: told, .. } if told == state),
@@ -318,7 +318,7 @@ async fn a_server_that_lets_nobody_in_needs_a_login() {
     for is_modern in [false, true] {
         let (url, _events) = serve_locked(is_modern, true).await;
         let fleet = fleet(&url);
-        let error = fleet.request("h", tool("t"), later()).await.unwrap_err();
+        let error = fleet.request("h", tool("t"), later()).await.expect_err("an error");
         let state = ServerState::NeedsLogin;
         assert!(
             matches!(error, RequestError::Unavailable { state: told, .. } if told == state),

@@ -137,7 +137,7 @@ async fn an_old_server_is_found_and_its_results_keep_their_bytes() {
 #[tokio::test]
 async fn a_large_event_ends_its_call_only() {
     let (fleet, _asked) = serve(Faults::default()).await;
-    let error = fleet.request("h", tool("large"), later()).await.unwrap_err();
+    let error = fleet.request("h", tool("large"), later()).await.expect_err("an error");
     assert_eq!(error, RequestError::TooLarge { limit: 1 << 20 });
     fleet.request("h", tool("t"), later()).await.expect("a result");
     assert_eq!(fleet.status()[0].restarts, 0);
@@ -147,7 +147,7 @@ async fn a_large_event_ends_its_call_only() {
 #[tokio::test]
 async fn a_stream_that_ends_is_opened_again() {
     let (fleet, _asked) = serve(Faults::default()).await;
-    let error = fleet.request("h", tool("cut"), later()).await.unwrap_err();
+    let error = fleet.request("h", tool("cut"), later()).await.expect_err("an error");
     assert!(matches!(error, RequestError::Unavailable { may_have_run: true, .. }), "{error:?}");
     fleet.request("h", tool("t"), later()).await.expect("a result");
     assert_eq!(fleet.status()[0].restarts, 1);

@@ -150,14 +150,14 @@ async fn results_and_definitions_keep_their_bytes() {
 #[tokio::test]
 async fn errors_of_a_server_are_its_own() {
     let fleet = fleet(vec![entry("a")]);
-    let error = ask(&fleet, "a", "refuse").await.unwrap_err();
+    let error = ask(&fleet, "a", "refuse").await.expect_err("an error");
     let data = Some(json!({"why": [1]}));
     assert_eq!(error, RequestError::Server { code: -32123, message: "no".to_owned(), data });
     let mut unknown = tool("echo");
     unknown.method = "no/such".to_owned();
-    let error = fleet.request("a", unknown, later()).await.unwrap_err();
+    let error = fleet.request("a", unknown, later()).await.expect_err("an error");
     assert!(matches!(error, RequestError::Server { code: -32601, .. }), "{error:?}");
-    assert_eq!(ask(&fleet, "b", "echo").await.unwrap_err(), RequestError::Unknown);
+    assert_eq!(ask(&fleet, "b", "echo").await.expect_err("an error"), RequestError::Unknown);
     fleet.close().await;
 }
 
@@ -165,14 +165,14 @@ async fn errors_of_a_server_are_its_own() {
 async fn a_killed_server_fails_its_calls_and_comes_back() {
     let fleet = fleet(vec![entry("a")]);
     let before = ask(&fleet, "a", "state").await.expect("an answer");
-    let error = ask(&fleet, "a", "die").await.unwrap_err();
+    let error = ask(&fleet, "a", "die").await.expect_err("an error");
     let has_run = matches!(error, RequestError::Unavailable { may_have_run: true, .. });
     assert!(has_run, "{error:?}");
     assert_eq!(fleet.listing("a").expect("a listing").tools.len(), 2);
     let after = ask(&fleet, "a", "state").await.expect("an answer");
     assert_ne!(before["pid"], after["pid"]);
     assert_eq!(fleet.status()[0].restarts, 1);
-    let error = ask(&fleet, "a", "half").await.unwrap_err();
+    let error = ask(&fleet, "a", "half").await.expect_err("an error");
     assert!(matches!(error, RequestError::Unavailable { .. }), "{error:?}");
     ask(&fleet, "a", "state").await.expect("an answer");
     fleet.close().await;
@@ -216,10 +216,10 @@ async fn a_stopped_process_times_out_and_costs_others_nothing() {
     let fleet = fleet(vec![stopped, entry("b")]);
     let pid = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
     ask(&fleet, "b", "echo").await.expect("an answer");
-    let error = ask(&fleet, "a", "stop").await.unwrap_err();
+    let error = ask(&fleet, "a", "stop").await.expect_err("an error");
     assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
     let deadline = Instant::now() + Duration::from_millis(50);
-    let error = fleet.request("a", tool("echo"), deadline).await.unwrap_err();
+    let error = fleet.request("a", tool("echo"), deadline).await.expect_err("an error");
     assert!(matches!(error, RequestError::Timeout { after } if after < LONG), "{error:?}");
     ask(&fleet, "b", "echo").await.expect("an answer");
     assert!(fleet.restart("a"));
@@ -239,7 +239,7 @@ async fn a_silent_server_is_probed_and_replaced() {
     stopping.limits.call_timeout = Duration::from_millis(500);
     let fleet = Fleet::start_tuned(vec![stopping], quick, None);
     until(&fleet, "a", is_ready).await;
-    let _timeout = ask(&fleet, "a", "stop").await.unwrap_err();
+    let _timeout = ask(&fleet, "a", "stop").await.expect_err("an error");
     until(&fleet, "a", |status| status.restarts >= 1 && is_ready(status)).await;
     fleet.close().await;
 }
@@ -250,7 +250,7 @@ async fn a_result_beyond_the_limit_ends_its_call_and_not_the_server() {
     small.limits.result_bytes_max = 1 << 20;
     let fleet = fleet(vec![small]);
     let huge = tool_with("huge", &json!({"mebibytes": 100}), "someone");
-    let error = fleet.request("a", huge, later()).await.unwrap_err();
+    let error = fleet.request("a", huge, later()).await.expect_err("an error");
     assert_eq!(error, RequestError::TooLarge { limit: 1 << 20 });
     ask(&fleet, "a", "echo").await.expect("an answer");
     assert_eq!(fleet.status()[0].restarts, 0);
@@ -285,7 +285,7 @@ async fn a_full_queue_is_busy() {
     let mut queued = Box::pin(fleet.request("a", tool("echo"), later()));
     assert!(futures_util::poll!(second.as_mut()).is_pending());
     assert!(futures_util::poll!(queued.as_mut()).is_pending());
-    let error = ask(&fleet, "a", "echo").await.unwrap_err();
+    let error = ask(&fleet, "a", "echo").await.expect_err("an error");
     assert!(matches!(error, RequestError::Busy { .. }), "{error:?}");
     drop(hold);
     assert!(queued.await.is_ok());
@@ -335,7 +335,7 @@ async fn a_server_that_starts_is_waited_for_until_the_deadline() {
     launch.arguments[1] = "import sys; sys.stdin.read()".to_owned();
     let fleet = fleet(vec![slow, entry("b")]);
     let deadline = Instant::now() + Duration::from_millis(50);
-    let error = fleet.request("a", tool("echo"), deadline).await.unwrap_err();
+    let error = fleet.request("a", tool("echo"), deadline).await.expect_err("an error");
     let is_starting = matches!(
         error,
         RequestError::Unavailable { state: ServerState::Starting, may_have_run: false, .. }
@@ -367,7 +367,7 @@ async fn a_connection_alone_tells_changes_and_its_end() {
     assert_eq!(connection.tools().await.expect("a list of tools").len(), 5);
     connection.mark_changed();
     connection.changed().await.expect("a change");
-    let lost = connection.call(call(tool("die"))).await.unwrap_err();
+    let lost = connection.call(call(tool("die"))).await.expect_err("an error");
     assert!(matches!(lost, CallError::Lost { may_have_run: true, .. }), "{lost:?}");
     let ended = tokio::time::timeout(LONG, connection.changed()).await.expect("a change in time");
     assert!(ended.is_err());
@@ -384,7 +384,7 @@ async fn progress_gives_a_call_more_time_up_to_its_maximum() {
     let began = Instant::now();
     let arguments = json!({"pause": 0.05});
     let ticking = fleet.request("a", tool_with("tick", &arguments, "someone"), later());
-    let error = ticking.await.unwrap_err();
+    let error = ticking.await.expect_err("an error");
     assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
     assert!(began.elapsed() >= Duration::from_millis(600), "{:?}", began.elapsed());
     assert!(fleet.restart("a"));
@@ -449,7 +449,7 @@ async fn entries_come_and_go_one_by_one() {
     assert_eq!(names, ["c", "a"]);
     until(&fleet, "c", |status| status.tools == 3).await;
     assert_eq!(ask(&fleet, "a", "state").await.expect("an answer")["pid"], same);
-    assert_eq!(ask(&fleet, "b", "state").await.unwrap_err(), RequestError::Unknown);
+    assert_eq!(ask(&fleet, "b", "state").await.expect_err("an error"), RequestError::Unknown);
     assert!(runs(&left));
     drop(hold);
     let gone = async {
@@ -469,7 +469,7 @@ async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
         status.restarts >= 3 && problem.contains("it fails on purpose")
     };
     until(&fleet, "a", says_why).await;
-    let error = ask(&fleet, "a", "echo").await.unwrap_err();
+    let error = ask(&fleet, "a", "echo").await.expect_err("an error");
     let is_refused = matches!(error, RequestError::Unavailable { may_have_run: false, .. });
     assert!(is_refused, "{error:?}");
     fleet.close().await;
@@ -503,7 +503,7 @@ async fn a_call_ends_a_pause_once() {
     until(&fleet, "a", |status| status.state == ServerState::Waiting).await;
     assert_eq!(fleet.listing("a").expect("a listing").tools.len(), 2);
     for _ in 0..3 {
-        let error = ask(&fleet, "a", "echo").await.unwrap_err();
+        let error = ask(&fleet, "a", "echo").await.expect_err("an error");
         assert!(matches!(error, RequestError::Unavailable { .. }), "{error:?}");
     }
     assert_eq!(fleet.status()[0].restarts, 1);
