@@ -27,6 +27,23 @@ def plain_server(name: str, **settings: str) -> str:
     return "\n".join([f"[server.{name}]", f"command = {command}", *lines, ""])
 
 
+def logged_server(name: str, log: Path, **settings: str) -> str:
+    """Returns the entry of such a server that writes the messages that come to it to a file."""
+    return plain_server(name, **settings) + f"env = {{ PLAIN_LOG = {json.dumps(str(log))} }}\n"
+
+
+def messages(log: Path, method: str) -> list[Json]:
+    """The requests of a method in such a file."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    written = [json.loads(line) for line in lines]
+    return [sent for sent in written if sent.get("method") == method]
+
+
+def starts(log: Path) -> int:
+    """How many processes wrote to such a file."""
+    return log.read_text().splitlines().count("{}") if log.exists() else 0
+
+
 def message(method: str, params: Json) -> Json:
     """Returns a request of the revision 2026-07-28, which needs no session."""
     meta = {

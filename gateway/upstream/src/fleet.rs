@@ -27,6 +27,7 @@ mod server;
 mod sse_tests;
 #[cfg(test)]
 mod tests;
+mod traced;
 mod turns;
 mod watched;
 

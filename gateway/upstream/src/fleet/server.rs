@@ -10,10 +10,12 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use toolgate_telemetry::McpSpan;
 
 use super::circuit::{Attempt, Circuit};
 use super::own::{OwnConnections, Owned};
 use super::principals::Principals;
+use super::traced;
 use super::turns::{Busy, Turns};
 use super::{
     Entry, Listing, Request, RequestError, ServerState, ServerStatus, Start, Surroundings,
@@ -210,6 +212,7 @@ impl Server {
             asking: None,
             idle: limits.call_timeout,
             deadline,
+            span: McpSpan::untraced(),
         };
         let outcome = self.call(&connection, attempt, outgoing).await;
         outcome.map_err(|error| self.refusal(error))
@@ -220,14 +223,17 @@ impl Server {
         attempt.ok_or_else(|| self.unavailable("its last calls failed one after another", false))
     }
 
-    /// Sends a call on a connection.
+    /// Sends a call of a host on a connection.
     pub(super) async fn call(
         &self,
         connection: &Connection,
         attempt: Attempt<'_>,
-        outgoing: Outgoing,
+        mut outgoing: Outgoing,
     ) -> Result<Box<RawValue>, CallError> {
+        self.trace(connection, &mut outgoing);
+        let span = outgoing.span.clone();
         let outcome = connection.call(outgoing).await;
+        traced::record(&span, &outcome);
         match &outcome {
             Ok(_) | Err(CallError::Server(_) | CallError::TooLarge(_)) => {
                 self.live.lock().heard = Instant::now();
@@ -572,6 +578,7 @@ impl Server {
                     asking: None,
                     idle: tuning.probe,
                     deadline: Instant::now() + tuning.probe,
+                    span: McpSpan::untraced(),
                 };
                 match connection.call(outgoing).await {
                     Ok(_) | Err(CallError::Server(_)) => {}

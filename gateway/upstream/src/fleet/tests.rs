@@ -357,6 +357,7 @@ async fn a_connection_alone_tells_changes_and_its_end() {
         asking: None,
         idle: LONG,
         deadline: later(),
+        span: toolgate_telemetry::McpSpan::untraced(),
     };
     let more = tool_with("tools", &json!({"number": 5}), "someone");
     connection.call(call(more)).await.expect("a result");

@@ -3,6 +3,7 @@
 mod file;
 mod plane;
 mod replica;
+mod telemetry;
 mod telling;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::serve::{open_now, serve_until_bound};
 use file::GatewayFile;
 use plane::{key_store, plane_config};
 use replica::ReplicaSettings;
+use telemetry::GatewayTelemetry;
 use telling::tell;
 
 /// Tenant of a plane within this process where none is named.
@@ -48,6 +50,13 @@ struct Prepared {
 }
 
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
+    let telemetry = GatewayTelemetry::start(&arguments.server_config().load(Vec::new())?);
+    let served = Box::pin(run_traced(arguments)).await;
+    telemetry.stop().await;
+    served
+}
+
+async fn run_traced(arguments: RunArguments) -> Result<Exit, Failure> {
     let mut config = read(arguments.config.as_deref())?;
     if let Some(listen) = arguments.listen {
         config.gateway.listen = listen;
