@@ -28,7 +28,7 @@ pub use authorization::{Auth, OAuthConfig};
 pub use error::ConfigError;
 pub use gateway::{Exposed, GatewayConfig, ShownNames};
 pub use restart::RestartConfig;
-pub use server::{ServerConfig, StartConfig, Trust};
+pub use server::{EntryFile, ServerConfig, StartConfig, Trust};
 pub use spawn::SpawnConfig;
 pub use tools::ToolFilter;
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use toolgate_upstream::{Entry, Limits, Start, Upstream, UpstreamError};
 
-use super::values::resolved;
-use super::{AuthMethod, Config, ConfigError, ServerConfig, StartConfig, authorization};
+use super::values::{expanded, resolved};
+use super::{AuthMethod, Config, ConfigError, EntryFile, ServerConfig, StartConfig, authorization};
 
 /// Largest number of characters of a server's name, as the catalog has it.
 const NAME_MAX: usize = 64;
@@ -21,7 +21,16 @@ impl Config {
             return Err(wrong("the name must have 1 to 64 of A-Z a-z 0-9 _ -, and no \"__\""));
         }
         let upstream = match (&server.command[..], &server.url) {
-            ([_, ..], None) => self.process(name, server)?,
+            ([program, ..], None) => {
+                let is_allowed =
+                    server.file == EntryFile::Host || self.gateway.spawn.allows(program);
+                if !is_allowed {
+                    let problem =
+                        format!("{program:?} is not among gateway.spawn.allow: add it there");
+                    return Err(wrong(&problem));
+                }
+                process(name, server)?
+            }
             ([], Some(url)) => endpoint(name, server, url, &self.gateway.auth.methods)?,
             _ => return Err(wrong("needs either `command` or `url`")),
         };
@@ -42,43 +51,58 @@ impl Config {
         }
         Ok(Entry { name: name.to_owned(), upstream, limits })
     }
+}
 
-    fn process(&self, name: &str, server: &ServerConfig) -> Result<Upstream, ConfigError> {
-        let wrong = |problem: String| ConfigError::server(name, &problem);
-        if !server.headers.is_empty() {
-            return Err(wrong("`headers` are for a `url`; a `command` has `env`".to_owned()));
+fn process(name: &str, server: &ServerConfig) -> Result<Upstream, ConfigError> {
+    let wrong = |problem: String| ConfigError::server(name, &problem);
+    if !server.headers.is_empty() {
+        return Err(wrong("`headers` are for a `url`; a `command` has `env`".to_owned()));
+    }
+    if server.auth.is_some() || server.oauth.is_some() {
+        let key = if server.auth.is_some() { "auth" } else { "oauth" };
+        return Err(wrong(format!("`{key}` is for a `url`; a `command` has `env`")));
+    }
+    let words: Vec<String> =
+        server.command.iter().map(|word| server.text(name, word)).collect::<Result<_, _>>()?;
+    let words = shlex_joined(&words).ok_or_else(|| {
+        wrong("a word of `command` has a character that no argument can carry".to_owned())
+    })?;
+    let mut upstream = Upstream::parse(&words).map_err(|error| wrong(error.to_string()))?;
+    if let Upstream::Process(launch) = &mut upstream {
+        for (variable, value) in &server.env {
+            launch.environment.insert(variable.clone(), server.value(name, value)?);
         }
-        if server.auth.is_some() || server.oauth.is_some() {
-            let key = if server.auth.is_some() { "auth" } else { "oauth" };
-            return Err(wrong(format!("`{key}` is for a `url`; a `command` has `env`")));
+        launch.folder = server.cwd.as_ref().map(|cwd| folder(name, server, cwd)).transpose()?;
+    }
+    Ok(upstream)
+}
+
+impl ServerConfig {
+    /// Returns a value of `env`, `headers` or `cwd`.
+    fn value(&self, name: &str, value: &str) -> Result<String, ConfigError> {
+        match self.file {
+            EntryFile::Gateway => resolved(name, value),
+            EntryFile::Host => expanded(name, value),
         }
-        let program = server.command.first().map_or("", String::as_str);
-        if !self.gateway.spawn.allows(program) {
-            let problem = format!("{program:?} is not among gateway.spawn.allow: add it there");
-            return Err(wrong(problem));
+    }
+
+    /// Returns a word of the command, or the URL.
+    fn text(&self, name: &str, text: &str) -> Result<String, ConfigError> {
+        match self.file {
+            EntryFile::Gateway => Ok(text.to_owned()),
+            EntryFile::Host => expanded(name, text),
         }
-        let words = shlex_joined(&server.command).ok_or_else(|| {
-            wrong("a word of `command` has a character that no argument can carry".to_owned())
-        })?;
-        let mut upstream = Upstream::parse(&words).map_err(|error| wrong(error.to_string()))?;
-        if let Upstream::Process(launch) = &mut upstream {
-            for (variable, value) in &server.env {
-                launch.environment.insert(variable.clone(), resolved(name, value)?);
-            }
-            launch.folder = server.cwd.as_ref().map(|cwd| folder(name, cwd)).transpose()?;
-        }
-        Ok(upstream)
     }
 }
 
 /// Returns the folder that a program starts in.
-fn folder(server: &str, cwd: &str) -> Result<PathBuf, ConfigError> {
-    let folder = PathBuf::from(resolved(server, cwd)?);
+fn folder(name: &str, server: &ServerConfig, cwd: &str) -> Result<PathBuf, ConfigError> {
+    let folder = PathBuf::from(server.value(name, cwd)?);
     if folder.is_dir() {
         return Ok(folder);
     }
     let problem = format!("`cwd` names no folder: {}", folder.display());
-    Err(ConfigError::server(server, &problem))
+    Err(ConfigError::server(name, &problem))
 }
 
 fn endpoint(
@@ -93,14 +117,14 @@ fn endpoint(
         return Err(wrong(problem.to_owned()));
     }
     let told = |error: UpstreamError| wrong(error.to_string());
-    let mut upstream = Upstream::parse(url).map_err(told)?;
+    let mut upstream = Upstream::parse(&server.text(name, url)?).map_err(told)?;
     match &mut upstream {
         Upstream::Process(_) => {
             return Err(wrong("`url` must begin with https://, or http:// on this machine".into()));
         }
         Upstream::Http(endpoint) => {
             for (header, value) in &server.headers {
-                endpoint.add_header(header, &resolved(name, value)?).map_err(told)?;
+                endpoint.add_header(header, &server.value(name, value)?).map_err(told)?;
             }
             endpoint.authorization = authorization::authorization(name, server, methods)?;
         }

@@ -13,9 +13,12 @@ const OWN_CONNECTIONS: usize = 8;
 const PRINCIPALS_CONNECTIONS: usize = 256;
 
 /// Server behind the gateway. Exactly one of `command` and `url` is set.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerConfig {
+    /// File that the entry stands in.
+    #[serde(skip)]
+    pub file: EntryFile,
     /// Program and its arguments.
     #[serde(default)]
     pub command: Vec<String>,
@@ -62,6 +65,16 @@ pub struct ServerConfig {
     /// True if the server is left out.
     #[serde(default)]
     pub disabled: bool,
+}
+
+/// File of a server's entry, by whose rules its values are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EntryFile {
+    /// The gateway's own. Values may be `env:NAME` and `file:PATH`; programs are those of `gateway.spawn.allow`.
+    #[default]
+    Gateway,
+    /// A host's. `${NAME}` is a variable in every value, command and URL; the operator has allowed its programs by naming it.
+    Host,
 }
 
 /// Time of a server's first start.

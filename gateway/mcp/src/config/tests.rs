@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toolgate_upstream::{Authorization, Pauses, Start, Upstream};
 
-use super::Config;
+use super::{Config, ConfigError, EntryFile, ServerConfig};
 
 fn parsed(text: &str) -> Result<Config, String> {
     let config = Config::parse(text, Path::new("gateway.toml"));
@@ -204,4 +204,30 @@ fn credentials_of_principals_need_callers_with_names() {
     assert_eq!(problem(jwt, &exchange(", issuer = \"https://y\", audience = \"a\"")), None);
     let audience = problem("", "oauth = { audience = \"a\" }");
     assert!(audience.is_some_and(|told| told.contains("token-exchange")));
+}
+
+#[test]
+fn entries_of_hosts_files_have_the_variables_of_hosts() {
+    let entry = |server: ServerConfig| {
+        let mut config = Config::default();
+        config.gateway.spawn.allow = Some(Vec::new());
+        let server = ServerConfig { file: EntryFile::Host, ..server };
+        config.server.insert("a".to_owned(), server);
+        config.entries().map_err(|error: ConfigError| error.to_string())
+    };
+    let path = std::env::var("PATH").expect("a path");
+    let command = ["${TOOLGATE_NOT_SET:-x}", "env:PATH", "${PATH}"].map(str::to_owned).to_vec();
+    let env = [("A".to_owned(), "file:/no".to_owned()), ("B".to_owned(), "${PATH}".to_owned())];
+    let server = ServerConfig { command, env: env.into_iter().collect(), ..Default::default() };
+    let entries = entry(server).expect("entries");
+    let Upstream::Process(launch) = &entries[0].upstream else { panic!("a process") };
+    assert_eq!(launch.program, "x");
+    assert_eq!(launch.arguments, ["env:PATH".to_owned(), path.clone()]);
+    assert_eq!((&*launch.environment["A"], &launch.environment["B"]), ("file:/no", &path));
+    let url = |url: &str| ServerConfig { url: Some(url.to_owned()), ..Default::default() };
+    let entries = entry(url("https://${TOOLGATE_NOT_SET:-tools.example}/mcp")).expect("entries");
+    let Upstream::Http(endpoint) = &entries[0].upstream else { panic!("a URL") };
+    assert_eq!(endpoint.url.as_str(), "https://tools.example/mcp");
+    let problem = entry(url("https://${TOOLGATE_NOT_SET}")).expect_err("a mistake");
+    assert!(problem.contains("not set"), "{problem}");
 }
