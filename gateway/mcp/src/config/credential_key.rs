@@ -11,7 +11,7 @@ use super::{Config, ConfigError};
 const KEY_LEN: usize = 32;
 
 impl Config {
-    /// Returns the key of stored credentials; `None` for a file of their own.
+    /// Returns the keys of stored credentials, one a line; `None` for a file of their own.
     ///
     /// # Errors
     /// [`ConfigError::Server`] if it is not there, or no key.
@@ -28,10 +28,13 @@ impl Config {
             ConfigError::Server { problem, .. } => wrong(&problem),
             error => error,
         })?;
-        if hex::decode(key.trim()).is_ok_and(|key| key.len() == KEY_LEN) {
+        let is_key = |line: &str| hex::decode(line.trim()).is_ok_and(|key| key.len() == KEY_LEN);
+        if key.trim().lines().all(is_key) && !key.trim().is_empty() {
             return Ok(Some(Secret::new(key)));
         }
-        Err(wrong("must have 64 hexadecimal digits, as `openssl rand -hex 32` writes them"))
+        Err(wrong(
+            "must have 64 hexadecimal digits, as `openssl rand -hex 32` writes them, or several such lines",
+        ))
     }
 }
 

@@ -38,13 +38,17 @@ pub struct GatewayConfig {
     /// Time of a call without an answer or progress.
     #[serde(deserialize_with = "duration")]
     pub call_timeout: Duration,
+    /// Time of a host for the answer to a question of a server, which a person may have to give.
+    #[serde(deserialize_with = "duration")]
+    pub question_timeout: Duration,
     /// Programs that may be started.
     pub spawn: SpawnConfig,
     /// Credentials of hosts.
     pub auth: AuthConfig,
     /// File to which a line is appended for each call.
     pub audit_file: Option<PathBuf>,
-    /// Key of stored credentials, 64 hexadecimal digits: `env:NAME` or `file:PATH`. Absent: a file beside them.
+    /// Keys of stored credentials, each 64 hexadecimal digits: `env:NAME` or `file:PATH`. The first seals, all open. Absent: a
+    /// file beside them.
     pub credential_key: Option<String>,
     /// Keys of what hosts carry for the gateway, each 64 hexadecimal digits: `env:NAME` or `file:PATH`. The first seals, all open.
     /// Absent: one of the routing plane within this process, else one that is made at the start.
@@ -89,6 +93,7 @@ impl Default for GatewayConfig {
             shown_names: ShownNames::Assist,
             result_limit: 32 << 10,
             call_timeout: Duration::from_secs(60),
+            question_timeout: Duration::from_secs(5 * 60),
             spawn: SpawnConfig::default(),
             auth: AuthConfig::default(),
             audit_file: None,

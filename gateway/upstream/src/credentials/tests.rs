@@ -606,14 +606,11 @@ async fn client_credentials_are_got_on_a_refusal_and_kept() {
     assert!(!format!("{error} {authorizer:?}").contains("hunter2"));
 }
 
-#[test]
-fn stored_credentials_are_unreadable_private_and_bound_to_their_owner() {
-    let folder = TempDir::new().expect("a folder");
-    let kept = store(&folder);
-    let credential = Stored {
-        server: "https://x/mcp".to_owned(),
+fn credential(server: &str) -> Stored {
+    Stored {
+        server: server.to_owned(),
         issuer: "https://issuer.example".to_owned(),
-        resource: "https://x/mcp".to_owned(),
+        resource: server.to_owned(),
         scopes: Vec::new(),
         client: Registered { id: "id".to_owned(), secret: None, method: None },
         token: Token {
@@ -621,7 +618,14 @@ fn stored_credentials_are_unreadable_private_and_bound_to_their_owner() {
             refresh: None,
             renew_at: None,
         },
-    };
+    }
+}
+
+#[test]
+fn stored_credentials_are_unreadable_private_and_bound_to_their_owner() {
+    let folder = TempDir::new().expect("a folder");
+    let kept = store(&folder);
+    let credential = credential("https://x/mcp");
     let [one, other] = ["one", "other"].map(|principal| Owner {
         tenant: "t".to_owned(),
         principal: principal.to_owned(),
@@ -671,6 +675,26 @@ fn stored_credentials_are_unreadable_private_and_bound_to_their_owner() {
     );
 }
 
+#[test]
+fn keys_of_before_open_and_the_first_seals() {
+    let folder = TempDir::new().expect("a folder");
+    let open = |keys: &[&str]| {
+        let lines: Vec<String> = keys.iter().map(|key| key.repeat(32)).collect();
+        let keys = Secret::new(lines.join("\n"));
+        CredentialStore::open(folder.path(), Some(&keys)).expect("a store")
+    };
+    let credential = credential("https://x/mcp");
+    open(&["aa"]).save(&owner(), &credential).expect("a credential that is kept");
+    let both = open(&["bb", "aa"]);
+    assert!(both.load(&owner()).expect("a store that can be read").is_some());
+    assert!(open(&["bb"]).load(&owner()).is_err());
+    both.save(&owner(), &credential).expect("a credential that is kept");
+    assert!(open(&["bb"]).load(&owner()).expect("a store that can be read").is_some());
+    assert!(open(&["aa"]).load(&owner()).is_err());
+    let odd = Secret::new(format!("{}\nshort", "aa".repeat(32)));
+    assert!(CredentialStore::open(folder.path(), Some(&odd)).is_err());
+}
+
 #[cfg(unix)]
 #[test]
 fn a_key_that_others_can_read_is_refused() {
@@ -694,6 +718,36 @@ fn of_principal(
     requester: &Requester,
 ) -> Result<Arc<Authorizer>, CredentialError> {
     Authorizer::of_principal(endpoint, "s", store, requester)
+}
+
+#[tokio::test]
+async fn an_expired_token_of_a_principal_is_refreshed_once_for_all_its_calls() {
+    let server = TestServer::start().await;
+    let folder = TempDir::new().expect("a folder");
+    let store = store(&folder);
+    let mut endpoint = server.endpoint();
+    endpoint.authorization = Authorization::PerPrincipal(OAuthClient::default());
+    for name in ["ann", "bob"] {
+        let mut expired = stored(&server);
+        expired.token.renew_at = Some(0);
+        expired.token.refresh = Some(Secret::new(format!("refresh-of-{name}")));
+        let owner = requester(name, "t").owner("s");
+        store.save(&owner, &expired).expect("a credential that is kept");
+    }
+    let of = |name| of_principal(&endpoint, Some(&store), &requester(name, "t"));
+    let [ann, bob] = ["ann", "bob"].map(|name| of(name).expect("an authorizer"));
+    server.set("/token", "200 OK", &new_token());
+    let calls = (0..40).map(|number| if number % 2 == 0 { ann.token() } else { bob.token() });
+    for token in futures_util::future::join_all(calls).await {
+        let token = token.expect("a source of tokens").expect("a token");
+        assert_eq!(token.reveal(), "new-access");
+    }
+    let asked = server.bodies("/token");
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    for name in ["ann", "bob"] {
+        let of_one = asked.iter().filter(|body| body.contains(&format!("refresh-of-{name}")));
+        assert_eq!(of_one.count(), 1);
+    }
 }
 
 #[tokio::test]
