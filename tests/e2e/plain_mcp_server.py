@@ -2,7 +2,8 @@
 
 python plain_mcp_server.py
 
-Where PLAIN_LOG names a file, each message that comes is a line of it, and each start an empty object.
+Where PLAIN_LOG names a file, each message that comes is a line of it, and each start an empty
+object.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Servers that are started by their first call: what is known of them before, and how they start."""
+"""Servers that are started by their first call: what is known of them, and how they start."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -32,9 +32,7 @@ def written(folder: Path, servers: Json, **more: object) -> Path:
     return file
 
 
-def with_file(
-    binary: Path, folder: Path, file: Path, config: str | None = None
-) -> GatewayProcess:
+def with_file(binary: Path, folder: Path, file: Path, config: str | None = None) -> GatewayProcess:
     """A gateway with a host's file, and one of its own if that is given."""
     plane = ("--data-dir", str(folder / "data"), "--mcp-json", str(file))
     return GatewayProcess(binary, folder, config, plane=plane)
