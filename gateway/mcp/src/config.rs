@@ -26,11 +26,13 @@ mod values;
 pub use authentication::{AuthConfig, AuthMethod};
 pub use authorization::{Auth, OAuthConfig};
 pub use error::ConfigError;
-pub use gateway::{Exposed, GatewayConfig, ShownNames};
-pub use restart::RestartConfig;
-pub use server::{EntryFile, ServerConfig, StartConfig, Trust};
-pub use spawn::SpawnConfig;
-pub use tools::ToolFilter;
+pub use gateway::ShownNames;
+pub(crate) use gateway::{Exposed, GatewayConfig};
+use restart::RestartConfig;
+pub use server::{EntryFile, ServerConfig};
+pub(crate) use server::{StartConfig, Trust};
+use spawn::SpawnConfig;
+pub(crate) use tools::ToolFilter;
 
 /// Content of a gateway's file.
 #[derive(Debug, Clone, Default, Deserialize)]

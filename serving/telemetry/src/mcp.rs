@@ -113,9 +113,11 @@ impl McpSpan {
         self.0.in_scope(context::headers_of_trace)
     }
 
-    /// Records the revision of MCP, and whether the messages go over a network.
+    /// Records the revision of MCP, empty where it is not agreed on yet, and whether the messages go over a network.
     pub fn speaks(&self, protocol: &str, is_networked: bool) {
-        self.0.record("mcp.protocol.version", protocol);
+        if !protocol.is_empty() {
+            self.0.record("mcp.protocol.version", protocol);
+        }
         self.0.record("network.transport", if is_networked { "tcp" } else { "pipe" });
     }
 

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
-use serde_json::Map;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
