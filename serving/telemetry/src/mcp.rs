@@ -2,6 +2,7 @@
 //! OpenTelemetry's conventions for MCP. No span records arguments, results, or a name that only a caller has said.
 
 use http::{HeaderMap, HeaderValue};
+use opentelemetry::trace::TraceContextExt as _;
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
@@ -139,7 +140,7 @@ impl McpSpan {
     /// Records the prompt that is asked for. It must be one that is there.
     pub fn of_prompt(&self, prompt: &str) {
         self.0.record("gen_ai.prompt.name", prompt);
-        self.0.record("otel.name", format!("prompts/get {prompt}"));
+        rename(&self.0, format!("prompts/get {prompt}"));
     }
 
     /// Records that the answer was this error of JSON-RPC.
@@ -163,7 +164,14 @@ pub fn serves_tool(tool: &str) {
 
 fn name_tool(span: &Span, tool: &str) {
     span.record("gen_ai.tool.name", tool);
-    span.record("otel.name", format!("{CALL} {tool}"));
+    rename(span, format!("{CALL} {tool}"));
+}
+
+/// Renames a span. One that has begun takes no other `otel.name`.
+fn rename(span: &Span, name: String) {
+    if !span.is_disabled() {
+        span.context().span().update_name(name);
+    }
 }
 
 fn headers(parent: &str, state: &str) -> HeaderMap {
