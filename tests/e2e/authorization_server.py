@@ -114,6 +114,15 @@ class AuthorizationServer:
             token: str = json.load(response)["access_token"]
         return token
 
+    def refreshed(self) -> dict[str, int]:
+        """How many tokens it has refreshed, by account."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("refreshed\n")
+        self._process.stdin.flush()
+        counts: dict[str, int] = json.loads(self._process.stdout.readline())
+        return counts
+
     def set_clock(self, seconds: int) -> None:
         """Moves its clock by so many seconds from the real time."""
         assert self._process.stdin is not None

@@ -27,6 +27,23 @@ def plain_server(name: str, **settings: str) -> str:
     return "\n".join([f"[server.{name}]", f"command = {command}", *lines, ""])
 
 
+def logged_server(name: str, log: Path, **settings: str) -> str:
+    """Returns the entry of such a server that writes the messages that come to it to a file."""
+    return plain_server(name, **settings) + f"env = {{ PLAIN_LOG = {json.dumps(str(log))} }}\n"
+
+
+def messages(log: Path, method: str) -> list[Json]:
+    """The requests of a method in such a file."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    written = [json.loads(line) for line in lines]
+    return [sent for sent in written if sent.get("method") == method]
+
+
+def starts(log: Path) -> int:
+    """How many processes wrote to such a file."""
+    return log.read_text().splitlines().count("{}") if log.exists() else 0
+
+
 def message(method: str, params: Json) -> Json:
     """Returns a request of the revision 2026-07-28, which needs no session."""
     meta = {
@@ -49,22 +66,24 @@ class GatewayProcess:
         self,
         binary: Path,
         folder: Path,
-        config: str,
+        config: str | None,
         plane: tuple[str, ...] = (),
         address: str = "",
     ) -> None:
         self.folder = folder
+        self.said: list[str] = []
         self._plane = plane or ("--data-dir", str(folder / "data"))
         self.url = f"http://{address or free_address()}"
         self._binary = binary
         self._config = folder / "gateway.toml"
-        self._config.write_text(config)
+        self._files = ("--config", str(self._config)) if config is not None else ()
+        if config is not None:
+            self._config.write_text(config)
         self._process: subprocess.Popen[str] | None = None
 
     def command(self, *more: str) -> list[str]:
         """Returns the command line that starts it."""
-        files = ["--config", str(self._config)]
-        return [str(self._binary), "gateway", *files, *self._plane, *more]
+        return [str(self._binary), "gateway", *self._files, *self._plane, *more]
 
     def start(self) -> "GatewayProcess":
         """Starts it and waits until all of its servers are ready."""
@@ -83,23 +102,22 @@ class GatewayProcess:
         self._config.write_text(config)
         self.wait_for(told)
 
-    def reload(self, config: str, told: str) -> None:
+    def reload(self, config: str, told: str, file: Path | None = None) -> None:
         """Writes another file, has it read again, and waits until a line says what is told."""
         assert self._process is not None
-        self._config.write_text(config)
+        (file or self._config).write_text(config)
         self._process.send_signal(signal.SIGHUP)
         self.wait_for(told)
 
     def wait_for(self, text: str) -> None:
-        """Waits for a line with a text on standard error."""
+        """Waits for a line with a text on standard error; `said` has the lines so far."""
         assert self._process is not None
         assert self._process.stderr is not None
-        said: list[str] = []
         for line in self._process.stderr:
-            said.append(line)
+            self.said.append(line)
             if text in line:
                 return
-        raise AssertionError("the gateway ended:\n" + "".join(said))
+        raise AssertionError("the gateway ended:\n" + "".join(self.said))
 
     def __enter__(self) -> "GatewayProcess":
         """Starts it."""

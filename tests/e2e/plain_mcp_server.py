@@ -1,11 +1,15 @@
 """An MCP server over stdio of the revision 2025-06-18 that needs nothing.
 
 python plain_mcp_server.py
+
+Where PLAIN_LOG names a file, each message that comes is a line of it, and each start an empty
+object.
 """
 
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
@@ -101,11 +105,20 @@ class PlainServer:
         return {"zeta": 1.0, "content": [{"type": "text", "text": text}, {"type": "novel", "a": 1}]}
 
 
+def log(message: Json) -> None:
+    """Writes a message to the log, if there is one."""
+    if path := os.environ.get("PLAIN_LOG"):
+        with Path(path).open("a") as written:
+            print(json.dumps(message), file=written)
+
+
 def main() -> None:
     """Serves until its input ends."""
+    log({})
     server = PlainServer()
     for line in sys.stdin:
         request: Json = json.loads(line)
+        log(request)
         if "id" not in request:
             continue
         answer: Json = {"jsonrpc": "2.0", "id": request["id"]}

@@ -243,6 +243,37 @@ def test_a_login_outlives_the_gateway_and_a_logout_ends_it(
     assert_silent(gateway, guarded)
 
 
+def test_a_stored_token_is_used_with_its_own_key_alone(
+    binary: Path, tmp_path: Path, guarded: GuardedServer
+) -> None:
+    key = tmp_path / "credential-key"
+    first, second = "a1" * 32, "b2" * 32
+    key.write_text(first)
+    named = f'[gateway]\ncredential_key = "file:{key}"\n'
+    gateway = Gateway(binary, tmp_path, named + config(guarded.url)).start("needs login")
+    log_in(gateway)
+    gateway.wait_for(" ready: ")
+    assert gateway.stop() == 0
+    key.write_text(second)
+    gateway.start("needs login")
+    assert gateway.echo("of another key")["isError"] is True
+    assert gateway.stop() == 0
+    assert guarded.calls == []
+    known = len(guarded.tokens)
+    # The new key seals, and the one of before still opens: what is renewed is of the new one.
+    key.write_text(f"{second}\n{first}\n")
+    gateway.start(" ready: ")
+    assert len(guarded.tokens) == known
+    guarded.refuse_known_tokens()
+    assert text_of(gateway.echo("renewed")) == "renewed"
+    assert gateway.stop() == 0
+    key.write_text(second)
+    gateway.start(" ready: ")
+    assert text_of(gateway.echo("rotated")) == "rotated"
+    assert len(guarded.tokens) == known + 1
+    assert_silent(gateway, guarded)
+
+
 def test_a_login_that_ended_at_its_issuer_is_asked_for_again(
     binary: Path, tmp_path: Path, issuer: AuthorizationServer, guarded: GuardedServer
 ) -> None:

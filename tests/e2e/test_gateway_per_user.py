@@ -5,6 +5,7 @@ import json
 import re
 import urllib.parse
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -327,6 +328,29 @@ def test_a_login_is_renewed_once_and_its_end_leads_to_a_new_link(place: Place) -
     assert "Disconnected" in browser.press(page, "disconnect").text
     assert "/gateway/connect/" in text_of(gateway.echo("c", headers))
     assert guarded.calls == ["a", "b"]
+
+
+def test_many_calls_of_a_person_renew_once_and_nobody_elses(place: Place) -> None:
+    gateway, guarded, issuer = place
+    names = ("ann", "uma")
+    headers = {}
+    for name in names:
+        place.connect(name)
+        headers[name] = place.bearer(name)
+        assert text_of(gateway.echo("first", headers[name])) == "first"
+    before = issuer.refreshed()
+    guarded.refuse_known_tokens()
+    calls = [(name, f"{name} {number}") for number in range(20) for name in names]
+    with ThreadPoolExecutor(len(calls)) as threads:
+        results = list(threads.map(lambda call: gateway.echo(call[1], headers[call[0]]), calls))
+    assert [text_of(result) for result in results] == [text for _, text in calls]
+    made = list(zip(guarded.callers, guarded.calls, strict=True))[len(names) :]
+    assert sorted(made) == sorted(calls), "each call ran once, in its own person's name"
+    after = issuer.refreshed()
+    assert {name: after.get(name, 0) - before.get(name, 0) for name in names} == {
+        "ann": 1,
+        "uma": 1,
+    }
 
 
 URL_CAPABILITY: Json = {"elicitation": {"form": {}, "url": {}}}

@@ -31,6 +31,11 @@ def accepting(content: Json) -> Answer:
     return lambda _method, _params: {"action": "accept", "content": content}
 
 
+def bearer(token: str) -> dict[str, str]:
+    """The header with a token; none without one."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
 def text_of(result: Json) -> str:
     """The texts of a result."""
     return "\n".join(item["text"] for item in result["content"] if item["type"] == "text")
@@ -60,9 +65,9 @@ def _post(url: str, message: Json, headers: dict[str, str]) -> Iterator[HTTPResp
 class LegacyHost:
     """A host of 2025-11-25: it opens a session, and questions come on the stream of its call."""
 
-    def __init__(self, url: str, capabilities: Json = ALL) -> None:
+    def __init__(self, url: str, capabilities: Json = ALL, token: str = "") -> None:
         self._url = url
-        self._headers = {"MCP-Protocol-Version": LEGACY}
+        self._headers = {"MCP-Protocol-Version": LEGACY, **bearer(token)}
         self._last_id = 0
         self.greeting = self._open(capabilities)
 
@@ -133,8 +138,11 @@ class LegacyHost:
 class ModernHost:
     """A host of 2026-07-28: a result asks, and the next try of the request answers."""
 
-    def __init__(self, url: str, name: str = "newer", capabilities: Json = ALL) -> None:
+    def __init__(
+        self, url: str, name: str = "newer", capabilities: Json = ALL, token: str = ""
+    ) -> None:
         self._url = url
+        self._credential = bearer(token)
         self._meta = {
             "io.modelcontextprotocol/protocolVersion": MODERN,
             "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"},
@@ -157,7 +165,7 @@ class ModernHost:
 
     def stream(self, method: str, params: Json) -> Generator[Json]:
         """The messages of a request's stream, as they come."""
-        headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
+        headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method, **self._credential}
         named = params.get("name") or params.get("uri") or params.get("taskId")
         if named:
             headers["Mcp-Name"] = named

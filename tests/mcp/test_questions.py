@@ -1,5 +1,6 @@
 """Questions of servers to hosts, through the gateway, in all four pairs of revisions."""
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from asking_hosts import ALL, Json, LegacyHost, ModernHost, RefusedError, accepting, text_of
 from fixture_gateway import Gateway, gateway
 from fixture_process import fixture_url
+from waiting import wait_until
 
 ERAS = ["--legacy", "--modern"]
 FORM = "test_elicitation"
@@ -65,6 +67,62 @@ def test_a_newer_host_answers_with_its_next_try(running: Gateway) -> None:
     assert question["params"]["message"] == "Who?"
     said = text_of(answered(host, FORM, {"message": "Who?"}, asked, PERSON))
     assert '"username":"ada"' in said
+
+
+AT_URL = "test_elicitation_at_url"
+URL = "https://bank.example/confirm?of=1"
+OPENS_URLS: Json = {"elicitation": {"form": {}, "url": {}}}
+ACCEPTED: Json = {"action": "accept"}
+
+
+def test_an_older_host_is_sent_to_a_url(running: Gateway) -> None:
+    asked: list[Json] = []
+
+    def answer(method: str, params: Json) -> Json:
+        assert method == "elicitation/create"
+        asked.append(params)
+        return ACCEPTED
+
+    host = LegacyHost(running.url, OPENS_URLS)
+    said = text_of(host.call(AT_URL, {"url": URL}, answer))
+    assert json.loads(said)["action"] == "accept"
+    [question] = asked
+    assert (question["mode"], question["url"]) == ("url", URL)
+    assert question["elicitationId"] == "the-id"
+
+
+def test_a_newer_host_is_sent_to_a_url(running: Gateway) -> None:
+    host = ModernHost(running.url, "opener", OPENS_URLS)
+    asked = host.call(AT_URL, {"url": URL})
+    key, question = only_question(asked)
+    assert question["method"] == "elicitation/create"
+    assert (question["params"]["mode"], question["params"]["url"]) == ("url", URL)
+    said = text_of(host.answer(AT_URL, {"url": URL}, asked, {key: ACCEPTED}))
+    assert json.loads(said)["action"] == "accept"
+
+
+def test_a_host_that_opens_no_urls_is_sent_to_none(older: Gateway) -> None:
+    """The server asks all the same; nobody hears of it."""
+    forms: Json = {"elicitation": {}}
+    for host in (LegacyHost(older.url, forms), ModernHost(older.url, "forms", forms)):
+        with pytest.raises(RefusedError) as refused:
+            host.call(AT_URL, {"url": URL})
+        assert "elicitation/create" in str(refused.value)
+
+
+def test_a_call_that_waits_too_long_is_cancelled_and_said_to_be_lost(tmp_path: Path) -> None:
+    with (
+        fixture_url("--legacy") as url,
+        gateway(tmp_path, url=url, settings='question_timeout = "1ms"') as started,
+    ):
+        host = ModernHost(started.url)
+        asked = host.call(FORM, {"message": "?"})
+        wait_until(lambda: open_questions(started) == 0, lambda: "the server still waits")
+        lost = answered(host, FORM, {"message": "?"}, asked, PERSON)
+        assert lost["isError"] is True
+        assert "waited too long" in text_of(lost)
+        with pytest.raises(RefusedError):
+            LegacyHost(started.url).call(FORM, {"message": "?"}, lambda _method, _params: None)
 
 
 @pytest.mark.parametrize("kind", [LegacyHost, ModernHost])

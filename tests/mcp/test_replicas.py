@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from asking_hosts import Json, LegacyHost, ModernHost, RefusedError, text_of
+from credentials import AUDIENCE, ISSUER, Signer, jwks
 from fixture_gateway import Gateway, gateway
 from gateway_process import free_address
 
@@ -13,9 +14,12 @@ FORM = "test_elicitation"
 PERSON = {"username": "ada", "email": "ada@example.com"}
 Pair = tuple[Gateway, Gateway]
 
+INVALID_PARAMS = -32602
+UNAUTHORIZED = 401
+
 
 @contextmanager
-def replicas(folder: Path, *, are_reached: bool = True) -> Iterator[Pair]:
+def replicas(folder: Path, *, are_reached: bool = True, auth: str = "") -> Iterator[Pair]:
     """Two gateways with one key before a server of 2025-11-25, each with a process of its own."""
     key = folder / "sealing-key"
     key.write_text("5e" * 32)
@@ -23,7 +27,7 @@ def replicas(folder: Path, *, are_reached: bool = True) -> Iterator[Pair]:
     def settings(address: str) -> str:
         lines = [f'sealing_key = "file:{key}"']
         lines += [f'replica_url = "http://{address}"'] if are_reached else []
-        return "\n".join(lines)
+        return "\n".join([*lines, auth])
 
     addresses = [free_address(), free_address()]
     one, other = (
@@ -127,3 +131,41 @@ def test_a_session_ends_where_its_host_says_so(pair: Pair) -> None:
     host.leave()
     with pytest.raises(RefusedError):
         host.call("echo", {"message": "gone"})
+
+
+def test_what_is_handed_on_keeps_the_credential_of_its_host(tmp_path: Path) -> None:
+    signer = Signer("k1")
+    keys = tmp_path / "jwks.json"
+    keys.write_text(jwks(signer))
+    auth = (
+        f'[gateway.auth]\nmethods = ["jwt"]\nissuer = "{ISSUER}"\n'
+        f'jwks_file = "{keys}"\naudiences = ["{AUDIENCE}"]'
+    )
+    ann, bob = signer.token(sub="ann"), signer.token(sub="bob")
+    with replicas(tmp_path, auth=auth) as (one, other):
+        host = ModernHost(one.url, token=ann)
+        asked = host.call(FORM, {"message": "?"})
+        # Nobody else's, at either replica, with a credential or without.
+        for thief in (other.url, one.url):
+            with pytest.raises(RefusedError) as refused:
+                answer(ModernHost(thief, token=bob), asked)
+            assert refused.value.code == INVALID_PARAMS
+            with pytest.raises(RefusedError) as refused:
+                answer(ModernHost(thief), asked)
+            assert refused.value.code == UNAUTHORIZED
+        host.move(other.url)
+        assert '"username":"ada"' in text_of(answer(host, asked))
+        older = LegacyHost(one.url, token=ann)
+        stream = older.stream("tools/call", {"name": FORM, "arguments": {"message": "?"}})
+        question = next(stream)
+        stranger = LegacyHost(other.url, token=bob)
+        eve = {"action": "accept", "content": {**PERSON, "username": "eve"}}
+        stranger.answer(question["id"], eve)
+        older.move(other.url)
+        older.answer(question["id"], {"action": "accept", "content": PERSON})
+        assert '"username":"ada"' in text_of(next(stream)["result"])
+        assert text_of(older.call("echo", {"message": "here"})) == "here"
+
+
+def answer(host: ModernHost, asked: Json) -> Json:
+    return host.answer(FORM, {"message": "?"}, asked, answers_to(asked))

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use prost::Message;
 use tokio::time::{Instant, sleep, timeout_at};
-use tonic::metadata::BinaryMetadataValue;
+use tonic::metadata::{AsciiMetadataValue, BinaryMetadataValue, MetadataMap};
 use tonic::{Request, Response, Status};
 
 use crate::client::Client;
 use crate::error::Error;
+use crate::options::TraceContext;
 
 /// Rule for repeating a request whose outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +112,9 @@ impl Client {
             let value = BinaryMetadataValue::from_bytes(principal);
             request.metadata_mut().insert_bin(PRINCIPAL_METADATA, value);
         }
+        if let Some(trace) = &self.options().trace {
+            add_trace(request.metadata_mut(), trace);
+        }
         if !rpc.streams {
             request.set_timeout(end.saturating_duration_since(Instant::now()));
         }
@@ -142,6 +146,16 @@ impl Client {
     }
 }
 
+/// Adds the trace of a call, as far as headers can carry it.
+fn add_trace(metadata: &mut MetadataMap, trace: &TraceContext) {
+    let headers = [("traceparent", &trace.traceparent), ("tracestate", &trace.tracestate)];
+    for (name, text) in headers.into_iter().filter(|(_, text)| !text.is_empty()) {
+        if let Ok(value) = AsciiMetadataValue::try_from(text) {
+            metadata.insert(name, value);
+        }
+    }
+}
+
 /// Returns the pause after the `attempt`th failure in a row. It doubles up to `longest`, and a random part of up to a
 /// half is taken off.
 pub(crate) fn backoff(first: Duration, longest: Duration, attempt: u32) -> Duration {
@@ -152,6 +166,17 @@ pub(crate) fn backoff(first: Duration, longest: Duration, attempt: u32) -> Durat
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_trace_is_sent_as_far_as_headers_can_carry_it() {
+        let mut metadata = MetadataMap::new();
+        let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned();
+        let tracestate = "a=\n".to_owned();
+        add_trace(&mut metadata, &TraceContext { traceparent, tracestate });
+        let sent = metadata.get("traceparent").and_then(|value| value.to_str().ok());
+        assert_eq!(sent, Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
+        assert!(!metadata.contains_key("tracestate"));
+    }
 
     #[test]
     fn pauses_double_up_to_the_longest_with_half_of_them_random() {

@@ -48,7 +48,7 @@ pub use error::{CallError, Error, FieldViolation};
 pub use health::Health;
 pub use items::ItemStream;
 pub use offering::{SEARCH_TOOL, SEARCH_TOOL_NAME, SearchAnswer};
-pub use options::{ClientOptions, RetryOptions};
+pub use options::{ClientOptions, RetryOptions, TraceContext};
 pub use prost_types as well_known;
 pub use rendering::{ModelRequest, RenderedToolsError, model_request, rendered_tools};
 pub use requests::{ToolsList, intent, registration};

@@ -32,6 +32,17 @@ pub struct ClientOptions {
     /// True if credentials may be sent unencrypted to another host. Default: false, which makes such a connection an
     /// error. They may always be sent to a loopback address.
     pub allow_insecure_credentials: bool,
+    /// Trace that calls belong to, so that the service's spans are below the caller's. Default: none.
+    pub trace: Option<TraceContext>,
+}
+
+/// Trace in the format of W3C Trace Context. A text that no header can carry is not sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceContext {
+    /// Trace, calling span, and sampling flag: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
+    pub traceparent: String,
+    /// Additions of tracing systems; often empty.
+    pub tracestate: String,
 }
 
 /// Retries of calls that fail with UNAVAILABLE; no other failure is retried. Retries stop while many attempts on a
@@ -61,6 +72,7 @@ impl Default for ClientOptions {
             tls: None,
             credentials: Credentials::default(),
             allow_insecure_credentials: false,
+            trace: None,
         }
     }
 }

@@ -50,6 +50,12 @@ pub enum Place {
 #[error("{0}")]
 pub struct ReadError(String);
 
+impl ReadError {
+    pub(crate) fn new(problem: String) -> Self {
+        Self(problem)
+    }
+}
+
 /// Entry of a gateway's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayEntry {
@@ -126,7 +132,7 @@ pub fn entries(servers: &[FoundServer], taken: &[String]) -> Vec<GatewayEntry> {
 }
 
 /// Returns the name with the characters that a server's name may have.
-fn gateway_name(given: &str) -> String {
+pub(crate) fn gateway_name(given: &str) -> String {
     let mut name = String::new();
     for character in given.chars() {
         let is_right = character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
@@ -140,7 +146,7 @@ fn gateway_name(given: &str) -> String {
     if name.is_empty() { "server".to_owned() } else { name.to_owned() }
 }
 
-fn place(entry: &Map<String, Value>) -> Option<Place> {
+pub(crate) fn place(entry: &Map<String, Value>) -> Option<Place> {
     let is_off = entry.get("disabled") == Some(&Value::Bool(true))
         || entry.get("enabled") == Some(&Value::Bool(false));
     if is_off {
@@ -190,7 +196,7 @@ fn texts(entry: &Map<String, Value>, keys: &[&str]) -> BTreeMap<String, String> 
     objects.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect()
 }
 
-fn is_gateway(place: &Place) -> bool {
+pub(crate) fn is_gateway(place: &Place) -> bool {
     match place {
         Place::Url { url, .. } => url.contains(":7080/mcp"),
         Place::Command { words, .. } => {

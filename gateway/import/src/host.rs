@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_refused() {
-        let error = Host::Zed.install("{ mine: 1 }", &target()).unwrap_err();
+        let error = Host::Zed.install("{ mine: 1 }", &target()).expect_err("no JSON");
         assert!(matches!(error, EditError::Unreadable(_)));
     }
 }

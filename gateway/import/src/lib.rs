@@ -3,11 +3,13 @@
 mod found;
 mod host;
 mod json;
+mod mcp_json;
 mod plain;
 mod toml_text;
 
 pub use found::{FoundServer, GatewayEntry, Place, ReadError, entries, files, read};
 pub use host::{Host, Scope, Target};
+pub use mcp_json::McpJson;
 
 /// Name of the gateway's entry. Hosts put it before each tool's name, so it is short.
 pub const ENTRY: &str = "tg";

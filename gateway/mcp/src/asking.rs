@@ -1,12 +1,12 @@
 //! Questions of servers that a host of a revision before 2026-07-28 is asked on the stream of its request.
 
-use std::time::Duration;
-
-use rmcp::RoleServer;
 use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, ServerRequest};
-use rmcp::service::{RequestContext, ServiceError};
+use rmcp::service::ServiceError;
 use serde_json::{Map, Value, json};
 use toolgate_upstream::{NoAnswer, Question};
+
+use crate::connecting::random;
+use crate::host::Host;
 
 /// Most times that a server may ask during one call.
 pub(crate) const ROUNDS_MAX: usize = 10;
@@ -14,8 +14,8 @@ pub(crate) const ROUNDS_MAX: usize = 10;
 /// Capabilities of hosts that mean that they can be asked.
 pub(crate) const CAPABILITIES: [&str; 3] = ["elicitation", "sampling", "roots"];
 
-/// Time of a host for the answer to a question, which a person may have to give.
-const QUESTION_TIME: Duration = Duration::from_secs(5 * 60);
+/// Kind of a question that a person answers at a URL.
+const URL: &str = "url";
 
 /// Most questions of one answer.
 const QUESTIONS_MAX: usize = 16;
@@ -30,11 +30,10 @@ pub(crate) fn asks(result: &Value) -> bool {
 /// # Errors
 /// The host's own error, or one that says why it can't be asked.
 pub(crate) async fn ask(
-    context: &RequestContext<RoleServer>,
+    host: &Host<'_>,
     result: &mut Value,
     params: &mut Map<String, Value>,
 ) -> Result<(), ErrorData> {
-    let capabilities = context.client_capabilities().unwrap_or_default();
     let questions = match result["inputRequests"].take() {
         Value::Object(questions) => questions,
         _ => Map::new(),
@@ -44,7 +43,7 @@ pub(crate) async fn ask(
     }
     let mut answers = Map::new();
     for (key, question) in questions {
-        answers.insert(key, answer(context, &capabilities, question).await?);
+        answers.insert(key, answer(host, question).await?);
     }
     params.insert("inputResponses".to_owned(), Value::Object(answers));
     match result["requestState"].take() {
@@ -55,14 +54,10 @@ pub(crate) async fn ask(
 }
 
 /// Puts a question of a server of an older revision to the host, and hands the answer to the server.
-pub(crate) async fn put(
-    context: &RequestContext<RoleServer>,
-    capabilities: &ClientCapabilities,
-    question: Question,
-) {
+pub(crate) async fn put(host: &Host<'_>, question: Question) {
     let Question { method, params, answer: place } = question;
     let asked = json!({"method": method, "params": params});
-    let answered = answer(context, capabilities, asked).await;
+    let answered = answer(host, asked).await;
     let refused =
         |error: ErrorData| NoAnswer { code: error.code.0, message: error.message.into_owned() };
     // The call may have ended.
@@ -76,13 +71,10 @@ pub(crate) fn refuse(question: Question, problem: &str) {
 }
 
 /// Asks the host one question.
-pub(crate) async fn answer(
-    context: &RequestContext<RoleServer>,
-    capabilities: &ClientCapabilities,
-    question: Value,
-) -> Result<Value, ErrorData> {
-    let request = request(question, capabilities)?;
-    let answer = tokio::time::timeout(QUESTION_TIME, context.peer.send_request(request)).await;
+pub(crate) async fn answer(host: &Host<'_>, question: Value) -> Result<Value, ErrorData> {
+    let request = request(question, &host.capabilities())?;
+    let patience = host.gateway.config().gateway.question_timeout;
+    let answer = tokio::time::timeout(patience, host.context.peer.send_request(request)).await;
     let answer = answer.map_err(|_elapsed| {
         refused("the host gave no answer to the server's question".to_owned())
     })?;
@@ -95,9 +87,13 @@ pub(crate) async fn answer(
 }
 
 /// Returns true if the host declares that it answers such questions.
-pub(crate) fn is_declared(method: &str, capabilities: &ClientCapabilities) -> bool {
+pub(crate) fn is_declared(method: &str, params: &Value, capabilities: &ClientCapabilities) -> bool {
     match method {
-        "elicitation/create" => capabilities.elicitation.is_some(),
+        "elicitation/create" => capabilities.elicitation.as_ref().is_some_and(|takes| {
+            // A host that names no kind takes forms.
+            let takes_forms = takes.form.is_some() || takes.url.is_none();
+            if params["mode"] == URL { takes.url.is_some() } else { takes_forms }
+        }),
         "sampling/createMessage" => capabilities.sampling.is_some(),
         "roots/list" => capabilities.roots.is_some(),
         _ => false,
@@ -105,10 +101,20 @@ pub(crate) fn is_declared(method: &str, capabilities: &ClientCapabilities) -> bo
 }
 
 /// Returns a question as a request to a host that says it answers such.
-fn request(question: Value, capabilities: &ClientCapabilities) -> Result<ServerRequest, ErrorData> {
+fn request(
+    mut question: Value,
+    capabilities: &ClientCapabilities,
+) -> Result<ServerRequest, ErrorData> {
     let method = question["method"].as_str().unwrap_or_default().to_owned();
-    if !is_declared(&method, capabilities) {
+    if !is_declared(&method, &question["params"], capabilities) {
         return Err(refused(format!("the server asks for {method:?}, which this host can't do")));
+    }
+    if let Some(params) = question["params"].as_object_mut()
+        && params.get("mode").is_some_and(|mode| mode == URL)
+    {
+        // 2026-07-28 has no such ID, and before it a host wants one.
+        let id = || Value::from(random().unwrap_or_default());
+        params.entry("elicitationId").or_insert_with(id);
     }
     serde_json::from_value(question)
         .map_err(|error| refused(format!("the server's question can't be read: {error}")))
@@ -133,6 +139,24 @@ mod tests {
             let refusal = request(question, &capabilities).expect_err("it is not declared");
             assert!(refusal.message.contains(&format!("{method:?}")), "{}", refusal.message);
         }
+    }
+
+    #[test]
+    fn questions_at_urls_are_for_hosts_that_open_them() {
+        let capabilities = |elicitation: Value| {
+            serde_json::from_value(json!({"elicitation": elicitation})).expect("capabilities")
+        };
+        let is_asked = |mode: &str, elicitation: Value| {
+            is_declared("elicitation/create", &json!({"mode": mode}), &capabilities(elicitation))
+        };
+        assert!(is_asked("url", json!({"url": {}})) && !is_asked("form", json!({"url": {}})));
+        assert!(is_asked("form", json!({})) && !is_asked("url", json!({})));
+        assert!(is_asked("form", json!({"form": {}})) && !is_asked("url", json!({"form": {}})));
+        let question = json!({"method": "elicitation/create", "params": {
+            "mode": "url", "message": "?", "url": "https://x"}});
+        let asked = request(question, &capabilities(json!({"url": {}}))).expect("a question");
+        let asked = serde_json::to_value(asked).expect("JSON");
+        assert!(asked["params"]["elicitationId"].as_str().is_some_and(|id| !id.is_empty()));
     }
 
     #[test]

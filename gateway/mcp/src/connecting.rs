@@ -22,6 +22,7 @@ mod browsers;
 mod pages;
 mod routes;
 
+pub(crate) use browsers::random;
 use browsers::{BrowserId, Browsers};
 pub(crate) use routes::{is_page, routes};
 

@@ -6,6 +6,7 @@ mod capabilities;
 mod handed;
 mod resources;
 mod shown;
+mod traced;
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use crate::host::{self, Host};
 use crate::passing::SessionLevel;
 use crate::{definitions, following, relayed, tasks};
 use answers::{finish, protocol_error};
+pub(crate) use traced::Traced;
 
 /// Tools that a face shows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use toolgate_client::{Client, ClientOptions};
+use toolgate_client::{Client, ClientOptions, TraceContext};
+use toolgate_telemetry::headers_of_trace;
 use toolgate_upstream::{
     CredentialStore, Fleet, HeaderParameters, Listing, ServerState, ServerStatus,
 };
@@ -346,6 +347,10 @@ impl Gateway {
         let plane = self.plane().with_options(ClientOptions {
             tenant: caller.tenant.to_string(),
             principal: caller.principal.to_string(),
+            trace: headers_of_trace().map(|headers| TraceContext {
+                traceparent: headers.traceparent,
+                tracestate: headers.tracestate,
+            }),
             ..options
         });
         plane.with_deadline(PLANE_DEADLINE)

@@ -95,16 +95,33 @@ fn has(gateway: &Gateway, server: &str, capability: &str) -> bool {
     listing.is_some_and(|listing| listing.capabilities.get(capability).is_some())
 }
 
-/// Returns the things of the caller's servers that are there, in the order of the servers.
+/// Returns the things of the caller's servers that are there, in the order of the servers. Those of a server that waits for
+/// its first call are as it listed them last: a host that lists them starts nothing.
 pub(crate) async fn list(gateway: &Gateway, caller: &Caller, kind: Kind) -> Vec<Value> {
     let servers = gateway.servers_of(&caller.tenant).into_iter().filter(|status| {
-        status.state == ServerState::Ready && has(gateway, &status.name, kind.capability())
+        let is_there = matches!(status.state, ServerState::Ready | ServerState::Idle);
+        is_there && has(gateway, &status.name, kind.capability())
     });
     let lists = servers.map(|status| list_of(gateway, caller, kind, status.name));
     join_all(lists).await.into_iter().flatten().collect()
 }
 
 async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String) -> Vec<Value> {
+    // What waits is no principal's own connection.
+    let is_own = gateway.server(&server).is_some_and(|server| server.is_per_principal());
+    let kept = gateway.fleet().kept_list(&server, kind.method()).filter(|_| !is_own);
+    let mut items = match kept {
+        Some(kept) => kept,
+        None => asked_list(gateway, caller, kind, &server).await,
+    };
+    for item in &mut items {
+        kind.rename(&server, item);
+    }
+    items
+}
+
+/// Asks a server for its list.
+async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) -> Vec<Value> {
     let deadline = Instant::now() + LIST_TIME;
     let mut items = Vec::new();
     let mut params = Map::new();
@@ -117,7 +134,7 @@ async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String)
             asker: None,
             requester: caller.requester(),
         };
-        let answer = gateway.fleet().request(&server, request, deadline).await;
+        let answer = gateway.fleet().request(server, request, deadline).await;
         let page: Value = match answer.map(|result| serde_json::from_str(result.get())) {
             Ok(Ok(page)) => page,
             Ok(Err(error)) => {
@@ -129,10 +146,7 @@ async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String)
                 break;
             }
         };
-        for mut item in page[kind.list()].as_array().cloned().unwrap_or_default() {
-            kind.rename(&server, &mut item);
-            items.push(item);
-        }
+        items.extend(page[kind.list()].as_array().cloned().unwrap_or_default());
         match page["nextCursor"].as_str().filter(|cursor| !cursor.is_empty()) {
             Some(cursor) => params.insert("cursor".to_owned(), Value::from(cursor)),
             None => break,

@@ -14,7 +14,7 @@ use crate::asking;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::live::{AskedHost, Live, Step};
-use crate::parked::{self, Waiting};
+use crate::parked::Waiting;
 use crate::passing;
 use crate::sealed::{Content, Purpose};
 use crate::sessions::SESSION_HEADER;
@@ -49,7 +49,7 @@ pub(crate) enum Failure {
 }
 
 /// Text for a host whose answers came too late.
-pub(crate) const LOST: &str = "The call that waited for these answers is gone: it was answered before, waited for more than five minutes, or was lost with its server or the gateway. It may have had effects: look before you repeat it.";
+pub(crate) const LOST: &str = "The call that waited for these answers is gone: it was answered before, waited too long for them, or was lost with its server or the gateway. It may have had effects: look before you repeat it.";
 
 /// Returns whether a host speaks 2026-07-28 or later.
 pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
@@ -93,7 +93,7 @@ impl Host<'_> {
             if !asking::asks(&result) {
                 return Ok(result);
             }
-            let asked = asking::ask(self.context, &mut result, &mut params).await;
+            let asked = asking::ask(self, &mut result, &mut params).await;
             asked.map_err(Failure::Refused)?;
         }
         let problem = format!("{server} asked {} times", asking::ROUNDS_MAX);
@@ -168,11 +168,12 @@ impl Host<'_> {
                 continue;
             }
             let requests = waiting.requests();
-            match self.gateway.parked().park(&self.principal, waiting) {
+            let patience = self.gateway.config().gateway.question_timeout;
+            match self.gateway.parked().park(&self.principal, waiting, patience) {
                 Ok(call) => {
                     let seal = self.gateway.seal();
                     let content = Content::Parked { call, at: seal.here().clone() };
-                    let state = seal.seal(content, purpose, parked::KEPT);
+                    let state = seal.seal(content, purpose, STATE_KEPT.max(patience));
                     return Ok(json!({
                         "resultType": "input_required",
                         "inputRequests": requests,
@@ -205,10 +206,8 @@ impl Host<'_> {
                 Step::Ended(outcome) => return parsed(outcome),
                 Step::Asked(questions) => {
                     let questions = declared(questions, &capabilities);
-                    let asked = questions
-                        .into_iter()
-                        .map(|question| asking::put(self.context, &capabilities, question));
-                    join_all(asked).await;
+                    join_all(questions.into_iter().map(|question| asking::put(self, question)))
+                        .await;
                 }
             }
         }
@@ -279,7 +278,7 @@ impl Host<'_> {
 fn declared(questions: Vec<Question>, capabilities: &ClientCapabilities) -> Vec<Question> {
     let mut declared = Vec::with_capacity(questions.len());
     for question in questions {
-        if asking::is_declared(&question.method, capabilities) {
+        if asking::is_declared(&question.method, &question.params, capabilities) {
             declared.push(question);
         } else {
             let problem = format!("this host does not declare {:?}", question.method);

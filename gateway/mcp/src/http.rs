@@ -29,7 +29,7 @@ use crate::authentication::{
 };
 use crate::caller::Caller;
 use crate::connecting;
-use crate::face::{Exposure, Face, ResultLimit};
+use crate::face::{Exposure, Face, ResultLimit, Traced};
 use crate::gateway::Gateway;
 use crate::metrics;
 use crate::mirrored;
@@ -57,7 +57,7 @@ const READY: &str = "/readyz";
 /// Bytes of the pipe between standard input and the protocol library.
 const PIPE: usize = 64 << 10;
 
-type McpService = StreamableHttpService<Face, Sessions>;
+type McpService = StreamableHttpService<Traced, Sessions>;
 
 /// Error that kept the gateway from serving, or that ended it.
 #[derive(Debug, thiserror::Error)]
@@ -174,7 +174,7 @@ pub async fn serve_stdio(
 ) -> Result<(), GatewayError> {
     let exposure = Exposure::from(gateway.config().gateway.expose);
     let caller = gateway.anybody();
-    let face = Face::of_host(gateway, exposure, caller);
+    let face = Traced(Face::of_host(gateway, exposure, caller));
     let (near, far) = tokio::io::duplex(PIPE);
     let renaming = tokio::spawn(rename_lines(input, near));
     let served = face
@@ -329,7 +329,7 @@ impl Faces {
         let face = Face::of_tenant(self.gateway.clone(), key.0.clone(), Arc::clone(tenant));
         let sessions = Arc::new(Sessions::new(self.gateway.clone()));
         let service = StreamableHttpService::new(
-            move || Ok(face.for_session()),
+            move || Ok(Traced(face.for_session())),
             Arc::clone(&sessions),
             self.config.clone(),
         );

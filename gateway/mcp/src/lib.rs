@@ -44,7 +44,8 @@ pub use authentication::{Authentication, PresentedCredentials, Refusal};
 pub use caller::Caller;
 pub use checking::{Mistake, mistakes};
 pub use config::{
-    Auth, AuthConfig, AuthMethod, Config, ConfigError, OAuthConfig, ServerConfig, ShownNames,
+    Auth, AuthConfig, AuthMethod, Config, ConfigError, EntryFile, OAuthConfig, ServerConfig,
+    ShownNames,
 };
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};

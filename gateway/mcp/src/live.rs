@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use toolgate_telemetry::in_trace;
 use toolgate_upstream::{Asker, Question, Request, RequestError, ServerState};
 
 use crate::gateway::Gateway;
@@ -58,7 +59,9 @@ impl Live {
         let fleet = gateway.fleet().clone();
         let server = server.to_owned();
         let deadline = Instant::now() + gateway.call_time_max();
-        let call = tokio::spawn(async move { fleet.request(&server, request, deadline).await });
+        // It may outlive the host's request.
+        let call =
+            tokio::spawn(in_trace(async move { fleet.request(&server, request, deadline).await }));
         Self { call, questions, notes }
     }
 

@@ -13,9 +13,6 @@ use toolgate_upstream::Question;
 
 use crate::live::Live;
 
-/// Time for which a call waits. Then it is cancelled.
-pub(crate) const KEPT: Duration = Duration::from_secs(5 * 60);
-
 /// Most calls that wait, of one principal and in all.
 const PRINCIPAL_MAX: usize = 8;
 const ALL_MAX: usize = 1_000;
@@ -71,7 +68,7 @@ impl Waiting {
 }
 
 impl Parked {
-    /// Keeps a call that waits, and returns its name, which nobody can guess. It waits for [`KEPT`].
+    /// Keeps a call that waits, and returns its name, which nobody can guess. After `patience` it is cancelled.
     ///
     /// # Errors
     /// The call and the problem, if as many wait as may.
@@ -79,6 +76,7 @@ impl Parked {
         &self,
         principal: &str,
         waiting: Waiting,
+        patience: Duration,
     ) -> Result<String, (Waiting, String)> {
         let mut bytes = [0; NAME_BYTES];
         if getrandom::fill(&mut bytes).is_err() {
@@ -91,7 +89,7 @@ impl Parked {
             let problem = format!("{own} calls wait for answers of this host already");
             return Err((waiting, problem));
         }
-        let ending = tokio::spawn(end_later(Arc::downgrade(&self.0), name.clone()));
+        let ending = tokio::spawn(end_later(Arc::downgrade(&self.0), name.clone(), patience));
         let place = Place { principal: principal.to_owned(), waiting, ending };
         places.insert(name.clone(), place);
         Ok(name)
@@ -111,8 +109,8 @@ impl Parked {
     }
 }
 
-async fn end_later(places: Weak<Mutex<HashMap<String, Place>>>, name: String) {
-    tokio::time::sleep(KEPT).await;
+async fn end_later(places: Weak<Mutex<HashMap<String, Place>>>, name: String, patience: Duration) {
+    tokio::time::sleep(patience).await;
     if let Some(places) = places.upgrade() {
         let place = places.lock().remove(&name);
         // Outside of the lock: the call is cancelled here.
@@ -127,6 +125,8 @@ mod tests {
     use toolgate_upstream::NoAnswer;
 
     use super::*;
+
+    const KEPT: Duration = Duration::from_secs(5 * 60);
 
     type Answered = oneshot::Receiver<Result<Value, NoAnswer>>;
 
@@ -147,13 +147,13 @@ mod tests {
     async fn a_call_is_found_once_and_not_after_its_time() {
         let parked = Parked::default();
         let (first, mut answered) = waiting();
-        let name = parked.park("a", first).map_err(|(_, problem)| problem).expect("a name");
+        let name = parked.park("a", first, KEPT).map_err(|(_, problem)| problem).expect("a name");
         let mut found = parked.take(&name).expect("the call");
         assert!(parked.take(&name).is_none(), "an answer that comes twice");
         found.answer(Map::from_iter([("question-1".to_owned(), json!({"action": "accept"}))]));
         assert_eq!(answered.try_recv().expect("an answer"), Ok(json!({"action": "accept"})));
         let (second, answered) = waiting();
-        let name = parked.park("a", second).map_err(|(_, problem)| problem).expect("a name");
+        let name = parked.park("a", second, KEPT).map_err(|(_, problem)| problem).expect("a name");
         tokio::time::sleep(KEPT + Duration::from_secs(1)).await;
         assert!(parked.take(&name).is_none());
         assert!(answered.await.is_err(), "the server is told that nobody answers");
@@ -163,14 +163,16 @@ mod tests {
     async fn one_principal_can_not_take_all_places() {
         let parked = Parked::default();
         for _ in 0..PRINCIPAL_MAX {
-            assert!(parked.park("a", waiting().0).is_ok());
+            assert!(parked.park("a", waiting().0, KEPT).is_ok());
         }
-        let Err((_, problem)) = parked.park("a", waiting().0) else { panic!("no place is left") };
+        let Err((_, problem)) = parked.park("a", waiting().0, KEPT) else {
+            panic!("no place is left")
+        };
         assert!(problem.contains("8 calls"), "{problem}");
         for number in 0..ALL_MAX - PRINCIPAL_MAX {
-            assert!(parked.park(&number.to_string(), waiting().0).is_ok());
+            assert!(parked.park(&number.to_string(), waiting().0, KEPT).is_ok());
         }
-        assert!(parked.park("z", waiting().0).is_err());
+        assert!(parked.park("z", waiting().0, KEPT).is_err());
         assert_eq!(parked.len(), ALL_MAX);
     }
 

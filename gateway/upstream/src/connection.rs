@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use toolgate_telemetry::McpSpan;
 
 use crate::credentials::Authorizer;
 use crate::error::UpstreamError;
@@ -193,6 +194,8 @@ pub(crate) struct Outgoing {
     pub(crate) idle: Duration,
     /// Time of the whole call.
     pub(crate) deadline: Instant,
+    /// Span of the request.
+    pub(crate) span: McpSpan,
 }
 
 /// Failure of a call.
@@ -290,7 +293,7 @@ impl Connection {
 
     /// Sends a request, and returns the bytes of its result. When the returned future is dropped, the call is cancelled.
     pub(crate) async fn call(&self, outgoing: Outgoing) -> Result<Box<RawValue>, CallError> {
-        let Outgoing { method, mut params, progress, asking, idle, deadline } = outgoing;
+        let Outgoing { method, mut params, progress, asking, idle, deadline, span } = outgoing;
         let (call, answer) = Call::new(&method, progress, asking);
         let options = self.options(params.remove("_meta"));
         let mut request = CustomRequest::new(method, Some(Value::Object(params)));
@@ -304,6 +307,9 @@ impl Connection {
             .await
             .map_err(|_elapsed| CallError::Timeout(started.elapsed()))?
             .map_err(|error| lost(&error, &call))?;
+        if let RequestId::Number(id) = handle.id {
+            span.of_request(id);
+        }
         let mut cancelling = Cancelling { peer: peer.clone(), id: Some(handle.id.clone()) };
         let result = self.answered(&call, answer, handle.rx, idle, deadline).await;
         if !matches!(result, Err(CallError::Timeout(_) | CallError::TooLarge(_))) {
@@ -521,6 +527,7 @@ impl Connection {
             asking: None,
             idle: LIST,
             deadline: Instant::now() + LIST,
+            span: McpSpan::untraced(),
         };
         let listed = self.call(outgoing).await.map_err(|error| match error {
             CallError::Timeout(after) => UpstreamError::Timeout {

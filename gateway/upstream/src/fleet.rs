@@ -22,11 +22,13 @@ mod circuit;
 mod http_tests;
 mod own;
 mod principals;
+mod put_off;
 mod server;
 #[cfg(test)]
 mod sse_tests;
 #[cfg(test)]
 mod tests;
+mod traced;
 mod turns;
 mod watched;
 
@@ -78,7 +80,7 @@ pub enum Start {
     /// With the fleet.
     #[default]
     Eager,
-    /// With the first call. It is started with the fleet as well, but ends once it has listed its tools.
+    /// With the first call. It is started with the fleet as well, but ends once it has listed its tools, prompts and resources.
     Lazy,
 }
 
@@ -380,6 +382,13 @@ impl Fleet {
     #[must_use]
     pub fn listing(&self, server: &str) -> Option<Arc<Listing>> {
         self.server(server)?.listing()
+    }
+
+    /// Returns the items of a list, such as `prompts/list`, of a server that waits for its first call: as it gave them when it
+    /// listed its tools. `None` for any other server.
+    #[must_use]
+    pub fn kept_list(&self, server: &str, method: &str) -> Option<Vec<Value>> {
+        self.server(server)?.kept_list(method)
     }
 
     /// Returns the receiver of changes of a server's lists, until the server leaves the fleet.

@@ -2,6 +2,7 @@
 
 mod authentication;
 mod client;
+mod files;
 mod import;
 mod install;
 mod login;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use toolgate_config::FlagValue;
-use toolgate_mcp::{Config, ConfigError, Mistake, ServerOverview, mistakes};
+use toolgate_mcp::{Mistake, ServerOverview, mistakes};
 
 use super::arguments::{ConfigArguments, parse_setting};
 use super::credentials::{CredentialArguments, KeyArgument};
@@ -20,10 +21,12 @@ use super::interruptible;
 use super::output;
 use super::table::{Column, render};
 use super::text::counted;
+use files::GatewayFiles;
 
 const EXAMPLES: &str = "\
 Examples:
   toolgate gateway                                    serve the servers of ./gateway.toml on http://127.0.0.1:7080/mcp
+  toolgate gateway --mcp-json .mcp.json               serve those that a host's file names
   toolgate gateway --stdio                            speak MCP on standard input and output, for hosts that start it
   toolgate gateway --server http://127.0.0.1:7070     use a routing plane that runs already
   toolgate gateway install claude-code                write its URL into the file of a host
@@ -65,6 +68,9 @@ enum Action {
     Check {
         /// The file. Default: gateway.toml.
         file: Option<PathBuf>,
+        /// A host's file of servers, such as .mcp.json, that is read beside it or in its place.
+        #[arg(long, value_name = "FILE")]
+        mcp_json: Option<PathBuf>,
     },
     /// Log in to a server, in a browser. Its tokens are kept encrypted, and a gateway that runs starts the server.
     Login(login::LogIn),
@@ -126,9 +132,8 @@ struct GatewayAddress {
 /// Arguments of a gateway that is to run.
 #[derive(Debug, Args)]
 struct RunArguments {
-    /// The gateway's file.
-    #[arg(long, env = "TOOLGATE_GATEWAY_CONFIG", value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    files: GatewayFiles,
     /// Speak MCP on standard input and output instead of HTTP; ends when the host closes them.
     #[arg(long)]
     stdio: bool,
@@ -172,7 +177,7 @@ async fn act(action: Action) -> Result<Exit, Failure> {
     match action {
         Action::Import(import) => import::run(&import),
         Action::Install(install) => install::run(&install),
-        Action::Check { file } => check(file.as_deref()),
+        Action::Check { file, mcp_json } => check(GatewayFiles { config: file, mcp_json }),
         Action::Login(arguments) => login::log_in(arguments).await,
         Action::Logout(place) => login::log_out(place).await,
         Action::Status { at, json } => status(&at, json).await,
@@ -220,29 +225,20 @@ fn data_dir(
     }
 }
 
-/// Reads the gateway's file.
-fn read(file: Option<&Path>) -> Result<Config, Failure> {
-    let path = file.unwrap_or(Path::new(DEFAULT_FILE));
-    Config::read(path).map_err(|error| match error {
-        ConfigError::Read { .. } if file.is_none() => Failure::usage(format!(
-            "{error}; `toolgate gateway --help` shows an example, --config names another file"
-        )),
-        error => Failure::usage(error.to_string()),
-    })
-}
-
-fn check(file: Option<&Path>) -> Result<Exit, Failure> {
-    let path = file.unwrap_or(Path::new(DEFAULT_FILE));
-    // A file that can't be read is told below.
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let line = |mistake: &Mistake| {
-        format!("{}: line {}: {}", path.display(), mistake.line, mistake.problem)
-    };
-    let mistakes: Vec<String> = mistakes(&text).iter().map(line).collect();
-    if !mistakes.is_empty() {
-        return Err(Failure::usage(mistakes.join("\n")));
+fn check(files: GatewayFiles) -> Result<Exit, Failure> {
+    let files = files.settled();
+    if let Some(path) = &files.config {
+        // A file that can't be read is told below.
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let line = |mistake: &Mistake| {
+            format!("{}: line {}: {}", path.display(), mistake.line, mistake.problem)
+        };
+        let mistakes: Vec<String> = mistakes(&text).iter().map(line).collect();
+        if !mistakes.is_empty() {
+            return Err(Failure::usage(mistakes.join("\n")));
+        }
     }
-    let config = read(file)?;
+    let config = files.read()?.told();
     config.check_exposure().map_err(Failure::usage)?;
     let servers = config.entries().map_err(|error| Failure::usage(error.to_string()))?;
     output::print(&format!("{} make sense\n", counted(servers.len(), "server")))?;

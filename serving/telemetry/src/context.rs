@@ -13,8 +13,8 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 /// Parent of calls that are not sampled.
 const NOBODYS: &str = "00-00000000000000000000000000000001-0000000000000001-00";
 
-const PARENT: &str = "traceparent";
-const STATE: &str = "tracestate";
+pub(super) const PARENT: &str = "traceparent";
+pub(super) const STATE: &str = "tracestate";
 
 /// Most bytes of a caller's `tracestate`: the length that everybody must pass on. A longer one is dropped.
 const STATE_MAX: usize = 512;
@@ -45,14 +45,30 @@ pub struct TraceHeaders {
 /// as texts that a process embeds for itself, is not sampled anywhere.
 #[must_use]
 pub fn trace_headers() -> Option<TraceHeaders> {
+    let nobodys = || TraceHeaders { traceparent: NOBODYS.to_owned(), tracestate: String::new() };
+    are_recorded().then(|| headers_of_trace().unwrap_or_else(nobodys))
+}
+
+/// Returns the headers for a call that the current call makes; `None` if there is none, or no spans are recorded.
+#[must_use]
+pub fn headers_of_trace() -> Option<TraceHeaders> {
     if !are_recorded() {
         return None;
     }
-    let context = Context::current();
     let mut headers = HashMap::new();
-    TraceContextPropagator::new().inject_context(&context, &mut headers);
-    let traceparent = headers.remove(PARENT).unwrap_or_else(|| NOBODYS.to_owned());
+    TraceContextPropagator::new().inject_context(&Context::current(), &mut headers);
+    let traceparent = headers.remove(PARENT)?;
     Some(TraceHeaders { traceparent, tracestate: headers.remove(STATE).unwrap_or_default() })
+}
+
+/// Returns a future whose work belongs to the current call, on whichever task it runs. It may outlive the call's span.
+pub fn in_trace<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    let context = Context::current();
+    let mut work = Box::pin(work);
+    std::future::poll_fn(move |polled| {
+        let _current = context.clone().attach();
+        work.as_mut().poll(polled)
+    })
 }
 
 /// Returns the trace of the current call in hexadecimal, if it is sampled.

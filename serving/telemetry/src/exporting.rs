@@ -40,6 +40,9 @@ const DELAY: Duration = Duration::from_secs(1);
 /// Prefix of targets whose events are exported with a call's span: decisions and warnings.
 const OURS: &str = "toolgate";
 
+/// Prefixes of targets whose warnings quote MCP servers, so that no span has them.
+const QUOTING: [&str; 2] = ["toolgate_mcp", "toolgate_upstream"];
+
 /// Counters of spans that the collector accepted, that did not fit into the queue, and whose export failed.
 pub(super) static EXPORTED: AtomicU64 = AtomicU64::new(0);
 pub(super) static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
@@ -100,8 +103,10 @@ fn is_exported(metadata: &Metadata<'_>) -> bool {
     if metadata.is_span() {
         return metadata.target() == SPANS;
     }
-    let is_odd = *metadata.level() <= Level::WARN && metadata.target().starts_with(OURS);
-    is_odd || (*metadata.level() <= Level::INFO && metadata.target() == DECISIONS)
+    let target = metadata.target();
+    let is_quoting = QUOTING.iter().any(|prefix| target.starts_with(prefix));
+    let is_odd = *metadata.level() <= Level::WARN && target.starts_with(OURS) && !is_quoting;
+    is_odd || (*metadata.level() <= Level::INFO && target == DECISIONS)
 }
 
 /// Running export of spans and writer of log lines. Dropping it ends the writer; see [`Exporting::stop`].

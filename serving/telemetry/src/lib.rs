@@ -6,6 +6,7 @@ mod calls;
 mod context;
 mod exporting;
 mod lines;
+mod mcp;
 mod metrics;
 mod process;
 
@@ -17,11 +18,12 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
 pub use calls::{CallSpan, SPANS, part, sampled_span};
-pub use context::{TraceHeaders, sampled_trace, trace_headers};
+pub use context::{TraceHeaders, headers_of_trace, in_trace, sampled_trace, trace_headers};
 pub use exporting::Exporting;
 use exporting::Outlet;
 pub use lines::LogFilter;
 use lines::WaitingLines;
+pub use mcp::{McpServerLabel, McpSpan, serves_tool};
 pub use metrics::{RpcMethod, TraceLabel, register_process};
 
 /// Target of decision events: one record for each call that decides something.

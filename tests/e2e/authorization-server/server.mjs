@@ -105,6 +105,8 @@ async function interact(provider, request, response) {
   await provider.interactionFinished(request, response, { consent }, { mergeWithLastSubmission: true });
 }
 
+const refreshed = {};
+
 const server = options.cert
   ? https.createServer({ cert: readFileSync(options.cert), key: readFileSync(options.key) })
   : http.createServer();
@@ -113,6 +115,11 @@ server.listen(options.port ?? 0, '127.0.0.1', () => {
   const provider = new Provider(issuer, configuration);
   const parameters = ['subject_token', 'subject_token_type', 'requested_token_type', 'audience', 'resource', 'scope'];
   provider.registerGrantType(exchangeGrant, exchange, parameters);
+  provider.on('grant.success', (context) => {
+    if (context.oidc.params.grant_type !== 'refresh_token') return;
+    const account = context.oidc.entities.Account?.accountId;
+    refreshed[account] = (refreshed[account] ?? 0) + 1;
+  });
   const handle = provider.callback();
   server.on('request', (request, response) => {
     if (!request.url.startsWith('/interaction/')) {
@@ -126,10 +133,15 @@ server.listen(options.port ?? 0, '127.0.0.1', () => {
   });
   console.log(JSON.stringify({ issuer }));
 });
-// A line `clock SECONDS` moves its clock, so that it gives tokens of another time.
+// A line `clock SECONDS` moves its clock, so that it gives tokens of another time; a line `refreshed` is answered with the numbers
+// of tokens that were refreshed, by account.
 const now = Date.now;
 createInterface({ input: process.stdin })
   .on('line', (line) => {
+    if (line === 'refreshed') {
+      console.log(JSON.stringify(refreshed));
+      return;
+    }
     const seconds = Number(line.split(' ')[1]);
     Date.now = () => now() + seconds * 1000;
     console.log(JSON.stringify({ clock: seconds }));

@@ -33,6 +33,13 @@ pub(crate) fn form(message: &str, field: &str, kind: &str) -> Value {
     }})
 }
 
+/// A question that the user answers at a URL, with an ID as before 2026-07-28.
+pub(crate) fn question_at(url: &str) -> Value {
+    json!({"method": "elicitation/create", "params": {
+        "mode": "url", "message": "Please look here", "url": url, "elicitationId": "the-id",
+    }})
+}
+
 /// A question to the client's model.
 pub(crate) fn sampling(prompt: &str, max_tokens: u32) -> Value {
     json!({"method": "sampling/createMessage", "params": {

@@ -12,7 +12,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
 use crate::contents::{PNG, WAV, complete, text, typed};
-use crate::questions::{ask, asked, sampling};
+use crate::questions::{ask, asked, question_at, sampling};
 use crate::subscribed::Subscribed;
 use crate::tasks;
 
@@ -26,6 +26,7 @@ pub(crate) fn list() -> Result<ListToolsResult, ErrorData> {
         mirrored_argument_tool(),
         json_schema_tool(),
         tool("test_sampling", "Asks the client's model", &["prompt"], true),
+        tool("test_elicitation_at_url", "Asks the user at a URL", &["url"], true),
         tool("test_trigger_resource_update", "Tells that a resource changed", &["uri"], false),
     ];
     tools.extend(READING.iter().map(|name| tool(name, &described(name), &[], true)));
@@ -186,6 +187,14 @@ pub(crate) async fn call_with_client(
             }, "required": ["username", "email"]});
             let message = argument(request, "message");
             elicit(request, context, subscribed, &message, schema, "User response").await
+        }
+        "test_elicitation_at_url" => {
+            let question = question_at(&argument(request, "url"));
+            match answer(request, context, subscribed, question).await {
+                Ok(Answer::Given(answer)) => Ok(text(answer.to_string())),
+                Ok(Answer::Wanted(question)) => Ok(question),
+                Err(error) => Err(error),
+            }
         }
         "test_elicitation_sep1034_defaults" => {
             let message = "Please confirm the defaults";

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use toolgate_upstream::{Authorization, OAuthClient, Secret};
 use url::Url;
 
-use super::{AuthMethod, ConfigError, ServerConfig, resolved};
+use super::values::resolved;
+use super::{AuthMethod, ConfigError, ServerConfig};
 
 /// Credential that a server is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use super::{Config, ConfigError, resolved};
+use super::values::resolved;
+use super::{Config, ConfigError};
 use crate::sealed::SealingKeys;
 
 impl Config {

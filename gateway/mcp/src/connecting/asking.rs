@@ -68,7 +68,7 @@ impl Host<'_> {
         }
         let id = super::browsers::random().unwrap_or_default();
         let asked = question(&message, &link, Some(&id));
-        let answer = asking::answer(self.context, &self.capabilities(), asked).await;
+        let answer = asking::answer(self, asked).await;
         if !answer.is_ok_and(|answer| answer["action"] == "accept") {
             return Err(told);
         }

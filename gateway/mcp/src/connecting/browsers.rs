@@ -106,7 +106,7 @@ impl Browsers {
 }
 
 /// Returns 256 bits that nobody can guess; `None` if the system has no random numbers.
-pub(super) fn random() -> Option<String> {
+pub(crate) fn random() -> Option<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).ok()?;
     Some(URL_SAFE_NO_PAD.encode(bytes))

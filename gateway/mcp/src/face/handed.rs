@@ -6,6 +6,7 @@ use rmcp::RoleServer;
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
+use toolgate_telemetry::serves_tool;
 
 use super::Face;
 use super::answers::protocol_error;
@@ -53,6 +54,9 @@ impl Face {
             let result = error_result(&refusal);
             audited.ends(Outcome::Refused, &result).await;
             return Ok(result);
+        }
+        if self.gateway.tool_for(caller, server, name).is_some() {
+            serves_tool(name);
         }
         let answer = self.host(context, caller).request(server, "tools/call", params).await;
         let result = match answer {

@@ -5,6 +5,7 @@ use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 use toolgate_client::v1;
+use toolgate_telemetry::serves_tool;
 
 use super::{Exposure, Face};
 use crate::caller::Caller;
@@ -139,15 +140,25 @@ impl Face {
         let is_own = [DISCOVER, READ_RESULT, CALL, CALL_READ].contains(&name);
         if self.exposure == Exposure::All || !is_own {
             let whole = whole::whole_name(&self.gateway, &caller, name).await;
+            if whole.is_some() || self.has_tool(&caller, name) {
+                serves_tool(name);
+            }
             let tool = whole.as_deref().unwrap_or(name);
             return Ok(calling::call_directly(&self.gateway, of(false), tool, arguments).await);
         }
+        serves_tool(name);
         Ok(match name {
             DISCOVER => told(discovering::discover(&self.gateway, &caller, arguments).await),
             READ_RESULT => told(reading::read(&self.gateway, &caller, arguments)),
             CALL_READ => calling::call(&self.gateway, of(true), arguments).await,
             _ => calling::call(&self.gateway, of(false), arguments).await,
         })
+    }
+
+    /// Returns true if a tool of a server is shown under this name.
+    fn has_tool(&self, caller: &Caller, shown: &str) -> bool {
+        let named = shown.split_once("__");
+        named.is_some_and(|(server, tool)| self.gateway.tool_for(caller, server, tool).is_some())
     }
 }
 

@@ -40,7 +40,10 @@ pub struct CredentialStore(Arc<Inner>);
 
 struct Inner {
     folder: PathBuf,
+    /// Key that seals.
     key: LessSafeKey,
+    /// Keys of before, which open as well.
+    old: Vec<LessSafeKey>,
 }
 
 /// Credential as it is stored.
@@ -94,7 +97,7 @@ impl std::fmt::Debug for CredentialStore {
 
 impl CredentialStore {
     /// Opens the store in a folder, which is made if it is not there. Without a key, one is kept in the folder, for its
-    /// owner only. A key has 64 hexadecimal digits.
+    /// owner only. A key has 64 hexadecimal digits. Of several, one a line, the first seals and all open.
     ///
     /// # Errors
     /// [`CredentialError::Store`] if the folder or the key can't be used.
@@ -104,13 +107,12 @@ impl CredentialStore {
             Some(key) => key.reveal().trim().to_owned(),
             None => own_key(&folder.join(KEY_FILE))?,
         };
-        let key = parsed_key(&key).ok_or_else(|| {
+        let keys: Option<Vec<LessSafeKey>> = key.lines().map(parsed_key).collect();
+        let mut keys = keys.unwrap_or_default().into_iter();
+        let key = keys.next().ok_or_else(|| {
             CredentialError::Store("the key must have 64 hexadecimal digits".to_owned())
         })?;
-        let key = UnboundKey::new(&AES_256_GCM, &key)
-            .map_err(|_| CredentialError::Store("the key is refused".to_owned()))?;
-        let inner = Inner { folder: folder.to_owned(), key: LessSafeKey::new(key) };
-        Ok(Self(Arc::new(inner)))
+        Ok(Self(Arc::new(Inner { folder: folder.to_owned(), key, old: keys.collect() })))
     }
 
     /// Returns the scopes that the next login to a server should ask for, as far as they are known.
@@ -127,11 +129,16 @@ impl CredentialStore {
     /// # Errors
     /// [`CredentialError::Store`] if it can't be read.
     pub fn has(&self, owner: &Owner, server: &url::Url) -> Result<bool, CredentialError> {
-        let stored = self.load(owner)?;
-        Ok(stored.is_some_and(|stored| stored.server == server.as_str()))
+        match self.load(owner) {
+            Err(CredentialError::Login(_)) => Ok(false),
+            stored => Ok(stored?.is_some_and(|stored| stored.server == server.as_str())),
+        }
     }
 
     /// Returns a credential; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`CredentialError::Login`] if it is damaged or of another key, and [`CredentialError::Store`] if it can't be read.
     pub(crate) fn load(&self, owner: &Owner) -> Result<Option<Stored>, CredentialError> {
         let path = self.path(owner);
         let mut bytes = Vec::new();
@@ -142,8 +149,9 @@ impl CredentialStore {
         }
         let opened = self.decrypted(owner, &bytes);
         let stored = opened.and_then(|opened| serde_json::from_slice(&opened).ok());
-        let foreign = "it is damaged, or of another key: log in again";
-        stored.map(Some).ok_or_else(|| unusable(&path, foreign))
+        let foreign =
+            || format!("{}: it is damaged, or of another key: log in again", path.display());
+        stored.map(Some).ok_or_else(|| CredentialError::Login(foreign()))
     }
 
     /// Writes a credential in the place of the one before.
@@ -212,10 +220,13 @@ impl CredentialStore {
 
     fn decrypted(&self, owner: &Owner, bytes: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = bytes.strip_prefix(MAGIC)?.split_at_checked(NONCE_LEN)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let mut text = sealed.to_vec();
-        let opened = self.0.key.open_in_place(nonce, Aad::from(owner.bytes()), &mut text).ok()?;
-        Some(opened.to_vec())
+        let opened = |key: &LessSafeKey| {
+            let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+            let mut text = sealed.to_vec();
+            let opened = key.open_in_place(nonce, Aad::from(owner.bytes()), &mut text).ok()?;
+            Some(opened.to_vec())
+        };
+        std::iter::once(&self.0.key).chain(&self.0.old).find_map(opened)
     }
 }
 
@@ -238,8 +249,9 @@ fn own_key(path: &Path) -> Result<String, CredentialError> {
     fs::read_to_string(path).map(|key| key.trim().to_owned()).map_err(failed)
 }
 
-fn parsed_key(text: &str) -> Option<[u8; KEY_LEN]> {
-    hex::decode(text).ok()?.try_into().ok()
+fn parsed_key(text: &str) -> Option<LessSafeKey> {
+    let key: [u8; KEY_LEN] = hex::decode(text.trim()).ok()?.try_into().ok()?;
+    UnboundKey::new(&AES_256_GCM, &key).ok().map(LessSafeKey::new)
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {

@@ -48,8 +48,8 @@ async fn serve_locked(
     is_modern: bool,
     is_locked: bool,
 ) -> (String, mpsc::UnboundedReceiver<Event>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
     let (events, happened) = mpsc::unbounded_channel();
     let server = TestServer { events, is_modern, is_locked };
     tokio::spawn(async move {
@@ -124,8 +124,8 @@ pub(super) async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<(S
     }
     let head = head.to_lowercase();
     let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
-    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
-    stream.read_exact(&mut body).await.unwrap();
+    let mut body = vec![0; length.map_or(0, |length| length.parse().expect("a length"))];
+    stream.read_exact(&mut body).await.expect("a body");
     Some((head, serde_json::from_slice(&body).unwrap_or_default()))
 }
 
@@ -148,7 +148,7 @@ fn stream_reply(events: &str) -> String {
 
 fn fleet(url: &str) -> Fleet {
     let limits = Limits { result_bytes_max: 1 << 20, ..Limits::default() };
-    let upstream = Upstream::parse(url).unwrap();
+    let upstream = Upstream::parse(url).expect("an upstream");
     let tuning = Tuning { circuit: LONG * 60, ..Tuning::default() };
     let entries = vec![Entry { name: "h".to_owned(), upstream, limits }];
     Fleet::start_tuned(entries, tuning, None)
@@ -174,7 +174,11 @@ pub(super) fn later() -> Instant {
 
 async fn next(events: &mut mpsc::UnboundedReceiver<Event>, method: &str) -> Seen {
     loop {
-        match tokio::time::timeout(LONG, events.recv()).await.unwrap().unwrap() {
+        match tokio::time::timeout(LONG, events.recv())
+            .await
+            .expect("a change in time")
+            .expect("a change")
+        {
             Event::Request(seen) if seen.body["method"] == method => return seen,
             _ => {}
         }
@@ -187,10 +191,10 @@ async fn results_of_both_eras_and_kinds_keep_their_bytes() {
         let (url, _events) = serve(is_modern).await;
         let fleet = fleet(&url);
         for name in ["t", "stream"] {
-            let result = fleet.request("h", tool(name), later()).await.unwrap();
+            let result = fleet.request("h", tool(name), later()).await.expect("a result");
             assert_eq!(result.get(), ECHO, "{name}");
         }
-        let listed = fleet.listing("h").unwrap();
+        let listed = fleet.listing("h").expect("a listing");
         assert!(listed.tools[0].get().starts_with("{\"name\":\"t\", \"inputSchema\""));
         let status = &fleet.status()[0];
         let protocol = if is_modern { "2026-07-28" } else { "2025-11-25" };
@@ -203,7 +207,7 @@ async fn results_of_both_eras_and_kinds_keep_their_bytes() {
 async fn a_modern_call_has_its_headers_and_metadata() {
     let (url, mut events) = serve(true).await;
     let fleet = fleet(&url);
-    fleet.request("h", tool("t"), later()).await.unwrap();
+    fleet.request("h", tool("t"), later()).await.expect("a result");
     let seen = next(&mut events, "tools/call").await;
     for header in [
         "mcp-method: tools/call\r\n",
@@ -225,8 +229,8 @@ async fn a_definition_that_breaks_the_rule_for_headers_is_left_out_where_it_hold
     for (is_modern, tools) in [(false, 2), (true, 1)] {
         let (url, _events) = serve(is_modern).await;
         let fleet = fleet(&url);
-        fleet.request("h", tool("t"), later()).await.unwrap();
-        assert_eq!(fleet.listing("h").unwrap().tools.len(), tools);
+        fleet.request("h", tool("t"), later()).await.expect("a result");
+        assert_eq!(fleet.listing("h").expect("a listing").tools.len(), tools);
         let findings = &fleet.status()[0].findings;
         assert_eq!(findings.len(), 2 - tools);
         assert!(findings.iter().all(|finding| finding.starts_with("wrong: ")), "{findings:?}");
@@ -239,13 +243,13 @@ async fn errors_and_large_answers_over_http_end_their_call_only() {
     for is_modern in [false, true] {
         let (url, _events) = serve(is_modern).await;
         let fleet = fleet(&url);
-        let error = fleet.request("h", tool("refuse"), later()).await.unwrap_err();
+        let error = fleet.request("h", tool("refuse"), later()).await.expect_err("an error");
         let expected =
             RequestError::Server { code: -32123, message: "no".to_owned(), data: Some(json!([1])) };
         assert_eq!(error, expected);
-        let error = fleet.request("h", tool("large"), later()).await.unwrap_err();
+        let error = fleet.request("h", tool("large"), later()).await.expect_err("an error");
         assert_eq!(error, RequestError::TooLarge { limit: 1 << 20 });
-        fleet.request("h", tool("t"), later()).await.unwrap();
+        fleet.request("h", tool("t"), later()).await.expect("a result");
         assert_eq!(fleet.status()[0].restarts, 0);
         fleet.close().await;
     }
@@ -285,7 +289,7 @@ async fn a_dropped_call_is_cancelled_at_an_older_server() {
 async fn a_server_that_asks_for_a_login_waits_for_it() {
     let (url, _events) = serve(true).await;
     let fleet = fleet(&url);
-    let error = fleet.request("h", tool("login"), later()).await.unwrap_err();
+    let error = fleet.request("h", tool("login"), later()).await.expect_err("an error");
     let state = ServerState::NeedsLogin;
     assert!(
         matches!(error, RequestError::Unavailable { state: told, .. } if told == state),
@@ -293,13 +297,19 @@ async fn a_server_that_asks_for_a_login_waits_for_it() {
     );
     let mut changes = fleet.changes();
     while fleet.status()[0].state != state {
-        tokio::time::timeout(LONG, changes.changed()).await.unwrap().unwrap();
+        tokio::time::timeout(LONG, changes.changed())
+            .await
+            .expect("a change in time")
+            .expect("a change");
     }
     assert!(fleet.restart("h"));
     while fleet.status()[0].state != ServerState::Ready {
-        tokio::time::timeout(LONG, changes.changed()).await.unwrap().unwrap();
+        tokio::time::timeout(LONG, changes.changed())
+            .await
+            .expect("a change in time")
+            .expect("a change");
     }
-    fleet.request("h", tool("t"), later()).await.unwrap();
+    fleet.request("h", tool("t"), later()).await.expect("a result");
     fleet.close().await;
 }
 
@@ -308,7 +318,7 @@ async fn a_server_that_lets_nobody_in_needs_a_login() {
     for is_modern in [false, true] {
         let (url, _events) = serve_locked(is_modern, true).await;
         let fleet = fleet(&url);
-        let error = fleet.request("h", tool("t"), later()).await.unwrap_err();
+        let error = fleet.request("h", tool("t"), later()).await.expect_err("an error");
         let state = ServerState::NeedsLogin;
         assert!(
             matches!(error, RequestError::Unavailable { state: told, .. } if told == state),

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use toolgate_telemetry::McpSpan;
 
 use super::server::{RETRY_AFTER, Server};
 use super::turns::{Busy, Turn, Turns};
@@ -186,6 +187,7 @@ impl Server {
             }),
             idle: self.entry.limits.call_timeout,
             deadline,
+            span: McpSpan::untraced(),
         };
         let is_process = matches!(self.entry.upstream, Upstream::Process(_));
         let mut unanswered = Unanswered(is_process.then_some(&*using.0));

@@ -5,15 +5,18 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
-use serde_json::Map;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use toolgate_telemetry::McpSpan;
 
 use super::circuit::{Attempt, Circuit};
 use super::own::{OwnConnections, Owned};
 use super::principals::Principals;
+use super::put_off::{self, KeptLists};
+use super::traced;
 use super::turns::{Busy, Turns};
 use super::{
     Entry, Listing, Request, RequestError, ServerState, ServerStatus, Start, Surroundings,
@@ -69,6 +72,8 @@ struct Live {
     started_in: Option<Duration>,
     listing: Option<Arc<Listing>>,
     connection: Option<Arc<Connection>>,
+    /// Lists beside its tools while it is put off.
+    lists: KeptLists,
     /// True if a call has ended a pause since the server was ready last.
     was_hurried: bool,
     /// True if the last list was empty though the kept one is not.
@@ -107,6 +112,7 @@ impl Server {
             started_in: None,
             listing,
             connection: None,
+            lists: KeptLists::new(),
             was_hurried: false,
             was_emptied: false,
             heard: Instant::now(),
@@ -156,6 +162,12 @@ impl Server {
 
     pub(super) fn listing(&self) -> Option<Arc<Listing>> {
         self.live.lock().listing.clone()
+    }
+
+    pub(super) fn kept_list(&self, method: &str) -> Option<Vec<Value>> {
+        let live = self.live.lock();
+        let is_put_off = live.state == ServerState::Idle;
+        is_put_off.then(|| live.lists.get(method).cloned().unwrap_or_default())
     }
 
     pub(super) fn told(&self) -> broadcast::Receiver<Change> {
@@ -210,6 +222,7 @@ impl Server {
             asking: None,
             idle: limits.call_timeout,
             deadline,
+            span: McpSpan::untraced(),
         };
         let outcome = self.call(&connection, attempt, outgoing).await;
         outcome.map_err(|error| self.refusal(error))
@@ -220,14 +233,17 @@ impl Server {
         attempt.ok_or_else(|| self.unavailable("its last calls failed one after another", false))
     }
 
-    /// Sends a call on a connection.
+    /// Sends a call of a host on a connection.
     pub(super) async fn call(
         &self,
         connection: &Connection,
         attempt: Attempt<'_>,
-        outgoing: Outgoing,
+        mut outgoing: Outgoing,
     ) -> Result<Box<RawValue>, CallError> {
+        self.trace(connection, &mut outgoing);
+        let span = outgoing.span.clone();
         let outcome = connection.call(outgoing).await;
+        traced::record(&span, &outcome);
         match &outcome {
             Ok(_) | Err(CallError::Server(_) | CallError::TooLarge(_)) => {
                 self.live.lock().heard = Instant::now();
@@ -420,9 +436,9 @@ impl Server {
         let connection =
             self.before_end(until, self.connect(ClientCapabilities::default(), None)).await?;
         let connection = Arc::new(connection.map_err(end_of)?);
-        let listed = self.before_end(until, self.list(&connection)).await;
-        let listing = match listed.and_then(|listed| listed.map_err(end_of)) {
-            Ok(listing) => listing,
+        let listed = self.before_end(until, self.list_all(&connection)).await;
+        let (listing, lists) = match listed.and_then(|listed| listed.map_err(end_of)) {
+            Ok(listed) => listed,
             Err(end) => {
                 connection.shut_down(tuning.leave * 4).await;
                 return Err(end);
@@ -439,6 +455,7 @@ impl Server {
             live.was_hurried = false;
             live.heard = Instant::now();
             live.connection = (!is_put_off).then(|| Arc::clone(&connection));
+            live.lists = lists;
             live.take(listing);
         });
         if is_put_off {
@@ -450,8 +467,8 @@ impl Server {
 
     /// Returns whether the server ends now that its tools are listed, and is started by the first call.
     fn is_put_off(&self) -> bool {
-        let is_first = self.live.lock().listing.is_none();
-        self.entry.limits.start == Start::Lazy && is_first && self.turns.running() == 0
+        let was_ready = self.live.lock().protocol.is_some();
+        self.entry.limits.start == Start::Lazy && !was_ready && self.turns.running() == 0
     }
 
     /// Returns what a part of the start returns, unless the server is to end, to start anew, or has had its time.
@@ -496,6 +513,20 @@ impl Server {
         } else {
             "it asks for a login (HTTP 401): see `auth` of its entry".to_owned()
         }
+    }
+
+    /// Lists the tools of a server that starts, and what else is kept of one that is put off.
+    async fn list_all(
+        &self,
+        connection: &Connection,
+    ) -> Result<(Arc<Listing>, KeptLists), UpstreamError> {
+        let listing = self.list(connection).await?;
+        let lists = if self.is_put_off() {
+            put_off::lists(connection, &self.entry.name).await
+        } else {
+            KeptLists::new()
+        };
+        Ok((listing, lists))
     }
 
     async fn list(&self, connection: &Connection) -> Result<Arc<Listing>, UpstreamError> {
@@ -572,6 +603,7 @@ impl Server {
                     asking: None,
                     idle: tuning.probe,
                     deadline: Instant::now() + tuning.probe,
+                    span: McpSpan::untraced(),
                 };
                 match connection.call(outgoing).await {
                     Ok(_) | Err(CallError::Server(_)) => {}

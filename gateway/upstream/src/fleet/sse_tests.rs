@@ -35,8 +35,8 @@ struct OldServer {
 
 /// Starts a server, and returns a fleet before it and the methods that it is asked for.
 async fn serve(faults: Faults) -> (Fleet, mpsc::UnboundedReceiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/sse", listener.local_addr().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}/sse", listener.local_addr().expect("an address"));
     let (methods, asked) = mpsc::unbounded_channel();
     let server = OldServer { faults, methods, stream: Arc::default() };
     tokio::spawn(async move {
@@ -46,7 +46,7 @@ async fn serve(faults: Faults) -> (Fleet, mpsc::UnboundedReceiver<String>) {
     });
     let pauses = Pauses { first: Duration::from_millis(1), ..Pauses::default() };
     let limits = Limits { result_bytes_max: 1 << 20, pauses, ..Limits::default() };
-    let upstream = Upstream::parse(&url).unwrap();
+    let upstream = Upstream::parse(&url).expect("an upstream");
     (Fleet::start(vec![Entry { name: "h".to_owned(), upstream, limits }]), asked)
 }
 
@@ -62,7 +62,7 @@ impl OldServer {
                 let (_reader, mut writer) = stream.into_inner().into_split();
                 let endpoint = endpoint.unwrap_or("/messages?session=1");
                 let begin = format!("{STREAM}: hello\n\nevent: endpoint\ndata: {endpoint}\n\n");
-                writer.write_all(begin.as_bytes()).await.unwrap();
+                writer.write_all(begin.as_bytes()).await.expect("a stream");
                 *self.stream.lock().await = Some(writer);
                 return;
             }
@@ -114,7 +114,7 @@ async fn until_state(fleet: &Fleet, state: ServerState) -> String {
             if status.state == state {
                 return status.problem.unwrap_or_default();
             }
-            changes.changed().await.unwrap();
+            changes.changed().await.expect("a change");
         }
     };
     tokio::time::timeout(LONG, waiting).await.expect("the state")
@@ -123,12 +123,12 @@ async fn until_state(fleet: &Fleet, state: ServerState) -> String {
 #[tokio::test]
 async fn an_old_server_is_found_and_its_results_keep_their_bytes() {
     let (fleet, _asked) = serve(Faults::default()).await;
-    let result = fleet.request("h", tool("t"), later()).await.unwrap();
+    let result = fleet.request("h", tool("t"), later()).await.expect("a result");
     assert_eq!(result.get(), ECHO);
     let status = &fleet.status()[0];
     assert_eq!((status.transport, status.protocol.as_deref()), ("sse", Some("2024-11-05")));
     assert_eq!(
-        fleet.listing("h").unwrap().tools[0].get(),
+        fleet.listing("h").expect("a listing").tools[0].get(),
         r#"{"name":"t", "inputSchema":{"type":"object"}}"#
     );
     fleet.close().await;
@@ -137,9 +137,9 @@ async fn an_old_server_is_found_and_its_results_keep_their_bytes() {
 #[tokio::test]
 async fn a_large_event_ends_its_call_only() {
     let (fleet, _asked) = serve(Faults::default()).await;
-    let error = fleet.request("h", tool("large"), later()).await.unwrap_err();
+    let error = fleet.request("h", tool("large"), later()).await.expect_err("an error");
     assert_eq!(error, RequestError::TooLarge { limit: 1 << 20 });
-    fleet.request("h", tool("t"), later()).await.unwrap();
+    fleet.request("h", tool("t"), later()).await.expect("a result");
     assert_eq!(fleet.status()[0].restarts, 0);
     fleet.close().await;
 }
@@ -147,9 +147,9 @@ async fn a_large_event_ends_its_call_only() {
 #[tokio::test]
 async fn a_stream_that_ends_is_opened_again() {
     let (fleet, _asked) = serve(Faults::default()).await;
-    let error = fleet.request("h", tool("cut"), later()).await.unwrap_err();
+    let error = fleet.request("h", tool("cut"), later()).await.expect_err("an error");
     assert!(matches!(error, RequestError::Unavailable { may_have_run: true, .. }), "{error:?}");
-    fleet.request("h", tool("t"), later()).await.unwrap();
+    fleet.request("h", tool("t"), later()).await.expect("a result");
     assert_eq!(fleet.status()[0].restarts, 1);
     fleet.close().await;
 }
@@ -159,7 +159,7 @@ async fn a_dropped_call_is_cancelled() {
     let (fleet, mut asked) = serve(Faults::default()).await;
     let mut hold = Box::pin(fleet.request("h", tool("hold"), later()));
     let until = async |asked: &mut mpsc::UnboundedReceiver<String>, method: &str| {
-        while asked.recv().await.unwrap() != method {}
+        while asked.recv().await.expect("a request") != method {}
     };
     tokio::select! {
         outcome = &mut hold => panic!("{outcome:?}"),

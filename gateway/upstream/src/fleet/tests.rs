@@ -85,7 +85,7 @@ async fn until(fleet: &Fleet, server: &str, is_right: impl Fn(&ServerStatus) -> 
             if status.iter().any(|status| status.name == server && is_right(status)) {
                 return;
             }
-            changes.changed().await.unwrap();
+            changes.changed().await.expect("a change");
         }
     };
     let waited = tokio::time::timeout(LONG, waiting).await;
@@ -96,7 +96,7 @@ async fn until(fleet: &Fleet, server: &str, is_right: impl Fn(&ServerStatus) -> 
 async fn until_state(fleet: &Fleet, server: &str, is_right: impl Fn(&Value) -> bool) -> Value {
     let waiting = async {
         loop {
-            let state = ask(fleet, server, "state").await.unwrap();
+            let state = ask(fleet, server, "state").await.expect("an answer");
             if is_right(&state) {
                 return state;
             }
@@ -117,20 +117,26 @@ fn runs(pid: &Value) -> bool {
 }
 
 fn kill(pid: &Value) {
-    let pid = i32::try_from(pid.as_i64().unwrap()).unwrap();
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    let pid = i32::try_from(pid.as_i64().expect("a process id")).expect("a process id");
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
 }
 
 #[tokio::test]
 async fn results_and_definitions_keep_their_bytes() {
     let fleet = fleet(vec![entry("a")]);
-    let result = fleet.request("a", tool("echo"), later()).await.unwrap();
-    let echo = SERVER.split("ECHO = (").nth(1).unwrap().split(")\n").next().unwrap();
+    let result = fleet.request("a", tool("echo"), later()).await.expect("a result");
+    let echo = SERVER
+        .split("ECHO = (")
+        .nth(1)
+        .expect("the text of ECHO")
+        .split(")\n")
+        .next()
+        .expect("its end");
     let lines = echo.lines().filter_map(|line| line.trim().strip_prefix('\'')?.strip_suffix('\''));
     let expected = lines.collect::<String>().replace("\\\\", "\\");
     assert_eq!(result.get(), expected);
-    let listing = fleet.listing("a").unwrap();
+    let listing = fleet.listing("a").expect("a listing");
     assert_eq!(listing.tools[1].get(), r#"{"name":"t1", "inputSchema":{"type":"object"},"x":1.0}"#);
     assert_eq!(listing.identity.name, "misbehaving");
     assert_eq!(listing.instructions.as_deref(), Some("Mind the gap."));
@@ -144,31 +150,31 @@ async fn results_and_definitions_keep_their_bytes() {
 #[tokio::test]
 async fn errors_of_a_server_are_its_own() {
     let fleet = fleet(vec![entry("a")]);
-    let error = ask(&fleet, "a", "refuse").await.unwrap_err();
+    let error = ask(&fleet, "a", "refuse").await.expect_err("an error");
     let data = Some(json!({"why": [1]}));
     assert_eq!(error, RequestError::Server { code: -32123, message: "no".to_owned(), data });
     let mut unknown = tool("echo");
     unknown.method = "no/such".to_owned();
-    let error = fleet.request("a", unknown, later()).await.unwrap_err();
+    let error = fleet.request("a", unknown, later()).await.expect_err("an error");
     assert!(matches!(error, RequestError::Server { code: -32601, .. }), "{error:?}");
-    assert_eq!(ask(&fleet, "b", "echo").await.unwrap_err(), RequestError::Unknown);
+    assert_eq!(ask(&fleet, "b", "echo").await.expect_err("an error"), RequestError::Unknown);
     fleet.close().await;
 }
 
 #[tokio::test]
 async fn a_killed_server_fails_its_calls_and_comes_back() {
     let fleet = fleet(vec![entry("a")]);
-    let before = ask(&fleet, "a", "state").await.unwrap();
-    let error = ask(&fleet, "a", "die").await.unwrap_err();
+    let before = ask(&fleet, "a", "state").await.expect("an answer");
+    let error = ask(&fleet, "a", "die").await.expect_err("an error");
     let has_run = matches!(error, RequestError::Unavailable { may_have_run: true, .. });
     assert!(has_run, "{error:?}");
-    assert_eq!(fleet.listing("a").unwrap().tools.len(), 2);
-    let after = ask(&fleet, "a", "state").await.unwrap();
+    assert_eq!(fleet.listing("a").expect("a listing").tools.len(), 2);
+    let after = ask(&fleet, "a", "state").await.expect("an answer");
     assert_ne!(before["pid"], after["pid"]);
     assert_eq!(fleet.status()[0].restarts, 1);
-    let error = ask(&fleet, "a", "half").await.unwrap_err();
+    let error = ask(&fleet, "a", "half").await.expect_err("an error");
     assert!(matches!(error, RequestError::Unavailable { .. }), "{error:?}");
-    ask(&fleet, "a", "state").await.unwrap();
+    ask(&fleet, "a", "state").await.expect("an answer");
     fleet.close().await;
 }
 
@@ -185,11 +191,13 @@ async fn a_thousand_calls_through_kills_all_end() {
         let request = tool_with(name, &json!({}), &(number % 7).to_string());
         calls.spawn(async move { fleet.request("a", request, later()).await });
         while calls.len() > 50 {
-            failed += usize::from(calls.join_next().await.unwrap().unwrap().is_err());
+            failed += usize::from(
+                calls.join_next().await.expect("a call").expect("a task that ends").is_err(),
+            );
         }
     }
     while let Some(outcome) = calls.join_next().await {
-        match outcome.unwrap() {
+        match outcome.expect("a task that ends") {
             Ok(_) => {}
             Err(RequestError::Unavailable { .. }) => failed += 1,
             Err(error) => panic!("{error:?}"),
@@ -197,7 +205,7 @@ async fn a_thousand_calls_through_kills_all_end() {
     }
     assert!(failed < 1_000);
     until(&fleet, "a", is_ready).await;
-    ask(&fleet, "a", "echo").await.unwrap();
+    ask(&fleet, "a", "echo").await.expect("an answer");
     fleet.close().await;
 }
 
@@ -206,14 +214,14 @@ async fn a_stopped_process_times_out_and_costs_others_nothing() {
     let mut stopped = entry("a");
     stopped.limits.call_timeout = Duration::from_millis(100);
     let fleet = fleet(vec![stopped, entry("b")]);
-    let pid = ask(&fleet, "a", "state").await.unwrap()["pid"].clone();
-    ask(&fleet, "b", "echo").await.unwrap();
-    let error = ask(&fleet, "a", "stop").await.unwrap_err();
+    let pid = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
+    ask(&fleet, "b", "echo").await.expect("an answer");
+    let error = ask(&fleet, "a", "stop").await.expect_err("an error");
     assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
     let deadline = Instant::now() + Duration::from_millis(50);
-    let error = fleet.request("a", tool("echo"), deadline).await.unwrap_err();
+    let error = fleet.request("a", tool("echo"), deadline).await.expect_err("an error");
     assert!(matches!(error, RequestError::Timeout { after } if after < LONG), "{error:?}");
-    ask(&fleet, "b", "echo").await.unwrap();
+    ask(&fleet, "b", "echo").await.expect("an answer");
     assert!(fleet.restart("a"));
     until(&fleet, "a", |status| status.restarts == 1 && is_ready(status)).await;
     assert!(!runs(&pid));
@@ -231,7 +239,7 @@ async fn a_silent_server_is_probed_and_replaced() {
     stopping.limits.call_timeout = Duration::from_millis(500);
     let fleet = Fleet::start_tuned(vec![stopping], quick, None);
     until(&fleet, "a", is_ready).await;
-    let _timeout = ask(&fleet, "a", "stop").await.unwrap_err();
+    let _timeout = ask(&fleet, "a", "stop").await.expect_err("an error");
     until(&fleet, "a", |status| status.restarts >= 1 && is_ready(status)).await;
     fleet.close().await;
 }
@@ -242,9 +250,9 @@ async fn a_result_beyond_the_limit_ends_its_call_and_not_the_server() {
     small.limits.result_bytes_max = 1 << 20;
     let fleet = fleet(vec![small]);
     let huge = tool_with("huge", &json!({"mebibytes": 100}), "someone");
-    let error = fleet.request("a", huge, later()).await.unwrap_err();
+    let error = fleet.request("a", huge, later()).await.expect_err("an error");
     assert_eq!(error, RequestError::TooLarge { limit: 1 << 20 });
-    ask(&fleet, "a", "echo").await.unwrap();
+    ask(&fleet, "a", "echo").await.expect("an answer");
     assert_eq!(fleet.status()[0].restarts, 0);
     fleet.close().await;
 }
@@ -252,14 +260,14 @@ async fn a_result_beyond_the_limit_ends_its_call_and_not_the_server() {
 #[tokio::test]
 async fn a_flood_on_standard_error_keeps_its_end() {
     let fleet = fleet(vec![entry("a")]);
-    ask(&fleet, "a", "flood").await.unwrap();
+    ask(&fleet, "a", "flood").await.expect("an answer");
     let waiting = async {
-        while !fleet.logs("a").unwrap().ends_with("the end\n") {
+        while !fleet.logs("a").expect("logs").ends_with("the end\n") {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(LONG, waiting).await.expect("the end");
-    assert_eq!(fleet.logs("a").unwrap().len(), 64 << 10);
+    assert_eq!(fleet.logs("a").expect("logs").len(), 64 << 10);
     fleet.close().await;
 }
 
@@ -277,7 +285,7 @@ async fn a_full_queue_is_busy() {
     let mut queued = Box::pin(fleet.request("a", tool("echo"), later()));
     assert!(futures_util::poll!(second.as_mut()).is_pending());
     assert!(futures_util::poll!(queued.as_mut()).is_pending());
-    let error = ask(&fleet, "a", "echo").await.unwrap_err();
+    let error = ask(&fleet, "a", "echo").await.expect_err("an error");
     assert!(matches!(error, RequestError::Busy { .. }), "{error:?}");
     drop(hold);
     assert!(queued.await.is_ok());
@@ -293,7 +301,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
     assert!(futures_util::poll!(hold.as_mut()).is_pending());
     let state = until_state(&fleet, "a", |state| state["held"] != json!([])).await;
     drop(hold);
-    let held = state["held"][0].as_str().unwrap().parse::<i64>().unwrap();
+    let held = state["held"][0].as_str().expect("text").parse::<i64>().expect("a number");
     until_state(&fleet, "a", |state| state["cancelled"] == json!([held])).await;
     fleet.close().await;
 }
@@ -307,16 +315,16 @@ async fn progress_and_messages_reach_the_caller() {
     tokio::select! {
         outcome = &mut calling => panic!("{outcome:?}"),
         told = progress.recv() => {
-            let told = told.unwrap();
+            let told = told.expect("a note");
             assert_eq!((&told["progress"], &told["unknown"]), (&json!(1), &json!(2)));
         }
     }
     tokio::select! {
         outcome = &mut calling => panic!("{outcome:?}"),
-        told = progress.recv() => assert_eq!(told.unwrap()["data"], "a line"),
+        told = progress.recv() => assert_eq!(told.expect("a note")["data"], "a line"),
     }
-    ask(&fleet, "a", "release").await.unwrap();
-    assert_eq!(calling.await.unwrap().get(), r#"{"released":true}"#);
+    ask(&fleet, "a", "release").await.expect("an answer");
+    assert_eq!(calling.await.expect("a result").get(), r#"{"released":true}"#);
     fleet.close().await;
 }
 
@@ -327,21 +335,21 @@ async fn a_server_that_starts_is_waited_for_until_the_deadline() {
     launch.arguments[1] = "import sys; sys.stdin.read()".to_owned();
     let fleet = fleet(vec![slow, entry("b")]);
     let deadline = Instant::now() + Duration::from_millis(50);
-    let error = fleet.request("a", tool("echo"), deadline).await.unwrap_err();
+    let error = fleet.request("a", tool("echo"), deadline).await.expect_err("an error");
     let is_starting = matches!(
         error,
         RequestError::Unavailable { state: ServerState::Starting, may_have_run: false, .. }
     );
     assert!(is_starting, "{error:?}");
-    ask(&fleet, "b", "echo").await.unwrap();
+    ask(&fleet, "b", "echo").await.expect("an answer");
     fleet.close().await;
     assert!(fleet.status().iter().all(|status| status.state == ServerState::Stopped));
 }
 
 #[tokio::test]
 async fn a_connection_alone_tells_changes_and_its_end() {
-    let mut connection = Connection::open(&entry("a").upstream).await.unwrap();
-    assert_eq!(connection.tools().await.unwrap().len(), 2);
+    let mut connection = Connection::open(&entry("a").upstream).await.expect("a connection");
+    assert_eq!(connection.tools().await.expect("a list of tools").len(), 2);
     let call = |request: Request| Outgoing {
         method: request.method,
         params: request.params,
@@ -349,16 +357,20 @@ async fn a_connection_alone_tells_changes_and_its_end() {
         asking: None,
         idle: LONG,
         deadline: later(),
+        span: toolgate_telemetry::McpSpan::untraced(),
     };
     let more = tool_with("tools", &json!({"number": 5}), "someone");
-    connection.call(call(more)).await.unwrap();
-    tokio::time::timeout(LONG, connection.changed()).await.unwrap().unwrap();
-    assert_eq!(connection.tools().await.unwrap().len(), 5);
+    connection.call(call(more)).await.expect("a result");
+    tokio::time::timeout(LONG, connection.changed())
+        .await
+        .expect("a change in time")
+        .expect("a change");
+    assert_eq!(connection.tools().await.expect("a list of tools").len(), 5);
     connection.mark_changed();
-    connection.changed().await.unwrap();
-    let lost = connection.call(call(tool("die"))).await.unwrap_err();
+    connection.changed().await.expect("a change");
+    let lost = connection.call(call(tool("die"))).await.expect_err("an error");
     assert!(matches!(lost, CallError::Lost { may_have_run: true, .. }), "{lost:?}");
-    let ended = tokio::time::timeout(LONG, connection.changed()).await.unwrap();
+    let ended = tokio::time::timeout(LONG, connection.changed()).await.expect("a change in time");
     assert!(ended.is_err());
     connection.close().await;
 }
@@ -373,7 +385,7 @@ async fn progress_gives_a_call_more_time_up_to_its_maximum() {
     let began = Instant::now();
     let arguments = json!({"pause": 0.05});
     let ticking = fleet.request("a", tool_with("tick", &arguments, "someone"), later());
-    let error = ticking.await.unwrap_err();
+    let error = ticking.await.expect_err("an error");
     assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
     assert!(began.elapsed() >= Duration::from_millis(600), "{:?}", began.elapsed());
     assert!(fleet.restart("a"));
@@ -383,8 +395,8 @@ async fn progress_gives_a_call_more_time_up_to_its_maximum() {
 #[tokio::test]
 async fn a_storm_of_changes_makes_few_lists() {
     let fleet = fleet(vec![entry("a")]);
-    ask(&fleet, "a", "storm").await.unwrap();
-    ask(&fleet, "a", "storm").await.unwrap();
+    ask(&fleet, "a", "storm").await.expect("an answer");
+    ask(&fleet, "a", "storm").await.expect("an answer");
     let state = until_state(&fleet, "a", |state| state["lists"].as_i64() >= Some(2)).await;
     assert!(state["lists"].as_i64() < Some(50), "{state}");
     fleet.close().await;
@@ -395,13 +407,13 @@ async fn changed_tools_are_listed_and_an_empty_list_counts_when_it_comes_again()
     let fleet = fleet(vec![entry("a")]);
     until(&fleet, "a", is_ready).await;
     let number = |number: i32| tool_with("tools", &json!({"number": number}), "someone");
-    fleet.request("a", number(5), later()).await.unwrap();
+    fleet.request("a", number(5), later()).await.expect("a result");
     until(&fleet, "a", |status| status.tools == 5).await;
-    let lists = ask(&fleet, "a", "state").await.unwrap()["lists"].as_i64();
-    fleet.request("a", number(0), later()).await.unwrap();
+    let lists = ask(&fleet, "a", "state").await.expect("an answer")["lists"].as_i64();
+    fleet.request("a", number(0), later()).await.expect("a result");
     until_state(&fleet, "a", |state| state["lists"].as_i64() > lists).await;
     assert_eq!(fleet.status()[0].tools, 5);
-    fleet.request("a", number(0), later()).await.unwrap();
+    fleet.request("a", number(0), later()).await.expect("a result");
     until(&fleet, "a", |status| status.tools == 0).await;
     fleet.close().await;
 }
@@ -411,8 +423,8 @@ async fn nothing_is_left_after_close() {
     let fleet = fleet(vec![entry("a"), entry("b")]);
     let mut pids = Vec::new();
     for server in ["a", "b"] {
-        pids.push(ask(&fleet, server, "state").await.unwrap()["pid"].clone());
-        pids.push(ask(&fleet, server, "child").await.unwrap()["pid"].clone());
+        pids.push(ask(&fleet, server, "state").await.expect("an answer")["pid"].clone());
+        pids.push(ask(&fleet, server, "child").await.expect("an answer")["pid"].clone());
     }
     assert!(pids.iter().all(runs));
     let _hung = tokio::time::timeout(Duration::from_millis(50), ask(&fleet, "b", "stop")).await;
@@ -429,16 +441,16 @@ async fn nothing_is_left_after_close() {
 #[tokio::test]
 async fn entries_come_and_go_one_by_one() {
     let fleet = fleet(vec![entry("a"), entry("b")]);
-    let same = ask(&fleet, "a", "state").await.unwrap()["pid"].clone();
-    let left = ask(&fleet, "b", "state").await.unwrap()["pid"].clone();
+    let same = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
+    let left = ask(&fleet, "b", "state").await.expect("an answer")["pid"].clone();
     let mut hold = Box::pin(fleet.request("b", tool("hold"), later()));
     assert!(futures_util::poll!(hold.as_mut()).is_pending());
     fleet.apply(vec![with_variable(entry("c"), "TOOLS", "3"), entry("a")]);
     let names: Vec<_> = fleet.status().into_iter().map(|status| status.name).collect();
     assert_eq!(names, ["c", "a"]);
     until(&fleet, "c", |status| status.tools == 3).await;
-    assert_eq!(ask(&fleet, "a", "state").await.unwrap()["pid"], same);
-    assert_eq!(ask(&fleet, "b", "state").await.unwrap_err(), RequestError::Unknown);
+    assert_eq!(ask(&fleet, "a", "state").await.expect("an answer")["pid"], same);
+    assert_eq!(ask(&fleet, "b", "state").await.expect_err("an error"), RequestError::Unknown);
     assert!(runs(&left));
     drop(hold);
     let gone = async {
@@ -458,7 +470,7 @@ async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
         status.restarts >= 3 && problem.contains("it fails on purpose")
     };
     until(&fleet, "a", says_why).await;
-    let error = ask(&fleet, "a", "echo").await.unwrap_err();
+    let error = ask(&fleet, "a", "echo").await.expect_err("an error");
     let is_refused = matches!(error, RequestError::Unavailable { may_have_run: false, .. });
     assert!(is_refused, "{error:?}");
     fleet.close().await;
@@ -468,8 +480,12 @@ async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
 async fn a_server_that_tells_no_newer_revision_is_asked_for_an_older_one() {
     for answer in ["nonsense", "older"] {
         let fleet = fleet(vec![with_variable(entry("a"), "DISCOVER", answer)]);
-        ask(&fleet, "a", "echo").await.unwrap();
-        assert_eq!(fleet.listing("a").unwrap().identity.protocol, "2025-11-25", "{answer}");
+        ask(&fleet, "a", "echo").await.expect("an answer");
+        assert_eq!(
+            fleet.listing("a").expect("a listing").identity.protocol,
+            "2025-11-25",
+            "{answer}"
+        );
         fleet.close().await;
     }
 }
@@ -480,15 +496,15 @@ async fn a_call_ends_a_pause_once() {
     let pauses = slow.limits.pauses;
     slow.limits.pauses = Pauses { first: LONG * 60, last: LONG * 60, ..pauses };
     let fleet = Fleet::start_tuned(vec![slow.clone()], tuning(), None);
-    let pid = ask(&fleet, "a", "state").await.unwrap()["pid"].clone();
+    let pid = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
     kill(&pid);
     until(&fleet, "a", |status| status.state == ServerState::Waiting).await;
-    assert_ne!(ask(&fleet, "a", "state").await.unwrap()["pid"], pid);
+    assert_ne!(ask(&fleet, "a", "state").await.expect("an answer")["pid"], pid);
     fleet.apply(vec![with_variable(slow, "FAIL", "1")]);
     until(&fleet, "a", |status| status.state == ServerState::Waiting).await;
-    assert_eq!(fleet.listing("a").unwrap().tools.len(), 2);
+    assert_eq!(fleet.listing("a").expect("a listing").tools.len(), 2);
     for _ in 0..3 {
-        let error = ask(&fleet, "a", "echo").await.unwrap_err();
+        let error = ask(&fleet, "a", "echo").await.expect_err("an error");
         assert!(matches!(error, RequestError::Unavailable { .. }), "{error:?}");
     }
     assert_eq!(fleet.status()[0].restarts, 1);
@@ -502,7 +518,7 @@ async fn a_lazy_server_lists_its_tools_and_is_started_by_the_first_call() {
     let fleet = fleet(vec![lazy]);
     until(&fleet, "a", |status| status.state == ServerState::Idle).await;
     assert_eq!((fleet.status()[0].tools, fleet.status()[0].restarts), (2, 0));
-    ask(&fleet, "a", "echo").await.unwrap();
+    ask(&fleet, "a", "echo").await.expect("an answer");
     let status = &fleet.status()[0];
     assert_eq!((status.state, status.restarts), (ServerState::Ready, 1));
     fleet.close().await;

@@ -201,7 +201,7 @@ mod tests {
         let held = turns.take("a", soon()).await.expect("a turn");
         let mut waiting = Box::pin(turns.take("b", soon()));
         assert!(waiting.as_mut().now_or_never().is_none());
-        assert_eq!(turns.take("c", soon()).await.unwrap_err(), Busy);
+        assert_eq!(turns.take("c", soon()).await.expect_err("an error"), Busy);
         drop(waiting);
         let mut waiting = Box::pin(turns.take("c", soon()));
         assert!(waiting.as_mut().now_or_never().is_none());
@@ -215,7 +215,7 @@ mod tests {
         let turns = Turns::new(1, 8);
         let held = turns.take("a", soon()).await.expect("a turn");
         let deadline = Instant::now() + Duration::from_millis(5);
-        assert_eq!(turns.take("b", deadline).await.unwrap_err(), Busy);
+        assert_eq!(turns.take("b", deadline).await.expect_err("an error"), Busy);
         drop(held);
         assert!(turns.take("b", soon()).await.is_ok());
     }

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
+use toolgate_telemetry::McpSpan;
 
 use super::server::Server;
 use crate::connection::{AbortOnDrop, Connection, Outgoing};
@@ -167,6 +168,7 @@ impl Server {
             asking: None,
             idle: SUBSCRIBE,
             deadline: Instant::now() + SUBSCRIBE,
+            span: McpSpan::untraced(),
         };
         let told = connection.call(outgoing).await;
         if let Err(error) = &told {

@@ -18,7 +18,8 @@ use toolgate_upstream::{
     CredentialError, CredentialStore, Endpoint, Entry, Login, Owner, Upstream,
 };
 
-use super::{data_dir, read};
+use super::data_dir;
+use super::files::GatewayFiles;
 use crate::cli::arguments::ConfigArguments;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
@@ -43,9 +44,8 @@ const LINE_MAX: u64 = 16 << 10;
 pub(super) struct Place {
     /// The server.
     server: String,
-    /// The gateway's file.
-    #[arg(long, env = "TOOLGATE_GATEWAY_CONFIG", value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    files: GatewayFiles,
     /// The gateway's data directory. Default: `gateway` in the usual one.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -142,7 +142,7 @@ pub(super) async fn log_out(place: Place) -> Result<Exit, Failure> {
 
 impl Place {
     fn find(&self) -> Result<Found, Failure> {
-        let config = read(self.config.as_deref())?;
+        let config = self.files.clone().settled().read()?.config;
         let name = &self.server;
         let entries = config.entries().map_err(|error| Failure::usage(error.to_string()))?;
         let entry = entries.into_iter().find(|entry| entry.name == *name);

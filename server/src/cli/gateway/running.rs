@@ -1,8 +1,9 @@
 //! `toolgate gateway`: runs a gateway, and the routing plane that it asks, until it is interrupted.
 
-mod file;
+mod followed;
 mod plane;
 mod replica;
+mod telemetry;
 mod telling;
 
 use std::sync::Arc;
@@ -19,14 +20,15 @@ use toolgate_store::KeyStore;
 use toolgate_upstream::CredentialStore;
 
 use super::authentication::{HostAuthentication, plane_key};
-use super::{DEFAULT_FILE, RunArguments, data_dir, login, read};
+use super::{RunArguments, data_dir, login};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::serve::with_causes;
 use crate::serve::{open_now, serve_until_bound};
-use file::GatewayFile;
+use followed::FollowedFiles;
 use plane::{key_store, plane_config};
 use replica::ReplicaSettings;
+use telemetry::GatewayTelemetry;
 use telling::tell;
 
 /// Tenant of a plane within this process where none is named.
@@ -43,12 +45,20 @@ struct Prepared {
     /// `None` if no server takes logins, or if they can't be kept.
     credentials: Option<CredentialStore>,
     stop: CancellationToken,
-    file: GatewayFile,
+    files: FollowedFiles,
     replica: ReplicaSettings,
 }
 
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
-    let mut config = read(arguments.config.as_deref())?;
+    let telemetry = GatewayTelemetry::start(&arguments.server_config().load(Vec::new())?);
+    let served = Box::pin(run_traced(arguments)).await;
+    telemetry.stop().await;
+    served
+}
+
+async fn run_traced(arguments: RunArguments) -> Result<Exit, Failure> {
+    let files = arguments.files.clone().settled();
+    let mut config = files.read()?.told();
     if let Some(listen) = arguments.listen {
         config.gateway.listen = listen;
     }
@@ -61,12 +71,11 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     let listener = if arguments.stdio { None } else { Some(listen(&config).await?) };
     let options = ClientOptions { tenant: arguments.tenant.clone(), ..Default::default() };
     let options = arguments.credentials.add_to(options)?;
-    let path = arguments.config.clone().unwrap_or_else(|| DEFAULT_FILE.into());
-    let file = GatewayFile { path, listen: arguments.listen };
+    let files = FollowedFiles { files, listen: arguments.listen };
     let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), Vec::new())?;
     let credentials = login::store_if_needed(&config, &data)?;
     let replica = ReplicaSettings::read(&config, &arguments.server_config())?;
-    let prepared = Prepared { config, listener, credentials, stop, file, replica };
+    let prepared = Prepared { config, listener, credentials, stop, files, replica };
     match &arguments.server {
         Some(server) => {
             let keys = prepared.named_keys(&arguments).await?;
@@ -175,7 +184,7 @@ impl Prepared {
 
     /// Serves until a signal, or until the host closes its streams.
     async fn serve(self, plane: &Client, keys: Option<Arc<dyn KeyStore>>) -> Result<(), Failure> {
-        let Self { config, listener, credentials, stop, file, replica } = self;
+        let Self { config, listener, credentials, stop, files, replica } = self;
         let tenant = plane.options().tenant.clone();
         let authentication = match &listener {
             Some(listener) => {
@@ -187,7 +196,7 @@ impl Prepared {
         let gateway = Gateway::start(config, plane, credentials, replica.replica()?)
             .map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
-        let following = tokio::spawn(file.follow(gateway.clone()));
+        let following = tokio::spawn(files.follow(gateway.clone()));
         let served = match listener {
             Some(listener) => {
                 if let Ok(address) = listener.local_addr() {

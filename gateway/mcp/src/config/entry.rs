@@ -1,0 +1,143 @@
+//! A server of the file as the fleet runs it, with the values of its secrets.
+
+use std::path::PathBuf;
+
+use toolgate_upstream::{Entry, Limits, Start, Upstream, UpstreamError};
+
+use super::values::{expanded, resolved};
+use super::{AuthMethod, Config, ConfigError, EntryFile, ServerConfig, StartConfig, authorization};
+
+/// Largest number of characters of a server's name, as the catalog has it.
+const NAME_MAX: usize = 64;
+
+impl Config {
+    /// Returns a server to run.
+    ///
+    /// # Errors
+    /// Same errors as [`Self::entries`].
+    pub(crate) fn entry(&self, name: &str, server: &ServerConfig) -> Result<Entry, ConfigError> {
+        let wrong = |problem: &str| ConfigError::server(name, problem);
+        if !is_server_name(name) {
+            return Err(wrong("the name must have 1 to 64 of A-Z a-z 0-9 _ -, and no \"__\""));
+        }
+        let upstream = match (&server.command[..], &server.url) {
+            ([program, ..], None) => {
+                let is_allowed =
+                    server.file == EntryFile::Host || self.gateway.spawn.allows(program);
+                if !is_allowed {
+                    let problem =
+                        format!("{program:?} is not among gateway.spawn.allow: add it there");
+                    return Err(wrong(&problem));
+                }
+                process(name, server)?
+            }
+            ([], Some(url)) => endpoint(name, server, url, &self.gateway.auth.methods)?,
+            _ => return Err(wrong("needs either `command` or `url`")),
+        };
+        let default = Limits::default();
+        let limits = Limits {
+            concurrency: server.concurrency.unwrap_or(default.concurrency),
+            call_timeout: self.gateway.call_timeout,
+            pauses: server.restart.pauses().map_err(wrong)?,
+            start: match server.start {
+                StartConfig::Eager => Start::Eager,
+                StartConfig::Lazy => Start::Lazy,
+            },
+            own_connections: server.own_connections(),
+            ..default
+        };
+        if limits.concurrency == 0 {
+            return Err(wrong("`concurrency` must be at least 1"));
+        }
+        Ok(Entry { name: name.to_owned(), upstream, limits })
+    }
+}
+
+fn process(name: &str, server: &ServerConfig) -> Result<Upstream, ConfigError> {
+    let wrong = |problem: String| ConfigError::server(name, &problem);
+    if !server.headers.is_empty() {
+        return Err(wrong("`headers` are for a `url`; a `command` has `env`".to_owned()));
+    }
+    if server.auth.is_some() || server.oauth.is_some() {
+        let key = if server.auth.is_some() { "auth" } else { "oauth" };
+        return Err(wrong(format!("`{key}` is for a `url`; a `command` has `env`")));
+    }
+    let words: Vec<String> =
+        server.command.iter().map(|word| server.text(name, word)).collect::<Result<_, _>>()?;
+    let words = shlex_joined(&words).ok_or_else(|| {
+        wrong("a word of `command` has a character that no argument can carry".to_owned())
+    })?;
+    let mut upstream = Upstream::parse(&words).map_err(|error| wrong(error.to_string()))?;
+    if let Upstream::Process(launch) = &mut upstream {
+        for (variable, value) in &server.env {
+            launch.environment.insert(variable.clone(), server.value(name, value)?);
+        }
+        launch.folder = server.cwd.as_ref().map(|cwd| folder(name, server, cwd)).transpose()?;
+    }
+    Ok(upstream)
+}
+
+impl ServerConfig {
+    /// Returns a value of `env`, `headers` or `cwd`.
+    fn value(&self, name: &str, value: &str) -> Result<String, ConfigError> {
+        match self.file {
+            EntryFile::Gateway => resolved(name, value),
+            EntryFile::Host => expanded(name, value),
+        }
+    }
+
+    /// Returns a word of the command, or the URL.
+    fn text(&self, name: &str, text: &str) -> Result<String, ConfigError> {
+        match self.file {
+            EntryFile::Gateway => Ok(text.to_owned()),
+            EntryFile::Host => expanded(name, text),
+        }
+    }
+}
+
+/// Returns the folder that a program starts in.
+fn folder(name: &str, server: &ServerConfig, cwd: &str) -> Result<PathBuf, ConfigError> {
+    let folder = PathBuf::from(server.value(name, cwd)?);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let problem = format!("`cwd` names no folder: {}", folder.display());
+    Err(ConfigError::server(name, &problem))
+}
+
+fn endpoint(
+    name: &str,
+    server: &ServerConfig,
+    url: &str,
+    methods: &[AuthMethod],
+) -> Result<Upstream, ConfigError> {
+    let wrong = |problem: String| ConfigError::server(name, &problem);
+    if !server.env.is_empty() || server.cwd.is_some() {
+        let problem = "`env` and `cwd` are for a `command`; a `url` has `headers`";
+        return Err(wrong(problem.to_owned()));
+    }
+    let told = |error: UpstreamError| wrong(error.to_string());
+    let mut upstream = Upstream::parse(&server.text(name, url)?).map_err(told)?;
+    match &mut upstream {
+        Upstream::Process(_) => {
+            return Err(wrong("`url` must begin with https://, or http:// on this machine".into()));
+        }
+        Upstream::Http(endpoint) => {
+            for (header, value) in &server.headers {
+                endpoint.add_header(header, &server.value(name, value)?).map_err(told)?;
+            }
+            endpoint.authorization = authorization::authorization(name, server, methods)?;
+        }
+    }
+    Ok(upstream)
+}
+
+/// Returns a command line that splits into these words.
+fn shlex_joined(words: &[String]) -> Option<String> {
+    shlex::try_join(words.iter().map(String::as_str)).ok()
+}
+
+fn is_server_name(name: &str) -> bool {
+    let is_right = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_right) && !name.contains("__")
+}

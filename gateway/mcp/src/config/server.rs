@@ -1,0 +1,135 @@
+//! A server behind the gateway: `[server.NAME]`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Auth, OAuthConfig, RestartConfig, ToolFilter};
+
+/// Most connections of hosts' own to one server.
+const OWN_CONNECTIONS: usize = 8;
+
+/// Most connections of principals' own to one server that has a credential for each.
+const PRINCIPALS_CONNECTIONS: usize = 256;
+
+/// Server behind the gateway. Exactly one of `command` and `url` is set.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerConfig {
+    /// File that the entry stands in.
+    #[serde(skip)]
+    pub file: EntryFile,
+    /// Program and its arguments.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Folder that the program starts in; absent: the gateway's own.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// URL of Streamable HTTP, or of the older HTTP+SSE.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// Variables of the program's environment: a value, `env:NAME` or `file:PATH`.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Headers of each request: a value, `env:NAME` or `file:PATH`.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Credential that it is shown. Absent: its headers, or else tokens of a login.
+    #[serde(default)]
+    pub auth: Option<Auth>,
+    /// Client at an authorization server, for each `auth` that takes tokens.
+    #[serde(default)]
+    pub oauth: Option<OAuthConfig>,
+    /// Trust in the server's texts.
+    #[serde(default)]
+    pub trust: Trust,
+    /// Calls at a time.
+    #[serde(default)]
+    pub concurrency: Option<usize>,
+    /// Time of the first start.
+    #[serde(default)]
+    pub start: StartConfig,
+    /// Pauses before a start after a failure.
+    #[serde(default)]
+    pub restart: RestartConfig,
+    /// True if the server may ask hosts while it runs their calls, when it is of a revision before 2026-07-28. Each host has a
+    /// connection of its own then, and a process. Absent: true for a `url`, false for a `command`.
+    #[serde(default)]
+    pub questions: Option<bool>,
+    /// Tools that the gateway knows.
+    #[serde(default)]
+    pub tools: ToolFilter,
+    /// Tenants that see the server. Absent: the gateway's own.
+    #[serde(default)]
+    pub tenants: Option<Vec<String>>,
+    /// True if the server is left out.
+    #[serde(default)]
+    pub disabled: bool,
+}
+
+/// File of a server's entry, by whose rules its values are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EntryFile {
+    /// The gateway's own. Values may be `env:NAME` and `file:PATH`; programs are those of `gateway.spawn.allow`.
+    #[default]
+    Gateway,
+    /// A host's. `${NAME}` is a variable in every value, command and URL; the operator has allowed its programs by naming it.
+    Host,
+}
+
+/// Time of a server's first start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StartConfig {
+    /// With the gateway.
+    #[default]
+    Eager,
+    /// With the first call; with the gateway only to list its tools.
+    Lazy,
+}
+
+/// Trust in a server's texts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    /// A changed definition waits for approval, and its annotations are not believed.
+    Untrusted,
+    /// The usual checks.
+    #[default]
+    Standard,
+    /// One's own server.
+    Trusted,
+}
+
+impl ServerConfig {
+    /// Returns the tenants that see the server, where `own` is the gateway's.
+    pub(crate) fn tenants(&self, own: &str) -> Vec<String> {
+        self.tenants.clone().unwrap_or_else(|| vec![own.to_owned()])
+    }
+
+    /// Returns the most connections of hosts' or principals' own.
+    pub(super) fn own_connections(&self) -> usize {
+        if self.is_per_principal() {
+            PRINCIPALS_CONNECTIONS
+        } else if self.may_ask() {
+            OWN_CONNECTIONS
+        } else {
+            0
+        }
+    }
+
+    /// Returns true if each principal logs in to the server by itself.
+    pub(crate) fn takes_principals_logins(&self) -> bool {
+        self.auth == Some(Auth::OauthPerUser)
+    }
+
+    /// Returns true if each principal has a credential of its own for the server.
+    pub(crate) fn is_per_principal(&self) -> bool {
+        matches!(self.auth, Some(Auth::OauthPerUser | Auth::TokenExchange))
+    }
+
+    /// Returns true if the server may ask hosts when it is of a revision before 2026-07-28.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.questions.unwrap_or(self.url.is_some())
+    }
+}

@@ -1,0 +1,97 @@
+"""`toolgate gateway --mcp-json`: a host's file of servers, read as it is."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from gateway_process import PLAIN, GatewayProcess, Json, plain_server, starts
+from toolgate_command import run
+
+NOTES: Json = {
+    "type": "stdio",
+    "command": "${PLAIN_PYTHON}",
+    "args": ["${PLAIN_SERVER:-nowhere}"],
+    "env": {"PLAIN_LOG": "${PLAIN_FOLDER}/${PLAIN_NAME:-log}"},
+    "timeout": 5,
+}
+
+
+@pytest.fixture(autouse=True)
+def variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the file's variables stand for."""
+    monkeypatch.setenv("PLAIN_PYTHON", sys.executable)
+    monkeypatch.setenv("PLAIN_SERVER", str(PLAIN))
+    monkeypatch.setenv("PLAIN_FOLDER", str(tmp_path))
+
+
+def written(folder: Path, servers: Json, **more: object) -> Path:
+    """A host's file with these servers."""
+    file = folder / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": servers, **more}))
+    return file
+
+
+def with_file(binary: Path, folder: Path, file: Path, config: str | None = None) -> GatewayProcess:
+    """A gateway with a host's file, and one of its own if that is given."""
+    plane = ("--data-dir", str(folder / "data"), "--mcp-json", str(file))
+    return GatewayProcess(binary, folder, config, plane=plane)
+
+
+def test_a_hosts_file_is_read_as_it_is_and_the_rest_is_told(binary: Path, tmp_path: Path) -> None:
+    off = {"command": "no-such-program", "disabled": True}
+    file = written(tmp_path, {"my notes": NOTES, "off": off}, inputs=[])
+    with with_file(binary, tmp_path, file) as gateway:
+        keep = {"name": "my-notes__keep_note", "arguments": {"text": "a"}}
+        assert gateway.text("call_tool", keep) == "kept"
+        assert starts(tmp_path / "log") == 1
+        said = "".join(gateway.said)
+        for line in (
+            "my-notes starts ${PLAIN_PYTHON} ${PLAIN_SERVER:-nowhere}",
+            "`my notes.timeout` is not read",
+            "`my notes` is called my-notes here",
+            "`inputs` is not read",
+        ):
+            assert f"{file}: {line}" in said, said
+
+
+def test_it_is_read_beside_the_gateways_own_and_read_again(binary: Path, tmp_path: Path) -> None:
+    file = written(tmp_path, {"notes": NOTES})
+    # What the operator names on the command line is allowed, and nothing else is.
+    own = '[gateway]\nload_all_up_to = 12\n[gateway.spawn]\nallow = ["/no/such/*"]\n'
+    with with_file(binary, tmp_path, file, own) as gateway:
+        kept = gateway.text("process_id", {}, "/mcp/s/notes")
+        assert len(gateway.tools()) == 8, "the [gateway] section holds"
+        third = {"notes": NOTES, "third": NOTES | {"env": {}}}
+        gateway.reload(json.dumps({"mcpServers": third}), "third: ready", file)
+        assert gateway.text("process_id", {}, "/mcp/s/notes") == kept
+        gateway.reload('{"mcpServers": {"third": 7}}', "must be an object", file)
+        assert gateway.text("process_id", {}, "/mcp/s/notes") == kept
+        gateway.reload(own + plain_server("fourth"), "gateway.spawn.allow")
+
+
+@pytest.mark.parametrize(
+    ("servers", "problem"),
+    [
+        ({"notes": NOTES}, "the gateway's file has a server.notes as well"),
+        ({"a": {"command": "${PLAIN_NOT_SET}"}}, "the variable PLAIN_NOT_SET is not set"),
+        ({"a": {"url": "http://tools.example"}}, "must begin with https://"),
+        ({"a": {"command": "x", "cwd": "/no/such/folder"}}, "`cwd` names no folder"),
+        ({"a": {"command": "x", "args": "y"}}, "`a.args` must be a list of texts"),
+        ({"a": {}}, "`a` needs either `command` or `url`"),
+    ],
+)
+def test_mistakes_are_told_before_anything_starts(
+    binary: Path, tmp_path: Path, servers: Json, problem: str
+) -> None:
+    file = written(tmp_path, servers)
+    own = tmp_path / "gateway.toml"
+    own.write_text(plain_server("notes"))
+    arguments: list[str | Path] = ["gateway", "check", own, "--mcp-json", file]
+    told = run(binary, *arguments)
+    assert told.returncode == 2
+    assert problem in told.stderr
+    assert str(file) in told.stderr
+    started = run(binary, "gateway", "--config", own, "--mcp-json", file)
+    assert started.returncode == 2
+    assert problem in started.stderr
