@@ -155,9 +155,9 @@ def shared(before: list[str], after: list[str]) -> list[str]:
     """The beginning that two requests have in common, part by part."""
     common: list[str] = []
     for one, other in zip(before, after, strict=False):
-        common.append(common_prefix(one, other))
         if one != other:
-            break
+            return [*common, common_prefix(one, other)]
+        common.append(one)
     return common
 
 
@@ -204,9 +204,7 @@ def rows(
     """Has the talk with each strategy."""
     for sent, options in STRATEGIES.items():
         requests = talk(server, tenant, folder, options)
-        row = Row(sent, requests, prompts(requests, counter))
-        print(tenant, sent, round(row.price(OPENAI)), file=sys.stderr, flush=True)
-        yield row
+        yield Row(sent, requests, prompts(requests, counter))
 
 
 def table(server: ToolgateProcess, catalog: str, folder: Path, counter: Counter) -> Iterator[str]:
@@ -217,7 +215,6 @@ def table(server: ToolgateProcess, catalog: str, folder: Path, counter: Counter)
     )
     yield "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     for name, talk in FRAMEWORKS.items():
-        print(name, file=sys.stderr, flush=True)
         measured = list(rows(talk, server, catalog, folder, counter))
         cheapest = {
             rates: min(row.price(rates) for row in measured) for rates in (OPENAI, ANTHROPIC)
@@ -225,15 +222,16 @@ def table(server: ToolgateProcess, catalog: str, folder: Path, counter: Counter)
         for at, row in enumerate(measured):
             named = "" if at else name
             yield f"| {named} | " + " | ".join(row.cells(cheapest)) + " |"
+        print(f"{name} is measured over the {catalog} catalog", file=sys.stderr, flush=True)
 
 
-def page(server: ToolgateProcess, folder: Path) -> Iterator[str]:
-    """All tables as Markdown."""
+def page(server: ToolgateProcess, folder: Path, catalogs: Sequence[str]) -> Iterator[str]:
+    """The tables of these catalogs as Markdown."""
     counter = Counter()
-    for catalog, shipped in CATALOGS.items():
+    for catalog in catalogs:
         own = folder / catalog
         own.mkdir()
-        for name in shipped:
+        for name in CATALOGS[catalog]:
             shutil.copy(SHIPPED / f"{name}.json", own)
         servers = ", ".join(commands(own))
         yield f"\nOver the MCP servers {servers}:\n"
@@ -244,12 +242,14 @@ def main() -> int:
     """Prints the tables, or writes them between the marks of a page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
+    parser.add_argument("--catalog", choices=CATALOGS, help="the only one to measure")
     arguments = parser.parse_args()
+    catalogs = [arguments.catalog] if arguments.catalog else list(CATALOGS)
     with tempfile.TemporaryDirectory() as folder:
         binary = Path(os.environ["TOOLGATE_BIN"]).resolve()
         server = ToolgateProcess(binary, Path(folder) / "server").start()
         try:
-            text = "\n".join(page(server, Path(folder))).strip()
+            text = "\n".join(page(server, Path(folder), catalogs)).strip()
         finally:
             server.stop()
     if arguments.write is None:

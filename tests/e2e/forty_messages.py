@@ -6,7 +6,7 @@ Three MCP servers stand behind it: `mcp-server-time`, `mcp-server-git`, and one 
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -165,5 +165,11 @@ def check_prefix(requests: list[Request]) -> None:
 
 def common_prefix(before: str, after: str) -> str:
     """Returns what two texts begin with."""
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
-    return "".join(character for character, _ in same)
+    least, most = 0, min(len(before), len(after))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if before[:middle] == after[:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return before[:least]

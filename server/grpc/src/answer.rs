@@ -106,7 +106,7 @@ mod tests {
         ] {
             assert_eq!(of(&messages), None, "{messages}");
         }
-        let history = scan(&[thanks.clone()], None).snapshot();
+        let history = scan(std::slice::from_ref(&thanks), None).snapshot();
         assert_eq!(of(&json!([history, thanks])), None, "a compaction left the answer out");
     }
 

@@ -101,7 +101,7 @@ fn a_courtesy_gets_a_tool_only_by_name_or_where_all_are_sent() {
     assert_eq!((slots(&decision), &decision.fit), (vec![], &Fit::Courtesy));
     let shortfall = decision.left_out[0].shortfall;
     assert_eq!(shortfall, Some(Shortfall::Courtesy));
-    let decision = decide(&snapshot, &courtesy("alpha"));
+    let decision = decide(&snapshot, &courtesy("s/alpha"));
     assert_eq!((slots(&decision), &decision.fit), (vec![0], &Fit::Clear));
     let mut by_threshold = courtesy("zzz");
     by_threshold.options.ratio = None;
