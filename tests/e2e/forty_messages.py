@@ -1,38 +1,26 @@
-"""A talk of forty messages, the same for each agent framework, and what its requests cost.
+"""A talk of forty messages, the same for each agent framework, and the requests that it makes.
 
 Three MCP servers stand behind it: `mcp-server-time`, `mcp-server-git`, and one of 18 tools.
 """
 
 import json
-import os
-import sys
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import httpx2
-from toolgate_process import ToolgateProcess
-
-from toolgate import Client
 
 CALL = "toolgate_call_tool"
 CHANGING = Path(__file__).with_name("changing_mcp_server.py")
+CATALOG = Path(__file__).with_name("catalog_mcp_server.py")
 TURNS = 40
 CALLS_EVERY = 5
 """Turns from one in which the model calls a tool to the next: for some frameworks, each call starts
 an MCP server."""
 CLOSING = len("]}")
 """The characters at the end of a request that another message moves."""
-STRATEGIES: dict[str, dict[str, Any]] = {
-    "all tools": {"deferral": "off"},
-    "auto": {},
-    "cut": {"strategy": "cut"},
-    "envelope": {"strategy": "envelope"},
-}
-"""Options of the integrations, by what the table calls them."""
 HOUSE = tuple(
     f"{verb}_{thing}"
     for verb, things in {
@@ -68,34 +56,6 @@ class Request:
     """Its JSON, definitions first, as Chat Completions take it."""
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What the requests of a talk come to; tokens a request."""
-
-    defined: float
-    """Tools in `tools`, on average."""
-    sets: int
-    """Different `tools`."""
-    whole: float
-    cached: float
-    """Those in common with the beginning of the request before."""
-    right: float
-    """The share of turns whose first request shows the tool that the message is about."""
-
-    @property
-    def new(self) -> float:
-        """Tokens that no cache serves."""
-        return self.whole - self.cached
-
-    def row(self, name: str) -> str:
-        """A row of the table of docs/frameworks.md."""
-        return (
-            f"| {name} | {self.defined:.1f} | {self.sets} | {self.whole:,.0f} | "
-            f"{self.cached / self.whole:.1%} | {self.new:,.0f} | "
-            f"{self.new + self.cached / 10:,.0f} | {self.right:.0%} |"
-        )
-
-
 class Talk:
     """The scripted model's side: calls the right tool every few messages; keeps its requests."""
 
@@ -112,12 +72,13 @@ class Talk:
         """The call that answers a request; None: `ANSWER` does."""
         names = [tool["function"]["name"] for tool in tools]
         is_first = not self.requests or self.requests[-1].turn != self._turn
-        text = json.dumps({"tools": tools, "messages": messages}, ensure_ascii=False)
+        body = {"tools": tools, "messages": messages}
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         self.requests.append(Request(self._turn, is_first, names, text))
         if not is_first or self._turn % CALLS_EVERY:
             return None
         name, _ = texts()[self._turn]
-        given = {"text": "now"} if "house" in name else {"timezone": "Asia/Tokyo"}
+        given = arguments_of(name)
         return (CALL, {"name": name, "arguments": given}) if CALL in names else (name, given)
 
     def transport(self) -> httpx2.MockTransport:
@@ -150,14 +111,23 @@ def texts() -> list[tuple[str, str]]:
     return [topics[n % len(topics)] for n in range(TURNS)]
 
 
+def arguments_of(tool: str) -> dict[str, Any]:
+    """What the model calls a tool with."""
+    return {"text": "now"} if "house" in tool else {"timezone": "Asia/Tokyo"}
+
+
 def commands(folder: Path) -> dict[str, list[str]]:
-    """The arguments of Python that start the MCP servers, by their names."""
+    """The arguments of Python that start the MCP servers, by their names.
+
+    Each `NAME.json` of the folder is the catalog of one more server, whose tools do nothing.
+    """
     names = folder / "names.txt"
     names.write_text(" ".join(HOUSE))
     return {
         "time": ["-m", "mcp_server_time"],
         "git": ["-m", "mcp_server_git"],
         "house": [str(CHANGING), str(names)],
+        **{file.stem: [str(CATALOG), str(file)] for file in sorted(folder.glob("*.json"))},
     }
 
 
@@ -169,25 +139,14 @@ def described(request: Request) -> list[str]:
 
 def cached(requests: list[Request]) -> list[str]:
     """Returns what each request but the first shares with the beginning of the one before it."""
-    return [_prefix(before.text, after.text) for before, after in pairwise(requests)]
+    return [common_prefix(before.text, after.text) for before, after in pairwise(requests)]
 
 
-def cost(requests: list[Request], count: Callable[[str], int] = len) -> Cost:
-    """Counts the requests of a talk.
-
-    Args:
-        requests: All of them.
-        count: Counts a text's tokens. Default: its characters.
-    """
+def right_share(requests: list[Request]) -> float:
+    """The share of turns whose first request shows the tool that the message is about."""
     first = [request for request in requests if request.is_first]
     right = [texts()[one.turn][0] in {*one.tools, *described(one)} for one in first]
-    return Cost(
-        defined=sum(len(request.tools) for request in requests) / len(requests),
-        sets=len({tuple(request.tools) for request in requests}),
-        whole=sum(count(request.text) for request in requests) / len(requests),
-        cached=sum(map(count, cached(requests))) / len(requests),
-        right=sum(right) / len(right),
-    )
+    return sum(right) / len(right)
 
 
 def check_prefix(requests: list[Request]) -> None:
@@ -204,31 +163,13 @@ def check_prefix(requests: list[Request]) -> None:
     assert whole > len(requests) * 2 / 3
 
 
-def print_table(play: Play) -> None:
-    """Prints a framework's rows; needs the package `tiktoken`."""
-    import asyncio
-
-    import tiktoken  # type: ignore[import-not-found, unused-ignore]
-
-    encoding = tiktoken.get_encoding("cl100k_base")
-    folder = Path(tempfile.mkdtemp())
-    server = ToolgateProcess(Path(os.environ["TOOLGATE_BIN"]), folder / "server").start()
-    try:
-        for name, options in STRATEGIES.items():
-            with server.client(name.replace(" ", "-")) as client:
-                requests = asyncio.run(_played(play, client, folder, options))
-            tokens = cost(requests, lambda text: len(encoding.encode(text, disallowed_special=())))
-            print(tokens.row(name), len(requests), "requests", file=sys.stdout, flush=True)
-    finally:
-        server.stop()
-
-
-async def _played(
-    play: Play, client: Client, folder: Path, options: dict[str, Any]
-) -> list[Request]:
-    return await play(client, folder, **options)
-
-
-def _prefix(before: str, after: str) -> str:
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
-    return "".join(character for character, _ in same)
+def common_prefix(before: str, after: str) -> str:
+    """Returns what two texts begin with."""
+    least, most = 0, min(len(before), len(after))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if before[:middle] == after[:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return before[:least]

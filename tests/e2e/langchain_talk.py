@@ -1,17 +1,11 @@
-"""The forty messages to a LangChain agent.
-
-    TOOLGATE_BIN=target/debug/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \
-      python tests/e2e/langchain_talk.py
-
-prints its rows of the table of docs/frameworks.md; counting tokens needs the package `tiktoken`.
-"""
+"""The forty messages to a LangChain agent."""
 
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from forty_messages import ANSWER, TURNS, Request, Talk, commands, print_table
+from forty_messages import ANSWER, TURNS, Request, Talk, commands
 from langchain.agents import create_agent
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -69,13 +63,18 @@ class TalkingModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
-async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
-    """Has the talk; the model's requests."""
+async def over_servers(client: Client, folder: Path, **options: Any) -> ToolgateMiddleware:
+    """The middleware over the talk's MCP servers."""
     servers: Any = {
         name: {"transport": "stdio", "command": sys.executable, "args": arguments}
         for name, arguments in commands(folder).items()
     }
-    toolgate = await ToolgateMiddleware.from_mcp(client, MultiServerMCPClient(servers), **options)
+    return await ToolgateMiddleware.from_mcp(client, MultiServerMCPClient(servers), **options)
+
+
+async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
+    """Has the talk; the model's requests."""
+    toolgate = await over_servers(client, folder, **options)
     talk = Talk()
     model = TalkingModel(talk)
     agent = create_agent(model, middleware=[toolgate], checkpointer=InMemorySaver())
@@ -83,7 +82,3 @@ async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
     for _ in range(TURNS):
         await agent.ainvoke({"messages": [HumanMessage(talk.say())]}, thread)
     return talk.requests
-
-
-if __name__ == "__main__":
-    print_table(play)

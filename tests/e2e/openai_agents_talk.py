@@ -1,10 +1,4 @@
-"""The forty messages to an agent of the OpenAI Agents SDK.
-
-    TOOLGATE_BIN=target/debug/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \
-      python tests/e2e/openai_agents_talk.py
-
-prints its rows of the table of docs/frameworks.md; counting tokens needs the package `tiktoken`.
-"""
+"""The forty messages to an agent of the OpenAI Agents SDK."""
 
 import sys
 from contextlib import AsyncExitStack
@@ -20,7 +14,7 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.mcp import MCPServerStdio
-from forty_messages import TURNS, Request, Talk, commands, print_table
+from forty_messages import TURNS, Request, Talk, commands
 from openai import AsyncOpenAI
 
 from toolgate import Client
@@ -49,7 +43,3 @@ async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
         for _ in range(TURNS):
             await Runner.run(conversation.agent(agent), talk.say(), session=session)
     return talk.requests
-
-
-if __name__ == "__main__":
-    print_table(play)

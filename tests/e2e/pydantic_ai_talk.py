@@ -1,10 +1,4 @@
-"""The forty messages to a Pydantic AI agent.
-
-    TOOLGATE_BIN=target/debug/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \
-      python tests/e2e/pydantic_ai_talk.py
-
-prints its rows of the table of docs/frameworks.md; counting tokens needs the package `tiktoken`.
-"""
+"""The forty messages to a Pydantic AI agent."""
 
 import sys
 from contextlib import AsyncExitStack
@@ -13,7 +7,7 @@ from typing import Any
 
 import httpx2
 from fastmcp.client.transports import StdioTransport
-from forty_messages import TURNS, Request, Talk, commands, print_table
+from forty_messages import TURNS, Request, Talk, commands
 from openai import AsyncOpenAI
 from pydantic_ai import Agent, ModelMessage
 from pydantic_ai.mcp import MCPToolset
@@ -43,7 +37,3 @@ async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
         for _ in range(TURNS):
             history = (await agent.run(talk.say(), message_history=history)).all_messages()
     return talk.requests
-
-
-if __name__ == "__main__":
-    print_table(play)

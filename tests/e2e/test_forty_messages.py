@@ -5,15 +5,17 @@ from itertools import pairwise
 from pathlib import Path
 
 import langchain_talk
+import langgraph_talk
 import openai_agents_talk
 import pydantic_ai_talk
 import pytest
-from forty_messages import Play, Request, cached, check_prefix, cost
+from forty_messages import Play, Request, cached, check_prefix, right_share
 
 from toolgate import Client
 
 PLAYS: dict[str, Play] = {
     "langchain": langchain_talk.play,
+    "langgraph": langgraph_talk.play,
     "openai-agents": openai_agents_talk.play,
     "pydantic-ai": pydantic_ai_talk.play,
 }
@@ -25,7 +27,7 @@ def test_over_forty_turns_the_envelope_keeps_the_prefix_or_drops_tools_from_it(
 ) -> None:
     requests = asyncio.run(played(play, client, tmp_path, "envelope"))
     check_prefix(requests)
-    assert cost(requests).right == 1, "the tool of each message is shown"
+    assert right_share(requests) == 1, "the tool of each message is shown"
 
 
 def test_over_forty_turns_cut_loses_the_prefix_that_the_default_keeps(
@@ -36,7 +38,7 @@ def test_over_forty_turns_cut_loses_the_prefix_that_the_default_keeps(
     changed = [before.tools != after.tools for before, after in pairwise(cut)]
     assert sum(changed) > len(cut) / 3, "the set goes with what is asked"
     assert uncached(default) < uncached(cut) / 2
-    assert cost(default).right == 1, "the tool of each message is shown"
+    assert right_share(default) == 1, "the tool of each message is shown"
 
 
 async def played(play: Play, client: Client, folder: Path, strategy: str) -> list[Request]:

@@ -96,6 +96,32 @@ def test_a_follow_up_finds_the_tool_that_the_message_alone_does_not(
     assert shown[0].name == "get_forecast"
 
 
+def test_thanks_get_no_tool_unless_they_may_be_assent(
+    notes: Client, router: router_pb2_grpc.RouterServiceStub, tenant: str
+) -> None:
+    asked = {"role": "user", "content": "will it rain in Oslo in the coming days?"}
+
+    def routed(answer: str, said: str) -> router_pb2.RouteResponse:
+        query = router_pb2.RouteRequest(tenant=tenant, intents=[router_pb2.Intent(text=said)])
+        spoken = {"role": "assistant", "content": answer}
+        messages = [asked, spoken, {"role": "user", "content": said}]
+        query.state.messages_json = json.dumps(messages)
+        return router.Route(query)
+
+    thanked = routed("Not before Friday.", "ok great, thanks. bye!")
+    assert not thanked.active_tools
+    assert thanked.fit.kind == router_pb2.FIT_KIND_NONE
+    assert thanked.fit.message == "No tool is asked for: answer without one."
+    for answer, said in [
+        ("Shall I look up the week after, too?", "ok great, thanks. bye!"),
+        ("Not before Friday. Let me know and I look again.", "ok, thanks"),
+        ("Not before Friday.", "ok"),
+        ("Not before Friday.", "thanks, and Bergen?"),
+    ]:
+        shown = [tool.name for tool in routed(answer, said).active_tools]
+        assert "get_forecast" in shown, f"{answer} {said}"
+
+
 def test_a_conversation_that_is_none_is_refused(
     router: router_pb2_grpc.RouterServiceStub, tenant: str
 ) -> None:

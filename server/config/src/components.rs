@@ -179,6 +179,8 @@ pub struct RouterConfig {
     pub clauses: bool,
     /// True if a short message is also read with the user's message before it.
     pub context: bool,
+    /// True if a message that only thanks, greets or takes leave gets no tool.
+    pub courtesies: bool,
     /// Maximum number of chosen tools.
     pub top_k: usize,
     /// Maximum number of tokens that always-loaded tools cost together.
@@ -351,6 +353,7 @@ impl From<&Settings> for RouterConfig {
             relative_cutoff: settings.read(&keys::ROUTER_RELATIVE_CUTOFF) as f32,
             clauses: settings.read(&keys::ROUTER_CLAUSES),
             context: settings.read(&keys::ROUTER_CONTEXT),
+            courtesies: settings.read(&keys::ROUTER_COURTESIES),
             top_k: settings.read(&keys::ROUTER_TOP_K),
             always_load_tokens: settings.read(&keys::ROUTER_ALWAYS_LOAD_TOKENS),
             untrusted_max_per_server: settings.read(&keys::SAFETY_UNTRUSTED_MAX_PER_SERVER),

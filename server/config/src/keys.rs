@@ -83,6 +83,7 @@ pub static KEYS: &[&KeySpec] = &[
     &ROUTER_RELATIVE_CUTOFF.spec,
     &ROUTER_CLAUSES.spec,
     &ROUTER_CONTEXT.spec,
+    &ROUTER_COURTESIES.spec,
     &ROUTER_TOP_K.spec,
     &ROUTER_ALWAYS_LOAD_TOKENS.spec,
     &PACKS_ENABLED.spec,

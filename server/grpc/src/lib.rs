@@ -1,6 +1,7 @@
 //! gRPC API, and access to it from the web. Only this crate of the server uses tonic and prost. It parses messages into
 //! domain values, checks limits, and maps errors to statuses in one place.
 
+mod answer;
 mod approve;
 mod bounded;
 mod call_tool;

@@ -71,6 +71,10 @@ fn fit(snapshot: &Snapshot, fit: &Fit) -> v1::Fit {
             let message = "No tool fits this: answer without one, or ask what is meant.".to_owned();
             (v1::FitKind::None, Vec::new(), message)
         }
+        Fit::Courtesy => {
+            let message = "No tool is asked for: answer without one.".to_owned();
+            (v1::FitKind::None, Vec::new(), message)
+        }
     };
     v1::Fit { kind: kind as i32, contenders, message }
 }

@@ -2,6 +2,7 @@
 
 use toolgate_proto::v1;
 
+use super::answer;
 use super::call_tool::ReadCall;
 use super::conversation::ReadConversation;
 use super::fields::{Fields, within};
@@ -14,7 +15,7 @@ use toolgate_core::identity::ServerName;
 use toolgate_llm::history;
 use toolgate_routing::gate::Evidence;
 use toolgate_routing::router::answers::conversation::Surroundings;
-use toolgate_routing::router::context::{self, Before, Weights};
+use toolgate_routing::router::context::{self, Before, Rules};
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::{Detail, Listing, Options, RouteQuery, SelectionRule, Unset};
 use toolgate_routing::router::schemas::SchemasQuery;
@@ -69,11 +70,10 @@ pub(super) fn route(
     let listing = listing(wire.prompt_listing, &mut fields);
     let Told { state, said, snapshot, messages } = state::parse_told(wire.state, limits, caller)?;
     fields.finish()?;
-    let mut intents = intents;
-    if defaults.context {
-        let before = Before { asks: &said.asks, results: &said.results };
-        intents.extend(context::beside(&intents, before, Weights::default()));
-    }
+    let answer = answer::before(&intents, &messages);
+    let before = Before { asks: &said.asks, results: &said.results, answer: answer.as_deref() };
+    let rules = Rules { courtesies: defaults.courtesies, context: defaults.context };
+    let intents = context::read(intents, before, rules);
     let beside = Surroundings {
         system_tokens: options.system_tokens,
         context_window: options.context_window,

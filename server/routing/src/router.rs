@@ -5,6 +5,7 @@ pub mod allow;
 pub mod answers;
 mod aside;
 pub mod context;
+pub mod courtesy;
 pub mod intent;
 mod outage;
 pub mod query;

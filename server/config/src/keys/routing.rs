@@ -246,6 +246,14 @@ pub const ROUTER_CONTEXT: Key<bool> = Key::new(
     "Whether a short message is also read with the user's message before it, where the state has \
      the messages (docs/conversations.md), which costs an embedding.",
 );
+pub const ROUTER_COURTESIES: Key<bool> = Key::new(
+    "router.courtesies",
+    FLAG,
+    "true",
+    "Whether a message that only thanks, greets or takes leave gets no tool by rank, where the \
+     state has the messages and the answer before it neither asks nor offers anything \
+     (docs/conversations.md).",
+);
 pub const ROUTER_TOP_K: Key<usize> = Key::new(
     "router.top_k",
     count(1, 100),

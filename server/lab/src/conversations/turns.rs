@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use toolgate_config::RouterConfig;
 use toolgate_core::state::{CallStatus, PriorCall};
-use toolgate_routing::router::context::{Before, Weights, beside};
+use toolgate_routing::router::context::{self, Before, Rules};
 use toolgate_routing::router::intent::{self, Intent};
 
 use super::QuerySet;
@@ -76,6 +76,7 @@ fn is_beginning(queries: &[LabelledQuery], at: usize) -> bool {
 
 fn turns<'a>(queries: &'a [LabelledQuery], router: &RouterConfig) -> Vec<Turn<'a>> {
     let mut asks: Vec<String> = Vec::new();
+    let mut answer_before = String::new();
     let mut before: Vec<PriorCall> = Vec::new();
     let mut turns = Vec::new();
     for (number, query) in (0..).zip(queries) {
@@ -85,9 +86,11 @@ fn turns<'a>(queries: &'a [LabelledQuery], router: &RouterConfig) -> Vec<Turn<'a
             .flat_map(|turn: &Turn<'_>| &turn.calls)
             .map(|c| c.result.clone())
             .collect();
+        let before_it =
+            Before { asks: &asks, results: &results, answer: Some(answer_before.as_str()) };
         let turn = Turn {
             query,
-            intents: intents(&query.text, Before { asks: &asks, results: &results }, router),
+            intents: intents(&query.text, before_it, router),
             before: before.clone(),
             answer: answer(query),
             calls,
@@ -99,6 +102,7 @@ fn turns<'a>(queries: &'a [LabelledQuery], router: &RouterConfig) -> Vec<Turn<'a
         };
         before.extend(turn.calls.iter().map(call));
         asks.push(query.text.clone());
+        answer_before.clone_from(&turn.answer);
         turns.push(turn);
     }
     turns
@@ -107,12 +111,8 @@ fn turns<'a>(queries: &'a [LabelledQuery], router: &RouterConfig) -> Vec<Turn<'a
 /// Returns the intents that the service makes of a message and of what stands before it.
 fn intents(message: &str, before: Before<'_>, router: &RouterConfig) -> Vec<Intent> {
     let read = if router.clauses { Intent::new } else { Intent::undivided };
-    let mut intents = vec![read(message.to_owned(), 1.0)];
-    if router.context {
-        let context = beside(&intents, before, Weights::default());
-        intents.extend(context);
-    }
-    intents
+    let rules = Rules { courtesies: router.courtesies, context: router.context };
+    context::read(vec![read(message.to_owned(), 1.0)], before, rules)
 }
 
 /// Returns the calls of a turn. Without recorded ones, it is one of the first right tool.

@@ -101,7 +101,7 @@ impl Turn<'_> {
         if let Some(weights) = form.product {
             let asks: Vec<String> = self.before.iter().map(|turn| turn.text.clone()).collect();
             let results = self.results();
-            let before = Before { asks: &asks, results: &results };
+            let before = Before { asks: &asks, results: &results, answer: None };
             let context = beside(&intents, before, weights);
             intents.extend(context);
         }

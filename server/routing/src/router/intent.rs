@@ -16,6 +16,8 @@ pub struct Intent {
     is_context: bool,
     /// True if the text is embedded as it stands, with quotations, addresses and ids.
     is_verbatim: bool,
+    /// True if the text asks for nothing.
+    is_courtesy: bool,
 }
 
 impl Intent {
@@ -29,7 +31,14 @@ impl Intent {
     /// Creates an intent of this weight that is not divided into clauses.
     #[must_use]
     pub fn undivided(text: String, weight: f32) -> Self {
-        Self { text, weight, clauses: Vec::new(), is_context: false, is_verbatim: false }
+        Self {
+            text,
+            weight,
+            clauses: Vec::new(),
+            is_context: false,
+            is_verbatim: false,
+            is_courtesy: false,
+        }
     }
 
     /// Creates an intent of this weight that is not divided into clauses and is embedded as it stands.
@@ -42,6 +51,18 @@ impl Intent {
     #[must_use]
     pub fn context(text: String, weight: f32) -> Self {
         Self { is_context: true, ..Self::undivided(text, weight) }
+    }
+
+    /// Returns this intent as one that asks for nothing ([`crate::router::courtesy`]).
+    #[must_use]
+    pub fn as_courtesy(self) -> Self {
+        Self { is_courtesy: true, ..self }
+    }
+
+    /// Returns true if the text asks for nothing, so that no tool fits it.
+    #[must_use]
+    pub fn is_courtesy(&self) -> bool {
+        self.is_courtesy
     }
 
     /// Returns true if the text holds what was said before the message. Such a text is not logged.

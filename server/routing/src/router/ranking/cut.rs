@@ -44,6 +44,8 @@ pub enum Shortfall {
         /// Level that the best overlap must reach.
         level: f32,
     },
+    /// Turn that asks for nothing: the message only thanks, greets or takes leave.
+    Courtesy,
     /// Score below this share of the best score.
     Ratio(f32),
     /// Chance below the minimum of the policy's learned gate.
@@ -60,7 +62,7 @@ impl Shortfall {
     #[must_use]
     pub fn code(self) -> RefusalCode {
         match self {
-            Self::OwnThreshold(_) | Self::Threshold(_) | Self::Level { .. } => {
+            Self::OwnThreshold(_) | Self::Threshold(_) | Self::Level { .. } | Self::Courtesy => {
                 RefusalCode::BelowThreshold
             }
             Self::Ratio(_) | Self::LearnedGate | Self::OwnEvidence { .. } => {
@@ -82,6 +84,9 @@ impl Shortfall {
             Self::Level { best, level } => format!(
                 "no tool fits: the best overlap, {best:.3}, is below the level of {level:.3}"
             ),
+            Self::Courtesy => {
+                "no tool is asked for: the message only thanks, greets or takes leave".to_owned()
+            }
             Self::Ratio(ratio) => format!(
                 "its score is too far below the best one's: router.relative_cutoff, or the policy's ratio, asks for {ratio:.2} of it"
             ),
@@ -125,7 +130,11 @@ impl<'a> Bar<'a> {
         // Untrusted tools do not count for the best overlap. For them, their own overlap is enough.
         let own = self.level.is_reached_by(candidate.parts.nearest);
         let is_reached = own || self.level.is_reached_by(self.best.nearest);
-        let no_tool_fits = Shortfall::Level { best: self.best.nearest, level: self.level.0 };
+        let no_tool_fits = if self.level == Level::UNREACHABLE {
+            Shortfall::Courtesy
+        } else {
+            Shortfall::Level { best: self.best.nearest, level: self.level.0 }
+        };
         let shortfall = match self.rule {
             Rule::Threshold(least) if candidate.overlap >= least => return None,
             Rule::Threshold(least) => Shortfall::Threshold(least),

@@ -25,6 +25,8 @@ pub enum Fit {
     Ambiguous(Vec<u32>),
     /// No fitting tool.
     None,
+    /// No tool asked for: the message only thanks, greets or takes leave.
+    Courtesy,
 }
 
 impl Fit {
@@ -47,6 +49,12 @@ impl Fit {
         if contenders.len() > 1 { Self::Ambiguous(contenders) } else { Self::Clear }
     }
 
+    /// Returns this fit of a turn that asks for nothing: [`Fit::Courtesy`], unless a tool is named.
+    #[must_use]
+    pub fn or_courtesy(self) -> Self {
+        if self == Self::None { Self::Courtesy } else { self }
+    }
+
     /// Returns the fit as one word.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -55,6 +63,7 @@ impl Fit {
             Self::Clear => "clear",
             Self::Ambiguous(_) => "ambiguous",
             Self::None => "none",
+            Self::Courtesy => "courtesy",
         }
     }
 }
@@ -111,8 +120,11 @@ mod tests {
     #[test]
     fn each_fit_has_a_name() {
         let ambiguous = Fit::Ambiguous(vec![1, 2]);
-        let names = [Fit::Unknown, Fit::Clear, ambiguous, Fit::None].map(|fit| fit.name());
-        assert_eq!(names, ["unknown", "clear", "ambiguous", "none"]);
+        let fits = [Fit::Unknown, Fit::Clear, ambiguous, Fit::None, Fit::Courtesy];
+        assert_eq!(
+            fits.map(|fit| fit.name()),
+            ["unknown", "clear", "ambiguous", "none", "courtesy"]
+        );
         assert_eq!(Fit::default(), Fit::Unknown);
     }
 }

@@ -15,6 +15,9 @@ impl Level {
     /// Level that every overlap reaches.
     pub const NONE: Self = Self(-1.0);
 
+    /// Level that no overlap reaches, for turns that ask for nothing.
+    pub const UNREACHABLE: Self = Self(2.0);
+
     /// Returns true if a level applies to a turn. It does not if an intent has letters beyond ASCII: the encoder may
     /// not know the language, and in doubt tools are sent.
     #[must_use]
@@ -25,7 +28,7 @@ impl Level {
 
     /// Returns the level of one turn. It is the policy's `abstain_below`, or else [`Options::threshold`] moved into the
     /// band in which chance puts the nearest of the allowed tools. Returns [`Level::NONE`] if no level applies, or if
-    /// the threshold is for each tool.
+    /// the threshold is for each tool, and [`Level::UNREACHABLE`] if the intents ask for nothing.
     #[must_use]
     pub fn of(
         snapshot: &Snapshot,
@@ -34,7 +37,13 @@ impl Level {
         background: &[Vec<f32>],
         allowed: Option<&FixedBitSet>,
     ) -> Self {
-        if options.ratio.is_none() || !Self::is_asked_of(intents) {
+        if options.ratio.is_none() {
+            return Self::NONE;
+        }
+        if !intents.is_empty() && intents.iter().all(Intent::is_courtesy) {
+            return Self::UNREACHABLE;
+        }
+        if !Self::is_asked_of(intents) {
             return Self::NONE;
         }
         let band = || Band::of(snapshot, background, allowed);

@@ -86,8 +86,11 @@ impl RouteInputs<'_> {
         }
         let words_only = embedded.is_words_only(snapshot);
         let cut = Cut::of(snapshot, &embedded, options, level, &candidates);
-        let fit =
-            if words_only { Fit::Unknown } else { Fit::of(&candidates, |one| cut.passes(one)) };
+        let fit = match level {
+            _ if words_only => Fit::Unknown,
+            Level::UNREACHABLE => Fit::of(&candidates, |one| cut.passes(one)).or_courtesy(),
+            _ => Fit::of(&candidates, |one| cut.passes(one)),
+        };
         let choice = Choice::new(snapshot, &allowed, &embedded, query, level);
         let deferred = deferral.decision.deferred;
         let outcome = choice.make(previous, &candidates, deferred);

@@ -106,7 +106,8 @@ fn a_learned_gate_decides_by_its_features_above_the_level() {
 #[test]
 fn every_shortfall_has_its_code() {
     let level = Shortfall::Level { best: 0.1, level: 0.2 };
-    for below in [Shortfall::OwnThreshold(0.5), Shortfall::Threshold(0.5), level] {
+    let own = Shortfall::OwnThreshold(0.5);
+    for below in [own, Shortfall::Threshold(0.5), level, Shortfall::Courtesy] {
         assert_eq!(below.code(), RefusalCode::BelowThreshold);
     }
     let evidence = Shortfall::OwnEvidence { least: 0.3 };

@@ -89,6 +89,29 @@ fn nothing_is_sent_where_no_tool_fits() {
 }
 
 #[test]
+fn a_courtesy_gets_a_tool_only_by_name_or_where_all_are_sent() {
+    let snapshot = catalog(&OVERLAPS, "");
+    let courtesy = |text: &str| {
+        let intent = Intent::undivided(text.to_owned(), 1.0).as_courtesy();
+        let mut query = RouteQuery::of(vec![intent]);
+        query.options.explain = true;
+        query
+    };
+    let decision = decide(&snapshot, &courtesy("zzz"));
+    assert_eq!((slots(&decision), &decision.fit), (vec![], &Fit::Courtesy));
+    let shortfall = decision.left_out[0].shortfall;
+    assert_eq!(shortfall, Some(Shortfall::Courtesy));
+    let decision = decide(&snapshot, &courtesy("s/alpha"));
+    assert_eq!((slots(&decision), &decision.fit), (vec![0], &Fit::Clear));
+    let mut by_threshold = courtesy("zzz");
+    by_threshold.options.ratio = None;
+    assert_eq!(slots(&decide(&snapshot, &by_threshold)), [0, 1, 2], "each above a threshold");
+    let mut all = courtesy("zzz");
+    all.options.deferral.mode = Some(Mode::Off);
+    assert_eq!(slots(&decide(&snapshot, &all)).len(), OVERLAPS.len());
+}
+
+#[test]
 fn without_embeddings_words_decide_and_the_fit_is_unknown() {
     let snapshot = catalog(&OVERLAPS, "");
     let mut query = query(2);

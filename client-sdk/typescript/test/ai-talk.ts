@@ -1,0 +1,79 @@
+/** The forty messages to an agent of the Vercel AI SDK. */
+import { createMCPClient } from "@ai-sdk/mcp";
+import { Experimental_StdioMCPTransport as StdioMCPTransport } from "@ai-sdk/mcp/mcp-stdio";
+import { type McpClient, ToolgateConversation } from "@toolgate/client/ai";
+import { generateText, type ModelMessage, stepCountIs } from "ai";
+import { MockLanguageModelV3 } from "ai/test";
+
+import { answer, assistant, type ChatTool, client, finish, next, options, said, servers } from "./talk.js";
+
+type Asked = Parameters<MockLanguageModelV3["doGenerate"]>[0];
+type Message = Asked["prompt"][number];
+
+const usage = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 1, text: 1, reasoning: 0 },
+};
+const model = new MockLanguageModelV3({
+  doGenerate: ({ prompt, tools = [] }: Asked) => {
+    const call = next(tools.map(definition), prompt.flatMap(chat));
+    const [content, reason] =
+      call === undefined
+        ? [{ type: "text" as const, text: answer }, "stop" as const]
+        : [
+            {
+              ...{ type: "tool-call" as const, toolCallId: `call_${String(prompt.length)}` },
+              ...{ toolName: call.name, input: JSON.stringify(call.args) },
+            },
+            "tool-calls" as const,
+          ];
+    const finishReason = { unified: reason, raw: undefined };
+    return Promise.resolve({ content: [content], finishReason, usage, warnings: [] });
+  },
+});
+
+/** A definition as Chat Completions take it. */
+function definition(tool: NonNullable<Asked["tools"]>[number]): ChatTool {
+  if (tool.type !== "function") throw new TypeError(`${tool.name} is none of ours`);
+  const { name, description, inputSchema } = tool;
+  const described = { name, description, parameters: inputSchema };
+  return { type: "function", function: described };
+}
+
+/** A message as Chat Completions take it; results are one each. */
+function chat(message: Message): object[] {
+  if (message.role === "system") return [{ role: "system", content: message.content }];
+  if (message.role === "tool") {
+    const results = message.content.filter((part) => part.type === "tool-result");
+    return results.map(({ toolCallId, output }) => {
+      const content = "value" in output ? output.value : output;
+      const text = typeof content === "string" ? content : JSON.stringify(content);
+      return { role: "tool", tool_call_id: toolCallId, content: text };
+    });
+  }
+  const parts: { type: string; text?: string }[] = message.content;
+  const text = parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+  if (message.role === "user") return [{ role: "user", content: text }];
+  const made = message.content.filter((part) => part.type === "tool-call");
+  const calls = made.map(({ toolCallId: id, toolName: name, input }) => ({
+    ...{ id, name },
+    arguments: JSON.stringify(input),
+  }));
+  return [assistant(text, calls)];
+}
+
+const mcp: Record<string, () => Promise<McpClient>> = {};
+for (const [name, [command, ...args]] of Object.entries(servers)) {
+  mcp[name] = () =>
+    createMCPClient({ transport: new StdioMCPTransport({ command, args, stderr: "ignore" }) });
+}
+const toolgate = await ToolgateConversation.fromMcp(client, mcp, options);
+const messages: ModelMessage[] = [];
+for (const content of said()) {
+  messages.push({ role: "user", content });
+  const asked = { model, messages, stopWhen: stepCountIs(4) };
+  const { response } = await generateText({ ...asked, ...toolgate.settings() });
+  messages.push(...response.messages);
+}
+await toolgate.close();
+finish();

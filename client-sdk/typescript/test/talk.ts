@@ -1,0 +1,79 @@
+/**
+ * The forty messages to an agent: what they are, from standard input, and the script of the model, which keeps its
+ * requests. `tests/e2e/node_talk.py` runs the talks.
+ */
+import { readFileSync } from "node:fs";
+
+import { Client, v1 } from "@toolgate/client";
+
+interface Asked {
+  readonly target: string;
+  readonly tenant: string;
+  readonly strategy?: "auto" | "cut" | "envelope";
+  /** Whether all tools are sent. */
+  readonly isOff: boolean;
+  /** The command of each MCP server, by its name. */
+  readonly servers: Readonly<Record<string, readonly [string, ...string[]]>>;
+  /** The tool that each message is about, its arguments, the message, and whether the tool is called. */
+  readonly turns: readonly (readonly [string, object, string, boolean])[];
+  readonly answer: string;
+}
+
+interface Request {
+  readonly turn: number;
+  readonly is_first: boolean;
+  readonly tools: readonly string[];
+  readonly text: string;
+}
+
+/** A definition, as Chat Completions take it. */
+export interface ChatTool {
+  readonly type: "function";
+  readonly function: { readonly name: string };
+}
+
+const CALL = "toolgate_call_tool";
+const asked = JSON.parse(readFileSync(0, "utf8")) as Asked;
+const requests: Request[] = [];
+let turn = -1;
+
+export const client = new Client(asked.target, { tenant: asked.tenant, timeoutMs: 600_000 });
+export const { answer, servers } = asked;
+/** Options of the integrations. */
+export const options = {
+  ...(asked.strategy === undefined ? {} : { strategy: asked.strategy }),
+  ...(asked.isOff ? { route: { options: { deferral: v1.DeferralMode.OFF } } } : {}),
+};
+
+/** The messages; each begins its turn. */
+export function* said(): Generator<string> {
+  for (const [at, [, , text]] of asked.turns.entries()) {
+    turn = at;
+    yield text;
+  }
+}
+
+/** Keeps a request, and returns the call that answers it; undefined: `answer` does. */
+export function next(tools: readonly ChatTool[], messages: readonly object[]) {
+  const names = tools.map((one) => one.function.name);
+  const isFirst = requests.at(-1)?.turn !== turn;
+  requests.push({ turn, is_first: isFirst, tools: names, text: JSON.stringify({ tools, messages }) });
+  const [name = "", args = {}, , isCalled = false] = asked.turns[turn] ?? [];
+  if (!isFirst || !isCalled) return undefined;
+  return names.includes(CALL) ? { name: CALL, args: { name, arguments: args } } : { name, args };
+}
+
+/** An assistant's message, as Chat Completions take it. */
+export function assistant(
+  content: string,
+  calls: readonly { id: string; name: string; arguments: string }[],
+) {
+  const made = calls.map(({ id, ...call }) => ({ type: "function", id, function: call }));
+  return { role: "assistant", content, ...(made.length > 0 ? { tool_calls: made } : {}) };
+}
+
+/** Writes the requests, and ends. */
+export function finish(): void {
+  client.close();
+  process.stdout.write(JSON.stringify(requests));
+}

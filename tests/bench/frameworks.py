@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""The cost of forty messages in each agent framework, by strategy; writes tables of
+docs/frameworks.md.
+
+    make bench-frameworks
+
+The agents have real MCP servers and a scripted model. TOOLGATE_BIN names the binary. The scripts of
+client-sdk/typescript must be built (`npm run build && npm run build:test`).
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import langchain_talk
+import langgraph_talk
+import node_talk
+import openai_agents_talk
+import pydantic_ai_talk
+from forty_messages import Play, Request, commands, common_prefix, right_share
+from toolgate_process import ToolgateProcess
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ROOT / "tests" / "data" / "servers"
+BEGIN, END = "<!-- frameworks:begin -->", "<!-- frameworks:end -->"
+CATALOGS: dict[str, tuple[str, ...]] = {"small": (), "large": ("atlassian", "mongodb", "notion")}
+"""The shipped catalogs that stand beside the talk's three MCP servers."""
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "all tools": {"deferral": "off"},
+    "`auto`, the default": {},
+    "`cut`": {"strategy": "cut"},
+    "`envelope`": {"strategy": "envelope"},
+}
+"""Options of the integrations, by what the tables call them."""
+
+Talk = Callable[[ToolgateProcess, str, Path, dict[str, Any]], list[Request]]
+"""Has the talk with a framework, given the service, a tenant, a folder and options."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The rules of a provider's prompt cache, as server/llm/src/price.rs has them."""
+
+    write: float
+    """The price of a token that is written to the cache, in tokens that are neither read nor
+    written."""
+    least: int
+    """The least length of a prefix that is cached, in tokens."""
+    step: int
+    """The tokens by which longer prefixes are told apart."""
+    read: float = 0.1
+
+    def cached(self, shared: int) -> int:
+        """The tokens that the cache serves of those that an earlier request shares."""
+        return 0 if shared < self.least else shared - (shared - self.least) % self.step
+
+    def price(self, tokens: int, shared: int) -> float:
+        """The price of a prompt."""
+        if tokens < self.least:
+            return tokens
+        cached = self.cached(shared)
+        return cached * self.read + (tokens - cached) * self.write
+
+
+OPENAI = Rates(write=1.0, least=1_024, step=128)
+"""OpenAI's "Prompt caching" and "Pricing", for models up to GPT-5.5."""
+ANTHROPIC = Rates(write=1.25, least=1_024, step=1)
+"""Anthropic's "Prompt caching" and "Pricing", with a cache of five minutes."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A request in tokens."""
+
+    tokens: int
+    shared: int
+    """The tokens of the longest beginning that an earlier request has too."""
+
+
+class Counter:
+    """Counts cl100k_base tokens, each text once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text."""
+        new = sorted({text for text in texts if text not in self._known})
+        if new:
+            done = subprocess.run(
+                ["node", node_talk.SDK / "build" / "test" / "count-tokens.js"],
+                input=json.dumps(new),
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=900,
+            )
+            self._known.update(zip(new, json.loads(done.stdout), strict=True))
+        return [self._known[text] for text in texts]
+
+
+def of_python(play: Play) -> Talk:
+    """The talk with a framework in Python."""
+
+    def talk(
+        server: ToolgateProcess, tenant: str, folder: Path, options: dict[str, Any]
+    ) -> list[Request]:
+        async def played() -> list[Request]:
+            return await play(client, folder, **options)
+
+        with server.client(tenant, timeout=600) as client:
+            return asyncio.run(played())
+
+    return talk
+
+
+def of_node(script: str) -> Talk:
+    """The talk with a framework in TypeScript."""
+
+    def talk(
+        server: ToolgateProcess, tenant: str, folder: Path, options: dict[str, Any]
+    ) -> list[Request]:
+        return node_talk.play(script, server.target, tenant, folder, **options)
+
+    return talk
+
+
+FRAMEWORKS: dict[str, Talk] = {
+    "LangChain": of_python(langchain_talk.play),
+    "LangGraph": of_python(langgraph_talk.play),
+    "OpenAI Agents": of_python(openai_agents_talk.play),
+    "Pydantic AI": of_python(pydantic_ai_talk.play),
+    "Vercel AI SDK": of_node("ai-talk"),
+    "LangChain.js": of_node("langchain-talk"),
+}
+
+
+def parts(request: Request) -> list[str]:
+    """What a request has one after another: its definitions, then each message."""
+    body = json.loads(request.text)
+    every = [body["tools"], *body["messages"]]
+    return [json.dumps(part, ensure_ascii=False, separators=(",", ":")) for part in every]
+
+
+def shared(before: list[str], after: list[str]) -> list[str]:
+    """The beginning that two requests have in common, part by part."""
+    common: list[str] = []
+    for one, other in zip(before, after, strict=False):
+        if one != other:
+            return [*common, common_prefix(one, other)]
+        common.append(one)
+    return common
+
+
+def prompts(requests: Sequence[Request], counter: Counter) -> list[Prompt]:
+    """The requests in tokens, each held against all earlier ones."""
+    texts = [parts(request) for request in requests]
+    counted = []
+    for at, text in enumerate(texts):
+        common = [shared(earlier, text) for earlier in texts[:at]]
+        longest = max(common, key=lambda one: sum(map(len, one)), default=[])
+        counted.append(Prompt(sum(counter.count(text)), sum(counter.count(longest))))
+    return counted
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the requests of a talk come to, on average."""
+
+    sent: str
+    requests: Sequence[Request]
+    prompts: Sequence[Prompt]
+
+    def price(self, rates: Rates) -> float:
+        """The price of a request."""
+        return sum(rates.price(one.tokens, one.shared) for one in self.prompts) / len(self.prompts)
+
+    def cells(self, cheapest: dict[Rates, float]) -> Iterator[str]:
+        """The cells of the table after the framework's name."""
+        whole = sum(one.tokens for one in self.prompts)
+        yield self.sent
+        yield f"{sum(len(one.tools) for one in self.requests) / len(self.requests):.1f}"
+        yield f"{len({tuple(one.tools) for one in self.requests})}"
+        yield f"{whole / len(self.prompts):,.0f}"
+        for rates in (OPENAI, ANTHROPIC):
+            yield f"{sum(rates.cached(one.shared) for one in self.prompts) / whole:.1%}"
+            price = f"{self.price(rates):,.0f}"
+            yield f"**{price}**" if self.price(rates) == cheapest[rates] else price
+        yield f"{right_share(list(self.requests)):.0%}"
+
+
+def rows(
+    talk: Talk, server: ToolgateProcess, tenant: str, folder: Path, counter: Counter
+) -> Iterator[Row]:
+    """Has the talk with each strategy."""
+    for sent, options in STRATEGIES.items():
+        requests = talk(server, tenant, folder, options)
+        yield Row(sent, requests, prompts(requests, counter))
+
+
+def table(server: ToolgateProcess, catalog: str, folder: Path, counter: Counter) -> Iterator[str]:
+    """A row for each framework and strategy."""
+    yield (
+        "| framework | sent | tools defined | sets of tools | tokens a request "
+        "| cached, OpenAI's rules | price | cached, Anthropic's rules | price | right tool shown |"
+    )
+    yield "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    for name, talk in FRAMEWORKS.items():
+        measured = list(rows(talk, server, catalog, folder, counter))
+        cheapest = {
+            rates: min(row.price(rates) for row in measured) for rates in (OPENAI, ANTHROPIC)
+        }
+        for at, row in enumerate(measured):
+            named = "" if at else name
+            yield f"| {named} | " + " | ".join(row.cells(cheapest)) + " |"
+        print(f"{name} is measured over the {catalog} catalog", file=sys.stderr, flush=True)
+
+
+def page(server: ToolgateProcess, folder: Path, catalogs: Sequence[str]) -> Iterator[str]:
+    """The tables of these catalogs as Markdown."""
+    counter = Counter()
+    for catalog in catalogs:
+        own = folder / catalog
+        own.mkdir()
+        for name in CATALOGS[catalog]:
+            shutil.copy(SHIPPED / f"{name}.json", own)
+        servers = ", ".join(commands(own))
+        yield f"\nOver the MCP servers {servers}:\n"
+        yield from table(server, catalog, own, counter)
+
+
+def main() -> int:
+    """Prints the tables, or writes them between the marks of a page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
+    parser.add_argument("--catalog", choices=CATALOGS, help="the only one to measure")
+    arguments = parser.parse_args()
+    catalogs = [arguments.catalog] if arguments.catalog else list(CATALOGS)
+    with tempfile.TemporaryDirectory() as folder:
+        binary = Path(os.environ["TOOLGATE_BIN"]).resolve()
+        server = ToolgateProcess(binary, Path(folder) / "server").start()
+        try:
+            text = "\n".join(page(server, Path(folder), catalogs)).strip()
+        finally:
+            server.stop()
+    if arguments.write is None:
+        print(text)
+        return 0
+    before, _, rest = arguments.write.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    arguments.write.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
