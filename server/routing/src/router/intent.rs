@@ -2,6 +2,7 @@
 
 mod clauses;
 mod plain;
+mod shape;
 
 /// Text that says what the agent wants this turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,8 +119,11 @@ mod tests {
     fn the_whole_is_embedded_first_and_then_its_clauses() {
         let text = "open https://a.example/x in the browser, then send a note to \"#general\"";
         let intent = Intent::new(text.to_owned(), 1.0);
-        let wanted =
-            ["open in the browser, then send a note to", "open in the browser", "send a note to"];
+        let wanted = [
+            "open web page in the browser, then send a note to",
+            "open web page in the browser",
+            "send a note to",
+        ];
         assert_eq!(intent.texts().collect::<Vec<_>>(), wanted);
         assert_eq!((intent.text_count(), intent.clauses().len()), (3, 2));
         let whole = Intent::undivided(text.to_owned(), 1.0);
