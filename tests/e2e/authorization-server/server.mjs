@@ -116,9 +116,9 @@ server.listen(options.port ?? 0, '127.0.0.1', () => {
   const parameters = ['subject_token', 'subject_token_type', 'requested_token_type', 'audience', 'resource', 'scope'];
   provider.registerGrantType(exchangeGrant, exchange, parameters);
   provider.on('grant.success', (context) => {
-    if (context.oidc.params.grant_type !== 'refresh_token') return;
-    const account = context.oidc.entities.Account?.accountId;
-    refreshed[account] = (refreshed[account] ?? 0) + 1;
+    const spent = context.oidc?.entities?.RefreshToken;
+    if (context.oidc?.params?.grant_type !== 'refresh_token' || !spent) return;
+    refreshed[spent.accountId] = (refreshed[spent.accountId] ?? 0) + 1;
   });
   const handle = provider.callback();
   server.on('request', (request, response) => {
