@@ -90,7 +90,7 @@ def toolgate(
     for setting in settings:
         command += ["--set", setting]
     faces = [
-        Face("Toolgate, search (`/mcp`)", "/mcp", "__", "call_read_tool"),
+        Face("Toolgate, search (`/mcp`)", "/mcp", "__", "call_tool"),
         Face("Toolgate, all tools (`/mcp/all`)", "/mcp/all", "__"),
     ]
     if len(upstreams) == 1:
@@ -121,14 +121,11 @@ def litellm(upstreams: list[Upstream], folder: Path, port: int) -> Launch:
     servers: Json = {}
     for upstream in upstreams:
         if upstream.url:
-            servers[upstream.name] = {"url": upstream.url, "transport": "http"}
+            place: Json = {"transport": "http", "url": upstream.url}
         else:
             program, *arguments = upstream.command
-            servers[upstream.name] = {
-                "transport": "stdio",
-                "command": program,
-                "args": arguments,
-            }
+            place = {"transport": "stdio", "command": program, "args": arguments}
+        servers[upstream.name] = {**place, "allow_all_keys": True}
     config = folder / "litellm.yaml"
     # JSON is YAML.
     config.write_text(json.dumps({"model_list": [], "mcp_servers": servers}))
@@ -139,6 +136,7 @@ def litellm(upstreams: list[Upstream], folder: Path, port: int) -> Launch:
         "LITELLM_MCP_STDIO_EXTRA_COMMANDS": Path(upstreams[0].command[0]).name,
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "LITELLM_LOG": "ERROR",
+        "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
     }
     return Launch(command, environment, [Face("LiteLLM", "/mcp", "-")])
 
@@ -158,14 +156,6 @@ def mcp_proxy_node(upstreams: list[Upstream], folder: Path, port: int) -> Launch
     return Launch(command, {"HOME": str(folder)}, [Face("mcp-proxy (npm)", "/mcp", None)])
 
 
-def mcp_hub(upstreams: list[Upstream], folder: Path, port: int) -> Launch:
-    """The npm package mcp-hub, whose hosts speak HTTP+SSE of 2024-11-05."""
-    config = _mcp_json(upstreams, folder, "type", "http")
-    program = npm_command(install("peer-mcp-hub"), "mcp-hub")
-    command = ["node", program, "--port", str(port), "--config", str(config)]
-    return Launch(command, {"HOME": str(folder)}, [Face("mcp-hub", "/mcp", "__")])
-
-
 TOOLGATE = Gateway("Toolgate", toolgate)
 FASTMCP = Gateway("FastMCP", fastmcp("FastMCP, `create_proxy`"))
 FASTMCP_CONNECTED = Gateway(
@@ -182,7 +172,6 @@ FASTMCP_BM25 = Gateway(
 LITELLM = Gateway("LiteLLM", litellm)
 MCP_PROXY_PYTHON = Gateway("mcp-proxy (PyPI)", mcp_proxy_python)
 MCP_PROXY_NODE = Gateway("mcp-proxy (npm)", mcp_proxy_node)
-MCP_HUB = Gateway("mcp-hub", mcp_hub)
 
 
 def environment(folder: Path) -> dict[str, str]:

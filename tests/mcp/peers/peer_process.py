@@ -16,7 +16,7 @@ from asking_hosts import LegacyHost, RefusedError
 from peer_gateways import Face, Json, Launch, Upstream, environment
 
 # Seconds until a gateway must have answered, and all of its servers.
-PATIENCE = 180.0
+PATIENCE = 60.0
 PAUSE = 0.01
 
 
@@ -100,7 +100,9 @@ class Running:
                 host = host or LegacyHost(self.url(face), {})
                 ask(host)
                 return
-            except (OSError, RefusedError, AssertionError) as error:
+            except RefusedError as error:
+                problem = error
+            except (OSError, AssertionError) as error:
                 problem = error
                 host = None
             time.sleep(PAUSE)
@@ -158,7 +160,8 @@ def _example(schema: Json) -> object:
     if "enum" in schema:
         return schema["enum"][0]
     examples: Json = {"number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
-    return examples.get(schema.get("type", "string"), "text")
+    kind = schema.get("type", "string")
+    return examples.get(kind[0] if isinstance(kind, list) else kind, "text")
 
 
 def _is_server(process: int) -> bool:

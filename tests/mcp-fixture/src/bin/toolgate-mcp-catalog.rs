@@ -74,7 +74,9 @@ impl Catalog {
     fn read(files: &[PathBuf], most: usize) -> Outcome<Self> {
         let mut tools: Vec<Tool> = Vec::new();
         for file in files {
-            for tool in tools_of(file)? {
+            for mut tool in tools_of(file)? {
+                // Answers keep to no schema, and clients would refuse them.
+                tool.output_schema = None;
                 if tools.iter().any(|other| other.name == tool.name) {
                     return Err(format!("{}: {} is in two files", file.display(), tool.name).into());
                 }
