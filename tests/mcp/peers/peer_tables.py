@@ -41,13 +41,13 @@ class Measured:
 
 
 def report(
-    measured: Sequence[Measured], found: Sequence[Found], rounds: int, loads: Sequence[str]
+    measured: Sequence[Measured], found: Sequence[Found], loads: Sequence[str]
 ) -> Iterator[str]:
     """All tables, with the conditions before them."""
     yield (
         f"{_cpu()}, {os.cpu_count()} cores that other work shared (load averages of a minute:"
-        f" before the first round and after each, {', '.join(loads)}). Medians of {rounds} rounds,"
-        f" in which gateways took turns. {versions()}."
+        f" before the first round and after each, {', '.join(loads)}). Rounds: {len(loads) - 1},"
+        f" in which gateways took turns; medians of them. {versions()}."
     )
     yield from _starts([one for one in measured if one.setting == "stdio"])
     for setting, words in SETTINGS.items():

@@ -113,7 +113,7 @@ class Bench:
             try:
                 self.found.append(peer_search.measure(search, self._catalog, self._root))
             except FailedError as error:
-                self.problems.append(f"{search.gateway.name}: {error}")
+                self.problems.append(f"- {search.gateway.name}, search: {error}")
 
     def measured(self) -> list[Measured]:
         """Everything that was measured, in its order."""
@@ -249,20 +249,20 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="the document with the tables")
     arguments = parser.parse_args()
     settings = [setting for setting in SETTINGS if setting.name in arguments.setting]
-    machine = [f"{os.getloadavg()[0]:.1f}"]
+    loads = [f"{os.getloadavg()[0]:.1f}"]
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(arguments, Path(folder))
+        if not arguments.no_search:
+            bench.search()
         for number in range(arguments.rounds):
             print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr, flush=True)
             bench.round(settings)
-            machine.append(f"{os.getloadavg()[0]:.1f}")
-        if not arguments.no_search:
-            bench.search()
-    text = "\n".join(report(bench.measured(), bench.found, arguments.rounds, machine))
-    text += "".join(f"\n- {problem}" for problem in bench.problems)
-    print(text)
-    if arguments.write:
-        rewrite(arguments.write, text)
+            loads.append(f"{os.getloadavg()[0]:.1f}")
+            lines = [*report(bench.measured(), bench.found, loads), *bench.problems]
+            # After each round: a run that is cut short leaves what it measured.
+            if arguments.write:
+                rewrite(arguments.write, "\n".join(lines))
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":
