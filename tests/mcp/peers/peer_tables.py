@@ -44,9 +44,10 @@ def report(
     measured: Sequence[Measured], found: Sequence[Found], loads: Sequence[str]
 ) -> Iterator[str]:
     """All tables, with the conditions before them."""
+    rounds = max((len(times) for one in measured for times in one.loads.values()), default=0)
     yield (
         f"{_cpu()}, {os.cpu_count()} cores that other work shared (load averages of a minute:"
-        f" before the first round and after each, {', '.join(loads)}). Rounds: {len(loads) - 1},"
+        f" before the first round and after each, {', '.join(loads)}). Rounds: {rounds},"
         f" in which gateways took turns; medians of them. {versions()}."
     )
     yield from _starts([one for one in measured if one.setting == "stdio"])

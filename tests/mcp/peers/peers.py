@@ -93,16 +93,15 @@ class Bench:
         self.found: list[peer_search.Found] = []
         self.problems: list[str] = []
 
-    def round(self, settings: list[Setting]) -> None:
+    def round(self, setting: Setting) -> None:
         """Measures the direct server and each gateway once."""
-        for setting in settings:
-            with ExitStack() as stack:
-                upstreams = self._upstreams(setting, stack)
-                self._direct(setting)
-                for gateway in setting.gateways:
-                    if self._only in gateway.name:
-                        print(f"  {setting.name}: {gateway.name}", file=sys.stderr, flush=True)
-                        self._gateway(setting, gateway, upstreams)
+        with ExitStack() as stack:
+            upstreams = self._upstreams(setting, stack)
+            self._direct(setting)
+            for gateway in setting.gateways:
+                if self._only in gateway.name:
+                    print(f"  {setting.name}: {gateway.name}", file=sys.stderr, flush=True)
+                    self._gateway(setting, gateway, upstreams)
 
     def search(self) -> None:
         """Asks each search for the tools of requests."""
@@ -256,13 +255,14 @@ def main() -> None:
             bench.search()
         for number in range(arguments.rounds):
             print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr, flush=True)
-            bench.round(settings)
+            for setting in settings:
+                bench.round(setting)
+                # A run that is cut short leaves what it measured.
+                lines = [*report(bench.measured(), bench.found, loads), *bench.problems]
+                if arguments.write:
+                    rewrite(arguments.write, "\n".join(lines))
             loads.append(f"{os.getloadavg()[0]:.1f}")
-            lines = [*report(bench.measured(), bench.found, loads), *bench.problems]
-            # After each round: a run that is cut short leaves what it measured.
-            if arguments.write:
-                rewrite(arguments.write, "\n".join(lines))
-    print("\n".join(lines))
+    print("\n".join([*report(bench.measured(), bench.found, loads), *bench.problems]))
 
 
 if __name__ == "__main__":
