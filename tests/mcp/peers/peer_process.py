@@ -16,7 +16,7 @@ from asking_hosts import LegacyHost, RefusedError
 from peer_gateways import Face, Json, Launch, Upstream, environment
 
 # Seconds until a gateway must have answered, and all of its servers.
-PATIENCE = 60.0
+PATIENCE = 180.0
 PAUSE = 0.01
 
 
