@@ -177,6 +177,7 @@ check-python: tools ## Ruff and strict mypy
 		tests/e2e tests/load tests/ci tests/bench tests/languages tests/promises
 	MYPYPATH=tests/mcp:tests/mcp/hosts:tests/e2e:client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py \
 		tests/mcp/hosts/hosts.py tests/mcp/hosts/scripted_model.py tests/mcp/hosts/test_scripted_model.py
+	MYPYPATH=tests/mcp:tests/mcp/peers:tests/e2e:client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/peers/peer*.py
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
 	MYPYPATH=client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) client-sdk/conformance/drivers/python
@@ -354,6 +355,14 @@ promises: build tools postgres debug-bin ## Overload, neighbours, restarts, cras
 	$(TARGET_DIR)/release/toolgate model fetch
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate TOOLGATE_LOAD_BIN=$(TARGET_DIR)/release/toolgate-load \
 		TOOLGATE_DEBUG_BIN=$(DEBUG_BIN) PYTHONPATH=tests/e2e:tests $(PY) -m promises $(PROMISES) --write docs/promises.md
+
+.PHONY: bench-gateway-peers
+bench-gateway-peers: build tools ## The MCP gateway beside its peers of npm and PyPI, which it downloads; rewrites tables of docs/gateway-peers.md
+	$(CARGO) build --release --locked --package toolgate-mcp-fixture --bin toolgate-mcp-catalog --bin toolgate-mcp-load
+	$(TARGET_DIR)/release/toolgate model fetch
+	TOOLGATE_BIN=$(CURDIR)/$(TARGET_DIR)/release/toolgate PYTHONPATH=tests/mcp:tests/e2e $(PY) tests/mcp/peers/peers.py \
+		--catalog $(TARGET_DIR)/release/toolgate-mcp-catalog --load $(TARGET_DIR)/release/toolgate-mcp-load \
+		--write docs/gateway-peers.md $(PEERS_FLAGS)
 
 .PHONY: docs-tax
 docs-tax: build ## Write docs/tax.md anew: what tools cost in prompts, by the published benchmark (under a minute)
