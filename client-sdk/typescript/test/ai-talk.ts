@@ -9,6 +9,10 @@ import { answer, assistant, type ChatTool, client, finish, next, options, said, 
 
 type Asked = Parameters<MockLanguageModelV3["doGenerate"]>[0];
 type Message = Asked["prompt"][number];
+type Output = Extract<
+  Extract<Message, { role: "tool" }>["content"][number],
+  { type: "tool-result" }
+>["output"];
 
 const usage = {
   inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
@@ -40,16 +44,22 @@ function definition(tool: NonNullable<Asked["tools"]>[number]): ChatTool {
   return { type: "function", function: described };
 }
 
+/** A result as a text. */
+function written(output: Output): string {
+  if (output.type === "text" || output.type === "error-text") return output.value;
+  if (output.type !== "content") return JSON.stringify("value" in output ? output.value : output);
+  return output.value.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+}
+
 /** A message as Chat Completions take it; results are one each. */
 function chat(message: Message): object[] {
   if (message.role === "system") return [{ role: "system", content: message.content }];
   if (message.role === "tool") {
     const results = message.content.filter((part) => part.type === "tool-result");
-    return results.map(({ toolCallId, output }) => {
-      const content = "value" in output ? output.value : output;
-      const text = typeof content === "string" ? content : JSON.stringify(content);
-      return { role: "tool", tool_call_id: toolCallId, content: text };
-    });
+    return results.map(({ toolCallId, output }) => ({
+      ...{ role: "tool", tool_call_id: toolCallId },
+      content: written(output),
+    }));
   }
   const parts: { type: string; text?: string }[] = message.content;
   const text = parts.map((part) => (part.type === "text" ? part.text : "")).join("");
