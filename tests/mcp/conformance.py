@@ -82,10 +82,10 @@ def is_played(scenario: str) -> bool:
 
 
 def is_spoilt(scenario: str, checks: list[dict[str, Any]]) -> bool:
-    """True where the suite's server answered the call of `sse-retry` on a stream that was not its own.
+    """True where the suite's server answered the call of `sse-retry` on a stream of no call.
 
-    That server takes any GET that comes while the call runs for the reconnection. On a busy machine the
-    client's GET for messages of no call is such a one: it comes without an id of an event.
+    That server takes any GET that comes while the call runs for the reconnection. On a busy machine
+    the client's GET for messages of no call may be such a one: it has no id of an event.
     """
     if scenario != "sse-retry":
         return False

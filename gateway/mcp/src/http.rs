@@ -12,6 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{any, get, post};
+use axum::serve::ListenerExt as _;
 use axum::{Router, middleware};
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
@@ -156,6 +157,12 @@ pub async fn serve(
         .layer(middleware::from_fn_with_state(faces.clone(), guard))
         .with_state(faces);
     let router = router.into_make_service_with_connect_info::<SocketAddr>();
+    // Nagle's algorithm would hold back the end of an answer for some 40 ms.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection without TCP_NODELAY");
+        }
+    });
     axum::serve(listener, router)
         .with_graceful_shutdown(stop.cancelled_owned())
         .await

@@ -69,3 +69,45 @@ fn expected(turn: &Turn<'_>) -> u32 {
 pub(super) fn following(turn: &Turn<'_>) -> Following {
     Following { requests: expected(turn) - 1, growth: GROWTH }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Api, Endpoint, Ledger, Offer};
+    use super::*;
+
+    /// Returns where dropping begins, of so many unused tools that stand before a history of 100,000 tokens.
+    fn dropped_from(tools: usize) -> Option<usize> {
+        let offer = Offer {
+            own: &[],
+            always_on: &[],
+            active: &[],
+            deferred: 1,
+            search: true,
+            deferred_names: &[],
+            find: &|_| None,
+        };
+        let turn = Turn {
+            api: Api::OpenAiChat,
+            strategy: None,
+            endpoint: Endpoint::default(),
+            offer,
+            messages: &[
+                json!({ "role": "user", "content": "first" }),
+                json!({ "role": "assistant", "content": "[long]" }),
+                json!({ "role": "user", "content": "second" }),
+            ],
+            ledger: &Ledger::default(),
+            count: &|text| if text.contains("[long]") { 100_000 } else { 10 },
+        };
+        let tools = (0..tools).map(|number| Defined::of(&format!("tool_{number}"))).collect();
+        stale_from(&turn, &[Placed { after: 1, tools }], &|_| true)
+    }
+
+    #[test]
+    fn a_conversation_keeps_a_bounded_number_of_unused_tools_whatever_the_price() {
+        assert_eq!(dropped_from(MOST_STALE), None, "to write the history again costs more");
+        assert_eq!(dropped_from(MOST_STALE + 1), Some(0));
+    }
+}

@@ -50,6 +50,15 @@ pub(super) struct Defined {
     anew: bool,
 }
 
+#[cfg(test)]
+impl Defined {
+    /// Creates a tool of this name alone.
+    pub(super) fn of(name: &str) -> Self {
+        let definition = serde_json::json!({ "name": name });
+        Self { name: name.to_owned(), digest: digest::of(&definition), definition, anew: false }
+    }
+}
+
 impl Plan {
     /// Takes out the definitions that stand in `tools`.
     pub(super) fn take_base(&mut self) -> Vec<Value> {
