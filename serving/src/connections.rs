@@ -21,6 +21,7 @@ use tonic::transport::server::Connected;
 use tracing::{debug, warn};
 
 use self::frames::Frames;
+pub use self::listening::BoundedListener;
 pub(crate) use self::peer::UnderWay;
 pub use self::peer::{CredentialScope, Peer};
 use self::readable::Readable;
@@ -30,6 +31,7 @@ use self::stream::{Handshakes, Stream as Bytes};
 use crate::tls::Tls;
 
 mod frames;
+mod listening;
 mod peer;
 mod readable;
 mod registry;
@@ -54,6 +56,7 @@ const OPENING_BYTES: usize = 24 + 9;
 /// Accepted connection, which frees its place when it is closed.
 pub struct Connection {
     stream: Bytes,
+    address: SocketAddr,
     peer: Peer,
     limits: ConnectionLimits,
     /// Opening state; `None` once the peer has begun to speak.
@@ -145,6 +148,7 @@ impl<F: Fn(ConnectionRefusal)> Connections<F> {
         let idle = peer.idle_until(&limits).map(|until| Box::pin(sleep_until(until)));
         Some(Connection {
             stream: Bytes::of(stream, self.handshakes.clone(), peer.shown()),
+            address,
             closed: Box::pin(peer.closed()),
             peer,
             limits,

@@ -22,7 +22,8 @@ pub use answers::{BoundAnswers, OPEN_COST};
 pub use arrival::Arrival;
 pub use certificate::PeerCertificate;
 pub use connections::{
-    Connection, ConnectionLimits, ConnectionRefusal, Connections, CredentialScope, Network, Peer,
+    BoundedListener, Connection, ConnectionLimits, ConnectionRefusal, Connections, CredentialScope,
+    Network, Peer,
 };
 pub use deadline::time_asked;
 pub use grpc::{ExplainUndecoded, Explained};

@@ -3,10 +3,12 @@
 import http.client
 import json
 import re
+import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from gateway_process import (
@@ -21,6 +23,7 @@ from gateway_process import (
 from plain_mcp_server import TOOLS, URI, lines
 from toolgate_command import command_environment, run
 from toolgate_process import ToolgateProcess
+from waiting import wait_until
 
 SERVERS = ["notes", "other"]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -289,6 +292,39 @@ def test_c8_few_tools_are_all_shown_where_the_file_says_so(
     whole = sorted(f"notes__{tool['name']}" for tool in TOOLS)
     assert shown == OWN_TOOLS + (whole if is_whole else [])
     assert called.get("isError", False) is not is_whole
+
+
+def test_one_connection_too_many_is_closed_and_the_others_go_on(
+    binary: Path, tmp_path: Path
+) -> None:
+    config = "[gateway]\nmax_connections = 2\n" + plain_server("notes")
+    with GatewayProcess(binary, tmp_path, config) as gateway:
+        place = urlsplit(gateway.url)
+        first = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
+        second = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
+        assert (status_of(first), status_of(second)) == (200, 200)
+        with socket.create_connection((place.hostname, place.port), timeout=60) as third:
+            assert third.recv(1) == b"", "closed at once, so that its host notices"
+        assert status_of(first) == 200
+        second.close()
+        wait_until(lambda: is_let_in(gateway), "the place is free again")
+        first.close()
+
+
+def status_of(connection: http.client.HTTPConnection) -> int:
+    """The status of an answer, after which the connection stays open."""
+    connection.request("GET", "/livez")
+    response = connection.getresponse()
+    response.read()
+    return response.status
+
+
+def is_let_in(gateway: GatewayProcess) -> bool:
+    """True if the gateway answers on a new connection."""
+    try:
+        return gateway.send("GET", "/livez", {}, None)[0] == 200
+    except OSError:
+        return False
 
 
 def test_a_host_may_start_it_on_standard_streams(binary: Path, tmp_path: Path) -> None:

@@ -143,6 +143,17 @@ def test_the_way_in_has_what_hosts_call_and_nothing_of_operators() -> None:
     assert rule["backendRefs"] == [{"name": NAME, "port": service["ports"][0]["port"]}]
 
 
+def test_the_few_addresses_of_a_way_in_stand_for_all_hosts() -> None:
+    key = "max_connections_per_address"
+    assert key not in file_of(gateway_with())["gateway"]
+    routed = {"httpRoute": {"enabled": True, "parentRefs": [{"name": "public"}]}}
+    assert file_of(gateway_with(**routed))["gateway"][key] == 1_024
+    more = gateway_with(**routed, config={"auth": {"allow_anybody": True}, "max_connections": 9})
+    assert file_of(more)["gateway"][key] == 9
+    own = gateway_with(**routed, config={"auth": {"allow_anybody": True}, key: 5})
+    assert file_of(own)["gateway"][key] == 5
+
+
 REFUSED: dict[str, tuple[Values, str]] = {
     "no URL": ({"gateway": {"publicUrl": ""}}, "gateway.publicUrl"),
     "no key": ({"gateway": {"sealingKey": {"existingSecret": ""}}}, "gateway.sealingKey"),

@@ -12,7 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{any, get, post};
-use axum::serve::ListenerExt as _;
+use axum::serve::{Listener, ListenerExt as _};
 use axum::{Router, middleware};
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
@@ -20,7 +20,6 @@ use rmcp::ServiceExt as _;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 use tokio_util::codec::{FramedRead, LinesCodec};
 use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
@@ -129,7 +128,7 @@ struct FaceQuery {
 /// [`GatewayError`] if the address is taken, or the connection fails.
 pub async fn serve(
     gateway: Gateway,
-    listener: TcpListener,
+    listener: impl Listener<Addr = SocketAddr>,
     authentication: Option<Arc<dyn Authentication>>,
     stop: CancellationToken,
 ) -> Result<(), GatewayError> {
@@ -157,12 +156,8 @@ pub async fn serve(
         .layer(middleware::from_fn_with_state(faces.clone(), guard))
         .with_state(faces);
     let router = router.into_make_service_with_connect_info::<SocketAddr>();
-    // Nagle's algorithm would hold back the end of an answer for some 40 ms.
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection without TCP_NODELAY");
-        }
-    });
+    // Behind a tap, whatever the listener is, requests have the address of their peer.
+    let listener = listener.tap_io(|_connection| {});
     axum::serve(listener, router)
         .with_graceful_shutdown(stop.cancelled_owned())
         .await

@@ -31,7 +31,12 @@ store_url: {{ printf "file:%s/store-url" $secrets | quote }}
 
 {{- define "toolgate.gatewayConfig" -}}
 {{- $own := include "toolgate.gatewayOwnConfig" . | fromYaml -}}
-{{- $all := mustMergeOverwrite (deepCopy .Values.gateway.config) $own -}}
+{{- $usual := dict -}}
+{{- if .Values.gateway.httpRoute.enabled -}}
+{{- /* Its Gateway's few addresses stand for all hosts. */ -}}
+{{- $usual = dict "max_connections_per_address" (.Values.gateway.config.max_connections | default 1024) -}}
+{{- end -}}
+{{- $all := mustMergeOverwrite $usual (deepCopy .Values.gateway.config) $own -}}
 [gateway]
 {{- range $key, $value := $all }}
 {{- if not (kindIs "invalid" $value) }}

@@ -41,6 +41,10 @@ pub struct GatewayConfig {
     /// Time of a host for the answer to a question of a server, which a person may have to give.
     #[serde(deserialize_with = "duration")]
     pub question_timeout: Duration,
+    /// Most open connections of hosts.
+    pub max_connections: usize,
+    /// Of these, most of one address; 0 for half of them. Addresses of this machine have no such bound.
+    pub max_connections_per_address: usize,
     /// Programs that may be started.
     pub spawn: SpawnConfig,
     /// Credentials of hosts.
@@ -94,6 +98,8 @@ impl Default for GatewayConfig {
             result_limit: 32 << 10,
             call_timeout: Duration::from_secs(60),
             question_timeout: Duration::from_secs(5 * 60),
+            max_connections: 1_024,
+            max_connections_per_address: 0,
             spawn: SpawnConfig::default(),
             auth: AuthConfig::default(),
             audit_file: None,
@@ -106,10 +112,24 @@ impl Default for GatewayConfig {
 }
 
 impl GatewayConfig {
+    /// Returns the most connections of one address.
+    #[must_use]
+    pub fn connections_of_one_address(&self) -> usize {
+        match self.max_connections_per_address {
+            0 => self.max_connections.div_ceil(2),
+            most => most,
+        }
+    }
+
     /// Returns what is wrong with these settings together, and a remedy.
     pub(crate) fn problem(&self) -> Option<String> {
         if !self.listen.ip().is_loopback() && self.public_url.is_empty() {
             let problem = "gateway.listen is no address of this machine alone: set gateway.public_url to the URL that hosts use";
+            return Some(problem.to_owned());
+        }
+        if self.max_connections == 0 {
+            let problem =
+                "gateway.max_connections is 0, so that no host could connect: the default is 1024";
             return Some(problem.to_owned());
         }
         self.auth.problem().map(|problem| format!("gateway.auth: {problem}"))

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
 use toolgate_config::StoreConfig;
 use toolgate_mcp::{AuthMethod, Config, Gateway, serve, serve_stdio};
-use toolgate_serving::stop_on_signal;
+use toolgate_serving::{ConnectionLimits, Connections, stop_on_signal};
 use toolgate_store::KeyStore;
 use toolgate_upstream::CredentialStore;
 
@@ -93,6 +93,15 @@ async fn listen(config: &Config) -> Result<TcpListener, Failure> {
             "{address} can't be listened on: {error} (gateway.listen or --listen sets another)"
         ))
     })
+}
+
+/// Returns the limits on connections of hosts. A host may stay silent for as long as it likes: it listens for changes.
+fn connection_limits(config: &Config) -> ConnectionLimits {
+    let of_one = config.gateway.connections_of_one_address();
+    ConnectionLimits {
+        max_per_address: Some(of_one),
+        ..ConnectionLimits::of(config.gateway.max_connections)
+    }
 }
 
 impl Prepared {
@@ -193,6 +202,7 @@ impl Prepared {
             }
             None => None,
         };
+        let limits = connection_limits(&config);
         let gateway = Gateway::start(config, plane, credentials, replica.replica()?)
             .map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
@@ -202,6 +212,8 @@ impl Prepared {
                 if let Ok(address) = listener.local_addr() {
                     output::note(format_args!("serving on http://{address}/mcp"));
                 }
+                let refused = |refusal| tracing::warn!(?refusal, "a connection was refused");
+                let listener = Connections::new(listener, limits, refused).into_listener();
                 serve(gateway.clone(), listener, authentication, stop).await
             }
             None => {
