@@ -1,6 +1,6 @@
 //! Servers behind the gateway, and all that its faces share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use toolgate_client::{Client, ClientOptions, TraceContext};
+use toolgate_client::{Client, ClientOptions, TraceContext, v1};
 use toolgate_telemetry::headers_of_trace;
 use toolgate_upstream::{
     CredentialStore, Fleet, HeaderParameters, Listing, ServerState, ServerStatus,
@@ -23,6 +23,7 @@ use crate::caller::Caller;
 use crate::config::{Config, ConfigError, ServerConfig, Trust};
 use crate::connecting::Connecting;
 use crate::history::{Decided, History};
+use crate::listings::{Asked, Listed, Listings};
 use crate::parked::Parked;
 use crate::registering::{self, Registered, RegisteredListings, Servers};
 use crate::replicas::Replica;
@@ -32,6 +33,9 @@ use crate::sessions::Ended;
 
 /// Time for a question to the routing plane.
 pub(crate) const PLANE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Tools of a page of the catalog: the most that the plane gives.
+const LISTED_PAGE: i32 = 1_000;
 
 /// Longest time of a call that tells progress.
 const CALL_TIME_MAX: Duration = Duration::from_secs(10 * 60);
@@ -53,6 +57,7 @@ struct Shared {
     ended: Ended,
     audit: Audit,
     counts: Mutex<HashMap<Arc<str>, Arc<Counts>>>,
+    listings: Listings,
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
     registered: Registered,
     following: JoinHandle<()>,
@@ -196,6 +201,7 @@ impl Gateway {
             ended: Ended::new(ended),
             audit,
             counts: Mutex::default(),
+            listings: Listings::default(),
             tools: Mutex::default(),
             registered,
             following,
@@ -437,19 +443,31 @@ impl Gateway {
         let _late = tokio::time::timeout(wait, is_there).await;
     }
 
-    /// Returns the names of a server's tools that a caller may see: none that waits for approval, or that a policy hides.
+    /// Returns the tools that a caller may see, of one server or of all: none that a policy hides, and those that wait for
+    /// approval by name only.
     ///
     /// # Errors
     /// The problem, if the plane can't say.
-    pub(crate) async fn visible(
-        &self,
-        server: &str,
-        caller: &Caller,
-    ) -> Result<HashSet<String>, String> {
-        let state = caller.state(self);
-        let told = self.plane_for(caller).all_tools(Some(server), Some(state)).await;
-        let tools = told.map_err(|error| format!("the catalog can't be read: {error}"))?;
-        Ok(tools.into_iter().filter(|tool| !tool.quarantined).map(|tool| tool.name).collect())
+    pub(crate) async fn visible(&self, server: Option<&str>, caller: &Caller) -> Listed {
+        let asked = Asked {
+            tenant: caller.tenant.to_string(),
+            principal: caller.principal.to_string(),
+            server: server.map(str::to_owned),
+        };
+        let plane = self.plane_for(caller);
+        let listing = |state| {
+            let request = v1::ListToolsRequest {
+                server: server.unwrap_or_default().to_owned(),
+                as_agent: Some(state),
+                page_size: LISTED_PAGE,
+                ..Default::default()
+            };
+            async move {
+                let listed = plane.tools(request).all().await;
+                listed.map(Arc::from).map_err(|error| format!("the catalog can't be read: {error}"))
+            }
+        };
+        self.0.listings.get(asked, caller.state(self), listing).await
     }
 
     /// Returns the tool as its server lists it now, if the gateway lets it in and the caller sees the server.

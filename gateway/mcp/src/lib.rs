@@ -23,6 +23,7 @@ mod gathered;
 mod history;
 mod host;
 mod http;
+mod listings;
 mod live;
 mod metrics;
 mod mirrored;

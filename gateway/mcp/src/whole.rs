@@ -20,8 +20,9 @@ const HASH: usize = 7;
 /// # Errors
 /// The problem, if the plane can't say.
 pub(crate) async fn definitions(gateway: &Gateway, caller: &Caller) -> Result<Vec<Value>, String> {
+    let listed = gateway.visible(None, caller).await?;
     let mut definitions = Vec::new();
-    for tool in visible(gateway, caller).await? {
+    for tool in shown(gateway, caller, &listed) {
         let definition = serde_json::from_str(&tool.definition_json);
         let mut definition: Value = definition
             .map_err(|error| format!("{}: its definition is no JSON: {error}", tool.model_name))?;
@@ -35,33 +36,36 @@ pub(crate) async fn definitions(gateway: &Gateway, caller: &Caller) -> Result<Ve
 }
 
 /// Returns the model-facing name of the tool that this face shows under a name that was cut; `None` for other names.
-pub(crate) async fn whole_name(gateway: &Gateway, caller: &Caller, shown: &str) -> Option<String> {
-    if shown.len() != NAME_MAX {
+pub(crate) async fn whole_name(gateway: &Gateway, caller: &Caller, name: &str) -> Option<String> {
+    if name.len() != NAME_MAX {
         return None;
     }
-    let tools = visible(gateway, caller).await.ok()?;
-    tools.into_iter().map(|tool| tool.model_name).find(|name| name_of(name) == shown)
+    let listed = gateway.visible(None, caller).await.ok()?;
+    let mut names = shown(gateway, caller, &listed).map(|tool| &tool.model_name);
+    names.find(|whole| name_of(whole) == name).cloned()
 }
 
 /// Returns the server and the name of the tool that this face shows under a name.
 pub(crate) async fn tool_of(
     gateway: &Gateway,
     caller: &Caller,
-    shown: &str,
+    name: &str,
 ) -> Option<(String, String)> {
-    let tools = visible(gateway, caller).await.ok()?;
-    let tool = tools.into_iter().find(|tool| name_of(&tool.model_name) == shown)?;
-    Some((tool.server, tool.name))
+    let listed = gateway.visible(None, caller).await.ok()?;
+    let mut tools = shown(gateway, caller, &listed);
+    let tool = tools.find(|tool| name_of(&tool.model_name) == name)?;
+    Some((tool.server.clone(), tool.name.clone()))
 }
 
-async fn visible(gateway: &Gateway, caller: &Caller) -> Result<Vec<v1::Tool>, String> {
-    let state = caller.state(gateway);
-    let told = gateway.plane_for(caller).all_tools(None, Some(state)).await;
-    let mut tools = told.map_err(|error| format!("the catalog can't be read: {error}"))?;
-    tools.retain(|tool| {
+/// Returns those of the listed tools that this face shows.
+fn shown<'l>(
+    gateway: &Gateway,
+    caller: &Caller,
+    listed: &'l [v1::Tool],
+) -> impl Iterator<Item = &'l v1::Tool> {
+    listed.iter().filter(move |tool| {
         !tool.quarantined && gateway.tool_for(caller, &tool.server, &tool.name).is_some()
-    });
-    Ok(tools)
+    })
 }
 
 /// Returns the name under which this face shows a tool: one that is too long ends with a hash of the whole.

@@ -1,5 +1,6 @@
 //! Answers of a face that hands one server through.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -78,7 +79,9 @@ impl Face {
         let listing = self.gateway.await_listing(server, SERVER_WAIT).await;
         let listing = listing.ok_or_else(|| missing(format!("{server} is not there yet")))?;
         self.gateway.await_registered(&caller.tenant, server, SERVER_WAIT).await;
-        let visible = self.gateway.visible(server, caller).await.map_err(missing)?;
+        let visible = self.gateway.visible(Some(server), caller).await.map_err(missing)?;
+        let visible = visible.iter().filter(|tool| !tool.quarantined);
+        let visible: HashSet<&str> = visible.map(|tool| tool.name.as_str()).collect();
         let mut tools = Vec::with_capacity(listing.tools.len());
         for raw in &listing.tools {
             let tool: Value = serde_json::from_str(raw.get()).map_err(|error| {
