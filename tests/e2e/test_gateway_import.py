@@ -96,7 +96,10 @@ def test_variables_that_reach_no_server_are_told_once(binary: Path, home: Path) 
     (home / ".claude.json").write_text(json.dumps({"mcpServers": files}))
     (home / ".cursor" / "mcp.json").unlink()
     (home / "project" / ".mcp.json").unlink()
-    variables = {"SSL_CERT_FILE": "/c.pem", "HTTPS_PROXY": "http://p", "SSL_CERT_DIR": ""}
+    unset = dict.fromkeys(
+        ["SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "NO_PROXY"], ""
+    )
+    variables = {**unset, "SSL_CERT_FILE": "/c.pem", "HTTPS_PROXY": "http://p"}
     shown = imported(binary, home, "--dry-run", **variables)
     assert shown.returncode == 0, shown.stderr
     wanted = (
