@@ -86,10 +86,12 @@ pub(super) fn run(import: &Import) -> Result<Exit, Failure> {
         ));
     }
     if let [first, ..] = withheld[..] {
-        let verb =
-            if withheld.len() == 1 { "is set here and reaches" } else { "are set here and reach" };
+        let (verbs, pronoun) = match withheld[..] {
+            [_] => ("is set here and reaches", "it"),
+            _ => ("are set here and reach", "them"),
+        };
         output::note(format_args!(
-            "{} {verb} no server unless its env names it: env = {{ {first} = \"env:{first}\" }}",
+            "{} {verbs} no server unless its env names {pronoun}: env = {{ {first} = \"env:{first}\" }}",
             withheld.join(", ")
         ));
     }

@@ -51,8 +51,15 @@ fn tell_slow(gateway: &Gateway, told: &mut HashMap<String, String>) {
 
 /// Returns the line of a server, unless people were told the same last. That it is started once more is no news.
 fn news(server: &ServerOverview, told: &mut HashMap<String, String>) -> Option<String> {
+    if server.state == "starting" {
+        if let Some(before) = told.get_mut(&server.name).filter(|_| server.problem.is_empty()) {
+            // It was ready, and will be once more.
+            before.clear();
+        }
+        return None;
+    }
     let line = line(server);
-    if server.state == "starting" || told.get(&server.name) == Some(&line) {
+    if told.get(&server.name) == Some(&line) {
         return None;
     }
     told.insert(server.name.clone(), line.clone());
@@ -99,10 +106,13 @@ mod tests {
             ("waiting", "y"),
             ("starting", "y"),
             ("ready", ""),
+            ("ready", ""),
+            ("starting", ""),
+            ("ready", ""),
         ];
         let lines = states.map(|(state, problem)| news(&server(state, problem), &mut told));
         let lines: Vec<String> = lines.into_iter().flatten().collect();
         let ready = "notes: ready in 1.0 s, 1 tool, stdio, MCP 2026-07-28";
-        assert_eq!(lines, ["notes: waiting: x", "notes: waiting: y", ready]);
+        assert_eq!(lines, ["notes: waiting: x", "notes: waiting: y", ready, ready]);
     }
 }
