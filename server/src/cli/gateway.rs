@@ -183,12 +183,12 @@ async fn act(action: Action) -> Result<Exit, Failure> {
         Action::Logout(place) => login::log_out(place).await,
         Action::Status { at, json } => status(&at, json).await,
         Action::Logs { server, at } => {
-            calling::known(&at, &server).await?;
+            calling::known(&at, &server, Failure::new).await?;
             output::print(&client::text(&at, &format!("gateway/logs/{server}")).await?)?;
             Ok(Exit::Done)
         }
         Action::Restart { server, at } => {
-            calling::known(&at, &server).await?;
+            calling::known(&at, &server, Failure::new).await?;
             client::post(&at, &format!("gateway/restart/{server}")).await?;
             output::note(format_args!("{server} is started anew"));
             Ok(Exit::Done)

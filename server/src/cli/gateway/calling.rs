@@ -16,7 +16,8 @@ pub(super) async fn call(
     tool: &str,
     arguments: &Value,
 ) -> Result<Exit, Failure> {
-    if let Some(problem) = known(at, server).await?.as_ref().and_then(not_ready) {
+    let known = known(at, server, Failure::refused).await?;
+    if let Some(problem) = known.as_ref().and_then(not_ready) {
         return Err(Failure::refused(problem));
     }
     let call = json!({"name": format!("{server}/{tool}"), "arguments": arguments});
@@ -35,10 +36,11 @@ pub(super) async fn call(
 /// Returns the state of a server; `None` if the caller may not ask for it.
 ///
 /// # Errors
-/// [`Failure`] if no gateway answers, or it has no such server.
+/// [`Failure`] if no gateway answers, and `failure` if it has no such server.
 pub(super) async fn known(
     at: &GatewayAddress,
     server: &str,
+    failure: fn(String) -> Failure,
 ) -> Result<Option<ServerOverview>, Failure> {
     let overview = match client::overview(at).await {
         Ok(overview) => overview,
@@ -54,7 +56,7 @@ pub(super) async fn known(
         None => {
             let problem = format!("the gateway has no server `{server}`");
             let list = "toolgate gateway status";
-            Err(Failure::refused(unknown(&problem, server, &names, list)))
+            Err(failure(unknown(&problem, server, &names, list)))
         }
     }
 }
