@@ -41,7 +41,7 @@ use toolgate_routing::gate::key::HandleKey;
 use toolgate_routing::packs::Packs;
 use toolgate_store::StoreError;
 
-pub(crate) use encoders::load_sides;
+pub(crate) use encoders::{check_model, load_sides};
 pub(crate) use reload::Hangups;
 pub use reload::Reread;
 pub(crate) use security::load_tls;
@@ -70,6 +70,14 @@ pub enum ServeError {
         /// The cause.
         #[source]
         source: LoadError,
+    },
+    /// The model is not there.
+    #[error("the encoder's model is not in {folder}: `{}` gets it", model.fetch_command())]
+    NoModel {
+        /// The model directory.
+        folder: String,
+        /// The model that belongs in this directory.
+        model: KnownModel,
     },
     /// Another server uses the data directory.
     #[error("the data directory {folder} is in use by another server (store.path sets another)")]

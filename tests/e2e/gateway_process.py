@@ -85,8 +85,8 @@ class GatewayProcess:
         """Returns the command line that starts it."""
         return [str(self._binary), "gateway", *self._files, *self._plane, *more]
 
-    def start(self) -> "GatewayProcess":
-        """Starts it and waits until all of its servers are ready."""
+    def start(self, told: str = "behind discover_tools") -> "GatewayProcess":
+        """Starts it and waits until all of its servers are ready, or a line says what is told."""
         self._process = subprocess.Popen(
             self.command("--listen", self.url.removeprefix("http://")),
             stderr=subprocess.PIPE,
@@ -94,7 +94,7 @@ class GatewayProcess:
             text=True,
             env=command_environment(),
         )
-        self.wait_for("behind discover_tools")
+        self.wait_for(told)
         return self
 
     def change(self, config: str, told: str) -> None:

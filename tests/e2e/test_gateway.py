@@ -14,6 +14,7 @@ import pytest
 from gateway_process import (
     GatewayProcess,
     Json,
+    free_address,
     is_running,
     kill,
     message,
@@ -439,7 +440,61 @@ def test_a_gateway_without_a_model_says_how_to_get_it(binary: Path, tmp_path: Pa
         env=command_environment(),
     )
     assert done.returncode == 1
-    assert "toolgate model fetch" in done.stderr
+    folder = tmp_path / "none"
+    told = f"error: the encoder's model is not in {folder}: `toolgate model fetch` gets it\n"
+    assert done.stderr == told
+
+
+@pytest.mark.parametrize(
+    "command", ["status", "why x", "call notes echo", "logs notes", "restart notes"]
+)
+def test_without_a_gateway_people_are_told_how_to_start_one(binary: Path, command: str) -> None:
+    url = f"http://{free_address()}"
+    done = run(binary, "gateway", *command.split(), "--url", url)
+    assert done.returncode == 4
+    assert done.stderr == (
+        f"error: no gateway answers at {url} (Connection refused): start it with "
+        "`toolgate gateway`, or name another with --url\n"
+    )
+
+
+def test_what_a_call_names_wrong_is_told_with_the_nearest(binary: Path, tmp_path: Path) -> None:
+    broken = '[server.broken]\ncommand = ["sh", "-c", "echo no package >&2; exit 3"]\n'
+    restart = '[server.broken.restart]\nmin = "600s"\nmax = "600s"\n'
+    gateway = GatewayProcess(binary, tmp_path, plain_server("notes") + broken + restart)
+    gateway.start("broken: waiting")
+    try:
+
+        def is_searchable() -> bool:
+            done = run(binary, "gateway", "status", "--json", "--url", gateway.url)
+            return any(server["is_searchable"] for server in json.loads(done.stdout)["servers"])
+
+        wait_until(is_searchable, "the tools of notes")
+
+        def called(*words: str) -> str:
+            done = run(binary, "gateway", *words, "--url", gateway.url)
+            assert done.returncode == (3 if words[0] == "call" else 1), done.stderr
+            assert done.stdout == ""
+            return done.stderr
+
+        server = (
+            "error: the gateway has no server `nots`: did you mean `notes`? "
+            "`toolgate gateway status` lists them\n"
+        )
+        assert called("call", "nots", "echo") == server
+        assert called("logs", "nots") == server
+        assert called("restart", "nots") == server
+        assert "no server `zebra`: `toolgate gateway status`" in called("logs", "zebra")
+        assert called("call", "notes", "raed_note") == (
+            "error: notes has no tool `raed_note`: did you mean `read_note`? "
+            "`toolgate gateway why notes` lists them\n"
+        )
+        assert called("call", "broken", "echo") == (
+            "error: broken is not ready (waiting): the handshake failed: "
+            "it ended (exit status: 3); its standard error ends with: no package\n"
+        )
+    finally:
+        gateway.stop()
 
 
 def test_mistakes_of_the_file_are_told_before_anything_starts(binary: Path, tmp_path: Path) -> None:

@@ -28,10 +28,12 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def imported(binary: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def imported(
+    binary: Path, home: Path, *arguments: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [binary, "gateway", "import", *arguments],
-        env={**command_environment(), "HOME": str(home)},
+        env={**command_environment(), "HOME": str(home), **variables},
         cwd=home / "project",
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -86,6 +88,29 @@ def test_a_broken_file_is_told_and_the_others_are_read(binary: Path, home: Path)
     assert "line 2" in done.stderr
     assert ".cursor/mcp.json" in done.stderr
     assert (home / "project" / "gateway.toml").exists()
+
+
+def test_variables_that_reach_no_server_are_told_once(binary: Path, home: Path) -> None:
+    named = {**GIT, "env": {"SSL_CERT_FILE": "/c.pem"}}
+    files = {"a": {**named, "args": ["a"]}, "b": {**named, "args": ["b"]}}
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": files}))
+    (home / ".cursor" / "mcp.json").unlink()
+    (home / "project" / ".mcp.json").unlink()
+    unset = dict.fromkeys(
+        ["SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "HTTP_PROXY", "NO_PROXY"], ""
+    )
+    variables = {**unset, "SSL_CERT_FILE": "/c.pem", "HTTPS_PROXY": "http://p"}
+    shown = imported(binary, home, "--dry-run", **variables)
+    assert shown.returncode == 0, shown.stderr
+    wanted = (
+        "HTTPS_PROXY is set here and reaches no server unless its env names it: "
+        'env = { HTTPS_PROXY = "env:HTTPS_PROXY" }'
+    )
+    assert shown.stderr.count(wanted) == 1
+    assert "SSL_CERT" not in shown.stderr
+    assert imported(binary, home, "--yes").returncode == 0
+    again = imported(binary, home, "--yes", **variables)
+    assert "HTTPS_PROXY" not in again.stderr, "nothing is added"
 
 
 def test_nothing_is_written_unasked(binary: Path, home: Path) -> None:

@@ -112,6 +112,17 @@ impl Host {
         json::remove(text, self.section())
     }
 
+    /// The file's text without the entry of a server.
+    ///
+    /// # Errors
+    /// [`EditError`] if the text can't be edited in place.
+    pub fn take_out(self, text: &str, server: &str) -> Result<String, EditError> {
+        if self == Self::Codex {
+            return toml_text::take_out(text, self.section(), server);
+        }
+        json::take_out(text, self.section(), server)
+    }
+
     /// The entry's name in the host's file, such as `mcpServers`.
     #[must_use]
     pub fn section(self) -> &'static str {
@@ -198,6 +209,36 @@ mod tests {
         assert_restored(Host::Codex, "");
         let inline = "mcp_servers = { a = { url = \"y\" } }\n";
         assert!(matches!(Host::Codex.install(inline, &target()), Err(EditError::Shape(_))));
+        assert!(matches!(Host::Codex.take_out(inline, "a"), Err(EditError::Shape(_))));
+        let installed = Host::Codex.install("model = \"m\"\n", &target()).expect("an edit");
+        assert_eq!(installed, "model = \"m\"\n\n[mcp_servers.tg]\nurl = \"http://x/mcp\"\n");
+    }
+
+    #[test]
+    fn a_server_is_taken_out_and_the_others_stay() {
+        for host in JSON_HOSTS {
+            let name = host.section();
+            for (text, left) in [
+                (
+                    format!(
+                        "{{\n  \"{name}\": {{\n    \"a\": {{\"x\": {{\"b\": 1}}}},\n    \"b\": {{}}\n  }}\n}}\n"
+                    ),
+                    format!("{{\n  \"{name}\": {{\n    \"a\": {{\"x\": {{\"b\": 1}}}}\n  }}\n}}\n"),
+                ),
+                (
+                    format!("{{\"b\": 1, \"{name}\": {{\"b\": {{\"b\": 2}}, \"a\": 3}}}}"),
+                    format!("{{\"b\": 1, \"{name}\": {{ \"a\": 3}}}}"),
+                ),
+                ("{\"b\": 1}".to_owned(), "{\"b\": 1}".to_owned()),
+            ] {
+                assert_eq!(host.take_out(&text, "b").expect("an edit"), left, "{host:?}");
+            }
+        }
+        let text = "[mcp_servers.b]\nurl = \"x\"\n\n# mine\n[mcp_servers.\"b c\"]\nargs = [\n[\"z\"],\n]\n\n[mcp_servers.\"b c\".env]\nA = \"1\"\n\n[other.b]\nc = 1\n";
+        let without_b = Host::Codex.take_out(text, "b").expect("an edit");
+        assert_eq!(without_b, text.replace("[mcp_servers.b]\nurl = \"x\"\n\n", "\n"));
+        let without_both = Host::Codex.take_out(&without_b, "b c").expect("an edit");
+        assert_eq!(without_both, "\n# mine\n\n[other.b]\nc = 1\n");
     }
 
     #[test]

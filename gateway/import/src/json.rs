@@ -59,6 +59,17 @@ pub(crate) fn remove(text: &str, section: &str) -> Result<String, EditError> {
     if is_ours { cut(text, section, whole) } else { cut(text, ENTRY, range(entry.get())) }
 }
 
+/// The text without the entry `key`. Its object stays.
+pub(crate) fn take_out(text: &str, section: &str, key: &str) -> Result<String, EditError> {
+    let plain = without_comments(text);
+    let root = members(&plain)?;
+    let Some(raw) = root.get(section) else { return Ok(text.to_owned()) };
+    let servers = members(raw.get()).map_err(|_| EditError::Shape(section.to_owned()))?;
+    let Some(entry) = servers.get(key) else { return Ok(text.to_owned()) };
+    let start = offset(&plain, entry.get());
+    cut(text, key, start..start + entry.get().len())
+}
+
 /// Cuts the member `key` whose value is at `value`, and the comma that belongs to it.
 fn cut(text: &str, key: &str, value: Range<usize>) -> Result<String, EditError> {
     let bare = blank_comments(text);

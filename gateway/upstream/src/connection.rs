@@ -610,6 +610,7 @@ pub(crate) fn problem_of(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => error.error.to_string(),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => problem_of(fallback),
+        ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
         other => other.to_string(),
     }
 }

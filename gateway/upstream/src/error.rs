@@ -24,7 +24,7 @@ pub enum UpstreamError {
         asks_for_login: bool,
         /// Problem, as the protocol library tells it.
         problem: String,
-        /// Last lines of the process's standard error, behind a line break; empty if there are none.
+        /// Last lines of the process's standard error, behind a semicolon; empty if there are none.
         said: String,
     },
     /// The server takes the request only with a login (HTTP 401).
@@ -40,7 +40,7 @@ pub enum UpstreamError {
         request: &'static str,
         /// Time that it had, in seconds.
         seconds: u64,
-        /// Last lines of the process's standard error, behind a line break; empty if there are none.
+        /// Last lines of the process's standard error, behind a semicolon; empty if there are none.
         said: String,
     },
     /// The server answered with an error, or not with what was asked for.
@@ -50,7 +50,7 @@ pub enum UpstreamError {
         request: &'static str,
         /// Problem, as the server or the protocol library tells it.
         problem: String,
-        /// Last lines of the process's standard error, behind a line break; empty if there are none.
+        /// Last lines of the process's standard error, behind a semicolon; empty if there are none.
         said: String,
     },
     /// The server lists more than is read of it.

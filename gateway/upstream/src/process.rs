@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rmcp::RoleClient;
+use rmcp::model::{ClientRequest, JsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -23,9 +24,9 @@ use crate::target::Launch;
 /// Bytes of standard error that are kept, the newest.
 const STDERR_KEPT: usize = 64 << 10;
 
-/// Lines of standard error that an error message repeats, and characters of each.
+/// Lines of standard error that an error message repeats, and characters of all of them.
 const LINES_SAID: usize = 5;
-const LINE_SAID_MAX: usize = 300;
+const SAID_MAX: usize = 300;
 
 /// Bytes of a message beside its result: its ID, and its length in white space.
 const ENVELOPE_MAX: usize = 1 << 10;
@@ -36,9 +37,19 @@ const READ_AT_ONCE: usize = 64 << 10;
 /// Time for what a process wrote before it ended. Processes that it started may hold its output open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
+/// Time for a process that closed its output to end, and again for the end of what it wrote to standard error.
+const LAST_ERRORS: Duration = Duration::from_secs(1);
+
 /// Newest part of a process's standard error.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct StandardError(Arc<Mutex<VecDeque<u8>>>);
+pub(crate) struct StandardError(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    bytes: VecDeque<u8>,
+    /// Number of the last bytes that the newest process wrote.
+    fresh: usize,
+}
 
 /// Transport to a process. The process and those that it started end with it.
 pub(crate) struct ProcessTransport {
@@ -87,6 +98,7 @@ impl ProcessTransport {
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn().map_err(failed)?;
+        stderr.begin();
         #[cfg(unix)]
         let group = child.id().and_then(|id| i32::try_from(id).ok());
         let missing = || failed(io::Error::other("a standard stream is missing"));
@@ -129,6 +141,19 @@ impl ProcessTransport {
         line.ok().flatten()
     }
 
+    /// Notes how the process ended, if it has, and waits for its last errors.
+    async fn note_end(&mut self) {
+        let Ok(Ok(status)) = tokio::time::timeout(LAST_ERRORS, self.child.wait()).await else {
+            return;
+        };
+        self.tap.exited(status);
+        self.kill();
+        if !self.reading_stderr.is_finished() {
+            // Processes of other groups may hold it open.
+            let _open = tokio::time::timeout(LAST_ERRORS, &mut self.reading_stderr).await;
+        }
+    }
+
     #[cfg(unix)]
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(group) = self.group {
@@ -160,6 +185,11 @@ impl Transport<RoleClient> for ProcessTransport {
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let stdin = Arc::clone(&self.stdin);
         let call = self.tap.sending(&message);
+        let is_handshake = matches!(
+            &message,
+            JsonRpcMessage::Request(request)
+                if matches!(request.request, ClientRequest::DiscoverRequest(_) | ClientRequest::InitializeRequest(_))
+        );
         async move {
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
@@ -167,8 +197,15 @@ impl Transport<RoleClient> for ProcessTransport {
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
             let stdin = stdin.as_mut().ok_or_else(closed)?;
             Tap::sent(call.as_ref());
-            stdin.write_all(&line).await?;
-            stdin.flush().await
+            let written = async {
+                stdin.write_all(&line).await?;
+                stdin.flush().await
+            };
+            match written.await {
+                // The end of its output follows, and says how it ended.
+                Err(error) if is_handshake && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                written => written,
+            }
         }
     }
 
@@ -177,11 +214,15 @@ impl Transport<RoleClient> for ProcessTransport {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             let Some(line) = self.line().await else {
+                self.note_end().await;
                 self.tap.end();
                 return None;
             };
             if let Some(message) = self.tap.read(&line, self.limits.result_bytes_max) {
                 return Some(message);
+            }
+            if self.tap.is_known_late() {
+                return None;
             }
         }
     }
@@ -221,36 +262,52 @@ impl StandardError {
     async fn read(self, mut stderr: ChildStderr) {
         let mut buffer = vec![0; 4 << 10];
         while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-            let mut kept = self.0.lock();
-            kept.extend(buffer.iter().take(count));
-            let excess = kept.len().saturating_sub(STDERR_KEPT);
-            kept.drain(..excess);
+            self.add(&buffer[..count]);
         }
+    }
+
+    fn add(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock();
+        kept.bytes.extend(bytes);
+        let excess = kept.bytes.len().saturating_sub(STDERR_KEPT);
+        kept.bytes.drain(..excess);
+        kept.fresh = (kept.fresh + bytes.len()).min(STDERR_KEPT);
+    }
+
+    /// Says that a new process begins to write.
+    fn begin(&self) {
+        self.0.lock().fresh = 0;
     }
 
     /// Returns what is kept.
     pub(crate) fn text(&self) -> String {
-        let bytes: Vec<u8> = self.0.lock().iter().copied().collect();
+        let bytes: Vec<u8> = self.0.lock().bytes.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Returns the last lines, behind a line break, for the end of an error message; empty if there are none.
+    /// Returns the last lines of the newest process as one, behind a semicolon, for the end of an error message; empty if there are none.
     pub(crate) fn said(&self) -> String {
-        let text = self.text();
-        let mut lines: Vec<&str> =
-            text.lines().rev().filter(|line| !line.trim().is_empty()).take(LINES_SAID).collect();
-        if lines.is_empty() {
+        let kept = self.0.lock();
+        let bytes: Vec<u8> =
+            kept.bytes.iter().skip(kept.bytes.len() - kept.fresh).copied().collect();
+        drop(kept);
+        let text = String::from_utf8_lossy(&bytes);
+        let mut said = Vec::new();
+        let mut left = SAID_MAX;
+        for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
+            // Terminals obey control characters.
+            let shown: String = line.chars().filter(|c| !c.is_control()).take(left).collect();
+            left -= shown.chars().count();
+            said.push(shown);
+            if said.len() == LINES_SAID || left == 0 {
+                break;
+            }
+        }
+        if said.is_empty() {
             return String::new();
         }
-        lines.reverse();
-        let mut said = String::from("\nits standard error ends with:");
-        for line in lines {
-            // Terminals obey control characters.
-            let shown = line.chars().filter(|c| !c.is_control()).take(LINE_SAID_MAX);
-            said.push_str("\n  ");
-            said.extend(shown);
-        }
-        said
+        said.reverse();
+        format!("; its standard error ends with: {}", said.join(" | "))
     }
 }
 
@@ -262,9 +319,12 @@ mod tests {
     fn an_error_repeats_the_last_lines_without_control_characters() {
         let stderr = StandardError::default();
         assert_eq!(stderr.said(), "");
-        stderr.0.lock().extend(b"1\n2\n\n3\n4\n\x1b[31m5\x07\n6\xff\n");
+        stderr.add(b"1\n2\n\n3\n4\n\x1b[31m5\x07\n6\xff\n");
         let said = stderr.said();
-        assert!(said.ends_with("\n  2\n  3\n  4\n  [31m5\n  6\u{fffd}"), "{said:?}");
-        assert!(!said.contains("\n  1"));
+        assert_eq!(said, "; its standard error ends with: 2 | 3 | 4 | [31m5 | 6\u{fffd}");
+        stderr.add("x".repeat(1_000).as_bytes());
+        assert!(stderr.said().chars().count() < 400);
+        stderr.begin();
+        assert_eq!(stderr.said(), "");
     }
 }

@@ -4,13 +4,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, GetExtensions as _, GetMeta as _, JsonRpcMessage,
-    NumberOrString, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions as _, GetMeta as _,
+    JsonRpcMessage, NumberOrString, RequestId, ServerJsonRpcMessage,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -94,6 +95,21 @@ struct Shared {
     ended: CancellationToken,
     /// The transport is dropped, and with it the process.
     gone: CancellationToken,
+    probe: Mutex<Probe>,
+    /// Exit status of the process that ended by itself.
+    exit: Mutex<Option<ExitStatus>>,
+}
+
+/// Question `server/discover` of the handshake. The library gives it up after a while, and takes a late answer for a wrong one.
+#[derive(Debug, Default)]
+struct Probe {
+    asked: Option<i64>,
+    /// ID of the question after which `initialize` was sent.
+    given_up: Option<i64>,
+    /// ID of `initialize` while it has no answer.
+    initialize: Option<i64>,
+    /// True if the server has answered the question before `initialize`, and knows it.
+    is_known_late: bool,
 }
 
 #[derive(Debug)]
@@ -197,6 +213,7 @@ impl Tap {
     pub(crate) fn sending(&self, message: &ClientJsonRpcMessage) -> Option<Arc<Call>> {
         match message {
             JsonRpcMessage::Request(request) => {
+                self.0.probe.lock().sending(&request.request, &request.id);
                 let call = request.request.extensions().get::<Arc<Call>>()?;
                 let token = request.request.get_meta().get_progress_token().map(|token| token.0);
                 let pending = Pending { call: Arc::clone(call), token };
@@ -276,7 +293,9 @@ impl Tap {
         match line {
             Line::Whole(bytes) => {
                 let text = String::from_utf8_lossy(bytes);
-                serde_json::from_str(&self.received(&text, None)).ok()
+                let message = serde_json::from_str(&self.received(&text, None)).ok()?;
+                let is_late = self.0.probe.lock().is_late(&message);
+                (!is_late).then_some(message)
             }
             Line::Skipped { head, tail } => {
                 let stand_in = self.too_large(id_of(head, tail), limit)?;
@@ -294,6 +313,21 @@ impl Tap {
         let pending = calls.remove(&id)?;
         pending.call.finish(Answer::TooLarge(limit));
         Some(stand_in(id))
+    }
+
+    /// Returns whether the server answered `server/discover` with what it can do, but when `initialize` had been sent.
+    pub(crate) fn is_known_late(&self) -> bool {
+        self.0.probe.lock().is_known_late
+    }
+
+    /// Notes how the process ended.
+    pub(crate) fn exited(&self, status: ExitStatus) {
+        *self.0.exit.lock() = Some(status);
+    }
+
+    /// Returns how the process ended; `None` if it runs, or was made to end.
+    pub(crate) fn exit(&self) -> Option<ExitStatus> {
+        *self.0.exit.lock()
     }
 
     /// Ends all calls without an answer.
@@ -386,6 +420,35 @@ impl Tap {
             },
             _ => {}
         }
+    }
+}
+
+impl Probe {
+    fn sending(&mut self, request: &ClientRequest, id: &RequestId) {
+        match request {
+            ClientRequest::DiscoverRequest(_) => self.asked = number(id),
+            ClientRequest::InitializeRequest(_) => {
+                self.given_up = self.asked;
+                self.initialize = number(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns whether a message answers the question after it was given up.
+    fn is_late(&mut self, message: &ServerJsonRpcMessage) -> bool {
+        let id = match message {
+            JsonRpcMessage::Response(response) => number(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref().and_then(number),
+            _ => None,
+        };
+        if id.is_some() && id == self.initialize {
+            self.initialize = None;
+        }
+        let is_late = id.is_some() && id == self.given_up;
+        let is_known = is_late && matches!(message, JsonRpcMessage::Response(_));
+        self.is_known_late |= is_known && self.initialize.is_some();
+        is_late
     }
 }
 

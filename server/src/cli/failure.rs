@@ -55,6 +55,10 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.into() }
     }
 
+    pub(super) fn refused(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Refused, message: message.into() }
+    }
+
     pub(super) fn unreachable(message: impl Into<String>) -> Self {
         Self { exit: Exit::Unreachable, message: message.into() }
     }

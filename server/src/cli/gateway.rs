@@ -1,6 +1,7 @@
 //! `toolgate gateway`: one MCP server in the place of many.
 
 mod authentication;
+mod calling;
 mod client;
 mod files;
 mod import;
@@ -182,10 +183,12 @@ async fn act(action: Action) -> Result<Exit, Failure> {
         Action::Logout(place) => login::log_out(place).await,
         Action::Status { at, json } => status(&at, json).await,
         Action::Logs { server, at } => {
+            calling::known(&at, &server, Failure::new).await?;
             output::print(&client::text(&at, &format!("gateway/logs/{server}")).await?)?;
             Ok(Exit::Done)
         }
         Action::Restart { server, at } => {
+            calling::known(&at, &server, Failure::new).await?;
             client::post(&at, &format!("gateway/restart/{server}")).await?;
             output::note(format_args!("{server} is started anew"));
             Ok(Exit::Done)
@@ -197,9 +200,7 @@ async fn act(action: Action) -> Result<Exit, Failure> {
         Action::Call { server, tool, arguments, at } => {
             let arguments: serde_json::Value = serde_json::from_str(&arguments)
                 .map_err(|error| Failure::usage(format!("the arguments are no JSON: {error}")))?;
-            let call =
-                serde_json::json!({"name": format!("{server}/{tool}"), "arguments": arguments});
-            client::call(&at, "call_tool", &call).await
+            calling::call(&at, &server, &tool, &arguments).await
         }
     }
 }

@@ -117,7 +117,19 @@ async fn load(config: &EncoderConfig) -> Result<EncoderHandle, ServeError> {
     joined.map_err(|error| ServeError::Internal(Error::internal(error)))?
 }
 
+/// Checks that the model is there, without loading it.
+pub(crate) fn check_model(config: &EncoderConfig) -> Result<(), ServeError> {
+    if config.model_dir.join("config.json").exists() {
+        return Ok(());
+    }
+    let folder = config.model_dir.display().to_string();
+    Err(ServeError::NoModel { folder, model: config.model })
+}
+
 fn unloadable(config: &EncoderConfig, source: LoadError) -> ServeError {
+    if let Err(missing) = check_model(config) {
+        return missing;
+    }
     ServeError::Model {
         folder: config.model_dir.display().to_string(),
         model: config.model,

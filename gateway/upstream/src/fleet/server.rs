@@ -435,15 +435,16 @@ impl Server {
         let _spawn = self.before_end(until, self.surroundings.spawns.acquire()).await?;
         let connection =
             self.before_end(until, self.connect(ClientCapabilities::default(), None)).await?;
-        let connection = Arc::new(connection.map_err(end_of)?);
+        let connection = Arc::new(connection.map_err(|error| self.end_of(error))?);
         let listed = self.before_end(until, self.list_all(&connection)).await;
-        let (listing, lists) = match listed.and_then(|listed| listed.map_err(end_of)) {
-            Ok(listed) => listed,
-            Err(end) => {
-                connection.shut_down(tuning.leave * 4).await;
-                return Err(end);
-            }
-        };
+        let (listing, lists) =
+            match listed.and_then(|listed| listed.map_err(|error| self.end_of(error))) {
+                Ok(listed) => listed,
+                Err(end) => {
+                    connection.shut_down(tuning.leave * 4).await;
+                    return Err(end);
+                }
+            };
         self.circuit.reset();
         let is_put_off = self.is_put_off();
         let state = if is_put_off { ServerState::Idle } else { ServerState::Ready };
@@ -463,6 +464,21 @@ impl Server {
             return Err(End::Idle);
         }
         Ok(connection)
+    }
+
+    /// Returns what follows from the failure of a start.
+    fn end_of(&self, error: UpstreamError) -> End {
+        let is_process = matches!(self.entry.upstream, Upstream::Process(_));
+        match error {
+            UpstreamError::Handshake { asks_for_login: true, .. } | UpstreamError::Login { .. } => {
+                End::Login
+            }
+            UpstreamError::Handshake { said: ref none, .. } if is_process && none.is_empty() => {
+                let name = &self.entry.name;
+                End::Lost(format!("{error}; `toolgate gateway logs {name}` shows what it writes"))
+            }
+            error => End::Lost(error.to_string()),
+        }
     }
 
     /// Returns whether the server ends now that its tools are listed, and is started by the first call.
@@ -673,15 +689,6 @@ fn authorizer(entry: &Entry, surroundings: &Surroundings) -> Option<Arc<Authoriz
     let store = surroundings.credentials.as_ref();
     // Without a client for HTTP the start fails as well, and says why.
     Authorizer::new(endpoint, &entry.name, store).ok().flatten()
-}
-
-fn end_of(error: UpstreamError) -> End {
-    match error {
-        UpstreamError::Handshake { asks_for_login: true, .. } | UpstreamError::Login { .. } => {
-            End::Login
-        }
-        error => End::Lost(error.to_string()),
-    }
 }
 
 fn jittered(time: Duration) -> Duration {

@@ -14,6 +14,19 @@ ECHO = (
 )
 """A result with a type that no library knows, numbers that parsers change, and an odd order."""
 
+DISCOVERY = json.dumps(
+    {
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}},
+        "ttlMs": 0,
+        "cacheScope": "private",
+    }
+)
+
+LATE_MARK = os.environ.get("LATE_MARK", "")
+"""File that a server makes when it answers late; the process that finds it answers at once."""
+
 held: list[str] = []
 cancelled: list[int] = []
 seen = {"lists": 0, "tools": int(os.environ.get("TOOLS", "2")), "calls": 0}
@@ -104,12 +117,23 @@ def call(number: str, params: dict[str, Any]) -> None:
             misbehave(tool, number, params)
 
 
+def answer_late(number: str) -> None:
+    """Answers the question of which revisions there are, once `initialize` has come."""
+    if os.environ["LATE"] == "modern":
+        with open(LATE_MARK, "w", encoding="utf-8"):
+            answer(number, DISCOVERY)
+        return
+    write(f'{{"jsonrpc":"2.0","id":{number},"error":{{"code":-32601,"message":"no"}}}}')
+
+
 def serve(request: dict[str, Any]) -> None:
     """Answers one message."""
     params = request.get("params", {})
     number = json.dumps(request.get("id"))
     match request["method"]:
         case "initialize":
+            if held:
+                answer_late(held.pop())
             told = {
                 "protocolVersion": "2025-11-25",
                 "capabilities": {"tools": {"listChanged": True}},
@@ -122,6 +146,13 @@ def serve(request: dict[str, Any]) -> None:
         case "server/discover" if os.environ.get("DISCOVER") == "older":
             error = '{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}'
             write(f'{{"jsonrpc":"2.0","id":{number},"error":{error}}}')
+        case "server/discover" if LATE_MARK:
+            if os.path.exists(LATE_MARK):
+                answer(number, DISCOVERY)
+                return
+            held.append(number)
+            sys.stderr.write("it is asked\n")
+            sys.stderr.flush()
         case "tools/list":
             seen["lists"] += 1
             tool = '{{"name":"t{}", "inputSchema":{{"type":"object"}},"x":1.0}}'

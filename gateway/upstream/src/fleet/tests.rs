@@ -467,7 +467,9 @@ async fn a_server_that_cannot_start_says_why_and_is_tried_again() {
     let fleet = fleet(vec![with_variable(entry("a"), "FAIL", "1")]);
     let says_why = |status: &ServerStatus| {
         let problem = status.problem.as_deref().unwrap_or_default();
-        status.restarts >= 3 && problem.contains("it fails on purpose")
+        status.restarts >= 3
+            && problem
+                == "the handshake failed: it ended (exit status: 1); its standard error ends with: it fails on purpose"
     };
     until(&fleet, "a", says_why).await;
     let error = ask(&fleet, "a", "echo").await.expect_err("an error");

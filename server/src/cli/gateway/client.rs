@@ -30,14 +30,14 @@ pub(super) async fn overview(at: &GatewayAddress) -> Result<Overview, Failure> {
 pub(super) async fn text(at: &GatewayAddress, path: &str) -> Result<String, Failure> {
     let url = url(at, path);
     let key = at.key.read()?;
-    blocking(move || with_key(agent(TIMEOUT).get(&url), key.as_deref()).call()).await
+    blocking(at, move || with_key(agent(TIMEOUT).get(&url), key.as_deref()).call()).await
 }
 
 /// Posts nothing to a path.
 pub(super) async fn post(at: &GatewayAddress, path: &str) -> Result<String, Failure> {
     let url = url(at, path);
     let key = at.key.read()?;
-    blocking(move || with_key(agent(TIMEOUT).post(&url), key.as_deref()).send_empty()).await
+    blocking(at, move || with_key(agent(TIMEOUT).post(&url), key.as_deref()).send_empty()).await
 }
 
 /// Calls one of the gateway's own tools, and prints what a model would read.
@@ -46,6 +46,26 @@ pub(super) async fn call(
     tool: &str,
     arguments: &Value,
 ) -> Result<Exit, Failure> {
+    print(&result(at, tool, arguments).await?)
+}
+
+/// Prints what a model would read of a result.
+pub(super) fn print(result: &Value) -> Result<Exit, Failure> {
+    for item in result["content"].as_array().into_iter().flatten() {
+        match item["text"].as_str() {
+            Some(text) => output::print(&format!("{text}\n"))?,
+            None => output::print_json(item)?,
+        }
+    }
+    Ok(if result["isError"] == true { Exit::Refused } else { Exit::Done })
+}
+
+/// Calls one of the gateway's own tools, and returns its result.
+pub(super) async fn result(
+    at: &GatewayAddress,
+    tool: &str,
+    arguments: &Value,
+) -> Result<Value, Failure> {
     let url = url(at, "mcp");
     let message = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -61,7 +81,7 @@ pub(super) async fn call(
     });
     let tool = tool.to_owned();
     let key = at.key.read()?;
-    let body = blocking(move || {
+    let body = blocking(at, move || {
         with_key(agent(CALL_TIMEOUT).post(&url), key.as_deref())
             .header("Accept", "application/json, text/event-stream")
             .header("Content-Type", "application/json")
@@ -76,14 +96,7 @@ pub(super) async fn call(
     if let Some(error) = answer.get("error") {
         return Err(Failure::new(error["message"].as_str().unwrap_or_default().to_owned()));
     }
-    let result = &answer["result"];
-    for item in result["content"].as_array().into_iter().flatten() {
-        match item["text"].as_str() {
-            Some(text) => output::print(&format!("{text}\n"))?,
-            None => output::print_json(item)?,
-        }
-    }
-    Ok(if result["isError"] == true { Exit::Refused } else { Exit::Done })
+    Ok(answer["result"].clone())
 }
 
 /// Returns the message that answers, out of a JSON body or a stream of events.
@@ -118,10 +131,12 @@ fn agent(timeout: Duration) -> ureq::Agent {
 
 /// Sends a request off the async threads, and returns the text of the answer.
 async fn blocking(
+    at: &GatewayAddress,
     send: impl FnOnce() -> Result<ureq::http::Response<ureq::Body>, ureq::Error> + Send + 'static,
 ) -> Result<String, Failure> {
+    let gateway = at.url.clone();
     let sent = tokio::task::spawn_blocking(move || {
-        let mut response = send().map_err(|error| Failure::unreachable(error.to_string()))?;
+        let mut response = send().map_err(|error| unanswered(&gateway, &error))?;
         let body = response.body_mut().with_config().limit(ANSWER_MAX).read_to_string();
         let body = body.map_err(|error| Failure::new(error.to_string()))?;
         if response.status().is_success() {
@@ -131,6 +146,18 @@ async fn blocking(
         }
     });
     sent.await.map_err(|error| Failure::new(error.to_string()))?
+}
+
+/// Returns the failure of a request that nobody answered.
+fn unanswered(gateway: &str, error: &ureq::Error) -> Failure {
+    let cause = match error {
+        ureq::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
+    };
+    let cause = cause.split(" (os error").next().unwrap_or_default();
+    Failure::unreachable(format!(
+        "no gateway answers at {gateway} ({cause}): start it with `toolgate gateway`, or name another with --url"
+    ))
 }
 
 #[cfg(test)]

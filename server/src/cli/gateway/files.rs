@@ -107,7 +107,7 @@ fn entry(place: Place) -> ServerConfig {
 fn read_own(path: &Path) -> Result<Config, Failure> {
     Config::read(path).map_err(|error| match error {
         ConfigError::Read { .. } if path == Path::new(DEFAULT_FILE) => Failure::usage(format!(
-            "{error}; `toolgate gateway --help` shows an example, --config names another file"
+            "{error}; `toolgate gateway import` makes one of the servers of your hosts, `toolgate gateway --help` shows an example, --config names another file"
         )),
         error => Failure::usage(error.to_string()),
     })

@@ -27,6 +27,26 @@ pub(super) struct Import {
     yes: bool,
 }
 
+/// Variables that programs need where certificates or the way to the network are special.
+const SURROUNDINGS: [&str; 7] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+];
+
+/// Change of the gateway's file.
+struct Extension {
+    text: String,
+    /// Variables to set before the gateway starts.
+    secrets: Vec<String>,
+    /// Variables that are set here and that an added program does not get.
+    withheld: Vec<&'static str>,
+}
+
 /// Server with the file that names it.
 struct Source {
     server: FoundServer,
@@ -53,7 +73,7 @@ pub(super) fn run(import: &Import) -> Result<Exit, Failure> {
     };
     let text = old.as_deref().unwrap_or_default();
     let found: Vec<FoundServer> = sources.into_iter().map(|source| source.server).collect();
-    let (new, secrets) = extended(&import.config, text, &found)?;
+    let Extension { text: new, secrets, withheld } = extended(&import.config, text, &found)?;
     if new == text {
         output::note(format_args!("{} has all of them", import.config.display()));
         return Ok(Exit::Done);
@@ -63,6 +83,16 @@ pub(super) fn run(import: &Import) -> Result<Exit, Failure> {
         output::warn(format_args!(
             "secrets are not copied: set {} before the gateway starts",
             secrets.join(", ")
+        ));
+    }
+    if let [first, ..] = withheld[..] {
+        let (verbs, pronoun) = match withheld[..] {
+            [_] => ("is set here and reaches", "it"),
+            _ => ("are set here and reach", "them"),
+        };
+        output::note(format_args!(
+            "{} {verbs} no server unless its env names {pronoun}: env = {{ {first} = \"env:{first}\" }}",
+            withheld.join(", ")
         ));
     }
     if import.dry_run {
@@ -115,12 +145,8 @@ fn row(source: &Source) -> Vec<String> {
     vec![source.server.name.clone(), place, source.file.display().to_string()]
 }
 
-/// Returns the gateway's file with entries for the servers that it does not have, and the variables that they need.
-fn extended(
-    path: &Path,
-    text: &str,
-    found: &[FoundServer],
-) -> Result<(String, Vec<String>), Failure> {
+/// Returns the gateway's file with entries for the servers that it does not have.
+fn extended(path: &Path, text: &str, found: &[FoundServer]) -> Result<Extension, Failure> {
     let has = Config::parse(text, path).map_err(|error| Failure::usage(error.to_string()))?;
     let is_new = |server: &&FoundServer| !has.server.values().any(|known| is_at(known, server));
     let fresh: Vec<FoundServer> = found.iter().filter(is_new).cloned().collect();
@@ -139,10 +165,21 @@ fn extended(
     if count > 0 {
         output::note(format_args!("{} to add", counted(count, "server")));
     }
-    Ok((new, secrets))
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let withheld = SURROUNDINGS
+        .into_iter()
+        .filter(|name| is_set(name) && fresh.iter().any(|server| lacks(server, name)))
+        .collect();
+    Ok(Extension { text: new, secrets, withheld })
 }
 
-fn is_at(known: &toolgate_mcp::ServerConfig, server: &FoundServer) -> bool {
+/// Returns whether a program does not get a variable.
+fn lacks(server: &FoundServer, variable: &str) -> bool {
+    matches!(&server.place, Place::Command { env, .. } if !env.contains_key(variable))
+}
+
+/// Returns whether an entry of the gateway's file starts or reaches the same as a host's.
+pub(super) fn is_at(known: &toolgate_mcp::ServerConfig, server: &FoundServer) -> bool {
     match &server.place {
         Place::Command { words, cwd, .. } => known.command == *words && known.cwd == *cwd,
         Place::Url { url, .. } => known.url.as_ref() == Some(url),

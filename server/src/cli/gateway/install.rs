@@ -5,10 +5,12 @@ use std::io::{self, BufRead, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use toolgate_import::{ENTRY, Host, Scope, Target};
+use toolgate_import::{ENTRY, FoundServer, Host, Scope, Target};
+use toolgate_mcp::Config;
 
 use super::super::failure::{Exit, Failure};
 use super::super::output;
+use super::import::is_at;
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
@@ -30,6 +32,9 @@ pub(super) struct Install {
     /// Take the entry out.
     #[arg(long)]
     remove: bool,
+    /// Take out the host's own entries of servers that the gateway's file has as well, by name, command or URL.
+    #[arg(long, conflicts_with = "remove")]
+    replace: bool,
     /// Show the change, and write nothing.
     #[arg(long)]
     dry_run: bool,
@@ -88,13 +93,24 @@ pub(super) fn run(install: &Install) -> Result<Exit, Failure> {
         Err(error) => return Err(Failure::new(format!("{}: {error}", path.display()))),
     };
     let text = old.as_deref().unwrap_or_default();
-    let new = edited(install, host, &path, text)?;
-    if new == text {
-        output::note(format_args!("{} needs no change", path.display()));
-        return Ok(Exit::Done);
+    let mut new = edited(install, host, &path, text)?;
+    let doubles = doubles(install, host, text)?;
+    if install.replace {
+        new = without(host, &path, new, &doubles)?;
     }
-    output::print(&difference(&path, text, &new))?;
-    if install.dry_run {
+    let is_changed = new != text;
+    if is_changed {
+        output::print(&difference(&path, text, &new))?;
+    } else {
+        output::note(format_args!("{} needs no change", path.display()));
+    }
+    if !install.replace && !doubles.is_empty() {
+        output::note(format_args!(
+            "still in this file: {}; the host starts them itself as well. --replace takes them out",
+            doubles.join(", ")
+        ));
+    }
+    if !is_changed || install.dry_run {
         return Ok(Exit::Done);
     }
     if !install.yes && !agreed()? {
@@ -118,6 +134,39 @@ fn edited(install: &Install, host: Host, path: &Path, text: &str) -> Result<Stri
             host.entry(&target)
         ))
     })
+}
+
+/// Returns the names of the host's own entries of servers that the gateway's file has as well.
+fn doubles(install: &Install, host: Host, text: &str) -> Result<Vec<String>, Failure> {
+    if install.remove {
+        return Ok(Vec::new());
+    }
+    let own = match Config::read(&install.config) {
+        Ok(config) => config.server,
+        Err(error) if install.replace => return Err(Failure::usage(error.to_string())),
+        Err(_) => return Ok(Vec::new()),
+    };
+    // Servers of single projects have no empty name.
+    let found = toolgate_import::read(host, text, Path::new("")).unwrap_or_default();
+    let is_double = |server: &FoundServer| {
+        own.contains_key(&server.name) || own.values().any(|known| is_at(known, server))
+    };
+    Ok(found.into_iter().filter(is_double).map(|server| server.name).collect())
+}
+
+/// Returns the text without these servers.
+fn without(
+    host: Host,
+    path: &Path,
+    mut text: String,
+    servers: &[String],
+) -> Result<String, Failure> {
+    for server in servers {
+        text = host.take_out(&text, server).map_err(|error| {
+            Failure::usage(format!("{}: {error}; take {server} out by hand", path.display()))
+        })?;
+    }
+    Ok(text)
 }
 
 fn target(install: &Install, host: Host) -> Result<Target, Failure> {

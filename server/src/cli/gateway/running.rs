@@ -24,7 +24,7 @@ use super::{RunArguments, data_dir, login};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::serve::with_causes;
-use crate::serve::{open_now, serve_until_bound};
+use crate::serve::{check_model, open_now, serve_until_bound};
 use followed::FollowedFiles;
 use plane::{key_store, plane_config};
 use replica::ReplicaSettings;
@@ -115,6 +115,7 @@ impl Prepared {
             DEFAULT_TENANT.clone_into(&mut options.tenant);
         }
         let mut config = plane_config(arguments)?;
+        check_model(&config.encoder).map_err(|error| Failure::new(error.to_string()))?;
         if self.listener.is_some() && self.has_authentication() && config.auth.methods.is_empty() {
             // The plane's own port must not be a way past the gateway.
             let (credentials, path) = plane_key(&config.store.path)?;

@@ -19,11 +19,8 @@ pub(super) async fn tell(gateway: Gateway) {
     loop {
         let overview = gateway.overview(&gateway.anybody());
         for server in &overview.servers {
-            let line = line(server);
-            let is_start = server.state == "starting" && !told.contains_key(&server.name);
-            if !is_start && told.get(&server.name) != Some(&line) {
-                output::note(&line);
-                told.insert(server.name.clone(), line);
+            if let Some(line) = news(server, &mut told) {
+                output::note(line);
             }
         }
         let is_ready = |server: &ServerOverview| {
@@ -52,6 +49,23 @@ fn tell_slow(gateway: &Gateway, told: &mut HashMap<String, String>) {
     }
 }
 
+/// Returns the line of a server, unless people were told the same last. That it is started once more is no news.
+fn news(server: &ServerOverview, told: &mut HashMap<String, String>) -> Option<String> {
+    if server.state == "starting" {
+        if let Some(before) = told.get_mut(&server.name).filter(|_| server.problem.is_empty()) {
+            // It was ready, and will be once more.
+            before.clear();
+        }
+        return None;
+    }
+    let line = line(server);
+    if told.get(&server.name) == Some(&line) {
+        return None;
+    }
+    told.insert(server.name.clone(), line.clone());
+    Some(line)
+}
+
 fn line(server: &ServerOverview) -> String {
     let ServerOverview { name, state, transport, protocol, .. } = server;
     let problem = server.problem.lines().next().unwrap_or_default();
@@ -62,5 +76,43 @@ fn line(server: &ServerOverview) -> String {
         }
         _ if problem.is_empty() => format!("{name}: {state}"),
         _ => format!("{name}: {state}: {problem}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_told_once_however_often_the_server_is_tried() {
+        let server = |state: &str, problem: &str| ServerOverview {
+            name: "notes".to_owned(),
+            state: state.to_owned(),
+            transport: "stdio".to_owned(),
+            protocol: "2026-07-28".to_owned(),
+            tools: 1,
+            is_searchable: true,
+            started_in: (state == "ready").then_some(1.0),
+            restarts: 0,
+            problem: problem.to_owned(),
+            findings: Vec::new(),
+        };
+        let mut told = HashMap::new();
+        let states = [
+            ("starting", ""),
+            ("waiting", "x"),
+            ("starting", "x"),
+            ("waiting", "x"),
+            ("waiting", "y"),
+            ("starting", "y"),
+            ("ready", ""),
+            ("ready", ""),
+            ("starting", ""),
+            ("ready", ""),
+        ];
+        let lines = states.map(|(state, problem)| news(&server(state, problem), &mut told));
+        let lines: Vec<String> = lines.into_iter().flatten().collect();
+        let ready = "notes: ready in 1.0 s, 1 tool, stdio, MCP 2026-07-28";
+        assert_eq!(lines, ["notes: waiting: x", "notes: waiting: y", ready, ready]);
     }
 }
