@@ -13,6 +13,10 @@ import { createInterface } from 'node:readline';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { errors, Provider } from 'oidc-provider';
 
+// Standard output has answers to the test alone: the library's notices come at any time.
+for (const level of ['debug', 'info', 'log']) console[level] = console.error;
+const answer = (line) => process.stdout.write(`${line}\n`);
+
 const options = JSON.parse(process.argv[2] ?? '{}');
 const scopes = options.scopes ?? ['mcp'];
 const seconds = 600;
@@ -131,7 +135,7 @@ server.listen(options.port ?? 0, '127.0.0.1', () => {
       response.end(String(error));
     });
   });
-  console.log(JSON.stringify({ issuer }));
+  answer(JSON.stringify({ issuer }));
 });
 // A line `clock SECONDS` moves its clock, so that it gives tokens of another time; a line `refreshed` is answered with the numbers
 // of tokens that were refreshed, by account.
@@ -139,11 +143,11 @@ const now = Date.now;
 createInterface({ input: process.stdin })
   .on('line', (line) => {
     if (line === 'refreshed') {
-      console.log(JSON.stringify(refreshed));
+      answer(JSON.stringify(refreshed));
       return;
     }
     const seconds = Number(line.split(' ')[1]);
     Date.now = () => now() + seconds * 1000;
-    console.log(JSON.stringify({ clock: seconds }));
+    answer(JSON.stringify({ clock: seconds }));
   })
   .on('close', () => process.exit(0));

@@ -76,6 +76,13 @@ pub(super) fn render(api: Api, tools: &[Tool<'_>]) -> Result<Rendered, RenderErr
 /// # Errors
 /// [`RenderError`] if the tool came without its full schema.
 pub(super) fn render_added(way: Way, tool: Tool<'_>) -> Result<Rendered, RenderError> {
+    if way.strategy == Strategy::Native {
+        let mut rendered = render(way.api, &[tool])?;
+        for definition in &mut rendered.tools {
+            make_concise(definition);
+        }
+        return Ok(rendered);
+    }
     if way.strategy != Strategy::Envelope {
         return render(way.api, &[tool]);
     }
@@ -92,6 +99,18 @@ pub(super) fn render_added(way: Way, tool: Tool<'_>) -> Result<Rendered, RenderE
         definition["input_schema"] = schema;
     }
     Ok(rendered)
+}
+
+/// Takes out of a definition's schema what tells a model nothing. A strict one is a program's to read: it stays whole.
+fn make_concise(definition: &mut Value) {
+    if definition["strict"] == true {
+        return;
+    }
+    for schema in ["input_schema", "parameters"] {
+        if let Some(schema) = definition.get_mut(schema) {
+            *schema = concise::input(schema.take());
+        }
+    }
 }
 
 /// Returns the names that the agent's own tools have.
@@ -137,4 +156,28 @@ fn described(offer: &Offer<'_>, count: &dyn Fn(&str) -> u32) -> String {
         (false, more) => format!("{names}, and {more} more"),
     };
     format!("{} It finds: {listed}.", SEARCH_TOOL.description)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_programs_heed_is_left_out_of_additions_and_kept_in_tools() {
+        let whole = json!({ "$schema": "https://schema.example", "type": "object", "additionalProperties": false });
+        let text = whole.to_string();
+        let tool = Tool { name: "a", input_schema_json: &text, ..Tool::default() };
+        let schema = |way: Way, field: &str| {
+            render_added(way, tool).expect("a whole schema").tools[0][field].clone()
+        };
+        for (api, field) in [(Api::Anthropic, "input_schema"), (Api::OpenAiResponses, "parameters")]
+        {
+            let way = Way { api, strategy: Strategy::Native };
+            let added = schema(way, field);
+            assert_eq!(added["type"], "object", "{added}");
+            assert!(added.get("$schema").is_none(), "{added}");
+            assert!(added.get("additionalProperties").is_none(), "{added}");
+            assert_eq!(schema(way.at(0), field)["additionalProperties"], false);
+        }
+    }
 }
