@@ -1,6 +1,8 @@
 """A real authorization server on a free port, for tests: `oidc-provider` from npm, pinned."""
 
+import fcntl
 import json
+import select
 import shutil
 import ssl
 import subprocess
@@ -18,18 +20,26 @@ INSTALLED = Path(__file__).resolve().parents[2] / ".cache" / "authorization-serv
 FILES = ("package.json", "package-lock.json", "server.mjs")
 
 
+STARTS = 4
+"""Processes that are started, at most, before one runs the script."""
+HANGS_AFTER = 60
+"""Seconds that a process may take to begin."""
+
+
 def installed() -> Path:
-    """Installs the packages once for each change of their pins; returns the folder."""
+    """Installs the script and its packages once for each change of them; returns the folder."""
     stamp = INSTALLED / ".installed"
-    pins = (SOURCE / "package-lock.json").read_text()
-    if not stamp.exists() or stamp.read_text() != pins:
-        INSTALLED.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            shutil.copy(SOURCE / name, INSTALLED / name)
-        quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
-        subprocess.run(["npm", "ci", *quiet], cwd=INSTALLED, check=True)
-        stamp.write_text(pins)
-    shutil.copy(SOURCE / "server.mjs", INSTALLED / "server.mjs")
+    wanted = "".join((SOURCE / name).read_text() for name in FILES)
+    INSTALLED.mkdir(parents=True, exist_ok=True)
+    with (INSTALLED / ".lock").open("w") as lock:
+        # Tests of several files run beside each other.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text() != wanted:
+            for name in FILES:
+                shutil.copy(SOURCE / name, INSTALLED / name)
+            quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
+            subprocess.run(["npm", "ci", *quiet], cwd=INSTALLED, check=True)
+            stamp.write_text(wanted)
     return INSTALLED
 
 
@@ -44,6 +54,26 @@ def machine_client(name: str, **more: object) -> Json:
         "token_endpoint_auth_method": "client_secret_post",
         **more,
     }
+
+
+def started(command: list[str]) -> subprocess.Popen[str]:
+    """Returns a process that has begun to write.
+
+    Now and then Node.js hangs before it runs a line of the script. Such a process is started again.
+    """
+    for _ in range(STARTS):
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        if select.select([process.stdout], [], [], HANGS_AFTER)[0]:
+            return process
+        process.kill()
+        process.communicate()
+    raise RuntimeError(f"{command[0]} hung {STARTS} times")
 
 
 class AuthorizationServer:
@@ -72,14 +102,7 @@ class AuthorizationServer:
             certificate.private_key_pem.write_to_path(options["key"])
             self._tls = ssl.create_default_context()
             authority.configure_trust(self._tls)
-        command = ["node", str(installed() / "server.mjs"), json.dumps(options)]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        self._process = started(["node", str(installed() / "server.mjs"), json.dumps(options)])
         assert self._process.stdout is not None
         self.issuer: str = json.loads(self._process.stdout.readline())["issuer"]
 

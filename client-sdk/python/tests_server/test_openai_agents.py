@@ -270,7 +270,7 @@ def test_preconditions_are_read_from_the_items_and_the_grants(
     delete = [(DELETE, {"title": "milk"})]
     model = script(delete, [(FIND, {"text": "milk"})], delete, "Deleted.")
     grants = {"scopes": ["notes:delete"]}
-    conversation = Conversation(client, tools, threshold=0.0, grants=lambda: grants)
+    conversation = Conversation(client, tools, threshold=0.0, grants=lambda: grants, strategy="cut")
     result = run(model, conversation, "delete the note on milk")
     assert desk.ran == ["find_notes", "delete_note"]
     assert [DELETE in names for names in shown(model)] == [False, False, True, True]
