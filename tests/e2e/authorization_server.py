@@ -69,6 +69,7 @@ def started(command: list[str]) -> subprocess.Popen[str]:
             stderr=subprocess.DEVNULL,
             text=True,
         )
+        assert process.stdout is not None
         if select.select([process.stdout], [], [], HANGS_AFTER)[0]:
             return process
         process.kill()
