@@ -27,6 +27,9 @@ PY_FOLDERS := client-sdk/python client-sdk/conformance tests
 SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh k8s/toolgate/files/*.sh) \
 	$(wildcard encoder-worker/cuda/*) encoder-worker/kernels/host/test.sh
 
+# gRPC's handlers of fork() wait for its threads now and then for ever. Tests start programs, and use no channel in a child.
+export GRPC_ENABLE_FORK_SUPPORT := false
+
 # Go, Node.js and Java, where the machine has none that are new enough.
 export PATH := $(CURDIR)/.cache/toolchains/bin:$(PATH)
 GO_SDK := client-sdk/go
