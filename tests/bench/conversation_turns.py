@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from document import rewrite
 from toolgate_process import ToolgateProcess
 
 from toolgate import Client
@@ -35,7 +36,6 @@ SPANS = ((1, 1), (2, 3), (4, 6), (7, 12), (13, 30))
 KINDS = ("same-topic", "follow-up", "topic-change", "multi-step")
 CUT = 5
 RESAMPLES = 1000
-BEGIN, END = "<!-- turns:begin -->", "<!-- turns:end -->"
 
 Turn = dict[str, Any]
 Conversation = list[Turn]
@@ -292,9 +292,7 @@ def main() -> int:
     if arguments.write is None:
         print(text)
         return 0
-    before, _, rest = arguments.write.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    arguments.write.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    rewrite(arguments.write, "turns", f"\n{text}\n")
     return 0
 
 

@@ -26,12 +26,12 @@ import langgraph_talk
 import node_talk
 import openai_agents_talk
 import pydantic_ai_talk
+from document import rewrite
 from forty_messages import Play, Request, commands, common_prefix, right_share
 from toolgate_process import ToolgateProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "tests" / "data" / "servers"
-BEGIN, END = "<!-- frameworks:begin -->", "<!-- frameworks:end -->"
 CATALOGS: dict[str, tuple[str, ...]] = {"small": (), "large": ("atlassian", "mongodb", "notion")}
 """The shipped catalogs that stand beside the talk's three MCP servers."""
 STRATEGIES: dict[str, dict[str, Any]] = {
@@ -255,9 +255,7 @@ def main() -> int:
     if arguments.write is None:
         print(text)
         return 0
-    before, _, rest = arguments.write.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    arguments.write.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    rewrite(arguments.write, "frameworks", f"\n{text}\n")
     return 0
 
 

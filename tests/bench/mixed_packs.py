@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
+from document import rewrite
+
 ROOT = Path(__file__).resolve().parents[2]
 SERVERS = ROOT / "tests" / "data" / "servers"
 INTENTS = {
@@ -28,7 +30,6 @@ ENCODERS = {"default": [], "multilingual": ["--set=encoder.model=multilingual-e5
 SEEDS = range(1, 6)
 CUTS = (1, 5, 10)
 SECONDS = 1200
-BEGIN, END = "<!-- mixed:begin -->", "<!-- mixed:end -->"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def main() -> None:
     if arguments.write is None:
         print(text)
     else:
-        rewrite(arguments.write, text)
+        rewrite(arguments.write, "mixed", text)
 
 
 def rows(binary: Path, scratch: Path) -> Iterator[str]:
@@ -127,15 +128,6 @@ def cell(group: list[Ranked]) -> str:
     """Recall at each cut."""
     means = [mean(one.recall(cut) for one in group) for cut in CUTS]
     return " / ".join(f"{figure:.3f}".removeprefix("0") for figure in means)
-
-
-def rewrite(document: Path, text: str) -> None:
-    """Replaces what stands between the marks."""
-    before, _, rest = document.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    if not after:
-        raise ValueError(f"{document} has no {BEGIN} ... {END}")
-    document.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
