@@ -1165,7 +1165,10 @@ type RenderOptions struct {
 	OwnToolsJson string `protobuf:"bytes,5,opt,name=own_tools_json,json=ownToolsJson,proto3" json:"own_tools_json,omitempty"`
 	// The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
 	// are added anew and the provider's cache is lost once.
-	Ledger        string `protobuf:"bytes,6,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	Ledger string `protobuf:"bytes,6,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	// True: the agent's library can't send tools amid a conversation, so that `PROMPT_STRATEGY_AUTO` never takes
+	// `PROMPT_STRATEGY_NATIVE`. Refused beside that one, and without `strategy`.
+	WithoutNative bool `protobuf:"varint,7,opt,name=without_native,json=withoutNative,proto3" json:"without_native,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1240,6 +1243,13 @@ func (x *RenderOptions) GetLedger() string {
 		return x.Ledger
 	}
 	return ""
+}
+
+func (x *RenderOptions) GetWithoutNative() bool {
+	if x != nil {
+		return x.WithoutNative
+	}
+	return false
 }
 
 // Marks on definitions for Anthropic's Messages API.
@@ -4074,7 +4084,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x0eprompt_listing\x18\t \x01(\x0e2\x1a.toolgate.v1.PromptListingR\rpromptListing\x122\n" +
 	"\x06render\x18\n" +
 	" \x01(\v2\x1a.toolgate.v1.RenderOptionsR\x06renderB\x16\n" +
-	"\x14_known_pool_revision\"\x9b\x02\n" +
+	"\x14_known_pool_revision\"\xc2\x02\n" +
 	"\rRenderOptions\x12/\n" +
 	"\x06format\x18\x01 \x01(\x0e2\x17.toolgate.v1.ToolFormatR\x06format\x12\x1f\n" +
 	"\vsearch_tool\x18\x02 \x01(\bR\n" +
@@ -4082,7 +4092,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\tanthropic\x18\x03 \x01(\v2#.toolgate.v1.AnthropicRenderOptionsR\tanthropic\x127\n" +
 	"\bstrategy\x18\x04 \x01(\x0e2\x1b.toolgate.v1.PromptStrategyR\bstrategy\x12$\n" +
 	"\x0eown_tools_json\x18\x05 \x01(\tR\fownToolsJson\x12\x16\n" +
-	"\x06ledger\x18\x06 \x01(\tR\x06ledger\"h\n" +
+	"\x06ledger\x18\x06 \x01(\tR\x06ledger\x12%\n" +
+	"\x0ewithout_native\x18\a \x01(\bR\rwithoutNative\"h\n" +
 	"\x16AnthropicRenderOptions\x12)\n" +
 	"\x10cache_breakpoint\x18\x01 \x01(\bR\x0fcacheBreakpoint\x12#\n" +
 	"\rdefer_loading\x18\x02 \x01(\bR\fdeferLoading\"\xc7\x02\n" +

@@ -3183,6 +3183,10 @@ pub struct RenderOptions {
     /// are added anew and the provider's cache is lost once.
     #[prost(string, tag = "6")]
     pub ledger: ::prost::alloc::string::String,
+    /// True: the agent's library can't send tools amid a conversation, so that `PROMPT_STRATEGY_AUTO` never takes
+    /// `PROMPT_STRATEGY_NATIVE`. Refused beside that one, and without `strategy`.
+    #[prost(bool, tag = "7")]
+    pub without_native: bool,
 }
 /// Marks on definitions for Anthropic's Messages API.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

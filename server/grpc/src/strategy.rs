@@ -123,7 +123,12 @@ impl PromptRequest {
         Turn {
             api: self.api,
             strategy: self.strategy,
-            endpoint: Endpoint { model: &self.model, base_url: &self.base_url, denied: None },
+            endpoint: Endpoint {
+                model: &self.model,
+                base_url: &self.base_url,
+                denied: None,
+                without_native: self.without_native,
+            },
             offer: *offer,
             messages: self.messages.values(),
             ledger: &self.ledger,

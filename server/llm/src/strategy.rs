@@ -113,6 +113,8 @@ pub struct Endpoint<'a> {
     /// Patterns of models that don't take tools amid a conversation, with `*` for any characters. `None` for those of
     /// [`DENIED_MODELS`].
     pub denied: Option<&'a [&'a str]>,
+    /// True if the agent's library can't send tools amid a conversation.
+    pub without_native: bool,
 }
 
 /// Tools that a request may carry.

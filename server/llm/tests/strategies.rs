@@ -76,7 +76,7 @@ fn run_turn(api: Api, levels: [&Value; 3], ledger: &Ledger) -> Prepared {
         endpoint: Endpoint {
             model: text(&said("endpoint")["model"]),
             base_url: text(&said("endpoint")["base_url"]),
-            denied: None,
+            ..Endpoint::default()
         },
         offer: Offer {
             own: list(said("own")),

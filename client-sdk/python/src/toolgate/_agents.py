@@ -170,7 +170,10 @@ class Turns:
         if not intents:
             return None
         try:
-            turn = await self._rendered(intents, with_history(self._route, history_tokens), render)
+            route = with_history(self._route, history_tokens)
+            if render is not None:
+                route = {**route, "render": replace(render, ledger=self._ledger)}
+            turn = await self._routed(intents, route)
         except ToolgateError as error:
             raise_unless_fault(error, self._log)
             return None
@@ -232,21 +235,6 @@ class Turns:
         """The agent's state: the last snapshot, and the messages while it does not cover them."""
         messages = [] if self._is_covered else self._entries
         return AgentState(messages=messages, snapshot=self._history, **self._grants)
-
-    async def _rendered(
-        self, intents: list[Intent], route: RouteArguments, render: RenderOptions | None
-    ) -> RouteResult:
-        """Routes by the strategy, if there is one."""
-        if render is None:
-            return await self._routed(intents, route)
-        render = replace(render, ledger=self._ledger)
-        turn = await self._routed(intents, {**route, "render": render})
-        is_native = turn.request.strategy == PromptStrategy.NATIVE
-        if not is_native or render.strategy == PromptStrategy.NATIVE:
-            return turn
-        # "auto" chose what no framework can send. From now on the ledger says what is used.
-        envelope = replace(render, strategy=PromptStrategy.ENVELOPE)
-        return await self._routed(intents, {**route, "render": envelope})
 
     async def _routed(self, intents: list[Intent], route: RouteArguments) -> RouteResult:
         """Routes; registers the MCP servers again if the service has lost them."""

@@ -50,6 +50,9 @@ class RenderOptions:
     `strategy`."""
     ledger: str = ""
     """`request.ledger` of the turn before. Only with `strategy`."""
+    without_native: bool = False
+    """True: "auto" never takes "native", for libraries that can't send tools amid a conversation.
+    Only with `strategy`."""
 
     def to_proto(self) -> router_pb2.RenderOptions:
         """Returns the wire's form.
@@ -66,6 +69,7 @@ class RenderOptions:
             strategy=to_wire(router_pb2.PromptStrategy, "PROMPT_STRATEGY_", strategy),
             own_tools_json=json_list(own_tools, "own_tools") if own_tools else "",
             ledger=self.ledger,
+            without_native=self.without_native,
         )
         if self.cache_breakpoint or self.defer_loading:
             options.anthropic.cache_breakpoint = self.cache_breakpoint

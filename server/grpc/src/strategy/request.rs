@@ -22,6 +22,8 @@ pub(crate) struct PromptRequest {
     pub(super) api: Api,
     /// Strategy to use; `None` for the cheapest.
     pub(super) strategy: Option<Strategy>,
+    /// True if the agent's library can't send tools amid a conversation.
+    pub(super) without_native: bool,
     /// True if the agent answers the model's searches.
     pub(super) has_search: bool,
     /// Model that the request is for.
@@ -73,6 +75,7 @@ impl PromptRequest {
         Ok(Some(Self {
             api,
             strategy,
+            without_native: render.without_native,
             has_search: render.search_tool,
             model: text(options.map(|options| &options.model)),
             base_url: text(options.map(|options| &options.model_base_url)),
@@ -100,6 +103,7 @@ fn refuse_parts(render: &RenderOptions) -> Result<(), Error> {
     let parts = [
         (render.own_tools_json.is_empty(), "render.own_tools_json"),
         (render.ledger.is_empty(), "render.ledger"),
+        (!render.without_native, "render.without_native"),
     ];
     for (is_absent, field) in parts {
         fields.require(is_absent, field, "must be absent without render.strategy");
@@ -130,6 +134,9 @@ fn refuse_others(wire: &RouteRequest, render: &RenderOptions, fields: &mut Field
     let tail = wire.options.as_ref().map_or(0, |options| options.signature_tail);
     let problem = "must be 0 beside render.strategy, which needs full definitions";
     fields.require(tail == 0, "options.signature_tail", problem);
+    let is_native = render.strategy == i32::from(PromptStrategy::Native);
+    let problem = "must be absent beside PROMPT_STRATEGY_NATIVE";
+    fields.require(!(render.without_native && is_native), "render.without_native", problem);
 }
 
 fn own_tools(json: &str, fields: &mut Fields) -> Listed {
@@ -323,6 +330,9 @@ mod tests {
     fn what_does_not_go_with_a_strategy_is_named() {
         let mcp = RenderOptions { format: ToolFormat::Mcp.into(), ..auto() };
         assert_eq!(refused_fields(&asking(mcp)), ["render.strategy"]);
+        let strategy = PromptStrategy::Native.into();
+        let neither = RenderOptions { strategy, without_native: true, ..auto() };
+        assert_eq!(refused_fields(&asking(neither)), ["render.without_native"]);
         let unknown = RenderOptions { strategy: 99, ..auto() };
         assert_eq!(refused_fields(&asking(unknown)), ["render.strategy"]);
         let anthropic = Some(AnthropicRenderOptions::default());
@@ -340,9 +350,10 @@ mod tests {
             strategy: 0,
             own_tools_json: "[]".to_owned(),
             ledger: "{}".to_owned(),
+            without_native: true,
             ..auto()
         };
-        let fields = ["render.own_tools_json", "render.ledger"];
+        let fields = ["render.own_tools_json", "render.ledger", "render.without_native"];
         assert_eq!(refused_fields(&asking(parts.clone())), fields);
         assert!(PromptRequest::refuse(Some(&parts)).is_err());
         assert!(PromptRequest::refuse(Some(&auto())).is_err());

@@ -158,13 +158,14 @@ pub(super) fn is_search(tool: &Value) -> bool {
     tool["type"].as_str().is_some_and(|kind| kind.starts_with("tool_search"))
 }
 
-/// Returns true if the endpoint takes tools amid a conversation. Behind a base URL that is not the provider's own, it
-/// is assumed not to.
+/// Returns true if tools can be sent amid a conversation. An endpoint behind a base URL that is not the provider's own is
+/// assumed not to take them.
 pub(super) fn takes_additions(api: Api, endpoint: &Endpoint<'_>) -> bool {
     let own = |known: Api, host: &str| {
         known == api && (endpoint.base_url.is_empty() || is_at(endpoint.base_url, host))
     };
-    OWN_HOSTS.iter().any(|(known, host)| own(*known, host)) && !is_denied(endpoint)
+    let is_own = OWN_HOSTS.iter().any(|(known, host)| own(*known, host));
+    is_own && !endpoint.without_native && !is_denied(endpoint)
 }
 
 /// Returns true if a model is on the deny list.
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     fn takes(api: Api, model: &str, base_url: &str) -> bool {
-        takes_additions(api, &Endpoint { model, base_url, denied: None })
+        takes_additions(api, &Endpoint { model, base_url, ..Endpoint::default() })
     }
 
     #[test]
@@ -225,6 +226,8 @@ mod tests {
         let denied =
             Endpoint { model: "gpt-9-x", denied: Some(&["gpt-9*"]), ..Endpoint::default() };
         assert!(!takes_additions(Api::OpenAiResponses, &denied));
+        let library = Endpoint { without_native: true, ..Endpoint::default() };
+        assert!(!takes_additions(Api::OpenAiResponses, &library));
         assert!(!takes(Api::OpenAiChat, "gpt-6.1", ""));
         assert!(!takes(Api::Gemini, "gemini-4", ""));
     }

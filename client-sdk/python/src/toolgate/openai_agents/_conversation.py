@@ -294,6 +294,8 @@ class Conversation:
             strategy=self._strategy,
             search_tool=self._search,
             own_tools=own_definitions(own, handoffs),
+            # The SDK's model sends what "native" adds, and "auto" must not take it by itself.
+            without_native=self._strategy is not PromptStrategy.NATIVE,
         )
         return await self._turns.turn(intents, tokens, render)
 

@@ -666,6 +666,7 @@ class RenderOptions(_message.Message):
     STRATEGY_FIELD_NUMBER: _builtins.int
     OWN_TOOLS_JSON_FIELD_NUMBER: _builtins.int
     LEDGER_FIELD_NUMBER: _builtins.int
+    WITHOUT_NATIVE_FIELD_NUMBER: _builtins.int
     format: Global___ToolFormat.ValueType
     """The format. Required."""
     search_tool: _builtins.bool
@@ -687,6 +688,10 @@ class RenderOptions(_message.Message):
     """The ledger of the answer before. At most 64 KiB. Refused without `strategy`. Absent: a new conversation; amid one, tools
     are added anew and the provider's cache is lost once.
     """
+    without_native: _builtins.bool
+    """True: the agent's library can't send tools amid a conversation, so that `PROMPT_STRATEGY_AUTO` never takes
+    `PROMPT_STRATEGY_NATIVE`. Refused beside that one, and without `strategy`.
+    """
     @_builtins.property
     def anthropic(self) -> Global___AnthropicRenderOptions:
         """Marks for Anthropic's API. Refused with other formats."""
@@ -700,10 +705,11 @@ class RenderOptions(_message.Message):
         strategy: Global___PromptStrategy.ValueType = ...,
         own_tools_json: _builtins.str = ...,
         ledger: _builtins.str = ...,
+        without_native: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["anthropic", b"anthropic"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["anthropic", b"anthropic", "format", b"format", "ledger", b"ledger", "own_tools_json", b"own_tools_json", "search_tool", b"search_tool", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anthropic", b"anthropic", "format", b"format", "ledger", b"ledger", "own_tools_json", b"own_tools_json", "search_tool", b"search_tool", "strategy", b"strategy", "without_native", b"without_native"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

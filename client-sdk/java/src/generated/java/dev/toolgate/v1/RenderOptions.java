@@ -263,6 +263,22 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int WITHOUT_NATIVE_FIELD_NUMBER = 7;
+  private boolean withoutNative_ = false;
+  /**
+   * <pre>
+   * True: the agent's library can't send tools amid a conversation, so that `PROMPT_STRATEGY_AUTO` never takes
+   * `PROMPT_STRATEGY_NATIVE`. Refused beside that one, and without `strategy`.
+   * </pre>
+   *
+   * <code>bool without_native = 7;</code>
+   * @return The withoutNative.
+   */
+  @java.lang.Override
+  public boolean getWithoutNative() {
+    return withoutNative_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -295,6 +311,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 6, ledger_);
     }
+    if (withoutNative_ != false) {
+      output.writeBool(7, withoutNative_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -326,6 +345,10 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(6, ledger_);
     }
+    if (withoutNative_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(7, withoutNative_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -354,6 +377,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getOwnToolsJson())) return false;
     if (!getLedger()
         .equals(other.getLedger())) return false;
+    if (getWithoutNative()
+        != other.getWithoutNative()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -380,6 +405,9 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getOwnToolsJson().hashCode();
     hash = (37 * hash) + LEDGER_FIELD_NUMBER;
     hash = (53 * hash) + getLedger().hashCode();
+    hash = (37 * hash) + WITHOUT_NATIVE_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getWithoutNative());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -531,6 +559,7 @@ private static final long serialVersionUID = 0L;
       strategy_ = 0;
       ownToolsJson_ = "";
       ledger_ = "";
+      withoutNative_ = false;
       return this;
     }
 
@@ -586,6 +615,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000020) != 0)) {
         result.ledger_ = ledger_;
       }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.withoutNative_ = withoutNative_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -622,6 +654,9 @@ private static final long serialVersionUID = 0L;
         ledger_ = other.ledger_;
         bitField0_ |= 0x00000020;
         onChanged();
+      }
+      if (other.getWithoutNative() != false) {
+        setWithoutNative(other.getWithoutNative());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -681,6 +716,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000020;
               break;
             } // case 50
+            case 56: {
+              withoutNative_ = input.readBool();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 56
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1252,6 +1292,53 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       ledger_ = value;
       bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+
+    private boolean withoutNative_ ;
+    /**
+     * <pre>
+     * True: the agent's library can't send tools amid a conversation, so that `PROMPT_STRATEGY_AUTO` never takes
+     * `PROMPT_STRATEGY_NATIVE`. Refused beside that one, and without `strategy`.
+     * </pre>
+     *
+     * <code>bool without_native = 7;</code>
+     * @return The withoutNative.
+     */
+    @java.lang.Override
+    public boolean getWithoutNative() {
+      return withoutNative_;
+    }
+    /**
+     * <pre>
+     * True: the agent's library can't send tools amid a conversation, so that `PROMPT_STRATEGY_AUTO` never takes
+     * `PROMPT_STRATEGY_NATIVE`. Refused beside that one, and without `strategy`.
+     * </pre>
+     *
+     * <code>bool without_native = 7;</code>
+     * @param value The withoutNative to set.
+     * @return This builder for chaining.
+     */
+    public Builder setWithoutNative(boolean value) {
+
+      withoutNative_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * True: the agent's library can't send tools amid a conversation, so that `PROMPT_STRATEGY_AUTO` never takes
+     * `PROMPT_STRATEGY_NATIVE`. Refused beside that one, and without `strategy`.
+     * </pre>
+     *
+     * <code>bool without_native = 7;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearWithoutNative() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      withoutNative_ = false;
       onChanged();
       return this;
     }

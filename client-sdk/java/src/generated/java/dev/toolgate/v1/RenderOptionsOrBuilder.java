@@ -136,4 +136,15 @@ public interface RenderOptionsOrBuilder extends
    */
   com.google.protobuf.ByteString
       getLedgerBytes();
+
+  /**
+   * <pre>
+   * True: the agent's library can't send tools amid a conversation, so that `PROMPT_STRATEGY_AUTO` never takes
+   * `PROMPT_STRATEGY_NATIVE`. Refused beside that one, and without `strategy`.
+   * </pre>
+   *
+   * <code>bool without_native = 7;</code>
+   * @return The withoutNative.
+   */
+  boolean getWithoutNative();
 }

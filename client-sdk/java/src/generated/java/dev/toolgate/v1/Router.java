@@ -198,234 +198,235 @@ public final class Router {
       "n_revision\030\007 \001(\004\022\017\n\007turn_id\030\010 \001(\t\0222\n\016pro" +
       "mpt_listing\030\t \001(\0162\032.toolgate.v1.PromptLi" +
       "sting\022*\n\006render\030\n \001(\0132\032.toolgate.v1.Rend" +
-      "erOptionsB\026\n\024_known_pool_revision\"\334\001\n\rRe" +
+      "erOptionsB\026\n\024_known_pool_revision\"\364\001\n\rRe" +
       "nderOptions\022\'\n\006format\030\001 \001(\0162\027.toolgate.v" +
       "1.ToolFormat\022\023\n\013search_tool\030\002 \001(\010\0226\n\tant" +
       "hropic\030\003 \001(\0132#.toolgate.v1.AnthropicRend" +
       "erOptions\022-\n\010strategy\030\004 \001(\0162\033.toolgate.v" +
       "1.PromptStrategy\022\026\n\016own_tools_json\030\005 \001(\t" +
-      "\022\016\n\006ledger\030\006 \001(\t\"I\n\026AnthropicRenderOptio" +
-      "ns\022\030\n\020cache_breakpoint\030\001 \001(\010\022\025\n\rdefer_lo" +
-      "ading\030\002 \001(\010\"\366\001\n\rRenderedTools\022\022\n\ntools_j" +
-      "son\030\001 \001(\t\022\'\n\006losses\030\002 \003(\0132\027.toolgate.v1." +
-      "RenderLoss\022-\n\010strategy\030\003 \001(\0162\033.toolgate." +
-      "v1.PromptStrategy\022+\n\006reason\030\004 \001(\0162\033.tool" +
-      "gate.v1.StrategyReason\022\026\n\016reason_message" +
-      "\030\005 \001(\t\022\025\n\rmessages_json\030\006 \001(\t\022\016\n\006ledger\030" +
-      "\007 \001(\t\022\r\n\005betas\030\010 \003(\t\"S\n\nRenderLoss\022\022\n\nmo" +
-      "del_name\030\001 \001(\t\022\017\n\007pointer\030\002 \001(\t\022\017\n\007keywo" +
-      "rd\030\003 \001(\t\022\017\n\007message\030\004 \001(\t\"\325\005\n\014RouteOptio" +
-      "ns\022\022\n\005top_k\030\001 \001(\rH\000\210\001\001\022\026\n\tthreshold\030\002 \001(" +
-      "\002H\001\210\001\001\022 \n\023schema_token_budget\030\003 \001(\rH\002\210\001\001" +
-      "\022#\n\006detail\030\004 \001(\0162\023.toolgate.v1.Detail\022\024\n" +
-      "\014pinned_tools\030\005 \003(\t\022\026\n\016excluded_tools\030\006 " +
-      "\003(\t\022\017\n\007servers\030\007 \003(\t\022\033\n\016context_window\030\010" +
-      " \001(\rH\003\210\001\001\022\r\n\005model\030\t \001(\t\022\017\n\007explain\030\n \001(" +
-      "\010\022\025\n\rsystem_tokens\030\013 \001(\r\022+\n\010deferral\030\014 \001" +
-      "(\0162\031.toolgate.v1.DeferralMode\022\035\n\020deferra" +
-      "l_percent\030\r \001(\rH\004\210\001\001\022\026\n\016model_base_url\030\016" +
-      " \001(\t\022 \n\023active_token_budget\030\017 \001(\rH\005\210\001\001\022\033" +
-      "\n\016history_tokens\030\020 \001(\rH\006\210\001\001\022\031\n\021ignore_ca" +
-      "che_cost\030\021 \001(\010\022\026\n\016signature_tail\030\022 \001(\r\022\035" +
-      "\n\020active_set_limit\030\023 \001(\rH\007\210\001\001\0222\n\016selecti" +
-      "on_rule\030\024 \001(\0162\032.toolgate.v1.SelectionRul" +
-      "eB\010\n\006_top_kB\014\n\n_thresholdB\026\n\024_schema_tok" +
-      "en_budgetB\021\n\017_context_windowB\023\n\021_deferra" +
-      "l_percentB\026\n\024_active_token_budgetB\021\n\017_hi" +
-      "story_tokensB\023\n\021_active_set_limit\"\255\002\n\010De" +
-      "ferral\022\'\n\004mode\030\001 \001(\0162\031.toolgate.v1.Defer" +
-      "ralMode\022+\n\006source\030\002 \001(\0162\033.toolgate.v1.De" +
-      "ferralSource\022\020\n\010deferred\030\003 \001(\010\022+\n\006reason" +
-      "\030\004 \001(\0162\033.toolgate.v1.DeferralReason\022\017\n\007m" +
-      "essage\030\005 \001(\t\022\031\n\021deferrable_tokens\030\006 \001(\004\022" +
-      "\035\n\020threshold_tokens\030\007 \001(\004H\000\210\001\001\022\024\n\014offer_" +
-      "search\030\010 \001(\010\022\026\n\016deferred_tools\030\t \001(\rB\023\n\021" +
-      "_threshold_tokens\"\250\005\n\rRouteResponse\022-\n\014a" +
-      "ctive_tools\030\001 \003(\0132\027.toolgate.v1.ActiveTo" +
-      "ol\022\031\n\021active_set_handle\030\002 \001(\t\0226\n\022handle_" +
-      "expire_time\030\003 \001(\0132\032.google.protobuf.Time" +
-      "stamp\022\030\n\020catalog_revision\030\004 \001(\004\0223\n\014summa" +
-      "ry_pool\030\005 \001(\0132\035.toolgate.v1.SummaryPoolD" +
-      "elta\022&\n\010refusals\030\006 \003(\0132\024.toolgate.v1.Ref" +
-      "usal\022\027\n\017pending_servers\030\007 \003(\t\0220\n\naccount" +
-      "ing\030\010 \001(\0132\034.toolgate.v1.TokenAccounting\022" +
-      "-\n\010degraded\030\t \003(\0162\033.toolgate.v1.Degraded" +
-      "Reason\022)\n\007timings\030\n \003(\0132\030.toolgate.v1.St" +
-      "ageTiming\022\'\n\010deferral\030\013 \001(\0132\025.toolgate.v" +
-      "1.Deferral\022,\n\006change\030\014 \001(\0132\034.toolgate.v1" +
-      ".ActiveSetChange\022%\n\007ranking\030\r \001(\0132\024.tool" +
-      "gate.v1.Ranking\022\035\n\003fit\030\016 \001(\0132\020.toolgate." +
-      "v1.Fit\022,\n\010rendered\030\017 \001(\0132\032.toolgate.v1.R" +
-      "enderedTools\022\035\n\025conversation_snapshot\030\020 " +
-      "\001(\t\022\017\n\007servers\030\021 \003(\t\"N\n\003Fit\022\"\n\004kind\030\001 \001(" +
-      "\0162\024.toolgate.v1.FitKind\022\022\n\ncontenders\030\002 " +
-      "\003(\t\022\017\n\007message\030\003 \001(\t\"M\n\007Ranking\022\025\n\rabsta" +
-      "in_below\030\001 \001(\002\022+\n\ncandidates\030\002 \003(\0132\027.too" +
-      "lgate.v1.RankedTool\"\313\001\n\nRankedTool\022\022\n\nmo" +
-      "del_name\030\001 \001(\t\022\r\n\005score\030\002 \001(\002\022\017\n\007overlap" +
-      "\030\003 \001(\002\022\r\n\005words\030\004 \001(\002\022\r\n\005whole\030\005 \001(\002\022\016\n\006" +
-      "clause\030\006 \001(\002\022&\n\010found_by\030\007 \001(\0162\024.toolgat" +
-      "e.v1.FoundBy\022\016\n\006chosen\030\010 \001(\010\022\016\n\006memory\030\t" +
-      " \001(\002\022\023\n\013last_called\030\n \001(\002\"\242\001\n\017ActiveSetC" +
-      "hange\022\r\n\005added\030\001 \003(\t\022\014\n\004kept\030\002 \003(\t\022\021\n\tev" +
-      "ictable\030\003 \003(\t\022\017\n\007removed\030\004 \003(\t\022\026\n\016kept_f" +
-      "or_cache\030\005 \001(\010\022\031\n\021cache_loss_tokens\030\006 \001(" +
-      "\004\022\033\n\023cache_saving_tokens\030\007 \001(\004\"\346\002\n\nActiv" +
-      "eTool\022\n\n\002id\030\001 \001(\t\022\016\n\006server\030\002 \001(\t\022\014\n\004nam" +
-      "e\030\003 \001(\t\022\022\n\nmodel_name\030\004 \001(\t\022\017\n\007overlap\030\005" +
-      " \001(\002\022\r\n\005score\030\006 \001(\002\022&\n\010found_by\030\007 \001(\0162\024." +
-      "toolgate.v1.FoundBy\022\026\n\016newly_promoted\030\010 " +
-      "\001(\010\022\023\n\013description\030\t \001(\t\022\031\n\021input_schema" +
-      "_json\030\n \001(\t\022\032\n\022output_schema_json\030\013 \001(\t\022" +
-      "\030\n\020annotations_json\030\014 \001(\t\022\021\n\tsignature\030\r" +
-      " \001(\t\022\025\n\rschema_tokens\030\016 \001(\r\022\027\n\017signature" +
-      "_lossy\030\017 \001(\010\022\021\n\tshown_tag\030\020 \001(\t\"\225\001\n\007Refu" +
-      "sal\022\016\n\006server\030\001 \001(\t\022\014\n\004name\030\002 \001(\t\022\022\n\nmod" +
-      "el_name\030\003 \001(\t\022&\n\004code\030\004 \001(\0162\030.toolgate.v" +
-      "1.RefusalCode\022\017\n\007message\030\005 \001(\t\022\016\n\006unlock" +
-      "\030\006 \003(\t\022\017\n\007overlap\030\007 \001(\002\"\303\002\n\017TokenAccount" +
-      "ing\022\021\n\ttokenizer\030\001 \001(\t\022\033\n\023full_catalog_t" +
-      "okens\030\002 \001(\004\022\025\n\rphase1_tokens\030\003 \001(\004\022\025\n\rph" +
-      "ase2_tokens\030\004 \001(\004\022\024\n\014saved_tokens\030\005 \001(\022\022" +
-      "\020\n\003rho\030\006 \001(\001H\000\210\001\001\022\025\n\010rho_full\030\007 \001(\001H\001\210\001\001" +
-      "\022\033\n\023conversation_tokens\030\010 \001(\004\022\035\n\020convers" +
-      "ation_rho\030\t \001(\001H\002\210\001\001\022-\n\010warnings\030\n \003(\0162\033" +
-      ".toolgate.v1.ContextWarningB\006\n\004_rhoB\013\n\t_" +
-      "rho_fullB\023\n\021_conversation_rho\",\n\013StageTi" +
-      "ming\022\r\n\005stage\030\001 \001(\t\022\016\n\006micros\030\002 \001(\004\"\224\001\n\020" +
-      "SummaryPoolDelta\022\020\n\010revision\030\001 \001(\004\022\014\n\004fu" +
-      "ll\030\002 \001(\010\022(\n\005added\030\003 \003(\0132\031.toolgate.v1.Su" +
-      "mmaryEntry\022\017\n\007removed\030\004 \003(\t\022\023\n\013pool_toke" +
-      "ns\030\005 \001(\004\022\020\n\010rendered\030\006 \001(\t\"3\n\014SummaryEnt" +
-      "ry\022\022\n\nmodel_name\030\001 \001(\t\022\017\n\007summary\030\002 \001(\t\"" +
-      "\312\001\n\013GateRequest\022\016\n\006tenant\030\001 \001(\t\022\031\n\021activ" +
-      "e_set_handle\030\002 \001(\t\022)\n\005calls\030\003 \003(\0132\032.tool" +
-      "gate.v1.RequestedCall\022&\n\005state\030\004 \001(\0132\027.t" +
-      "oolgate.v1.AgentState\022\024\n\014min_revision\030\005 " +
-      "\001(\004\022\'\n\010evidence\030\006 \001(\0162\025.toolgate.v1.Evid" +
-      "ence\"Y\n\rRequestedCall\022\017\n\007call_id\030\001 \001(\t\022\014" +
-      "\n\004tool\030\002 \001(\t\022\026\n\016arguments_json\030\003 \001(\t\022\021\n\t" +
-      "shown_tag\030\004 \001(\t\"T\n\014GateResponse\022*\n\010verdi" +
-      "cts\030\001 \003(\0132\030.toolgate.v1.GateVerdict\022\030\n\020c" +
-      "atalog_revision\030\002 \001(\004\"\351\002\n\013GateVerdict\022\017\n" +
-      "\007call_id\030\001 \001(\t\022\017\n\007allowed\030\002 \001(\010\022\016\n\006serve" +
-      "r\030\003 \001(\t\022\014\n\004name\030\004 \001(\t\022&\n\004code\030\005 \001(\0162\030.to" +
-      "olgate.v1.RefusalCode\022\017\n\007message\030\006 \001(\t\022\027" +
-      "\n\017available_tools\030\007 \003(\t\022\024\n\014search_query\030" +
-      "\010 \001(\t\022\031\n\021input_schema_json\030\t \001(\t\0222\n\nviol" +
-      "ations\030\n \003(\0132\036.toolgate.v1.ArgumentViola" +
-      "tion\022\016\n\006unlock\030\013 \003(\t\022\026\n\016arguments_json\030\014" +
-      " \001(\t\022\024\n\014nearest_tool\030\r \001(\t\022\022\n\nmodel_name" +
-      "\030\016 \001(\t\022\021\n\tshown_tag\030\017 \001(\t\"5\n\021ArgumentVio" +
-      "lation\022\017\n\007pointer\030\001 \001(\t\022\017\n\007message\030\002 \001(\t" +
-      "\"\207\002\n\022SearchToolsRequest\022\016\n\006tenant\030\001 \001(\t\022" +
-      "\r\n\005query\030\002 \001(\t\022\030\n\013max_results\030\003 \001(\rH\000\210\001\001" +
-      "\022#\n\006detail\030\004 \001(\0162\023.toolgate.v1.Detail\022&\n" +
-      "\005state\030\005 \001(\0132\027.toolgate.v1.AgentState\022\031\n" +
-      "\021active_set_handle\030\006 \001(\t\022\024\n\014min_revision" +
-      "\030\007 \001(\004\022*\n\006render\030\010 \001(\0132\032.toolgate.v1.Ren" +
-      "derOptionsB\016\n\014_max_results\"\320\003\n\023SearchToo" +
-      "lsResponse\022&\n\005tools\030\001 \003(\0132\027.toolgate.v1." +
-      "ActiveTool\022\031\n\021active_set_handle\030\002 \001(\t\0226\n" +
-      "\022handle_expire_time\030\003 \001(\0132\032.google.proto" +
-      "buf.Timestamp\022\030\n\020catalog_revision\030\004 \001(\004\022" +
-      "\027\n\017pending_servers\030\005 \003(\t\022&\n\010refusals\030\006 \003" +
-      "(\0132\024.toolgate.v1.Refusal\022%\n\004form\030\007 \001(\0162\027" +
-      ".toolgate.v1.SearchForm\022\017\n\007message\030\010 \001(\t" +
-      "\022\026\n\016searched_tools\030\t \001(\r\022\036\n\026lacking_requ" +
-      "ired_terms\030\n \001(\r\022-\n\010degraded\030\013 \003(\0162\033.too" +
-      "lgate.v1.DegradedReason\022,\n\010rendered\030\014 \001(" +
-      "\0132\032.toolgate.v1.RenderedTools\022\026\n\016deferre" +
-      "d_tools\030\r \001(\r\"\243\001\n\025GetSummaryPoolRequest\022" +
-      "\016\n\006tenant\030\001 \001(\t\022\033\n\016since_revision\030\002 \001(\004H" +
-      "\000\210\001\001\022&\n\005state\030\003 \001(\0132\027.toolgate.v1.AgentS" +
-      "tate\022\022\n\nnames_only\030\004 \001(\010\022\016\n\006render\030\005 \001(\010" +
-      "B\021\n\017_since_revision\"E\n\026GetSummaryPoolRes" +
-      "ponse\022+\n\004pool\030\001 \001(\0132\035.toolgate.v1.Summar" +
-      "yPoolDelta\"\317\001\n\032BatchGetToolSchemasReques" +
-      "t\022\016\n\006tenant\030\001 \001(\t\022\r\n\005names\030\002 \003(\t\022&\n\005stat" +
-      "e\030\003 \001(\0132\027.toolgate.v1.AgentState\022\031\n\021acti" +
-      "ve_set_handle\030\004 \001(\t\022#\n\006detail\030\005 \001(\0162\023.to" +
-      "olgate.v1.Detail\022*\n\006render\030\006 \001(\0132\032.toolg" +
-      "ate.v1.RenderOptions\"\210\002\n\033BatchGetToolSch" +
-      "emasResponse\022&\n\005tools\030\001 \003(\0132\027.toolgate.v" +
-      "1.ActiveTool\022&\n\010refusals\030\002 \003(\0132\024.toolgat" +
-      "e.v1.Refusal\022\031\n\021active_set_handle\030\003 \001(\t\022" +
-      "6\n\022handle_expire_time\030\004 \001(\0132\032.google.pro" +
-      "tobuf.Timestamp\022\030\n\020catalog_revision\030\005 \001(" +
-      "\004\022,\n\010rendered\030\006 \001(\0132\032.toolgate.v1.Render" +
-      "edTools*t\n\006Detail\022\026\n\022DETAIL_UNSPECIFIED\020" +
-      "\000\022\020\n\014DETAIL_NAMES\020\001\022\025\n\021DETAIL_SIGNATURES" +
-      "\020\002\022\022\n\016DETAIL_SCHEMAS\020\003\022\025\n\021DETAIL_REFEREN" +
-      "CES\020\004*\270\001\n\016PromptStrategy\022\037\n\033PROMPT_STRAT" +
-      "EGY_UNSPECIFIED\020\000\022\030\n\024PROMPT_STRATEGY_AUT" +
-      "O\020\001\022\030\n\024PROMPT_STRATEGY_PASS\020\002\022\032\n\026PROMPT_" +
-      "STRATEGY_NATIVE\020\003\022\034\n\030PROMPT_STRATEGY_ENV" +
-      "ELOPE\020\004\022\027\n\023PROMPT_STRATEGY_CUT\020\005*R\n\rSele" +
-      "ctionRule\022\036\n\032SELECTION_RULE_UNSPECIFIED\020" +
-      "\000\022!\n\035SELECTION_RULE_TOOL_ATTENTION\020\001*\211\002\n" +
-      "\016StrategyReason\022\037\n\033STRATEGY_REASON_UNSPE" +
-      "CIFIED\020\000\022\031\n\025STRATEGY_REASON_ASKED\020\001\022$\n S" +
-      "TRATEGY_REASON_NOTHING_DEFERRED\020\002\022\037\n\033STR" +
-      "ATEGY_REASON_HOST_DEFERS\020\003\022\035\n\031STRATEGY_R" +
-      "EASON_NOT_TAKEN\020\004\022\034\n\030STRATEGY_REASON_CHE" +
-      "APEST\020\005\022\035\n\031STRATEGY_REASON_NO_SEARCH\020\006\022\030" +
-      "\n\024STRATEGY_REASON_KEPT\020\007*\260\001\n\nToolFormat\022" +
-      "\033\n\027TOOL_FORMAT_UNSPECIFIED\020\000\022\033\n\027TOOL_FOR" +
-      "MAT_OPENAI_CHAT\020\001\022 \n\034TOOL_FORMAT_OPENAI_" +
-      "RESPONSES\020\002\022\031\n\025TOOL_FORMAT_ANTHROPIC\020\003\022\026" +
-      "\n\022TOOL_FORMAT_GEMINI\020\004\022\023\n\017TOOL_FORMAT_MC" +
-      "P\020\005*\200\001\n\rPromptListing\022\036\n\032PROMPT_LISTING_" +
-      "UNSPECIFIED\020\000\022\027\n\023PROMPT_LISTING_NONE\020\001\022\030" +
-      "\n\024PROMPT_LISTING_NAMES\020\002\022\034\n\030PROMPT_LISTI" +
-      "NG_SUMMARIES\020\003*v\n\014DeferralMode\022\035\n\031DEFERR" +
-      "AL_MODE_UNSPECIFIED\020\000\022\030\n\024DEFERRAL_MODE_A" +
-      "LWAYS\020\001\022\026\n\022DEFERRAL_MODE_AUTO\020\002\022\025\n\021DEFER" +
-      "RAL_MODE_OFF\020\003*\236\002\n\016DeferralReason\022\037\n\033DEF" +
-      "ERRAL_REASON_UNSPECIFIED\020\000\022\030\n\024DEFERRAL_R" +
-      "EASON_MODE\020\001\022\037\n\033DEFERRAL_REASON_KILL_SWI" +
-      "TCH\020\002\022%\n!DEFERRAL_REASON_MODEL_UNSUPPORT" +
-      "ED\020\003\022!\n\035DEFERRAL_REASON_UNKNOWN_PROXY\020\004\022" +
-      "\"\n\036DEFERRAL_REASON_OVER_THRESHOLD\020\005\022#\n\037D" +
-      "EFERRAL_REASON_UNDER_THRESHOLD\020\006\022\035\n\031DEFE" +
-      "RRAL_REASON_NO_WINDOW\020\007*\243\001\n\016DeferralSour" +
-      "ce\022\037\n\033DEFERRAL_SOURCE_UNSPECIFIED\020\000\022\033\n\027D" +
-      "EFERRAL_SOURCE_DEFAULT\020\001\022\032\n\026DEFERRAL_SOU" +
-      "RCE_SERVER\020\002\022\032\n\026DEFERRAL_SOURCE_TENANT\020\003" +
-      "\022\033\n\027DEFERRAL_SOURCE_REQUEST\020\004*b\n\007FitKind" +
-      "\022\030\n\024FIT_KIND_UNSPECIFIED\020\000\022\022\n\016FIT_KIND_C" +
-      "LEAR\020\001\022\026\n\022FIT_KIND_AMBIGUOUS\020\002\022\021\n\rFIT_KI" +
-      "ND_NONE\020\003*\234\001\n\016DegradedReason\022\037\n\033DEGRADED" +
-      "_REASON_UNSPECIFIED\020\000\022 \n\034DEGRADED_REASON" +
-      "_LEXICAL_ONLY\020\001\022!\n\035DEGRADED_REASON_STALE" +
-      "_CATALOG\020\002\022$\n DEGRADED_REASON_INTENT_TRU" +
-      "NCATED\020\003*\317\001\n\007FoundBy\022\030\n\024FOUND_BY_UNSPECI" +
-      "FIED\020\000\022\024\n\020FOUND_BY_OVERLAP\020\001\022\021\n\rFOUND_BY" +
-      "_NAME\020\002\022\022\n\016FOUND_BY_WORDS\020\003\022\020\n\014FOUND_BY_" +
-      "PIN\020\004\022\030\n\024FOUND_BY_ALWAYS_LOAD\020\005\022\021\n\rFOUND" +
-      "_BY_KEPT\020\006\022\031\n\025FOUND_BY_NOT_DEFERRED\020\007\022\023\n" +
-      "\017FOUND_BY_MEMORY\020\010*~\n\016ContextWarning\022\037\n\033" +
-      "CONTEXT_WARNING_UNSPECIFIED\020\000\022#\n\037CONTEXT" +
-      "_WARNING_LOW_UTILISATION\020\001\022&\n\"CONTEXT_WA" +
-      "RNING_WINDOW_NEARLY_FULL\020\002*b\n\010Evidence\022\030" +
-      "\n\024EVIDENCE_UNSPECIFIED\020\000\022\023\n\017EVIDENCE_HAN" +
-      "DLE\020\001\022\021\n\rEVIDENCE_TAGS\020\002\022\024\n\020EVIDENCE_CAT" +
-      "ALOG\020\003*\214\001\n\nSearchForm\022\033\n\027SEARCH_FORM_UNS" +
-      "PECIFIED\020\000\022\026\n\022SEARCH_FORM_SELECT\020\001\022\026\n\022SE" +
-      "ARCH_FORM_PREFIX\020\002\022\030\n\024SEARCH_FORM_KEYWOR" +
-      "DS\020\003\022\027\n\023SEARCH_FORM_NATURAL\020\0042\243\003\n\rRouter" +
-      "Service\022>\n\005Route\022\031.toolgate.v1.RouteRequ" +
-      "est\032\032.toolgate.v1.RouteResponse\022;\n\004Gate\022" +
-      "\030.toolgate.v1.GateRequest\032\031.toolgate.v1." +
-      "GateResponse\022P\n\013SearchTools\022\037.toolgate.v" +
-      "1.SearchToolsRequest\032 .toolgate.v1.Searc" +
-      "hToolsResponse\022Y\n\016GetSummaryPool\022\".toolg" +
-      "ate.v1.GetSummaryPoolRequest\032#.toolgate." +
-      "v1.GetSummaryPoolResponse\022h\n\023BatchGetToo" +
-      "lSchemas\022\'.toolgate.v1.BatchGetToolSchem" +
-      "asRequest\032(.toolgate.v1.BatchGetToolSche" +
-      "masResponseB/\n\017dev.toolgate.v1P\001Z\032toolga" +
-      "te.dev/go/toolgatev1b\006proto3"
+      "\022\016\n\006ledger\030\006 \001(\t\022\026\n\016without_native\030\007 \001(\010" +
+      "\"I\n\026AnthropicRenderOptions\022\030\n\020cache_brea" +
+      "kpoint\030\001 \001(\010\022\025\n\rdefer_loading\030\002 \001(\010\"\366\001\n\r" +
+      "RenderedTools\022\022\n\ntools_json\030\001 \001(\t\022\'\n\006los" +
+      "ses\030\002 \003(\0132\027.toolgate.v1.RenderLoss\022-\n\010st" +
+      "rategy\030\003 \001(\0162\033.toolgate.v1.PromptStrateg" +
+      "y\022+\n\006reason\030\004 \001(\0162\033.toolgate.v1.Strategy" +
+      "Reason\022\026\n\016reason_message\030\005 \001(\t\022\025\n\rmessag" +
+      "es_json\030\006 \001(\t\022\016\n\006ledger\030\007 \001(\t\022\r\n\005betas\030\010" +
+      " \003(\t\"S\n\nRenderLoss\022\022\n\nmodel_name\030\001 \001(\t\022\017" +
+      "\n\007pointer\030\002 \001(\t\022\017\n\007keyword\030\003 \001(\t\022\017\n\007mess" +
+      "age\030\004 \001(\t\"\325\005\n\014RouteOptions\022\022\n\005top_k\030\001 \001(" +
+      "\rH\000\210\001\001\022\026\n\tthreshold\030\002 \001(\002H\001\210\001\001\022 \n\023schema" +
+      "_token_budget\030\003 \001(\rH\002\210\001\001\022#\n\006detail\030\004 \001(\016" +
+      "2\023.toolgate.v1.Detail\022\024\n\014pinned_tools\030\005 " +
+      "\003(\t\022\026\n\016excluded_tools\030\006 \003(\t\022\017\n\007servers\030\007" +
+      " \003(\t\022\033\n\016context_window\030\010 \001(\rH\003\210\001\001\022\r\n\005mod" +
+      "el\030\t \001(\t\022\017\n\007explain\030\n \001(\010\022\025\n\rsystem_toke" +
+      "ns\030\013 \001(\r\022+\n\010deferral\030\014 \001(\0162\031.toolgate.v1" +
+      ".DeferralMode\022\035\n\020deferral_percent\030\r \001(\rH" +
+      "\004\210\001\001\022\026\n\016model_base_url\030\016 \001(\t\022 \n\023active_t" +
+      "oken_budget\030\017 \001(\rH\005\210\001\001\022\033\n\016history_tokens" +
+      "\030\020 \001(\rH\006\210\001\001\022\031\n\021ignore_cache_cost\030\021 \001(\010\022\026" +
+      "\n\016signature_tail\030\022 \001(\r\022\035\n\020active_set_lim" +
+      "it\030\023 \001(\rH\007\210\001\001\0222\n\016selection_rule\030\024 \001(\0162\032." +
+      "toolgate.v1.SelectionRuleB\010\n\006_top_kB\014\n\n_" +
+      "thresholdB\026\n\024_schema_token_budgetB\021\n\017_co" +
+      "ntext_windowB\023\n\021_deferral_percentB\026\n\024_ac" +
+      "tive_token_budgetB\021\n\017_history_tokensB\023\n\021" +
+      "_active_set_limit\"\255\002\n\010Deferral\022\'\n\004mode\030\001" +
+      " \001(\0162\031.toolgate.v1.DeferralMode\022+\n\006sourc" +
+      "e\030\002 \001(\0162\033.toolgate.v1.DeferralSource\022\020\n\010" +
+      "deferred\030\003 \001(\010\022+\n\006reason\030\004 \001(\0162\033.toolgat" +
+      "e.v1.DeferralReason\022\017\n\007message\030\005 \001(\t\022\031\n\021" +
+      "deferrable_tokens\030\006 \001(\004\022\035\n\020threshold_tok" +
+      "ens\030\007 \001(\004H\000\210\001\001\022\024\n\014offer_search\030\010 \001(\010\022\026\n\016" +
+      "deferred_tools\030\t \001(\rB\023\n\021_threshold_token" +
+      "s\"\250\005\n\rRouteResponse\022-\n\014active_tools\030\001 \003(" +
+      "\0132\027.toolgate.v1.ActiveTool\022\031\n\021active_set" +
+      "_handle\030\002 \001(\t\0226\n\022handle_expire_time\030\003 \001(" +
+      "\0132\032.google.protobuf.Timestamp\022\030\n\020catalog" +
+      "_revision\030\004 \001(\004\0223\n\014summary_pool\030\005 \001(\0132\035." +
+      "toolgate.v1.SummaryPoolDelta\022&\n\010refusals" +
+      "\030\006 \003(\0132\024.toolgate.v1.Refusal\022\027\n\017pending_" +
+      "servers\030\007 \003(\t\0220\n\naccounting\030\010 \001(\0132\034.tool" +
+      "gate.v1.TokenAccounting\022-\n\010degraded\030\t \003(" +
+      "\0162\033.toolgate.v1.DegradedReason\022)\n\007timing" +
+      "s\030\n \003(\0132\030.toolgate.v1.StageTiming\022\'\n\010def" +
+      "erral\030\013 \001(\0132\025.toolgate.v1.Deferral\022,\n\006ch" +
+      "ange\030\014 \001(\0132\034.toolgate.v1.ActiveSetChange" +
+      "\022%\n\007ranking\030\r \001(\0132\024.toolgate.v1.Ranking\022" +
+      "\035\n\003fit\030\016 \001(\0132\020.toolgate.v1.Fit\022,\n\010render" +
+      "ed\030\017 \001(\0132\032.toolgate.v1.RenderedTools\022\035\n\025" +
+      "conversation_snapshot\030\020 \001(\t\022\017\n\007servers\030\021" +
+      " \003(\t\"N\n\003Fit\022\"\n\004kind\030\001 \001(\0162\024.toolgate.v1." +
+      "FitKind\022\022\n\ncontenders\030\002 \003(\t\022\017\n\007message\030\003" +
+      " \001(\t\"M\n\007Ranking\022\025\n\rabstain_below\030\001 \001(\002\022+" +
+      "\n\ncandidates\030\002 \003(\0132\027.toolgate.v1.RankedT" +
+      "ool\"\313\001\n\nRankedTool\022\022\n\nmodel_name\030\001 \001(\t\022\r" +
+      "\n\005score\030\002 \001(\002\022\017\n\007overlap\030\003 \001(\002\022\r\n\005words\030" +
+      "\004 \001(\002\022\r\n\005whole\030\005 \001(\002\022\016\n\006clause\030\006 \001(\002\022&\n\010" +
+      "found_by\030\007 \001(\0162\024.toolgate.v1.FoundBy\022\016\n\006" +
+      "chosen\030\010 \001(\010\022\016\n\006memory\030\t \001(\002\022\023\n\013last_cal" +
+      "led\030\n \001(\002\"\242\001\n\017ActiveSetChange\022\r\n\005added\030\001" +
+      " \003(\t\022\014\n\004kept\030\002 \003(\t\022\021\n\tevictable\030\003 \003(\t\022\017\n" +
+      "\007removed\030\004 \003(\t\022\026\n\016kept_for_cache\030\005 \001(\010\022\031" +
+      "\n\021cache_loss_tokens\030\006 \001(\004\022\033\n\023cache_savin" +
+      "g_tokens\030\007 \001(\004\"\346\002\n\nActiveTool\022\n\n\002id\030\001 \001(" +
+      "\t\022\016\n\006server\030\002 \001(\t\022\014\n\004name\030\003 \001(\t\022\022\n\nmodel" +
+      "_name\030\004 \001(\t\022\017\n\007overlap\030\005 \001(\002\022\r\n\005score\030\006 " +
+      "\001(\002\022&\n\010found_by\030\007 \001(\0162\024.toolgate.v1.Foun" +
+      "dBy\022\026\n\016newly_promoted\030\010 \001(\010\022\023\n\013descripti" +
+      "on\030\t \001(\t\022\031\n\021input_schema_json\030\n \001(\t\022\032\n\022o" +
+      "utput_schema_json\030\013 \001(\t\022\030\n\020annotations_j" +
+      "son\030\014 \001(\t\022\021\n\tsignature\030\r \001(\t\022\025\n\rschema_t" +
+      "okens\030\016 \001(\r\022\027\n\017signature_lossy\030\017 \001(\010\022\021\n\t" +
+      "shown_tag\030\020 \001(\t\"\225\001\n\007Refusal\022\016\n\006server\030\001 " +
+      "\001(\t\022\014\n\004name\030\002 \001(\t\022\022\n\nmodel_name\030\003 \001(\t\022&\n" +
+      "\004code\030\004 \001(\0162\030.toolgate.v1.RefusalCode\022\017\n" +
+      "\007message\030\005 \001(\t\022\016\n\006unlock\030\006 \003(\t\022\017\n\007overla" +
+      "p\030\007 \001(\002\"\303\002\n\017TokenAccounting\022\021\n\ttokenizer" +
+      "\030\001 \001(\t\022\033\n\023full_catalog_tokens\030\002 \001(\004\022\025\n\rp" +
+      "hase1_tokens\030\003 \001(\004\022\025\n\rphase2_tokens\030\004 \001(" +
+      "\004\022\024\n\014saved_tokens\030\005 \001(\022\022\020\n\003rho\030\006 \001(\001H\000\210\001" +
+      "\001\022\025\n\010rho_full\030\007 \001(\001H\001\210\001\001\022\033\n\023conversation" +
+      "_tokens\030\010 \001(\004\022\035\n\020conversation_rho\030\t \001(\001H" +
+      "\002\210\001\001\022-\n\010warnings\030\n \003(\0162\033.toolgate.v1.Con" +
+      "textWarningB\006\n\004_rhoB\013\n\t_rho_fullB\023\n\021_con" +
+      "versation_rho\",\n\013StageTiming\022\r\n\005stage\030\001 " +
+      "\001(\t\022\016\n\006micros\030\002 \001(\004\"\224\001\n\020SummaryPoolDelta" +
+      "\022\020\n\010revision\030\001 \001(\004\022\014\n\004full\030\002 \001(\010\022(\n\005adde" +
+      "d\030\003 \003(\0132\031.toolgate.v1.SummaryEntry\022\017\n\007re" +
+      "moved\030\004 \003(\t\022\023\n\013pool_tokens\030\005 \001(\004\022\020\n\010rend" +
+      "ered\030\006 \001(\t\"3\n\014SummaryEntry\022\022\n\nmodel_name" +
+      "\030\001 \001(\t\022\017\n\007summary\030\002 \001(\t\"\312\001\n\013GateRequest\022" +
+      "\016\n\006tenant\030\001 \001(\t\022\031\n\021active_set_handle\030\002 \001" +
+      "(\t\022)\n\005calls\030\003 \003(\0132\032.toolgate.v1.Requeste" +
+      "dCall\022&\n\005state\030\004 \001(\0132\027.toolgate.v1.Agent" +
+      "State\022\024\n\014min_revision\030\005 \001(\004\022\'\n\010evidence\030" +
+      "\006 \001(\0162\025.toolgate.v1.Evidence\"Y\n\rRequeste" +
+      "dCall\022\017\n\007call_id\030\001 \001(\t\022\014\n\004tool\030\002 \001(\t\022\026\n\016" +
+      "arguments_json\030\003 \001(\t\022\021\n\tshown_tag\030\004 \001(\t\"" +
+      "T\n\014GateResponse\022*\n\010verdicts\030\001 \003(\0132\030.tool" +
+      "gate.v1.GateVerdict\022\030\n\020catalog_revision\030" +
+      "\002 \001(\004\"\351\002\n\013GateVerdict\022\017\n\007call_id\030\001 \001(\t\022\017" +
+      "\n\007allowed\030\002 \001(\010\022\016\n\006server\030\003 \001(\t\022\014\n\004name\030" +
+      "\004 \001(\t\022&\n\004code\030\005 \001(\0162\030.toolgate.v1.Refusa" +
+      "lCode\022\017\n\007message\030\006 \001(\t\022\027\n\017available_tool" +
+      "s\030\007 \003(\t\022\024\n\014search_query\030\010 \001(\t\022\031\n\021input_s" +
+      "chema_json\030\t \001(\t\0222\n\nviolations\030\n \003(\0132\036.t" +
+      "oolgate.v1.ArgumentViolation\022\016\n\006unlock\030\013" +
+      " \003(\t\022\026\n\016arguments_json\030\014 \001(\t\022\024\n\014nearest_" +
+      "tool\030\r \001(\t\022\022\n\nmodel_name\030\016 \001(\t\022\021\n\tshown_" +
+      "tag\030\017 \001(\t\"5\n\021ArgumentViolation\022\017\n\007pointe" +
+      "r\030\001 \001(\t\022\017\n\007message\030\002 \001(\t\"\207\002\n\022SearchTools" +
+      "Request\022\016\n\006tenant\030\001 \001(\t\022\r\n\005query\030\002 \001(\t\022\030" +
+      "\n\013max_results\030\003 \001(\rH\000\210\001\001\022#\n\006detail\030\004 \001(\016" +
+      "2\023.toolgate.v1.Detail\022&\n\005state\030\005 \001(\0132\027.t" +
+      "oolgate.v1.AgentState\022\031\n\021active_set_hand" +
+      "le\030\006 \001(\t\022\024\n\014min_revision\030\007 \001(\004\022*\n\006render" +
+      "\030\010 \001(\0132\032.toolgate.v1.RenderOptionsB\016\n\014_m" +
+      "ax_results\"\320\003\n\023SearchToolsResponse\022&\n\005to" +
+      "ols\030\001 \003(\0132\027.toolgate.v1.ActiveTool\022\031\n\021ac" +
+      "tive_set_handle\030\002 \001(\t\0226\n\022handle_expire_t" +
+      "ime\030\003 \001(\0132\032.google.protobuf.Timestamp\022\030\n" +
+      "\020catalog_revision\030\004 \001(\004\022\027\n\017pending_serve" +
+      "rs\030\005 \003(\t\022&\n\010refusals\030\006 \003(\0132\024.toolgate.v1" +
+      ".Refusal\022%\n\004form\030\007 \001(\0162\027.toolgate.v1.Sea" +
+      "rchForm\022\017\n\007message\030\010 \001(\t\022\026\n\016searched_too" +
+      "ls\030\t \001(\r\022\036\n\026lacking_required_terms\030\n \001(\r" +
+      "\022-\n\010degraded\030\013 \003(\0162\033.toolgate.v1.Degrade" +
+      "dReason\022,\n\010rendered\030\014 \001(\0132\032.toolgate.v1." +
+      "RenderedTools\022\026\n\016deferred_tools\030\r \001(\r\"\243\001" +
+      "\n\025GetSummaryPoolRequest\022\016\n\006tenant\030\001 \001(\t\022" +
+      "\033\n\016since_revision\030\002 \001(\004H\000\210\001\001\022&\n\005state\030\003 " +
+      "\001(\0132\027.toolgate.v1.AgentState\022\022\n\nnames_on" +
+      "ly\030\004 \001(\010\022\016\n\006render\030\005 \001(\010B\021\n\017_since_revis" +
+      "ion\"E\n\026GetSummaryPoolResponse\022+\n\004pool\030\001 " +
+      "\001(\0132\035.toolgate.v1.SummaryPoolDelta\"\317\001\n\032B" +
+      "atchGetToolSchemasRequest\022\016\n\006tenant\030\001 \001(" +
+      "\t\022\r\n\005names\030\002 \003(\t\022&\n\005state\030\003 \001(\0132\027.toolga" +
+      "te.v1.AgentState\022\031\n\021active_set_handle\030\004 " +
+      "\001(\t\022#\n\006detail\030\005 \001(\0162\023.toolgate.v1.Detail" +
+      "\022*\n\006render\030\006 \001(\0132\032.toolgate.v1.RenderOpt" +
+      "ions\"\210\002\n\033BatchGetToolSchemasResponse\022&\n\005" +
+      "tools\030\001 \003(\0132\027.toolgate.v1.ActiveTool\022&\n\010" +
+      "refusals\030\002 \003(\0132\024.toolgate.v1.Refusal\022\031\n\021" +
+      "active_set_handle\030\003 \001(\t\0226\n\022handle_expire" +
+      "_time\030\004 \001(\0132\032.google.protobuf.Timestamp\022" +
+      "\030\n\020catalog_revision\030\005 \001(\004\022,\n\010rendered\030\006 " +
+      "\001(\0132\032.toolgate.v1.RenderedTools*t\n\006Detai" +
+      "l\022\026\n\022DETAIL_UNSPECIFIED\020\000\022\020\n\014DETAIL_NAME" +
+      "S\020\001\022\025\n\021DETAIL_SIGNATURES\020\002\022\022\n\016DETAIL_SCH" +
+      "EMAS\020\003\022\025\n\021DETAIL_REFERENCES\020\004*\270\001\n\016Prompt" +
+      "Strategy\022\037\n\033PROMPT_STRATEGY_UNSPECIFIED\020" +
+      "\000\022\030\n\024PROMPT_STRATEGY_AUTO\020\001\022\030\n\024PROMPT_ST" +
+      "RATEGY_PASS\020\002\022\032\n\026PROMPT_STRATEGY_NATIVE\020" +
+      "\003\022\034\n\030PROMPT_STRATEGY_ENVELOPE\020\004\022\027\n\023PROMP" +
+      "T_STRATEGY_CUT\020\005*R\n\rSelectionRule\022\036\n\032SEL" +
+      "ECTION_RULE_UNSPECIFIED\020\000\022!\n\035SELECTION_R" +
+      "ULE_TOOL_ATTENTION\020\001*\211\002\n\016StrategyReason\022" +
+      "\037\n\033STRATEGY_REASON_UNSPECIFIED\020\000\022\031\n\025STRA" +
+      "TEGY_REASON_ASKED\020\001\022$\n STRATEGY_REASON_N" +
+      "OTHING_DEFERRED\020\002\022\037\n\033STRATEGY_REASON_HOS" +
+      "T_DEFERS\020\003\022\035\n\031STRATEGY_REASON_NOT_TAKEN\020" +
+      "\004\022\034\n\030STRATEGY_REASON_CHEAPEST\020\005\022\035\n\031STRAT" +
+      "EGY_REASON_NO_SEARCH\020\006\022\030\n\024STRATEGY_REASO" +
+      "N_KEPT\020\007*\260\001\n\nToolFormat\022\033\n\027TOOL_FORMAT_U" +
+      "NSPECIFIED\020\000\022\033\n\027TOOL_FORMAT_OPENAI_CHAT\020" +
+      "\001\022 \n\034TOOL_FORMAT_OPENAI_RESPONSES\020\002\022\031\n\025T" +
+      "OOL_FORMAT_ANTHROPIC\020\003\022\026\n\022TOOL_FORMAT_GE" +
+      "MINI\020\004\022\023\n\017TOOL_FORMAT_MCP\020\005*\200\001\n\rPromptLi" +
+      "sting\022\036\n\032PROMPT_LISTING_UNSPECIFIED\020\000\022\027\n" +
+      "\023PROMPT_LISTING_NONE\020\001\022\030\n\024PROMPT_LISTING" +
+      "_NAMES\020\002\022\034\n\030PROMPT_LISTING_SUMMARIES\020\003*v" +
+      "\n\014DeferralMode\022\035\n\031DEFERRAL_MODE_UNSPECIF" +
+      "IED\020\000\022\030\n\024DEFERRAL_MODE_ALWAYS\020\001\022\026\n\022DEFER" +
+      "RAL_MODE_AUTO\020\002\022\025\n\021DEFERRAL_MODE_OFF\020\003*\236" +
+      "\002\n\016DeferralReason\022\037\n\033DEFERRAL_REASON_UNS" +
+      "PECIFIED\020\000\022\030\n\024DEFERRAL_REASON_MODE\020\001\022\037\n\033" +
+      "DEFERRAL_REASON_KILL_SWITCH\020\002\022%\n!DEFERRA" +
+      "L_REASON_MODEL_UNSUPPORTED\020\003\022!\n\035DEFERRAL" +
+      "_REASON_UNKNOWN_PROXY\020\004\022\"\n\036DEFERRAL_REAS" +
+      "ON_OVER_THRESHOLD\020\005\022#\n\037DEFERRAL_REASON_U" +
+      "NDER_THRESHOLD\020\006\022\035\n\031DEFERRAL_REASON_NO_W" +
+      "INDOW\020\007*\243\001\n\016DeferralSource\022\037\n\033DEFERRAL_S" +
+      "OURCE_UNSPECIFIED\020\000\022\033\n\027DEFERRAL_SOURCE_D" +
+      "EFAULT\020\001\022\032\n\026DEFERRAL_SOURCE_SERVER\020\002\022\032\n\026" +
+      "DEFERRAL_SOURCE_TENANT\020\003\022\033\n\027DEFERRAL_SOU" +
+      "RCE_REQUEST\020\004*b\n\007FitKind\022\030\n\024FIT_KIND_UNS" +
+      "PECIFIED\020\000\022\022\n\016FIT_KIND_CLEAR\020\001\022\026\n\022FIT_KI" +
+      "ND_AMBIGUOUS\020\002\022\021\n\rFIT_KIND_NONE\020\003*\234\001\n\016De" +
+      "gradedReason\022\037\n\033DEGRADED_REASON_UNSPECIF" +
+      "IED\020\000\022 \n\034DEGRADED_REASON_LEXICAL_ONLY\020\001\022" +
+      "!\n\035DEGRADED_REASON_STALE_CATALOG\020\002\022$\n DE" +
+      "GRADED_REASON_INTENT_TRUNCATED\020\003*\317\001\n\007Fou" +
+      "ndBy\022\030\n\024FOUND_BY_UNSPECIFIED\020\000\022\024\n\020FOUND_" +
+      "BY_OVERLAP\020\001\022\021\n\rFOUND_BY_NAME\020\002\022\022\n\016FOUND" +
+      "_BY_WORDS\020\003\022\020\n\014FOUND_BY_PIN\020\004\022\030\n\024FOUND_B" +
+      "Y_ALWAYS_LOAD\020\005\022\021\n\rFOUND_BY_KEPT\020\006\022\031\n\025FO" +
+      "UND_BY_NOT_DEFERRED\020\007\022\023\n\017FOUND_BY_MEMORY" +
+      "\020\010*~\n\016ContextWarning\022\037\n\033CONTEXT_WARNING_" +
+      "UNSPECIFIED\020\000\022#\n\037CONTEXT_WARNING_LOW_UTI" +
+      "LISATION\020\001\022&\n\"CONTEXT_WARNING_WINDOW_NEA" +
+      "RLY_FULL\020\002*b\n\010Evidence\022\030\n\024EVIDENCE_UNSPE" +
+      "CIFIED\020\000\022\023\n\017EVIDENCE_HANDLE\020\001\022\021\n\rEVIDENC" +
+      "E_TAGS\020\002\022\024\n\020EVIDENCE_CATALOG\020\003*\214\001\n\nSearc" +
+      "hForm\022\033\n\027SEARCH_FORM_UNSPECIFIED\020\000\022\026\n\022SE" +
+      "ARCH_FORM_SELECT\020\001\022\026\n\022SEARCH_FORM_PREFIX" +
+      "\020\002\022\030\n\024SEARCH_FORM_KEYWORDS\020\003\022\027\n\023SEARCH_F" +
+      "ORM_NATURAL\020\0042\243\003\n\rRouterService\022>\n\005Route" +
+      "\022\031.toolgate.v1.RouteRequest\032\032.toolgate.v" +
+      "1.RouteResponse\022;\n\004Gate\022\030.toolgate.v1.Ga" +
+      "teRequest\032\031.toolgate.v1.GateResponse\022P\n\013" +
+      "SearchTools\022\037.toolgate.v1.SearchToolsReq" +
+      "uest\032 .toolgate.v1.SearchToolsResponse\022Y" +
+      "\n\016GetSummaryPool\022\".toolgate.v1.GetSummar" +
+      "yPoolRequest\032#.toolgate.v1.GetSummaryPoo" +
+      "lResponse\022h\n\023BatchGetToolSchemas\022\'.toolg" +
+      "ate.v1.BatchGetToolSchemasRequest\032(.tool" +
+      "gate.v1.BatchGetToolSchemasResponseB/\n\017d" +
+      "ev.toolgate.v1P\001Z\032toolgate.dev/go/toolga" +
+      "tev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -451,7 +452,7 @@ public final class Router {
     internal_static_toolgate_v1_RenderOptions_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RenderOptions_descriptor,
-        new java.lang.String[] { "Format", "SearchTool", "Anthropic", "Strategy", "OwnToolsJson", "Ledger", });
+        new java.lang.String[] { "Format", "SearchTool", "Anthropic", "Strategy", "OwnToolsJson", "Ledger", "WithoutNative", });
     internal_static_toolgate_v1_AnthropicRenderOptions_descriptor =
       getDescriptor().getMessageTypes().get(3);
     internal_static_toolgate_v1_AnthropicRenderOptions_fieldAccessorTable = new
