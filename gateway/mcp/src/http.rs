@@ -31,6 +31,7 @@ use crate::caller::Caller;
 use crate::connecting;
 use crate::face::{Exposure, Face, ResultLimit, Traced};
 use crate::gateway::Gateway;
+use crate::lists::ListPlace;
 use crate::metrics;
 use crate::mirrored;
 use crate::relayed;
@@ -226,7 +227,7 @@ fn transport_config(
     }
     let mut origins = settings.allowed_origins.clone();
     origins.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}")));
-    // A priming event has no data; a host of 2025-06-18 ends the connection at one.
+    // Sessions prime the streams of their answers, by the revision that they speak.
     let mut config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(hosts)
         .with_allowed_origins(origins)
@@ -406,9 +407,17 @@ impl Served {
                 body = Body::from(renamed);
             }
         }
+        let list = relayed::lists_tools(&message).then(ListPlace::new).flatten();
+        if let Some(list) = &list {
+            parts.extensions.insert(list.awaited());
+        }
         let request = Request::from_parts(parts, body);
         let serving = Box::pin(async { self.service.handle(request).await.map(Body::new) });
-        self.sessions.served(session.as_ref(), caller, &purpose, serving).await
+        let served = self.sessions.served(session.as_ref(), caller, &purpose, serving).await;
+        match list {
+            Some(list) => list.fill(served),
+            None => served,
+        }
     }
 
     /// Returns the bound that a request would pass by one more session that is alive. Without credentials everybody is one

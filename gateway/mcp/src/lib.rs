@@ -24,6 +24,7 @@ mod history;
 mod host;
 mod http;
 mod listings;
+mod lists;
 mod live;
 mod metrics;
 mod mirrored;
