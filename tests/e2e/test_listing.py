@@ -109,7 +109,8 @@ def test_names_alone_are_pages_of_the_same_listing(
     agent: state_pb2.AgentState | None,
 ) -> None:
     whole = catalog.ListTools(catalog_pb2.ListToolsRequest(tenant=tenant)).tools
-    token, names = "", []
+    token = ""
+    names: list[catalog_pb2.Tool] = []
     while token or not names:
         request = catalog_pb2.ListToolsRequest(
             tenant=tenant,
@@ -121,16 +122,13 @@ def test_names_alone_are_pages_of_the_same_listing(
         page = catalog.ListTools(request)
         names += page.tools
         token = page.next_page_token
-    assert [tool.id for tool in names] == [tool.id for tool in whole]
-    for name, tool in zip(names, whole, strict=True):
-        told = catalog_pb2.Tool(
-            id=tool.id,
-            server=tool.server,
-            name=tool.name,
-            model_name=tool.model_name,
-            hash=tool.hash,
+    told = [
+        catalog_pb2.Tool(
+            id=one.id, server=one.server, name=one.name, model_name=one.model_name, hash=one.hash
         )
-        assert name == told
+        for one in whole
+    ]
+    assert names == told
 
 
 def test_a_view_that_is_none_is_refused(
