@@ -25,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
 use crate::authentication::{
-    Authentication, PresentedCredentials, ProtectedResource, Refusal, WELL_KNOWN, until_refused,
+    Authentication, HostPeer, PresentedCredentials, ProtectedResource, Refusal, WELL_KNOWN,
+    until_refused,
 };
 use crate::caller::Caller;
 use crate::connecting;
@@ -123,17 +124,17 @@ struct FaceQuery {
 
 /// Serves `/mcp`, `/mcp/search`, `/mcp/all`, `/mcp/s/{server}`, `/metrics`, pages for probes and the state below `/gateway` until
 /// `stop`.
-/// Without `authentication` anybody who reaches the address is let in.
+/// Without `authentication` anybody who reaches the address is let in. `address` is that of the listener.
 ///
 /// # Errors
 /// [`GatewayError`] if the address is taken, or the connection fails.
 pub async fn serve(
     gateway: Gateway,
-    listener: impl Listener<Addr = SocketAddr>,
+    address: SocketAddr,
+    listener: impl Listener<Addr = HostPeer>,
     authentication: Option<Arc<dyn Authentication>>,
     stop: CancellationToken,
 ) -> Result<(), GatewayError> {
-    let address = listener.local_addr()?;
     let config = transport_config(&gateway, address.port(), stop.clone())?;
     let resource = Arc::new(protected_resource(&gateway, address)?);
     let services = Arc::default();
@@ -156,8 +157,8 @@ pub async fn serve(
         .merge(pages)
         .layer(middleware::from_fn_with_state(faces.clone(), guard))
         .with_state(faces);
-    let router = router.into_make_service_with_connect_info::<SocketAddr>();
-    // Behind a tap, whatever the listener is, requests have the address of their peer.
+    let router = router.into_make_service_with_connect_info::<HostPeer>();
+    // Behind a tap, whatever the listener is, requests have their peer.
     let listener = listener.tap_io(|_connection| {});
     axum::serve(listener, router)
         .with_graceful_shutdown(stop.cancelled_owned())
@@ -226,7 +227,9 @@ fn transport_config(
         hosts.extend(url.host_str().map(str::to_owned));
     }
     let mut origins = settings.allowed_origins.clone();
-    origins.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}")));
+    let scheme = settings.scheme();
+    let own = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{scheme}://{host}:{port}"));
+    origins.extend(own);
     // Sessions prime the streams of their answers, by the revision that they speak.
     let mut config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(hosts)
@@ -346,13 +349,17 @@ impl Faces {
         &self,
         path: &str,
         values: &[HeaderValue],
-        peer: SocketAddr,
+        peer: &HostPeer,
     ) -> Result<Caller, Refusal> {
         let caller = match &self.authentication {
             None => return Ok(self.gateway.anybody()),
             Some(authentication) => {
                 let authorization = values.iter().map(HeaderValue::as_bytes).collect();
-                let presented = PresentedCredentials { authorization, peer: peer.ip() };
+                let presented = PresentedCredentials {
+                    authorization,
+                    peer: peer.address.ip(),
+                    connection: Some(Arc::clone(&peer.connection)),
+                };
                 authentication.authenticate(presented).await?
             }
         };
@@ -466,7 +473,7 @@ const SERVER_WAIT: Duration = Duration::from_secs(30);
 /// MCP. Then lets in those who may call, whose [`Caller`] goes with the request.
 async fn guard(
     State(faces): State<Faces>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    ConnectInfo(peer): ConnectInfo<HostPeer>,
     mut request: Request,
     next: middleware::Next,
 ) -> Response {
@@ -489,7 +496,7 @@ async fn guard(
     // A body can't be shared between threads, so the request must not be borrowed across an await.
     let path = request.uri().path().to_owned();
     let values: Vec<_> = request.headers().get_all(header::AUTHORIZATION).iter().cloned().collect();
-    match faces.admit(&path, &values, peer).await {
+    match faces.admit(&path, &values, &peer).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             let is_followed = is_followed(&request);
@@ -497,7 +504,7 @@ async fn guard(
             match &faces.authentication {
                 Some(authentication) if is_followed => {
                     let authentication = Arc::clone(authentication);
-                    ending(response, until_refused(authentication, values, peer.ip()))
+                    ending(response, until_refused(authentication, values, peer))
                 }
                 _ => response,
             }
