@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Extension, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{any, get, post};
 use axum::serve::{Listener, ListenerExt as _};
@@ -485,7 +485,7 @@ async fn guard(
     let is_metadata = path.starts_with(WELL_KNOWN) || connecting::is_page(path);
     if !is_mcp(request.uri().path()) {
         let is_page = request.headers().contains_key(header::ORIGIN) && !is_metadata;
-        if is_page || !faces.is_named(request.uri().path(), request.headers()) {
+        if is_page || !faces.is_named(request.uri(), request.headers()) {
             let problem = "this host or origin is not allowed\n";
             return (StatusCode::FORBIDDEN, problem).into_response();
         }
@@ -536,15 +536,24 @@ fn ending(response: Response, end: impl Future<Output = ()> + Send + 'static) ->
 
 impl Faces {
     /// Returns true if the request names a host that is the gateway's.
-    fn is_named(&self, path: &str, headers: &HeaderMap) -> bool {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let url = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
+    fn is_named(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let url = named_host(uri, headers);
         let name = url.as_ref().and_then(Url::host_str).unwrap_or_default();
         // Scrapers ask by address, and no name resolves to one anew.
-        let is_scrape = path == "/metrics"
+        let is_scrape = uri.path() == "/metrics"
             && matches!(url.as_ref().and_then(Url::host), Some(Host::Ipv4(_) | Host::Ipv6(_)));
         is_scrape || self.config.allowed_hosts.iter().any(|allowed| allowed == name)
     }
+}
+
+/// Returns the host that a request names, as a URL. Over HTTP/2 it is in the request's own URI.
+fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Url> {
+    let host = headers.get(header::HOST).map(HeaderValue::to_str);
+    let host = match host {
+        Some(host) => host.ok()?,
+        None => uri.authority()?.as_str(),
+    };
+    Url::parse(&format!("http://{host}")).ok()
 }
 
 async fn status(State(faces): State<Faces>, Extension(caller): Extension<Caller>) -> Response {
@@ -572,5 +581,31 @@ async fn restart(
         StatusCode::ACCEPTED.into_response()
     } else {
         (StatusCode::NOT_FOUND, format!("no server {server:?}\n")).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_named_by_both_versions_of_http() {
+        let named = |uri: &str, host: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(host) = host {
+                headers.insert(header::HOST, host.parse().expect("a header"));
+            }
+            let url = named_host(&uri.parse().expect("a URI"), &headers);
+            url.and_then(|url| url.host_str().map(str::to_owned))
+        };
+        assert_eq!(named("/mcp", Some("localhost:7080")).as_deref(), Some("localhost"));
+        assert_eq!(named("https://localhost:7080/mcp", None).as_deref(), Some("localhost"));
+        let rebound = named("https://localhost/mcp", Some("evil.example"));
+        assert_eq!(
+            rebound.as_deref(),
+            Some("evil.example"),
+            "the header counts where there is one"
+        );
+        assert_eq!(named("/mcp", None), None);
     }
 }
