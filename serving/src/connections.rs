@@ -163,6 +163,12 @@ impl<F: Fn(ConnectionRefusal)> Connections<F> {
 }
 
 impl Connection {
+    /// Returns the remote end, with the certificate that it showed once the handshake is over.
+    #[must_use]
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
     /// Returns `Ready` with the reason once the connection must end. Checked before each read and write, so that a peer
     /// which keeps the connection busy can't escape it.
     fn ended(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {

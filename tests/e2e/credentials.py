@@ -1,6 +1,7 @@
 """Credentials for tests: API keys by the command line, tokens and certificates signed here."""
 
 import json
+import os
 import ssl
 import threading
 import time
@@ -17,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from toolgate_command import run
+
+from toolgate import Tls
 
 ISSUER = "https://id.example.com/"
 AUDIENCE = "toolgate"
@@ -183,3 +186,40 @@ class KeyServer:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class Certificates:
+    """An authority, and the files of a server and of clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.authority = trustme.CA()
+        self.clients = trustme.CA()
+        self.ca = folder / "ca.pem"
+        self.client_ca = folder / "clients.pem"
+        self.authority.cert_pem.write_to_path(str(self.ca))
+        self.clients.cert_pem.write_to_path(str(self.client_ca))
+        self.write_server("127.0.0.1")
+
+    def write_server(self, *names: str) -> None:
+        """The key goes first: in between, the pair is no good, as when an operator copies files."""
+        issued = self.authority.issue_cert(*names)
+        for name, pem in [
+            ("key.pem", issued.private_key_pem.bytes()),
+            ("cert.pem", b"".join(blob.bytes() for blob in issued.cert_chain_pems)),
+        ]:
+            draft = self.folder / f"{name}.new"
+            draft.write_bytes(pem)
+            os.replace(draft, self.folder / name)
+
+    def settings(self, **more: str) -> dict[str, str]:
+        return {
+            "tls.cert_file": str(self.folder / "cert.pem"),
+            "tls.key_file": str(self.folder / "key.pem"),
+            **more,
+        }
+
+    def client(self, uri: str = "", name: str = "", of: trustme.CA | None = None) -> Tls:
+        """What a client with a certificate of this URI or common name shows."""
+        certificate, key = client_certificate(of or self.clients, uri, name)
+        return Tls(ca=self.ca, certificate=certificate, key=key)

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -312,6 +313,27 @@ def test_one_connection_too_many_is_closed_and_the_others_go_on(
         first.close()
 
 
+def test_a_flood_of_connections_ends_no_host_that_works(binary: Path, tmp_path: Path) -> None:
+    most = 8
+    config = f"[gateway]\nmax_connections = {most}\n" + plain_server("notes")
+    with GatewayProcess(binary, tmp_path, config) as gateway, ExitStack() as flood:
+        place = (urlsplit(gateway.url).hostname or "", urlsplit(gateway.url).port or 0)
+        host = http.client.HTTPConnection(*place, timeout=60)
+        assert status_of(host) == 200
+        opened = [
+            flood.enter_context(socket.create_connection(place, timeout=60))
+            for _ in range(4 * most)
+        ]
+        # Those that hold no place are closed at once.
+        refused = opened[most - 1 :]
+        assert {connection.recv(1) for connection in refused} == {b""}
+        assert {status_of(host) for _ in range(20)} == {200}
+        flood.close()
+        wait_until(lambda: is_let_in(gateway), "other hosts are let in again")
+        assert status_of(host) == 200
+        host.close()
+
+
 def status_of(connection: http.client.HTTPConnection) -> int:
     """The status of an answer, after which the connection stays open."""
     connection.request("GET", "/livez")
@@ -372,6 +394,18 @@ def test_no_process_is_left_behind(binary: Path, tmp_path: Path) -> None:
         assert is_running(child)
         assert gateway.stop() == 0
     assert not is_running(child)
+
+
+def test_no_process_is_left_behind_a_gateway_that_was_killed(binary: Path, tmp_path: Path) -> None:
+    # Of several: none holds another's input open.
+    servers = ["a", "b", "c"]
+    config = "".join(plain_server(name) for name in servers)
+    with GatewayProcess(binary, tmp_path, config) as gateway:
+        calls = [{"name": f"{name}__process_id"} for name in servers]
+        children = [int(gateway.text("call_read_tool", call)) for call in calls]
+        assert all(is_running(child) for child in children)
+        kill(gateway.process_id)
+        wait_until(lambda: not any(is_running(child) for child in children), "orphans are left")
 
 
 def test_strict_gateways_run_only_what_was_shown(binary: Path, tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 import json
 import queue
+import socket
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import parse_qs, urljoin, urlsplit
 
@@ -310,6 +312,26 @@ def test_a_redirect_is_pasted_where_there_is_no_browser(
     assert "logged in" in login.finish()
     with gateway.start(" ready: "):
         assert text_of(gateway.echo("a")) == "a"
+
+
+def test_a_flood_of_connections_keeps_no_browser_from_its_page(
+    binary: Path, tmp_path: Path, guarded: GuardedServer
+) -> None:
+    gateway = Gateway(binary, tmp_path, config(guarded.url))
+    login = LogIn(gateway)
+    place = urlsplit(login.redirect_uri)
+    with ExitStack() as flood:
+        opened = [
+            flood.enter_context(
+                socket.create_connection((place.hostname, place.port or 0), timeout=60)
+            )
+            for _ in range(40)
+        ]
+        # The oldest made room for others.
+        assert opened[0].recv(1) == b""
+        answer = httpx.get(browse(login.page, login.redirect_uri))
+        assert answer.status_code == 200
+    assert "logged in" in login.finish()
 
 
 def test_a_login_asks_for_the_server_and_no_more(

@@ -9,7 +9,7 @@ from catalogs import NOTES, invalid, refused, tool
 from toolgate_process import ToolgateProcess
 
 from toolgate import Client, ToolSettings, is_authenticated, milestone_reached
-from toolgate._gen.v1 import catalog_pb2, catalog_pb2_grpc
+from toolgate._gen.v1 import catalog_pb2, catalog_pb2_grpc, state_pb2
 
 
 def test_a_tool_is_listed_as_registered(client: Client, tenant: str) -> None:
@@ -99,6 +99,45 @@ def test_a_huge_page_size_is_cut(
 ) -> None:
     page = catalog.ListTools(catalog_pb2.ListToolsRequest(tenant=tenant, page_size=2_000_000_000))
     assert len(page.tools) == 5
+
+
+@pytest.mark.parametrize("agent", [None, state_pb2.AgentState()])
+def test_names_alone_are_pages_of_the_same_listing(
+    notes: Client,
+    catalog: catalog_pb2_grpc.CatalogServiceStub,
+    tenant: str,
+    agent: state_pb2.AgentState | None,
+) -> None:
+    whole = catalog.ListTools(catalog_pb2.ListToolsRequest(tenant=tenant)).tools
+    token = ""
+    names: list[catalog_pb2.Tool] = []
+    while token or not names:
+        request = catalog_pb2.ListToolsRequest(
+            tenant=tenant,
+            page_size=2,
+            page_token=token,
+            as_agent=agent,
+            view=catalog_pb2.TOOL_VIEW_NAMES,
+        )
+        page = catalog.ListTools(request)
+        names += page.tools
+        token = page.next_page_token
+    told = [
+        catalog_pb2.Tool(
+            id=one.id, server=one.server, name=one.name, model_name=one.model_name, hash=one.hash
+        )
+        for one in whole
+    ]
+    assert names == told
+
+
+def test_a_view_that_is_none_is_refused(
+    notes: Client, catalog: catalog_pb2_grpc.CatalogServiceStub, tenant: str
+) -> None:
+    request = catalog_pb2.ListToolsRequest(tenant=tenant)
+    request.MergeFromString(b"\x30\x07")
+    with invalid("INVALID_FIELD", field="view"):
+        catalog.ListTools(request)
 
 
 def test_bad_pages(

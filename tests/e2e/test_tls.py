@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import socket
 import ssl
 import time
@@ -13,7 +12,7 @@ import grpc
 import pytest
 import trustme
 from catalogs import NOTES, refused
-from credentials import Keys, client_certificate
+from credentials import Certificates, Keys
 from cryptography import x509
 from toolgate_command import run
 from toolgate_process import ToolgateProcess
@@ -22,43 +21,6 @@ from waiting import PATIENCE, wait_until
 from toolgate import Client, Tls, ToolgateError
 
 START_SECONDS = 60
-
-
-class Certificates:
-    """An authority, and the files of a server and of clients."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.authority = trustme.CA()
-        self.clients = trustme.CA()
-        self.ca = folder / "ca.pem"
-        self.client_ca = folder / "clients.pem"
-        self.authority.cert_pem.write_to_path(str(self.ca))
-        self.clients.cert_pem.write_to_path(str(self.client_ca))
-        self.write_server("127.0.0.1")
-
-    def write_server(self, *names: str) -> None:
-        """The key goes first: in between, the pair is no good, as when an operator copies files."""
-        issued = self.authority.issue_cert(*names)
-        for name, pem in [
-            ("key.pem", issued.private_key_pem.bytes()),
-            ("cert.pem", b"".join(blob.bytes() for blob in issued.cert_chain_pems)),
-        ]:
-            draft = self.folder / f"{name}.new"
-            draft.write_bytes(pem)
-            os.replace(draft, self.folder / name)
-
-    def settings(self, **more: str) -> dict[str, str]:
-        return {
-            "tls.cert_file": str(self.folder / "cert.pem"),
-            "tls.key_file": str(self.folder / "key.pem"),
-            **more,
-        }
-
-    def client(self, uri: str = "", name: str = "", of: trustme.CA | None = None) -> Tls:
-        """What a client with a certificate of this URI or common name shows."""
-        certificate, key = client_certificate(of or self.clients, uri, name)
-        return Tls(ca=self.ca, certificate=certificate, key=key)
 
 
 class TlsProcess(ToolgateProcess):

@@ -259,6 +259,59 @@ func (OutcomeKind) EnumDescriptor() ([]byte, []int) {
 	return file_toolgate_v1_catalog_proto_rawDescGZIP(), []int{3}
 }
 
+// What a listed tool is told with.
+type ToolView int32
+
+const (
+	// As TOOL_VIEW_FULL.
+	ToolView_TOOL_VIEW_UNSPECIFIED ToolView = 0
+	// `id`, `server`, `name`, `model_name`, `hash` and `quarantined` alone, for who has the definitions already.
+	ToolView_TOOL_VIEW_NAMES ToolView = 1
+	// Everything.
+	ToolView_TOOL_VIEW_FULL ToolView = 2
+)
+
+// Enum value maps for ToolView.
+var (
+	ToolView_name = map[int32]string{
+		0: "TOOL_VIEW_UNSPECIFIED",
+		1: "TOOL_VIEW_NAMES",
+		2: "TOOL_VIEW_FULL",
+	}
+	ToolView_value = map[string]int32{
+		"TOOL_VIEW_UNSPECIFIED": 0,
+		"TOOL_VIEW_NAMES":       1,
+		"TOOL_VIEW_FULL":        2,
+	}
+)
+
+func (x ToolView) Enum() *ToolView {
+	p := new(ToolView)
+	*p = x
+	return p
+}
+
+func (x ToolView) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ToolView) Descriptor() protoreflect.EnumDescriptor {
+	return file_toolgate_v1_catalog_proto_enumTypes[4].Descriptor()
+}
+
+func (ToolView) Type() protoreflect.EnumType {
+	return &file_toolgate_v1_catalog_proto_enumTypes[4]
+}
+
+func (x ToolView) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ToolView.Descriptor instead.
+func (ToolView) EnumDescriptor() ([]byte, []int) {
+	return file_toolgate_v1_catalog_proto_rawDescGZIP(), []int{4}
+}
+
 // One MCP server of a tenant's catalog.
 type McpServer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1192,7 +1245,9 @@ type ListToolsRequest struct {
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
 	// `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
-	AsAgent       *AgentState `protobuf:"bytes,5,opt,name=as_agent,json=asAgent,proto3" json:"as_agent,omitempty"`
+	AsAgent *AgentState `protobuf:"bytes,5,opt,name=as_agent,json=asAgent,proto3" json:"as_agent,omitempty"`
+	// What each tool is listed with. Absent: TOOL_VIEW_FULL.
+	View          ToolView `protobuf:"varint,6,opt,name=view,proto3,enum=toolgate.v1.ToolView" json:"view,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1260,6 +1315,13 @@ func (x *ListToolsRequest) GetAsAgent() *AgentState {
 		return x.AsAgent
 	}
 	return nil
+}
+
+func (x *ListToolsRequest) GetView() ToolView {
+	if x != nil {
+		return x.View
+	}
+	return ToolView_TOOL_VIEW_UNSPECIFIED
 }
 
 // A page of tools.
@@ -1924,14 +1986,15 @@ const file_toolgate_v1_catalog_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"o\n" +
 	"\x13ListServersResponse\x120\n" +
 	"\aservers\x18\x01 \x03(\v2\x16.toolgate.v1.McpServerR\aservers\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb2\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xdd\x01\n" +
 	"\x10ListToolsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x122\n" +
-	"\bas_agent\x18\x05 \x01(\v2\x17.toolgate.v1.AgentStateR\aasAgent\"d\n" +
+	"\bas_agent\x18\x05 \x01(\v2\x17.toolgate.v1.AgentStateR\aasAgent\x12)\n" +
+	"\x04view\x18\x06 \x01(\x0e2\x15.toolgate.v1.ToolViewR\x04view\"d\n" +
 	"\x11ListToolsResponse\x12'\n" +
 	"\x05tools\x18\x01 \x03(\v2\x11.toolgate.v1.ToolR\x05tools\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xcb\x03\n" +
@@ -1996,7 +2059,11 @@ const file_toolgate_v1_catalog_proto_rawDesc = "" +
 	"\x14OUTCOME_KIND_CHANGED\x10\x03\x12\x1c\n" +
 	"\x18OUTCOME_KIND_QUARANTINED\x10\x04\x12\x19\n" +
 	"\x15OUTCOME_KIND_REJECTED\x10\x05\x12\x18\n" +
-	"\x14OUTCOME_KIND_REMOVED\x10\x062\xe2\x04\n" +
+	"\x14OUTCOME_KIND_REMOVED\x10\x06*N\n" +
+	"\bToolView\x12\x19\n" +
+	"\x15TOOL_VIEW_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fTOOL_VIEW_NAMES\x10\x01\x12\x12\n" +
+	"\x0eTOOL_VIEW_FULL\x10\x022\xe2\x04\n" +
 	"\x0eCatalogService\x12Y\n" +
 	"\x0eRegisterServer\x12\".toolgate.v1.RegisterServerRequest\x1a#.toolgate.v1.RegisterServerResponse\x12_\n" +
 	"\x10UnregisterServer\x12$.toolgate.v1.UnregisterServerRequest\x1a%.toolgate.v1.UnregisterServerResponse\x12J\n" +
@@ -2019,78 +2086,80 @@ func file_toolgate_v1_catalog_proto_rawDescGZIP() []byte {
 	return file_toolgate_v1_catalog_proto_rawDescData
 }
 
-var file_toolgate_v1_catalog_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_toolgate_v1_catalog_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
 var file_toolgate_v1_catalog_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_toolgate_v1_catalog_proto_goTypes = []any{
 	(TransportHint)(0),               // 0: toolgate.v1.TransportHint
 	(TrustTier)(0),                   // 1: toolgate.v1.TrustTier
 	(RegisterMode)(0),                // 2: toolgate.v1.RegisterMode
 	(OutcomeKind)(0),                 // 3: toolgate.v1.OutcomeKind
-	(*McpServer)(nil),                // 4: toolgate.v1.McpServer
-	(*ToolSettings)(nil),             // 5: toolgate.v1.ToolSettings
-	(*RegisterServerRequest)(nil),    // 6: toolgate.v1.RegisterServerRequest
-	(*RegisterServerResponse)(nil),   // 7: toolgate.v1.RegisterServerResponse
-	(*ToolOutcome)(nil),              // 8: toolgate.v1.ToolOutcome
-	(*UnregisterServerRequest)(nil),  // 9: toolgate.v1.UnregisterServerRequest
-	(*UnregisterServerResponse)(nil), // 10: toolgate.v1.UnregisterServerResponse
-	(*GetServerRequest)(nil),         // 11: toolgate.v1.GetServerRequest
-	(*GetServerResponse)(nil),        // 12: toolgate.v1.GetServerResponse
-	(*ListServersRequest)(nil),       // 13: toolgate.v1.ListServersRequest
-	(*ListServersResponse)(nil),      // 14: toolgate.v1.ListServersResponse
-	(*ListToolsRequest)(nil),         // 15: toolgate.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),        // 16: toolgate.v1.ListToolsResponse
-	(*Tool)(nil),                     // 17: toolgate.v1.Tool
-	(*WatchCatalogRequest)(nil),      // 18: toolgate.v1.WatchCatalogRequest
-	(*WatchCatalogResponse)(nil),     // 19: toolgate.v1.WatchCatalogResponse
-	(*ApproveToolsRequest)(nil),      // 20: toolgate.v1.ApproveToolsRequest
-	(*ToolApproval)(nil),             // 21: toolgate.v1.ToolApproval
-	(*ApproveToolsResponse)(nil),     // 22: toolgate.v1.ApproveToolsResponse
-	(*ApprovalRefusal)(nil),          // 23: toolgate.v1.ApprovalRefusal
-	(*timestamppb.Timestamp)(nil),    // 24: google.protobuf.Timestamp
-	(*Precondition)(nil),             // 25: toolgate.v1.Precondition
-	(*AgentState)(nil),               // 26: toolgate.v1.AgentState
-	(RefusalCode)(0),                 // 27: toolgate.v1.RefusalCode
+	(ToolView)(0),                    // 4: toolgate.v1.ToolView
+	(*McpServer)(nil),                // 5: toolgate.v1.McpServer
+	(*ToolSettings)(nil),             // 6: toolgate.v1.ToolSettings
+	(*RegisterServerRequest)(nil),    // 7: toolgate.v1.RegisterServerRequest
+	(*RegisterServerResponse)(nil),   // 8: toolgate.v1.RegisterServerResponse
+	(*ToolOutcome)(nil),              // 9: toolgate.v1.ToolOutcome
+	(*UnregisterServerRequest)(nil),  // 10: toolgate.v1.UnregisterServerRequest
+	(*UnregisterServerResponse)(nil), // 11: toolgate.v1.UnregisterServerResponse
+	(*GetServerRequest)(nil),         // 12: toolgate.v1.GetServerRequest
+	(*GetServerResponse)(nil),        // 13: toolgate.v1.GetServerResponse
+	(*ListServersRequest)(nil),       // 14: toolgate.v1.ListServersRequest
+	(*ListServersResponse)(nil),      // 15: toolgate.v1.ListServersResponse
+	(*ListToolsRequest)(nil),         // 16: toolgate.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),        // 17: toolgate.v1.ListToolsResponse
+	(*Tool)(nil),                     // 18: toolgate.v1.Tool
+	(*WatchCatalogRequest)(nil),      // 19: toolgate.v1.WatchCatalogRequest
+	(*WatchCatalogResponse)(nil),     // 20: toolgate.v1.WatchCatalogResponse
+	(*ApproveToolsRequest)(nil),      // 21: toolgate.v1.ApproveToolsRequest
+	(*ToolApproval)(nil),             // 22: toolgate.v1.ToolApproval
+	(*ApproveToolsResponse)(nil),     // 23: toolgate.v1.ApproveToolsResponse
+	(*ApprovalRefusal)(nil),          // 24: toolgate.v1.ApprovalRefusal
+	(*timestamppb.Timestamp)(nil),    // 25: google.protobuf.Timestamp
+	(*Precondition)(nil),             // 26: toolgate.v1.Precondition
+	(*AgentState)(nil),               // 27: toolgate.v1.AgentState
+	(RefusalCode)(0),                 // 28: toolgate.v1.RefusalCode
 }
 var file_toolgate_v1_catalog_proto_depIdxs = []int32{
 	0,  // 0: toolgate.v1.McpServer.transport_hint:type_name -> toolgate.v1.TransportHint
 	1,  // 1: toolgate.v1.McpServer.trust_tier:type_name -> toolgate.v1.TrustTier
-	24, // 2: toolgate.v1.McpServer.update_time:type_name -> google.protobuf.Timestamp
-	25, // 3: toolgate.v1.ToolSettings.precondition:type_name -> toolgate.v1.Precondition
+	25, // 2: toolgate.v1.McpServer.update_time:type_name -> google.protobuf.Timestamp
+	26, // 3: toolgate.v1.ToolSettings.precondition:type_name -> toolgate.v1.Precondition
 	0,  // 4: toolgate.v1.RegisterServerRequest.transport_hint:type_name -> toolgate.v1.TransportHint
-	5,  // 5: toolgate.v1.RegisterServerRequest.tool_settings:type_name -> toolgate.v1.ToolSettings
-	25, // 6: toolgate.v1.RegisterServerRequest.precondition:type_name -> toolgate.v1.Precondition
+	6,  // 5: toolgate.v1.RegisterServerRequest.tool_settings:type_name -> toolgate.v1.ToolSettings
+	26, // 6: toolgate.v1.RegisterServerRequest.precondition:type_name -> toolgate.v1.Precondition
 	1,  // 7: toolgate.v1.RegisterServerRequest.trust_tier:type_name -> toolgate.v1.TrustTier
 	2,  // 8: toolgate.v1.RegisterServerRequest.mode:type_name -> toolgate.v1.RegisterMode
-	4,  // 9: toolgate.v1.RegisterServerResponse.server:type_name -> toolgate.v1.McpServer
-	8,  // 10: toolgate.v1.RegisterServerResponse.outcomes:type_name -> toolgate.v1.ToolOutcome
+	5,  // 9: toolgate.v1.RegisterServerResponse.server:type_name -> toolgate.v1.McpServer
+	9,  // 10: toolgate.v1.RegisterServerResponse.outcomes:type_name -> toolgate.v1.ToolOutcome
 	3,  // 11: toolgate.v1.ToolOutcome.kind:type_name -> toolgate.v1.OutcomeKind
-	4,  // 12: toolgate.v1.GetServerResponse.server:type_name -> toolgate.v1.McpServer
-	4,  // 13: toolgate.v1.ListServersResponse.servers:type_name -> toolgate.v1.McpServer
-	26, // 14: toolgate.v1.ListToolsRequest.as_agent:type_name -> toolgate.v1.AgentState
-	17, // 15: toolgate.v1.ListToolsResponse.tools:type_name -> toolgate.v1.Tool
-	25, // 16: toolgate.v1.Tool.precondition:type_name -> toolgate.v1.Precondition
-	21, // 17: toolgate.v1.ApproveToolsRequest.approvals:type_name -> toolgate.v1.ToolApproval
-	23, // 18: toolgate.v1.ApproveToolsResponse.refusals:type_name -> toolgate.v1.ApprovalRefusal
-	27, // 19: toolgate.v1.ApprovalRefusal.code:type_name -> toolgate.v1.RefusalCode
-	6,  // 20: toolgate.v1.CatalogService.RegisterServer:input_type -> toolgate.v1.RegisterServerRequest
-	9,  // 21: toolgate.v1.CatalogService.UnregisterServer:input_type -> toolgate.v1.UnregisterServerRequest
-	11, // 22: toolgate.v1.CatalogService.GetServer:input_type -> toolgate.v1.GetServerRequest
-	13, // 23: toolgate.v1.CatalogService.ListServers:input_type -> toolgate.v1.ListServersRequest
-	15, // 24: toolgate.v1.CatalogService.ListTools:input_type -> toolgate.v1.ListToolsRequest
-	18, // 25: toolgate.v1.CatalogService.WatchCatalog:input_type -> toolgate.v1.WatchCatalogRequest
-	20, // 26: toolgate.v1.CatalogService.ApproveTools:input_type -> toolgate.v1.ApproveToolsRequest
-	7,  // 27: toolgate.v1.CatalogService.RegisterServer:output_type -> toolgate.v1.RegisterServerResponse
-	10, // 28: toolgate.v1.CatalogService.UnregisterServer:output_type -> toolgate.v1.UnregisterServerResponse
-	12, // 29: toolgate.v1.CatalogService.GetServer:output_type -> toolgate.v1.GetServerResponse
-	14, // 30: toolgate.v1.CatalogService.ListServers:output_type -> toolgate.v1.ListServersResponse
-	16, // 31: toolgate.v1.CatalogService.ListTools:output_type -> toolgate.v1.ListToolsResponse
-	19, // 32: toolgate.v1.CatalogService.WatchCatalog:output_type -> toolgate.v1.WatchCatalogResponse
-	22, // 33: toolgate.v1.CatalogService.ApproveTools:output_type -> toolgate.v1.ApproveToolsResponse
-	27, // [27:34] is the sub-list for method output_type
-	20, // [20:27] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	5,  // 12: toolgate.v1.GetServerResponse.server:type_name -> toolgate.v1.McpServer
+	5,  // 13: toolgate.v1.ListServersResponse.servers:type_name -> toolgate.v1.McpServer
+	27, // 14: toolgate.v1.ListToolsRequest.as_agent:type_name -> toolgate.v1.AgentState
+	4,  // 15: toolgate.v1.ListToolsRequest.view:type_name -> toolgate.v1.ToolView
+	18, // 16: toolgate.v1.ListToolsResponse.tools:type_name -> toolgate.v1.Tool
+	26, // 17: toolgate.v1.Tool.precondition:type_name -> toolgate.v1.Precondition
+	22, // 18: toolgate.v1.ApproveToolsRequest.approvals:type_name -> toolgate.v1.ToolApproval
+	24, // 19: toolgate.v1.ApproveToolsResponse.refusals:type_name -> toolgate.v1.ApprovalRefusal
+	28, // 20: toolgate.v1.ApprovalRefusal.code:type_name -> toolgate.v1.RefusalCode
+	7,  // 21: toolgate.v1.CatalogService.RegisterServer:input_type -> toolgate.v1.RegisterServerRequest
+	10, // 22: toolgate.v1.CatalogService.UnregisterServer:input_type -> toolgate.v1.UnregisterServerRequest
+	12, // 23: toolgate.v1.CatalogService.GetServer:input_type -> toolgate.v1.GetServerRequest
+	14, // 24: toolgate.v1.CatalogService.ListServers:input_type -> toolgate.v1.ListServersRequest
+	16, // 25: toolgate.v1.CatalogService.ListTools:input_type -> toolgate.v1.ListToolsRequest
+	19, // 26: toolgate.v1.CatalogService.WatchCatalog:input_type -> toolgate.v1.WatchCatalogRequest
+	21, // 27: toolgate.v1.CatalogService.ApproveTools:input_type -> toolgate.v1.ApproveToolsRequest
+	8,  // 28: toolgate.v1.CatalogService.RegisterServer:output_type -> toolgate.v1.RegisterServerResponse
+	11, // 29: toolgate.v1.CatalogService.UnregisterServer:output_type -> toolgate.v1.UnregisterServerResponse
+	13, // 30: toolgate.v1.CatalogService.GetServer:output_type -> toolgate.v1.GetServerResponse
+	15, // 31: toolgate.v1.CatalogService.ListServers:output_type -> toolgate.v1.ListServersResponse
+	17, // 32: toolgate.v1.CatalogService.ListTools:output_type -> toolgate.v1.ListToolsResponse
+	20, // 33: toolgate.v1.CatalogService.WatchCatalog:output_type -> toolgate.v1.WatchCatalogResponse
+	23, // 34: toolgate.v1.CatalogService.ApproveTools:output_type -> toolgate.v1.ApproveToolsResponse
+	28, // [28:35] is the sub-list for method output_type
+	21, // [21:28] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_toolgate_v1_catalog_proto_init() }
@@ -2106,7 +2175,7 @@ func file_toolgate_v1_catalog_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolgate_v1_catalog_proto_rawDesc), len(file_toolgate_v1_catalog_proto_rawDesc)),
-			NumEnums:      4,
+			NumEnums:      5,
 			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,

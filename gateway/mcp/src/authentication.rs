@@ -1,7 +1,8 @@
 //! Authentication of hosts: the gateway as a protected resource of OAuth 2.1 (RFC 6750, RFC 9728). Credentials are
 //! verified by whoever runs the gateway.
 
-use std::net::IpAddr;
+use std::any::Any;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,20 @@ pub struct PresentedCredentials<'a> {
     pub authorization: Vec<&'a [u8]>,
     /// Address that the request came from.
     pub peer: IpAddr,
+    /// Connection that it came over, as whoever accepted it knows it; `None` where a certificate counts for nothing.
+    pub connection: Option<AcceptedConnection>,
+}
+
+/// Connection as whoever accepted it knows it, with the certificate that the host showed.
+pub type AcceptedConnection = Arc<dyn Any + Send + Sync>;
+
+/// Remote end of a host's connection.
+#[derive(Debug, Clone)]
+pub struct HostPeer {
+    /// Its address and port.
+    pub address: SocketAddr,
+    /// The connection.
+    pub connection: AcceptedConnection,
 }
 
 /// Reason that a request is not let in.
@@ -58,12 +73,16 @@ pub enum Refusal {
 pub(crate) async fn until_refused(
     authentication: Arc<dyn Authentication>,
     values: Vec<HeaderValue>,
-    peer: IpAddr,
+    peer: HostPeer,
 ) {
     loop {
         tokio::time::sleep(VERIFIED_AGAIN).await;
         let authorization = values.iter().map(HeaderValue::as_bytes).collect();
-        let presented = PresentedCredentials { authorization, peer };
+        let presented = PresentedCredentials {
+            authorization,
+            peer: peer.address.ip(),
+            connection: Some(Arc::clone(&peer.connection)),
+        };
         match authentication.authenticate(presented).await {
             Ok(_) | Err(Refusal::Busy | Refusal::Unavailable) => {}
             Err(_) => return,
@@ -198,7 +217,8 @@ mod tests {
     async fn streams_end_with_their_credential() {
         let begun = tokio::time::Instant::now();
         let takes = Arc::new(Takes(AtomicUsize::new(3)));
-        until_refused(takes, Vec::new(), IpAddr::from([127, 0, 0, 1])).await;
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        until_refused(takes, Vec::new(), HostPeer { address, connection: Arc::new(()) }).await;
         assert_eq!(begun.elapsed(), 4 * VERIFIED_AGAIN);
     }
 

@@ -20,6 +20,7 @@ mod server;
 mod spawn;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod tools;
 mod values;
 
@@ -32,6 +33,7 @@ use restart::RestartConfig;
 pub use server::{EntryFile, ServerConfig};
 pub(crate) use server::{StartConfig, Trust};
 use spawn::SpawnConfig;
+pub use tls::TlsConfig;
 pub(crate) use tools::ToolFilter;
 
 /// Content of a gateway's file.

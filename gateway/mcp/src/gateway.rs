@@ -20,10 +20,11 @@ use toolgate_upstream::{
 
 use crate::audit::Audit;
 use crate::caller::Caller;
-use crate::config::{Config, ConfigError, ServerConfig, Trust};
+use crate::config::{Config, ConfigError, ServerConfig, ToolFilter, Trust};
 use crate::connecting::Connecting;
 use crate::history::{Decided, History};
 use crate::listings::{Asked, Listed, Listings};
+use crate::lists::Lists;
 use crate::parked::Parked;
 use crate::registering::{self, Registered, RegisteredListings, Servers};
 use crate::replicas::Replica;
@@ -58,6 +59,7 @@ struct Shared {
     audit: Audit,
     counts: Mutex<HashMap<Arc<str>, Arc<Counts>>>,
     listings: Listings,
+    lists: Lists,
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
     registered: Registered,
     following: JoinHandle<()>,
@@ -83,11 +85,21 @@ pub(crate) struct Counts {
     pub(crate) misses: AtomicU64,
 }
 
-/// Tools of one listing, by name.
-struct KnownTools {
+/// Tools of one listing that the gateway lets in.
+pub(crate) struct KnownTools {
     listing: Arc<Listing>,
-    tools: HashMap<String, KnownTool>,
+    /// In the order of the listing.
+    pub(crate) in_order: Vec<ListedName>,
+    by_name: HashMap<String, KnownTool>,
     has_header_parameters: bool,
+}
+
+/// Tool in its place in a listing.
+pub(crate) struct ListedName {
+    pub(crate) name: String,
+    /// SHA-256 of the definition as the server lists it, in hexadecimal.
+    pub(crate) definition: Arc<str>,
+    place: usize,
 }
 
 /// Tool as its server lists it.
@@ -202,6 +214,7 @@ impl Gateway {
             audit,
             counts: Mutex::default(),
             listings: Listings::default(),
+            lists: Lists::default(),
             tools: Mutex::default(),
             registered,
             following,
@@ -443,16 +456,29 @@ impl Gateway {
         let _late = tokio::time::timeout(wait, is_there).await;
     }
 
-    /// Returns the tools that a caller may see, of one server or of all: none that a policy hides, and those that wait for
-    /// approval by name only.
+    /// Returns the names of the tools that a caller may see, of one server or of all, with hashes of their definitions: none
+    /// that a policy hides, and those that wait for approval without a hash.
     ///
     /// # Errors
     /// The problem, if the plane can't say.
     pub(crate) async fn visible(&self, server: Option<&str>, caller: &Caller) -> Listed {
+        self.tools_of(caller, server, v1::ToolView::Names).await
+    }
+
+    /// Returns the tools that a caller may see, with their definitions, but for those that wait for approval.
+    ///
+    /// # Errors
+    /// The problem, if the plane can't say.
+    pub(crate) async fn described(&self, caller: &Caller) -> Listed {
+        self.tools_of(caller, None, v1::ToolView::Full).await
+    }
+
+    async fn tools_of(&self, caller: &Caller, server: Option<&str>, view: v1::ToolView) -> Listed {
         let asked = Asked {
             tenant: caller.tenant.to_string(),
             principal: caller.principal.to_string(),
             server: server.map(str::to_owned),
+            view,
         };
         let plane = self.plane_for(caller);
         let listing = |state| {
@@ -460,6 +486,7 @@ impl Gateway {
                 server: server.unwrap_or_default().to_owned(),
                 as_agent: Some(state),
                 page_size: LISTED_PAGE,
+                view: view as i32,
                 ..Default::default()
             };
             async move {
@@ -470,6 +497,11 @@ impl Gateway {
         self.0.listings.get(asked, caller.state(self), listing).await
     }
 
+    /// Returns the texts of lists that were asked for.
+    pub(crate) fn lists(&self) -> &Lists {
+        &self.0.lists
+    }
+
     /// Returns the tool as its server lists it now, if the gateway lets it in and the caller sees the server.
     pub(crate) fn tool_for(&self, caller: &Caller, server: &str, name: &str) -> Option<KnownTool> {
         if self.sees(&caller.tenant, server) { self.tool(server, name) } else { None }
@@ -477,14 +509,14 @@ impl Gateway {
 
     /// Returns the tool as its server lists it now, if the gateway lets it in.
     pub(crate) fn tool(&self, server: &str, name: &str) -> Option<KnownTool> {
-        self.known(server)?.tools.get(name).cloned()
+        self.known(server)?.by_name.get(name).cloned()
     }
 
     /// Returns true if hosts are shown every tool because there are few (`gateway.load_all_up_to`).
     pub(crate) fn loads_all(&self) -> bool {
         let most = self.config().gateway.load_all_up_to;
         let known = self.config().server.keys().filter_map(|server| self.known(server));
-        most > 0 && known.map(|known| known.tools.len()).sum::<usize>() <= most
+        most > 0 && known.map(|known| known.by_name.len()).sum::<usize>() <= most
     }
 
     /// Returns true if the tool only reads, by the word of a server that is believed.
@@ -501,7 +533,8 @@ impl Gateway {
         known.any(|known| known.has_header_parameters)
     }
 
-    fn known(&self, server: &str) -> Option<Arc<KnownTools>> {
+    /// Returns the tools of a server as it lists them now, as far as the gateway lets them in.
+    pub(crate) fn known(&self, server: &str) -> Option<Arc<KnownTools>> {
         let listing = self.fleet().listing(server)?;
         let mut tools = self.0.tools.lock();
         if let Some(known) = tools.get(server)
@@ -509,17 +542,32 @@ impl Gateway {
         {
             return Some(Arc::clone(known));
         }
-        let filter = self.server(server)?.tools;
-        let read = |raw: &RawValue| {
-            let listed: ListedTool = serde_json::from_str(raw.get()).ok()?;
-            filter.admits(&listed.name).then(|| (listed.name.clone(), KnownTool::of(&listed, raw)))
-        };
-        let by_name: HashMap<String, KnownTool> =
-            listing.tools.iter().filter_map(|raw| read(raw)).collect();
-        let has_header_parameters = by_name.values().any(|tool| !tool.parameters.is_empty());
-        let known = Arc::new(KnownTools { listing, tools: by_name, has_header_parameters });
+        let known = Arc::new(KnownTools::of(listing, &self.server(server)?.tools));
         tools.insert(server.to_owned(), Arc::clone(&known));
         Some(known)
+    }
+}
+
+impl KnownTools {
+    fn of(listing: Arc<Listing>, filter: &ToolFilter) -> Self {
+        let mut in_order = Vec::new();
+        let mut by_name = HashMap::new();
+        for (place, raw) in listing.tools.iter().enumerate() {
+            let Ok(listed) = serde_json::from_str::<ListedTool>(raw.get()) else { continue };
+            if filter.admits(&listed.name) {
+                let tool = KnownTool::of(&listed, raw);
+                let definition = Arc::clone(&tool.definition);
+                in_order.push(ListedName { name: listed.name.clone(), definition, place });
+                by_name.insert(listed.name, tool);
+            }
+        }
+        let has_header_parameters = by_name.values().any(|tool| !tool.parameters.is_empty());
+        Self { listing, in_order, by_name, has_header_parameters }
+    }
+
+    /// Returns the definition of a tool.
+    pub(crate) fn definition(&self, tool: &ListedName) -> Option<Value> {
+        serde_json::from_str(self.listing.tools.get(tool.place)?.get()).ok()
     }
 }
 

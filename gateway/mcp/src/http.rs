@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Extension, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{any, get, post};
 use axum::serve::{Listener, ListenerExt as _};
@@ -25,12 +25,14 @@ use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
 use crate::authentication::{
-    Authentication, PresentedCredentials, ProtectedResource, Refusal, WELL_KNOWN, until_refused,
+    Authentication, HostPeer, PresentedCredentials, ProtectedResource, Refusal, WELL_KNOWN,
+    until_refused,
 };
 use crate::caller::Caller;
 use crate::connecting;
 use crate::face::{Exposure, Face, ResultLimit, Traced};
 use crate::gateway::Gateway;
+use crate::lists::ListPlace;
 use crate::metrics;
 use crate::mirrored;
 use crate::relayed;
@@ -122,17 +124,17 @@ struct FaceQuery {
 
 /// Serves `/mcp`, `/mcp/search`, `/mcp/all`, `/mcp/s/{server}`, `/metrics`, pages for probes and the state below `/gateway` until
 /// `stop`.
-/// Without `authentication` anybody who reaches the address is let in.
+/// Without `authentication` anybody who reaches the address is let in. `address` is that of the listener.
 ///
 /// # Errors
 /// [`GatewayError`] if the address is taken, or the connection fails.
 pub async fn serve(
     gateway: Gateway,
-    listener: impl Listener<Addr = SocketAddr>,
+    address: SocketAddr,
+    listener: impl Listener<Addr = HostPeer>,
     authentication: Option<Arc<dyn Authentication>>,
     stop: CancellationToken,
 ) -> Result<(), GatewayError> {
-    let address = listener.local_addr()?;
     let config = transport_config(&gateway, address.port(), stop.clone())?;
     let resource = Arc::new(protected_resource(&gateway, address)?);
     let services = Arc::default();
@@ -155,8 +157,8 @@ pub async fn serve(
         .merge(pages)
         .layer(middleware::from_fn_with_state(faces.clone(), guard))
         .with_state(faces);
-    let router = router.into_make_service_with_connect_info::<SocketAddr>();
-    // Behind a tap, whatever the listener is, requests have the address of their peer.
+    let router = router.into_make_service_with_connect_info::<HostPeer>();
+    // Behind a tap, whatever the listener is, requests have their peer.
     let listener = listener.tap_io(|_connection| {});
     axum::serve(listener, router)
         .with_graceful_shutdown(stop.cancelled_owned())
@@ -225,8 +227,10 @@ fn transport_config(
         hosts.extend(url.host_str().map(str::to_owned));
     }
     let mut origins = settings.allowed_origins.clone();
-    origins.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}")));
-    // A priming event has no data; a host of 2025-06-18 ends the connection at one.
+    let scheme = settings.scheme();
+    let own = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("{scheme}://{host}:{port}"));
+    origins.extend(own);
+    // Sessions prime the streams of their answers, by the revision that they speak.
     let mut config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(hosts)
         .with_allowed_origins(origins)
@@ -345,13 +349,17 @@ impl Faces {
         &self,
         path: &str,
         values: &[HeaderValue],
-        peer: SocketAddr,
+        peer: &HostPeer,
     ) -> Result<Caller, Refusal> {
         let caller = match &self.authentication {
             None => return Ok(self.gateway.anybody()),
             Some(authentication) => {
                 let authorization = values.iter().map(HeaderValue::as_bytes).collect();
-                let presented = PresentedCredentials { authorization, peer: peer.ip() };
+                let presented = PresentedCredentials {
+                    authorization,
+                    peer: peer.address.ip(),
+                    connection: Some(Arc::clone(&peer.connection)),
+                };
                 authentication.authenticate(presented).await?
             }
         };
@@ -406,9 +414,17 @@ impl Served {
                 body = Body::from(renamed);
             }
         }
+        let list = relayed::lists_tools(&message).then(ListPlace::new).flatten();
+        if let Some(list) = &list {
+            parts.extensions.insert(list.awaited());
+        }
         let request = Request::from_parts(parts, body);
         let serving = Box::pin(async { self.service.handle(request).await.map(Body::new) });
-        self.sessions.served(session.as_ref(), caller, &purpose, serving).await
+        let served = self.sessions.served(session.as_ref(), caller, &purpose, serving).await;
+        match list {
+            Some(list) => list.fill(served),
+            None => served,
+        }
     }
 
     /// Returns the bound that a request would pass by one more session that is alive. Without credentials everybody is one
@@ -457,7 +473,7 @@ const SERVER_WAIT: Duration = Duration::from_secs(30);
 /// MCP. Then lets in those who may call, whose [`Caller`] goes with the request.
 async fn guard(
     State(faces): State<Faces>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    ConnectInfo(peer): ConnectInfo<HostPeer>,
     mut request: Request,
     next: middleware::Next,
 ) -> Response {
@@ -469,7 +485,7 @@ async fn guard(
     let is_metadata = path.starts_with(WELL_KNOWN) || connecting::is_page(path);
     if !is_mcp(request.uri().path()) {
         let is_page = request.headers().contains_key(header::ORIGIN) && !is_metadata;
-        if is_page || !faces.is_named(request.uri().path(), request.headers()) {
+        if is_page || !faces.is_named(request.uri(), request.headers()) {
             let problem = "this host or origin is not allowed\n";
             return (StatusCode::FORBIDDEN, problem).into_response();
         }
@@ -480,7 +496,7 @@ async fn guard(
     // A body can't be shared between threads, so the request must not be borrowed across an await.
     let path = request.uri().path().to_owned();
     let values: Vec<_> = request.headers().get_all(header::AUTHORIZATION).iter().cloned().collect();
-    match faces.admit(&path, &values, peer).await {
+    match faces.admit(&path, &values, &peer).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             let is_followed = is_followed(&request);
@@ -488,7 +504,7 @@ async fn guard(
             match &faces.authentication {
                 Some(authentication) if is_followed => {
                     let authentication = Arc::clone(authentication);
-                    ending(response, until_refused(authentication, values, peer.ip()))
+                    ending(response, until_refused(authentication, values, peer))
                 }
                 _ => response,
             }
@@ -520,15 +536,24 @@ fn ending(response: Response, end: impl Future<Output = ()> + Send + 'static) ->
 
 impl Faces {
     /// Returns true if the request names a host that is the gateway's.
-    fn is_named(&self, path: &str, headers: &HeaderMap) -> bool {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let url = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
+    fn is_named(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let url = named_host(uri, headers);
         let name = url.as_ref().and_then(Url::host_str).unwrap_or_default();
         // Scrapers ask by address, and no name resolves to one anew.
-        let is_scrape = path == "/metrics"
+        let is_scrape = uri.path() == "/metrics"
             && matches!(url.as_ref().and_then(Url::host), Some(Host::Ipv4(_) | Host::Ipv6(_)));
         is_scrape || self.config.allowed_hosts.iter().any(|allowed| allowed == name)
     }
+}
+
+/// Returns the host that a request names, as a URL. Over HTTP/2 it is in the request's own URI.
+fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Url> {
+    let host = headers.get(header::HOST).map(HeaderValue::to_str);
+    let host = match host {
+        Some(host) => host.ok()?,
+        None => uri.authority()?.as_str(),
+    };
+    Url::parse(&format!("http://{host}")).ok()
 }
 
 async fn status(State(faces): State<Faces>, Extension(caller): Extension<Caller>) -> Response {
@@ -556,5 +581,31 @@ async fn restart(
         StatusCode::ACCEPTED.into_response()
     } else {
         (StatusCode::NOT_FOUND, format!("no server {server:?}\n")).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_named_by_both_versions_of_http() {
+        let named = |uri: &str, host: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(host) = host {
+                headers.insert(header::HOST, host.parse().expect("a header"));
+            }
+            let url = named_host(&uri.parse().expect("a URI"), &headers);
+            url.and_then(|url| url.host_str().map(str::to_owned))
+        };
+        assert_eq!(named("/mcp", Some("localhost:7080")).as_deref(), Some("localhost"));
+        assert_eq!(named("https://localhost:7080/mcp", None).as_deref(), Some("localhost"));
+        let rebound = named("https://localhost/mcp", Some("evil.example"));
+        assert_eq!(
+            rebound.as_deref(),
+            Some("evil.example"),
+            "the header counts where there is one"
+        );
+        assert_eq!(named("/mcp", None), None);
     }
 }

@@ -24,6 +24,7 @@ mod history;
 mod host;
 mod http;
 mod listings;
+mod lists;
 mod live;
 mod metrics;
 mod mirrored;
@@ -41,12 +42,14 @@ mod units;
 mod watching;
 mod whole;
 
-pub use authentication::{Authentication, PresentedCredentials, Refusal};
+pub use authentication::{
+    AcceptedConnection, Authentication, HostPeer, PresentedCredentials, Refusal,
+};
 pub use caller::Caller;
 pub use checking::{Mistake, mistakes};
 pub use config::{
     Auth, AuthConfig, AuthMethod, Config, ConfigError, EntryFile, OAuthConfig, ServerConfig,
-    ShownNames,
+    ShownNames, TlsConfig,
 };
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};

@@ -10,7 +10,7 @@ use futures_util::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use toolgate_client::v1;
 
-/// Tools by server and name, those that wait for approval by name only; or why they can't be listed.
+/// Tools by server and name, or why they can't be listed.
 pub(crate) type Listed = Result<Arc<[v1::Tool]>, String>;
 
 /// Listings that are under way.
@@ -27,6 +27,8 @@ pub(crate) struct Asked {
     pub(crate) principal: String,
     /// Server whose tools are asked for; `None` for those of all.
     pub(crate) server: Option<String>,
+    /// What each tool is listed with.
+    pub(crate) view: v1::ToolView,
 }
 
 struct Running {
@@ -73,20 +75,31 @@ impl Listings {
         listed: impl Future<Output = Listed> + Send + 'static,
     ) -> Running {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let running = Arc::clone(&self.running);
-        let place = asked.clone();
+        let place = Place { running: Arc::clone(&self.running), asked: asked.clone(), number };
         let listing = tokio::spawn(async move {
-            let listed = listed.await;
-            let mut running = running.lock();
-            if running.get(&place).is_some_and(|running| running.number == number) {
-                running.remove(&place);
-            }
-            listed
+            let _place = place;
+            listed.await
         });
         let answer = async move {
             listing.await.unwrap_or_else(|error| Err(format!("the catalog can't be read: {error}")))
         };
         Running { number, state, answer: answer.boxed().shared() }
+    }
+}
+
+/// Place of a listing that is under way. It is free again however the listing ends.
+struct Place {
+    running: Arc<Mutex<HashMap<Asked, Running>>>,
+    asked: Asked,
+    number: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut running = self.running.lock();
+        if running.get(&self.asked).is_some_and(|running| running.number == self.number) {
+            running.remove(&self.asked);
+        }
     }
 }
 
@@ -97,7 +110,8 @@ mod tests {
     use super::*;
 
     fn asked(principal: &str) -> Asked {
-        Asked { tenant: "acme".to_owned(), principal: principal.to_owned(), server: None }
+        let view = v1::ToolView::Names;
+        Asked { tenant: "acme".to_owned(), principal: principal.to_owned(), server: None, view }
     }
 
     fn state(scope: &str) -> v1::AgentState {
@@ -132,5 +146,29 @@ mod tests {
         get("ann", "a").await.expect("a listing");
         assert_eq!(count.load(Ordering::Relaxed), 4, "an answer is for those who waited");
         assert!(listings.running.lock().is_empty());
+    }
+    #[tokio::test]
+    async fn a_listing_that_fails_tells_everybody_and_the_next_one_works() {
+        let listings = Listings::default();
+        for ends_badly in [false, true] {
+            let gate = Arc::new(Semaphore::new(0));
+            let get = || {
+                let gate = Arc::clone(&gate);
+                listings.get(asked("ann"), state("a"), move |_| async move {
+                    gate.acquire().await.expect("an open gate").forget();
+                    assert!(!ends_badly, "the listing ends badly");
+                    Err("no plane".to_owned())
+                })
+            };
+            let open = async { gate.add_permits(1) };
+            let (one, other, third, ()) = tokio::join!(get(), get(), get(), open);
+            for listed in [one, other, third] {
+                let problem = listed.expect_err("no listing");
+                let told = if ends_badly { "the catalog can't be read" } else { "no plane" };
+                assert!(problem.starts_with(told), "{problem}");
+            }
+            let next = listings.get(asked("ann"), state("a"), |_| async { Ok(Arc::from([])) });
+            assert!(next.await.is_ok_and(|tools| tools.is_empty()));
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Requests whose parameters and results the gateway hands through as they are. The protocol library parses them into
 //! types that forget the fields they don't know; under a name of the gateway's own, it takes them as any JSON.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderMap, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,11 +55,21 @@ pub(crate) fn renamed(message: &[u8], headers: &mut HeaderMap) -> Option<Vec<u8>
 
 /// Returns true if the message opens a session: the handshake of the older revisions.
 pub(crate) fn opens_session(message: &[u8]) -> bool {
+    is_of(message, "initialize")
+}
+
+/// Returns true if the message asks for a list of tools.
+pub(crate) fn lists_tools(message: &[u8]) -> bool {
+    is_of(message, "tools/list")
+}
+
+fn is_of(message: &[u8], method: &str) -> bool {
     #[derive(serde::Deserialize)]
-    struct Message {
-        method: String,
+    struct Message<'m> {
+        #[serde(borrow)]
+        method: Cow<'m, str>,
     }
-    serde_json::from_slice::<Message>(message).is_ok_and(|message| message.method == "initialize")
+    serde_json::from_slice::<Message>(message).is_ok_and(|message| message.method == method)
 }
 
 /// Returns the method of a request under the gateway's own name.

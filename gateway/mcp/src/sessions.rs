@@ -34,6 +34,9 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Silence after which this replica forgets a session. It takes it again with the next request.
 const SILENCE: Duration = Duration::from_secs(60 * 60);
 
+/// Pause after which a host whose stream ended too soon comes back for the rest.
+const RETRY: Duration = Duration::from_secs(3);
+
 /// Most bytes of the parameters of a handshake that an ID carries. HTTP proxies take 8 KiB of a header.
 const CARRIED_MAX: usize = 3 << 10;
 
@@ -62,7 +65,7 @@ pub(crate) struct Sessions {
 impl Sessions {
     pub(crate) fn new(gateway: Gateway) -> Self {
         let mut alive = LocalSessionManager::default();
-        alive.session_config.sse_retry = None;
+        alive.session_config.sse_retry = Some(RETRY);
         alive.session_config.keep_alive = Some(SILENCE);
         let owners = Mutex::default();
         Self { alive, owners, gateway, restoring: tokio::sync::Mutex::default() }

@@ -1,5 +1,6 @@
 //! The face that shows every tool, for hosts that search by themselves.
 
+use axum::body::Bytes;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use toolgate_client::v1;
@@ -7,6 +8,7 @@ use toolgate_client::v1;
 use crate::caller::Caller;
 use crate::discovering::shown_name;
 use crate::gateway::Gateway;
+use crate::lists::{self, ListKey};
 
 /// Longest name of a tool. Hosts put a prefix before it, and providers take 64 characters.
 const NAME_MAX: usize = 55;
@@ -14,15 +16,22 @@ const NAME_MAX: usize = 55;
 /// Characters of the hash at the end of a name that was cut.
 const HASH: usize = 7;
 
-/// Returns the definitions of all tools that a caller may see, as their servers wrote them but for the names, in the order
-/// of the names.
+/// Returns the text of the list of all tools that a caller may see, as their servers wrote them but for the names, in the order
+/// of the names. The plane is asked each time what the caller may see; for definitions only if they are not known yet.
 ///
 /// # Errors
 /// The problem, if the plane can't say.
-pub(crate) async fn definitions(gateway: &Gateway, caller: &Caller) -> Result<Vec<Value>, String> {
-    let listed = gateway.visible(None, caller).await?;
+pub(crate) async fn definitions(gateway: &Gateway, caller: &Caller) -> Result<Bytes, String> {
+    let named = gateway.visible(None, caller).await?;
+    let known = gateway.lists().get(&key_of(caller, shown(gateway, caller, &named)));
+    if let Some(list) = known {
+        return Ok(list);
+    }
+    // What is listed may have changed since, so the names of this answer count.
+    let listed = gateway.described(caller).await?;
+    let tools: Vec<_> = shown(gateway, caller, &listed).collect();
     let mut definitions = Vec::new();
-    for tool in shown(gateway, caller, &listed) {
+    for tool in &tools {
         let definition = serde_json::from_str(&tool.definition_json);
         let mut definition: Value = definition
             .map_err(|error| format!("{}: its definition is no JSON: {error}", tool.model_name))?;
@@ -32,7 +41,16 @@ pub(crate) async fn definitions(gateway: &Gateway, caller: &Caller) -> Result<Ve
         }
     }
     definitions.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
-    Ok(definitions)
+    let list = lists::text(&definitions)?;
+    gateway.lists().keep(key_of(caller, tools), list.clone());
+    Ok(list)
+}
+
+/// Returns the key of the list of these tools.
+fn key_of<'l>(caller: &'l Caller, tools: impl IntoIterator<Item = &'l v1::Tool>) -> ListKey {
+    let tools = tools.into_iter();
+    let texts = tools.flat_map(|tool| [&tool.server, &tool.name, &tool.model_name, &tool.hash]);
+    lists::key(["all", &*caller.tenant].into_iter().chain(texts.map(String::as_str)))
 }
 
 /// Returns the model-facing name of the tool that this face shows under a name that was cut; `None` for other names.

@@ -568,6 +568,9 @@ pub struct ListToolsRequest {
     /// `id`, its names and `quarantined`. Absent: everything, as for whoever keeps the catalog.
     #[prost(message, optional, tag = "5")]
     pub as_agent: ::core::option::Option<AgentState>,
+    /// What each tool is listed with. Absent: TOOL_VIEW_FULL.
+    #[prost(enumeration = "ToolView", tag = "6")]
+    pub view: i32,
 }
 /// A page of tools.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -852,6 +855,39 @@ impl OutcomeKind {
             "OUTCOME_KIND_QUARANTINED" => Some(Self::Quarantined),
             "OUTCOME_KIND_REJECTED" => Some(Self::Rejected),
             "OUTCOME_KIND_REMOVED" => Some(Self::Removed),
+            _ => None,
+        }
+    }
+}
+/// What a listed tool is told with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ToolView {
+    /// As TOOL_VIEW_FULL.
+    Unspecified = 0,
+    /// `id`, `server`, `name`, `model_name`, `hash` and `quarantined` alone, for who has the definitions already.
+    Names = 1,
+    /// Everything.
+    Full = 2,
+}
+impl ToolView {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TOOL_VIEW_UNSPECIFIED",
+            Self::Names => "TOOL_VIEW_NAMES",
+            Self::Full => "TOOL_VIEW_FULL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TOOL_VIEW_UNSPECIFIED" => Some(Self::Unspecified),
+            "TOOL_VIEW_NAMES" => Some(Self::Names),
+            "TOOL_VIEW_FULL" => Some(Self::Full),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@ use toolgate_proto::v1::catalog_service_server::CatalogService;
 use toolgate_proto::v1::{
     ApproveToolsRequest, ApproveToolsResponse, GetServerRequest, GetServerResponse,
     ListServersRequest, ListServersResponse, ListToolsRequest, ListToolsResponse,
-    RegisterServerRequest, RegisterServerResponse, Tool, UnregisterServerRequest,
+    RegisterServerRequest, RegisterServerResponse, Tool, ToolView, UnregisterServerRequest,
     UnregisterServerResponse, WatchCatalogRequest,
 };
 
@@ -21,6 +21,7 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, TenantId};
 use toolgate_core::method::Method;
 use toolgate_core::role::{Role, Roles};
+use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::approval::Approved;
 use toolgate_routing::catalog::outcome::OutcomeKind;
 use toolgate_routing::catalog::registration::Registered;
@@ -168,16 +169,23 @@ impl Catalogs {
             let rpc = "CatalogService/ListTools without as_agent";
             self.edge.guard.authenticator().require(caller, writers, rpc)?;
         }
+        let view = ToolView::try_from(message.view)
+            .map_err(|_unknown| Error::field("view", "must be a value of ToolView"))?;
         let limits = self.edge.pipeline.limits.now();
-        let is_agents = message.as_agent.is_some();
         let agent = message.as_agent.map(|agent| state::parse(Some(agent), &limits, caller));
+        let agent = agent.transpose()?;
         let page = ToolPage { server, after, size: size + 1 };
-        let mut page =
-            self.edge.pipeline.plane.list_tools(&tenant, page, agent.transpose()?).await?;
-        let read = page.len();
-        let lengths = page.iter().map(|tool| tool.record.definition.len());
-        page.truncate(listing::fitting(lengths, limits.max_message_bytes).min(size as usize));
-        let mut tools = self.render(&tenant, page, is_agents).await?;
+        let (mut tools, read) = match (view, agent) {
+            (ToolView::Names, Some(agent)) => {
+                let named = self.edge.pipeline.plane.list_names(&tenant, page, agent).await?;
+                let tools: Vec<_> =
+                    named.iter().map(|tool| render_catalog::named(&tenant, tool)).collect();
+                let read = tools.len();
+                (tools, read)
+            }
+            (view, agent) => self.whole(&tenant, page, agent, view).await?,
+        };
+        tools.truncate(size as usize);
         tools.truncate(listing::within_bytes(&tools, limits.max_message_bytes));
         let place = tools.last().filter(|_| tools.len() < read).map(|tool| PageCursor::Tool {
             of: filter.clone(),
@@ -185,6 +193,28 @@ impl Catalogs {
             name: tool.name.clone(),
         });
         Ok(ListToolsResponse { next_page_token: token(place.as_ref())?, tools })
+    }
+
+    /// Returns the tools of a page as they are stored, as far as they fit an answer, and the number that was read.
+    async fn whole(
+        &self,
+        tenant: &TenantId,
+        page: ToolPage,
+        agent: Option<AgentState>,
+        view: ToolView,
+    ) -> Result<(Vec<Tool>, usize), Error> {
+        let is_agents = agent.is_some();
+        let size = page.size as usize;
+        let mut rows = self.edge.pipeline.plane.list_tools(tenant, page, agent).await?;
+        let read = rows.len();
+        if view == ToolView::Names {
+            let tools = rows.iter().map(|row| render_catalog::names_of(tenant, &row.record));
+            return Ok((tools.collect(), read));
+        }
+        let lengths = rows.iter().map(|tool| tool.record.definition.len());
+        let most = self.edge.pipeline.limits.now().max_message_bytes;
+        rows.truncate(listing::fitting(lengths, most).min(size));
+        Ok((self.render(tenant, rows, is_agents).await?, read))
     }
 
     async fn render(

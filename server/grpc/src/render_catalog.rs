@@ -8,6 +8,7 @@ use toolgate_core::identity::{TenantId, ToolId};
 use toolgate_core::precondition::Precondition;
 use toolgate_routing::catalog::outcome::{Outcome, OutcomeKind};
 use toolgate_routing::catalog::registration::Registered;
+use toolgate_routing::router::answers::listing::NamedTool;
 use toolgate_store::{ContentHash, ServerRecord, StoredServer, StoredTool, ToolRecord};
 
 /// Renders the answer of RegisterServer.
@@ -77,6 +78,25 @@ pub(super) fn waiting(tenant: &TenantId, record: &ToolRecord) -> v1::Tool {
         quarantined: true,
         ..v1::Tool::default()
     }
+}
+
+/// Renders a tool by its names, for an agent.
+pub(super) fn named(tenant: &TenantId, tool: &NamedTool) -> v1::Tool {
+    v1::Tool {
+        id: tool.id.resource_name(tenant),
+        server: tool.id.server.as_str().to_owned(),
+        name: tool.id.name.as_str().to_owned(),
+        model_name: tool.model_name.clone(),
+        hash: tool.hash.map_or_else(String::new, hex::encode),
+        quarantined: tool.hash.is_none(),
+        ..v1::Tool::default()
+    }
+}
+
+/// Renders a stored tool by its names, for those who maintain the catalog.
+pub(super) fn names_of(tenant: &TenantId, record: &ToolRecord) -> v1::Tool {
+    let quarantined = !record.status.is_shown();
+    v1::Tool { hash: hex::encode(record.hash), quarantined, ..waiting(tenant, record) }
 }
 
 fn both(server: Option<&Precondition>, tool: Option<&Precondition>) -> Option<v1::Precondition> {

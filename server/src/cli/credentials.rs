@@ -13,7 +13,7 @@ const API_KEY_ENV: &str = "TOOLGATE_API_KEY";
 
 /// API key or token of a client, from a file or from the environment variable TOOLGATE_API_KEY.
 #[derive(Debug, Args)]
-pub(super) struct KeyArgument {
+struct KeyArgument {
     /// A file with an API key or token to call with; or set TOOLGATE_API_KEY to one.
     #[arg(long, env = "TOOLGATE_API_KEY_FILE", value_name = "FILE")]
     api_key_file: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(super) struct KeyArgument {
 
 impl KeyArgument {
     /// Returns the key or token; `None` if there is none.
-    pub(super) fn read(&self) -> Result<Option<String>, Failure> {
+    fn read(&self) -> Result<Option<String>, Failure> {
         let key = match &self.api_key_file {
             Some(path) => Some(String::from_utf8(read(path)?).map_err(|_| {
                 Failure::usage(format!("--api-key-file: {} is no text", path.display()))
@@ -54,12 +54,18 @@ impl CredentialArguments {
         Ok(ClientOptions { credentials: self.credentials()?, tls: self.tls()?, ..options })
     }
 
+    /// Returns the key or token; `None` if there is none.
+    pub(super) fn key(&self) -> Result<Option<String>, Failure> {
+        self.key.read()
+    }
+
     fn credentials(&self) -> Result<Credentials, Failure> {
-        let key = self.key.read()?;
+        let key = self.key()?;
         Ok(key.map_or_else(Credentials::default, Credentials::api_key))
     }
 
-    fn tls(&self) -> Result<Option<TlsOptions>, Failure> {
+    /// Returns the certificates that are trusted and shown; `None` if none are named.
+    pub(super) fn tls(&self) -> Result<Option<TlsOptions>, Failure> {
         let ca_pem = self.ca_file.as_deref().map(read).transpose()?;
         let identity = match (&self.client_cert, &self.client_key) {
             (Some(certificate), Some(key)) => {

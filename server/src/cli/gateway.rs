@@ -16,7 +16,7 @@ use toolgate_config::FlagValue;
 use toolgate_mcp::{Mistake, ServerOverview, mistakes};
 
 use super::arguments::{ConfigArguments, parse_setting};
-use super::credentials::{CredentialArguments, KeyArgument};
+use super::credentials::CredentialArguments;
 use super::failure::{Exit, Failure};
 use super::interruptible;
 use super::output;
@@ -127,7 +127,7 @@ struct GatewayAddress {
     #[arg(long, default_value = "http://127.0.0.1:7080", value_name = "URL")]
     url: String,
     #[command(flatten)]
-    key: KeyArgument,
+    credentials: CredentialArguments,
 }
 
 /// Arguments of a gateway that is to run.

@@ -24,7 +24,7 @@ impl Config {
     #[must_use]
     pub fn base_url(&self, address: SocketAddr) -> String {
         match self.gateway.public_url.trim_end_matches('/') {
-            "" => format!("http://{address}"),
+            "" => format!("{}://{address}", self.gateway.scheme()),
             url => url.to_owned(),
         }
     }

@@ -43,6 +43,10 @@ pub struct AuthConfig {
     /// Store of the API keys: a data directory, or the URL of a PostgreSQL database. Absent: that of the routing plane within
     /// this process.
     pub key_store: Option<String>,
+    /// SPIFFE trust domain: certificates of `spiffe://TRUST-DOMAIN/tenant/TENANT/PRINCIPAL` are agents of that tenant.
+    pub trust_domain: Option<String>,
+    /// Other certificates of hosts with the tenant and roles of each, such as `cn:ops=acme:agent`.
+    pub certificates: Vec<String>,
 }
 
 /// Kind of credentials.
@@ -53,6 +57,8 @@ pub enum AuthMethod {
     ApiKey,
     /// Tokens of an authorization server.
     Jwt,
+    /// Certificates that hosts show over TLS.
+    Mtls,
 }
 
 impl AuthConfig {
@@ -85,6 +91,10 @@ impl AuthConfig {
             Some("`client_secret` needs `client_id`, and that needs \"jwt\" among `methods`")
         } else if self.key_store.is_some() && !self.methods.contains(&AuthMethod::ApiKey) {
             Some("`methods` must have \"api-key\" for `key_store`")
+        } else if self.methods.contains(&AuthMethod::Mtls)
+            != (self.trust_domain.is_some() || !self.certificates.is_empty())
+        {
+            Some("\"mtls\" among `methods` and `trust_domain` or `certificates` need each other")
         } else if self.allow_anybody && !self.methods.is_empty() {
             Some("`allow_anybody` has no effect beside `methods`: leave one out")
         } else {

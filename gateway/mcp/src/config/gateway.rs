@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::values::{duration, size};
-use super::{AuthConfig, SpawnConfig};
+use super::{AuthConfig, AuthMethod, SpawnConfig, TlsConfig};
 
 /// Port of the gateway.
 const PORT: u16 = 7080;
@@ -49,6 +49,8 @@ pub struct GatewayConfig {
     pub spawn: SpawnConfig,
     /// Credentials of hosts.
     pub auth: AuthConfig,
+    /// Certificates of the listener, and of hosts.
+    pub tls: TlsConfig,
     /// File to which a line is appended for each call.
     pub audit_file: Option<PathBuf>,
     /// Keys of stored credentials, each 64 hexadecimal digits: `env:NAME` or `file:PATH`. The first seals, all open. Absent: a
@@ -102,6 +104,7 @@ impl Default for GatewayConfig {
             max_connections_per_address: 0,
             spawn: SpawnConfig::default(),
             auth: AuthConfig::default(),
+            tls: TlsConfig::default(),
             audit_file: None,
             credential_key: None,
             sealing_key: None,
@@ -121,6 +124,12 @@ impl GatewayConfig {
         }
     }
 
+    /// Returns the scheme of the gateway's own URLs.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_on() { "https" } else { "http" }
+    }
+
     /// Returns what is wrong with these settings together, and a remedy.
     pub(crate) fn problem(&self) -> Option<String> {
         if !self.listen.ip().is_loopback() && self.public_url.is_empty() {
@@ -130,6 +139,13 @@ impl GatewayConfig {
         if self.max_connections == 0 {
             let problem =
                 "gateway.max_connections is 0, so that no host could connect: the default is 1024";
+            return Some(problem.to_owned());
+        }
+        if let Some(problem) = self.tls.problem() {
+            return Some(format!("gateway.tls: {problem}"));
+        }
+        if self.auth.methods.contains(&AuthMethod::Mtls) && self.tls.client_ca_file.is_none() {
+            let problem = "gateway.auth: `mtls` needs gateway.tls.client_ca_file";
             return Some(problem.to_owned());
         }
         self.auth.problem().map(|problem| format!("gateway.auth: {problem}"))

@@ -15,7 +15,7 @@ use toolgate_upstream::{CredentialError, CredentialStore, Endpoint};
 use super::browsers::{Browser, random};
 use super::pages::{self, Asked, message};
 use super::{CONNECT, CONNECTED, Connecting, Kind, LOGIN_KEPT, Link, Person, SIGNED_IN, Waiting};
-use crate::authentication::{Authentication, PresentedCredentials};
+use crate::authentication::{Authentication, HostPeer, PresentedCredentials};
 use crate::caller::Caller;
 use crate::gateway::Gateway;
 use crate::http::GatewayError;
@@ -85,7 +85,7 @@ async fn shown(
 async fn pressed(
     State(site): State<Site>,
     Path((server, ticket)): Path<(String, String)>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    ConnectInfo(peer): ConnectInfo<HostPeer>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -103,7 +103,7 @@ async fn pressed(
         return foreign();
     }
     match &*form.action {
-        "key" => site.takes_key(&browser, &link, &form.key, peer).await,
+        "key" => site.takes_key(&browser, &link, &form.key, peer.address).await,
         "sign-in" => site.leads_to_issuer(browser, link).await,
         "leave" => {
             site.pages.browsers.sign_out(&browser.id);
@@ -153,7 +153,7 @@ async fn connected(
 /// Takes the redirect that says who a person is, and goes on with the page of the link.
 async fn signed_in(
     State(site): State<Site>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    ConnectInfo(peer): ConnectInfo<HostPeer>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
@@ -162,7 +162,9 @@ async fn signed_in(
     };
     let browser = Browser { id: waiting.browser, cookie: None };
     match waiting.login.access_token(&redirected).await {
-        Ok(token) => site.takes_credential(&browser, &waiting.link, token.reveal(), peer).await,
+        Ok(token) => {
+            site.takes_credential(&browser, &waiting.link, token.reveal(), peer.address).await
+        }
         Err(error) => failed(&error),
     }
 }
@@ -277,8 +279,11 @@ impl Site {
     ) -> Response {
         let Some(authentication) = &self.authentication else { return foreign() };
         let value = format!("Bearer {credential}");
-        let presented =
-            PresentedCredentials { authorization: vec![value.as_bytes()], peer: peer.ip() };
+        let presented = PresentedCredentials {
+            authorization: vec![value.as_bytes()],
+            peer: peer.ip(),
+            connection: None,
+        };
         let Ok(caller) = authentication.authenticate(presented).await else {
             let problem = "This credential is not good here, or can't be verified now.";
             return message(StatusCode::FORBIDDEN, "Not taken", problem);

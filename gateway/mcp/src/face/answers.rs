@@ -1,10 +1,15 @@
 //! Results and errors as each revision of MCP wants them.
 
+use axum::body::Bytes;
+use axum::http::request::Parts;
+use rmcp::RoleServer;
 use rmcp::model::{ErrorCode, ErrorData};
-use serde_json::Value;
+use rmcp::service::RequestContext;
+use serde_json::{Value, json};
 use toolgate_upstream::{RequestError, ServerState};
 
 use crate::host::{Failure, LOST};
+use crate::lists::AwaitedList;
 
 /// Time for which a host may keep a list, in milliseconds.
 const LIST_TTL_MS: u64 = 300_000;
@@ -27,6 +32,24 @@ pub(super) fn finish(result: &mut Value, method: &str, is_modern: bool, scope: &
             result.remove(field);
         }
     }
+}
+
+/// Returns a result with a list of tools: its text as it is where the response of the request takes it.
+pub(super) fn with_tools(
+    context: &RequestContext<RoleServer>,
+    list: &Bytes,
+) -> Result<Value, ErrorData> {
+    let parts = context.extensions.get::<Parts>();
+    let awaited = parts.and_then(|parts| parts.extensions.get::<AwaitedList>());
+    let mark = awaited.and_then(|awaited| awaited.take(list.clone()));
+    let tools = match mark {
+        Some(mark) => mark,
+        None => serde_json::from_slice(list).map_err(|error| {
+            let problem = format!("the list can't be read: {error}");
+            ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None)
+        })?,
+    };
+    Ok(json!({"tools": tools}))
 }
 
 pub(super) fn protocol_error(server: &str, failure: Failure) -> ErrorData {
@@ -56,8 +79,6 @@ pub(super) fn protocol_error(server: &str, failure: Failure) -> ErrorData {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

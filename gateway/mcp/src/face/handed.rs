@@ -3,18 +3,20 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use rmcp::RoleServer;
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::RequestContext;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use toolgate_telemetry::serves_tool;
 
 use super::Face;
-use super::answers::protocol_error;
+use super::answers::{protocol_error, with_tools};
 use crate::audit::Outcome;
 use crate::caller::Caller;
 use crate::calling::{self, error_result};
 use crate::host::{Failure, LOST};
+use crate::lists;
 
 /// Time for a server to be there when its own face is asked.
 const SERVER_WAIT: Duration = Duration::from_secs(60);
@@ -30,7 +32,7 @@ impl Face {
     ) -> Result<Value, ErrorData> {
         let caller = self.caller(context)?;
         if method == "tools/list" {
-            return self.listed(&server, &caller).await;
+            return with_tools(context, &self.listed(&server, &caller).await?);
         }
         if method == "tools/call" {
             self.gateway.await_registered(&caller.tenant, &server, SERVER_WAIT).await;
@@ -73,25 +75,27 @@ impl Face {
         Ok(result)
     }
 
-    /// Returns the server's tools as it lists them, without those that wait for approval or that a policy hides.
-    async fn listed(&self, server: &str, caller: &Caller) -> Result<Value, ErrorData> {
+    /// Returns the text of the list of the server's tools as it lists them, without those that wait for approval or that a policy
+    /// hides.
+    async fn listed(&self, server: &str, caller: &Caller) -> Result<Bytes, ErrorData> {
         let missing = |problem: String| ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None);
-        let listing = self.gateway.await_listing(server, SERVER_WAIT).await;
-        let listing = listing.ok_or_else(|| missing(format!("{server} is not there yet")))?;
+        self.gateway.await_listing(server, SERVER_WAIT).await;
         self.gateway.await_registered(&caller.tenant, server, SERVER_WAIT).await;
+        let known = self.gateway.known(server);
+        let known = known.ok_or_else(|| missing(format!("{server} is not there yet")))?;
         let visible = self.gateway.visible(Some(server), caller).await.map_err(missing)?;
         let visible = visible.iter().filter(|tool| !tool.quarantined);
         let visible: HashSet<&str> = visible.map(|tool| tool.name.as_str()).collect();
-        let mut tools = Vec::with_capacity(listing.tools.len());
-        for raw in &listing.tools {
-            let tool: Value = serde_json::from_str(raw.get()).map_err(|error| {
-                missing(format!("{server} lists a tool that is no JSON: {error}"))
-            })?;
-            let name = tool["name"].as_str().unwrap_or_default();
-            if self.gateway.tool(server, name).is_some() && visible.contains(name) {
-                tools.push(tool);
-            }
+        let shown = known.in_order.iter().filter(|tool| visible.contains(tool.name.as_str()));
+        let shown: Vec<_> = shown.collect();
+        let texts = shown.iter().flat_map(|tool| [&*tool.name, &*tool.definition]);
+        let key = lists::key(["server", &*caller.tenant, server].into_iter().chain(texts));
+        if let Some(list) = self.gateway.lists().get(&key) {
+            return Ok(list);
         }
-        Ok(json!({"tools": tools}))
+        let tools: Vec<Value> = shown.iter().filter_map(|tool| known.definition(tool)).collect();
+        let list = lists::text(&tools).map_err(missing)?;
+        self.gateway.lists().keep(key, list.clone());
+        Ok(list)
     }
 }

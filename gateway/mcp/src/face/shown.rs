@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use toolgate_client::v1;
 use toolgate_telemetry::serves_tool;
 
+use super::answers::with_tools;
 use super::{Exposure, Face};
 use crate::caller::Caller;
 use crate::calling::{self, Circumstances, error_result, text_result};
@@ -26,7 +27,7 @@ impl Face {
             "tools/list" if self.exposure == Exposure::All => {
                 let tools = whole::definitions(&self.gateway, &self.caller(context)?).await;
                 let problem = |text| ErrorData::new(ErrorCode::INTERNAL_ERROR, text, None);
-                Ok(json!({"tools": tools.map_err(problem)?}))
+                with_tools(context, &tools.map_err(problem)?)
             }
             "tools/list" => Ok(json!({"tools": self.tools(&self.caller(context)?).await})),
             "tools/call" => self.call(params, context).await,
@@ -65,7 +66,10 @@ impl Face {
         let mut tools = definitions::definitions(&self.servers());
         if self.gateway.loads_all() {
             match whole::definitions(&self.gateway, caller).await {
-                Ok(whole) => tools.extend(whole),
+                Ok(whole) => {
+                    let whole: Vec<Value> = serde_json::from_slice(&whole).unwrap_or_default();
+                    tools.extend(whole);
+                }
                 Err(problem) => tracing::warn!(problem, "the tools could not be listed"),
             }
         } else {

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::{
     SessionState, SessionStore, SessionStoreError,
 };
@@ -23,6 +24,17 @@ type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionStoreError>> +
 /// Serves a request with the handshake of its session.
 pub(super) async fn with<T>(handshake: Handshake, serving: impl Future<Output = T>) -> T {
     HANDSHAKE.scope(handshake, serving).await
+}
+
+/// Returns true if the host of the request that is being served takes events without data. One of a revision before 2025-11-25
+/// may end the connection at such an event.
+pub(super) fn takes_empty_events() -> bool {
+    let carried = HANDSHAKE.try_with(|handshake| {
+        let handshake = handshake.lock();
+        let revision = handshake.as_ref().map(|state| &state.initialize_params.protocol_version);
+        revision.is_some_and(|revision| *revision >= ProtocolVersion::V_2025_11_25)
+    });
+    carried.unwrap_or(false)
 }
 
 impl SessionStore for Carried {

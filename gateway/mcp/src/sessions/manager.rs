@@ -1,11 +1,13 @@
 //! Sessions that are alive at this replica, as the protocol library keeps them. Questions to hosts get names that lead their
 //! answers back to the replica that asks.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt as _};
 use rmcp::model::{
-    ClientJsonRpcMessage, JsonRpcMessage, NumberOrString, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, CustomResult, ErrorCode, ErrorData, JsonRpcMessage, NumberOrString,
+    RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
@@ -15,8 +17,9 @@ use rmcp::transport::streamable_http_server::session::{
 };
 use tokio::time::Duration;
 
-use super::Sessions;
+use super::{Sessions, carried};
 use crate::gateway::Gateway;
+use crate::lists::is_marked;
 use crate::sealed::{Content, Purpose};
 
 /// Time for which the name of a question is good: longer than any call may take.
@@ -91,7 +94,10 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let stream = self.alive.resume(id, last_event_id).await?;
+        let stream = self.alive.resume(id, last_event_id).await?.map(|mut event| {
+            event.message = event.message.map(resumed);
+            event
+        });
         Ok(naming(&self.gateway, id, stream))
     }
 
@@ -103,7 +109,7 @@ impl SessionManager for Sessions {
     }
 }
 
-/// Returns the messages of a stream, with names of questions.
+/// Returns the messages of a stream, with names of questions, and with events that have none only for a host that takes them.
 fn naming(
     gateway: &Gateway,
     id: &SessionId,
@@ -111,7 +117,22 @@ fn naming(
 ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static {
     let gateway = gateway.clone();
     let id = id.clone();
-    stream.map(move |message| named(&gateway, &id, message))
+    let takes_empty = carried::takes_empty_events();
+    let taken = stream.filter(move |event| ready(takes_empty || event.message.is_some()));
+    taken.map(move |message| named(&gateway, &id, message))
+}
+
+/// Returns a message as a stream that was taken up again carries it: the text of a list stood in the response that broke off.
+fn resumed(message: Arc<ServerJsonRpcMessage>) -> Arc<ServerJsonRpcMessage> {
+    let JsonRpcMessage::Response(response) = &*message else { return message };
+    let ServerResult::CustomResult(CustomResult(result)) = &response.result else {
+        return message;
+    };
+    if !is_marked(result) {
+        return message;
+    }
+    let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, "the list broke off: ask again", None);
+    Arc::new(ServerJsonRpcMessage::error(error, Some(response.id.clone())))
 }
 
 /// Returns a message to the host with a name of the question that leads its answer back to this replica.

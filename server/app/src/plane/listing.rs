@@ -5,6 +5,7 @@ use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, TenantId, ToolId};
 use toolgate_core::state::AgentState;
 use toolgate_routing::catalog::verify::is_served;
+use toolgate_routing::router::answers::listing::NamedTool;
 use toolgate_store::{StoredTool, ToolCursor};
 
 /// Selection of tools for one page.
@@ -34,6 +35,22 @@ impl Plane {
         let view = self.router.view(tenant, agent).await?;
         page.server.as_ref().map_or(Ok(()), |server| view.require_server(server))?;
         self.read_shown(tenant, page, |row| view.has(&id(row))).await
+    }
+
+    /// Returns a page of the tools that an agent may see, by server and name, with their names alone. The store is not read:
+    /// the index has them.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such tenant or server, or if the agent may not see the server.
+    pub async fn list_names(
+        &self,
+        tenant: &TenantId,
+        page: ToolPage,
+        agent: AgentState,
+    ) -> Result<Vec<NamedTool>, Error> {
+        let view = self.router.view(tenant, agent).await?;
+        page.server.as_ref().map_or(Ok(()), |server| view.require_server(server))?;
+        Ok(view.names(page.server.as_ref(), page.after.as_ref(), page.size as usize))
     }
 
     /// Reads until the page is full. The page's end must not reveal hidden tools, and a damaged row must not end the

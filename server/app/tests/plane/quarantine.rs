@@ -93,6 +93,9 @@ async fn a_quarantined_tool_reaches_no_surface() {
     let statuses: Vec<_> = kept.iter().map(|tool| tool.record.status).collect();
     assert_eq!(statuses, [ToolStatus::Active, ToolStatus::Quarantined]);
     let agent = Some(AgentState::default());
+    let names = world.plane.list_names(&tenant("acme"), page.clone(), AgentState::default()).await;
+    let hashes = names.expect("a page").into_iter().map(|tool| tool.hash);
+    assert_eq!(hashes.collect::<Vec<_>>(), [Some(kept[0].record.hash), None], "without a hash");
     let seen = world.plane.list_tools(&tenant("acme"), page, agent).await.expect("a page");
     let statuses: Vec<_> = seen.iter().map(|tool| tool.record.status).collect();
     assert_eq!(statuses, [ToolStatus::Active, ToolStatus::Quarantined], "it is listed by name");
@@ -363,7 +366,11 @@ async fn a_quarantined_tool_is_no_secret_only_to_those_who_could_see_it() {
     let listed = async |state: AgentState, of: &str| {
         let server = Some(ServerName::parse(of).expect("a name"));
         let page = ToolPage { server, after: None, size: 9 };
-        world.plane.list_tools(&tenant("acme"), page, Some(state)).await.map(|page| page.len()).ok()
+        let names = world.plane.list_names(&tenant("acme"), page.clone(), state.clone()).await;
+        let whole = world.plane.list_tools(&tenant("acme"), page, Some(state)).await;
+        let names = names.map(|page| page.len()).ok();
+        assert_eq!(names, whole.map(|page| page.len()).ok());
+        names
     };
     assert_eq!(listed(AgentState::default(), "mail").await, Some(1));
     assert_eq!(listed(granted(&["admin"]), "mail").await, Some(2));

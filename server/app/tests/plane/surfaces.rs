@@ -147,8 +147,10 @@ async fn listed(world: &World, filter: Option<&str>) -> String {
     let mut page = ToolPage { server, after: None, size: 1 };
     let mut text = String::new();
     loop {
-        let state = Some(AgentState::default());
-        let rows = match world.plane.list_tools(&tenant("acme"), page.clone(), state).await {
+        let state = AgentState::default();
+        let names = world.plane.list_names(&tenant("acme"), page.clone(), state.clone()).await;
+        writeln!(text, "names: {names:?}").unwrap();
+        let rows = match world.plane.list_tools(&tenant("acme"), page.clone(), Some(state)).await {
             Ok(rows) => rows,
             Err(error) => return format!("{text}{error}"),
         };
@@ -222,6 +224,45 @@ async fn hidden_tools_are_nowhere() {
         seen.push(listed(agent).await.unwrap().len());
     }
     assert_eq!(seen, [5, 4, 2], "everything, with the scopes, without");
+}
+
+#[tokio::test]
+async fn names_alone_are_those_of_the_whole_list() {
+    let world = world(true).await;
+    for state in [AgentState::default(), crate::support::granted(&["staff", "vault"])] {
+        for server in [None, Some("s"), Some("vault")] {
+            let server = server.map(|name| ServerName::parse(name).expect("a name"));
+            for size in 1..6 {
+                let mut page = ToolPage { server: server.clone(), after: None, size };
+                loop {
+                    let plane = &world.plane;
+                    let whole =
+                        plane.list_tools(&tenant("acme"), page.clone(), Some(state.clone())).await;
+                    let names =
+                        plane.list_names(&tenant("acme"), page.clone(), state.clone()).await;
+                    let (Ok(whole), Ok(names)) = (&whole, &names) else {
+                        assert!(whole.is_err() && names.is_err(), "{page:?}");
+                        break;
+                    };
+                    let of_whole = whole.iter().map(|row| {
+                        let record = &row.record;
+                        (record.server.clone(), record.name.clone(), Some(record.hash))
+                    });
+                    let of_names = names
+                        .iter()
+                        .map(|tool| (tool.id.server.clone(), tool.id.name.clone(), tool.hash));
+                    assert_eq!(of_whole.collect::<Vec<_>>(), of_names.collect::<Vec<_>>());
+                    let Some(last) = names.last().filter(|_| names.len() == size as usize) else {
+                        break;
+                    };
+                    page.after = Some(ToolCursor {
+                        server: last.id.server.as_str().to_owned(),
+                        name: last.id.name.as_str().to_owned(),
+                    });
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test]

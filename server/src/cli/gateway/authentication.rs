@@ -16,12 +16,12 @@ use toolgate_access::auth::{
     self, AuthMetrics, Authenticator, Authorization, Caller, CredentialId, Presented,
 };
 use toolgate_client::Credentials;
-use toolgate_config::{AuthConfig, AuthMethod, JwksPlace, TokenConfig};
+use toolgate_config::{AuthConfig, AuthMethod, CertificateRule, JwksPlace, TokenConfig};
 use toolgate_core::error::Error;
 use toolgate_core::identity::TenantId;
 use toolgate_core::role::Role;
 use toolgate_mcp::{self as mcp, Authentication, PresentedCredentials, Refusal};
-use toolgate_serving::Network;
+use toolgate_serving::{Network, Peer};
 use toolgate_store::KeyStore;
 use toolgate_upstream::Secret;
 
@@ -60,7 +60,7 @@ impl HostAuthentication {
         if settings.methods.is_empty() {
             return Ok(None);
         }
-        let verified = verification(&settings, config.audiences(address));
+        let verified = verification(&settings, config.audiences(address))?;
         // It reads files and may ask an issuer, so it runs on a blocking thread.
         let started = tokio::task::spawn_blocking(move || {
             auth::start(&verified, keys, None, AuthMetrics::default())
@@ -81,7 +81,9 @@ impl HostAuthentication {
     async fn caller(&self, presented: PresentedCredentials<'_>) -> Result<mcp::Caller, Refusal> {
         let authorization = Authorization::read(presented.authorization.into_iter());
         let network = Network::of(presented.peer);
-        let credentials = Presented { authorization, certificate: None, network };
+        let peer = presented.connection.as_ref().and_then(|peer| peer.downcast_ref::<Peer>());
+        let certificate = peer.and_then(Peer::certificate);
+        let credentials = Presented { authorization, certificate, network };
         match self.authenticator.authenticate(credentials).await {
             Ok(caller) => {
                 let admitted = self.admitted(&caller)?;
@@ -144,18 +146,29 @@ impl Authentication for HostAuthentication {
 }
 
 /// Returns the settings of the service's verifier for those of the gateway's file.
-fn verification(settings: &mcp::AuthConfig, audiences: Vec<String>) -> AuthConfig {
+///
+/// # Errors
+/// A certificate's rule that makes no sense.
+fn verification(settings: &mcp::AuthConfig, audiences: Vec<String>) -> Result<AuthConfig, Failure> {
     let methods = settings.methods.iter().map(|method| match method {
         mcp::AuthMethod::ApiKey => AuthMethod::ApiKey,
         mcp::AuthMethod::Jwt => AuthMethod::Jwt,
+        mcp::AuthMethod::Mtls => AuthMethod::Mtls,
     });
-    AuthConfig {
+    let rule = |rule: &String| {
+        let read = rule.parse::<CertificateRule>();
+        read.map_err(|problem| {
+            Failure::usage(format!("gateway.auth.certificates: {rule:?}: {problem}"))
+        })
+    };
+    let certificates = settings.certificates.iter().map(rule).collect::<Result<_, _>>()?;
+    Ok(AuthConfig {
         methods: methods.collect(),
         admin_key_file: None,
         tokens: tokens(settings, audiences),
-        trust_domain: None,
-        certificates: Vec::new(),
-    }
+        trust_domain: settings.trust_domain.clone(),
+        certificates,
+    })
 }
 
 fn tokens(settings: &mcp::AuthConfig, audiences: Vec<String>) -> Option<TokenConfig> {
@@ -222,7 +235,7 @@ mod tests {
     #[test]
     fn tokens_are_held_to_the_gateways_urls_and_their_scopes_count() {
         let audiences = vec!["https://gw.example/mcp".to_owned()];
-        let config = verification(&settings(), audiences.clone());
+        let config = verification(&settings(), audiences.clone()).expect("settings");
         let tokens = config.tokens.expect("tokens");
         assert_eq!(tokens.audiences, audiences);
         assert_eq!(tokens.scopes_claim.as_deref(), Some("scope"));

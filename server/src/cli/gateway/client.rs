@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolgate_client::TlsOptions;
 use toolgate_mcp::Overview;
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
 use super::GatewayAddress;
 use crate::cli::failure::{Exit, Failure};
@@ -29,15 +31,17 @@ pub(super) async fn overview(at: &GatewayAddress) -> Result<Overview, Failure> {
 /// Gets a text.
 pub(super) async fn text(at: &GatewayAddress, path: &str) -> Result<String, Failure> {
     let url = url(at, path);
-    let key = at.key.read()?;
-    blocking(at, move || with_key(agent(TIMEOUT).get(&url), key.as_deref()).call()).await
+    let key = at.credentials.key()?;
+    let agent = agent(at, TIMEOUT)?;
+    blocking(at, move || with_key(agent.get(&url), key.as_deref()).call()).await
 }
 
 /// Posts nothing to a path.
 pub(super) async fn post(at: &GatewayAddress, path: &str) -> Result<String, Failure> {
     let url = url(at, path);
-    let key = at.key.read()?;
-    blocking(at, move || with_key(agent(TIMEOUT).post(&url), key.as_deref()).send_empty()).await
+    let key = at.credentials.key()?;
+    let agent = agent(at, TIMEOUT)?;
+    blocking(at, move || with_key(agent.post(&url), key.as_deref()).send_empty()).await
 }
 
 /// Calls one of the gateway's own tools, and prints what a model would read.
@@ -80,9 +84,10 @@ pub(super) async fn result(
         }
     });
     let tool = tool.to_owned();
-    let key = at.key.read()?;
+    let key = at.credentials.key()?;
+    let agent = agent(at, CALL_TIMEOUT)?;
     let body = blocking(at, move || {
-        with_key(agent(CALL_TIMEOUT).post(&url), key.as_deref())
+        with_key(agent.post(&url), key.as_deref())
             .header("Accept", "application/json, text/event-stream")
             .header("Content-Type", "application/json")
             .header("MCP-Protocol-Version", REVISION)
@@ -121,12 +126,43 @@ fn with_key<B>(request: ureq::RequestBuilder<B>, key: Option<&str>) -> ureq::Req
     }
 }
 
-fn agent(timeout: Duration) -> ureq::Agent {
-    let config = ureq::Agent::config_builder()
-        .timeout_global(Some(timeout))
-        .http_status_as_error(false)
-        .build();
-    ureq::Agent::new_with_config(config)
+/// Returns the sender of requests, with the certificates that the command trusts and shows.
+fn agent(at: &GatewayAddress, timeout: Duration) -> Result<ureq::Agent, Failure> {
+    let config =
+        ureq::Agent::config_builder().timeout_global(Some(timeout)).http_status_as_error(false);
+    let config = match at.credentials.tls()? {
+        Some(options) => config.tls_config(tls(&options)?),
+        None => config,
+    };
+    Ok(ureq::Agent::new_with_config(config.build()))
+}
+
+fn tls(options: &TlsOptions) -> Result<TlsConfig, Failure> {
+    let mut config = TlsConfig::builder();
+    if let Some(pem) = &options.ca_pem {
+        config = config.root_certs(RootCerts::new_with_certs(&certificates(pem)?));
+    }
+    if let Some(identity) = &options.identity {
+        let key = PrivateKey::from_pem(&identity.key_pem).map_err(unusable)?;
+        let chain = certificates(&identity.certificate_pem)?;
+        config = config.client_cert(Some(ClientCert::new_with_certs(&chain, key)));
+    }
+    Ok(config.build())
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<Certificate<'static>>, Failure> {
+    let mut certificates = Vec::new();
+    for item in parse_pem(pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(unusable)? {
+            certificates.push(certificate);
+        }
+    }
+    Ok(certificates)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+fn unusable(error: ureq::Error) -> Failure {
+    Failure::usage(format!("the certificates or the key are no PEM: {error}"))
 }
 
 /// Sends a request off the async threads, and returns the text of the answer.

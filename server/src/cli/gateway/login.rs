@@ -14,6 +14,7 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use toolgate_mcp::{Auth, Config};
+use toolgate_serving::{ConnectionLimits, Connections};
 use toolgate_upstream::{
     CredentialError, CredentialStore, Endpoint, Entry, Login, Owner, Upstream,
 };
@@ -35,6 +36,12 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// Redirects that wait to be looked at. More are refused.
 const REDIRECTS_WAITING: usize = 16;
+
+/// Most connections of browsers at once; one more takes the place of another.
+const CONNECTIONS_MAX: usize = 32;
+
+/// Time after which a connection without a request is closed.
+const UNUSED_MAX: Duration = Duration::from_secs(30);
 
 /// Longest line that is taken as a redirected URL, in bytes.
 const LINE_MAX: u64 = 16 << 10;
@@ -175,6 +182,12 @@ impl Place {
 async fn redirected(listener: TcpListener, login: &Login) -> Result<String, Failure> {
     let (sender, mut arrived) = mpsc::channel(REDIRECTS_WAITING);
     let router = Router::new().route(CALLBACK, get(callback)).with_state(sender);
+    let refused = |refusal| tracing::debug!(?refusal, "a connection was refused");
+    let limits = ConnectionLimits {
+        unproven_idle: Some(UNUSED_MAX),
+        ..ConnectionLimits::of(CONNECTIONS_MAX)
+    };
+    let listener = Connections::new(listener, limits, refused).into_listener();
     let mut serving = std::pin::pin!(async { axum::serve(listener, router).await });
     let mut lines = input_lines();
     let mut is_read = true;

@@ -5,6 +5,7 @@ mod plane;
 mod replica;
 mod telemetry;
 mod telling;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,7 @@ use plane::{key_store, plane_config};
 use replica::ReplicaSettings;
 use telemetry::GatewayTelemetry;
 use telling::tell;
+use tls::HostListener;
 
 /// Tenant of a plane within this process where none is named.
 const DEFAULT_TENANT: &str = "default";
@@ -204,18 +206,20 @@ impl Prepared {
             None => None,
         };
         let limits = connection_limits(&config);
+        let tls = tls::start(&config.gateway.tls, &config.gateway.auth, &stop)?;
+        let scheme = config.gateway.scheme();
         let gateway = Gateway::start(config, plane, credentials, replica.replica()?)
             .map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
         let following = tokio::spawn(files.follow(gateway.clone()));
         let served = match listener {
             Some(listener) => {
-                if let Ok(address) = listener.local_addr() {
-                    output::note(format_args!("serving on http://{address}/mcp"));
-                }
+                let address = listener.local_addr()?;
+                output::note(format_args!("serving on {scheme}://{address}/mcp"));
                 let refused = |refusal| tracing::warn!(?refusal, "a connection was refused");
-                let listener = Connections::new(listener, limits, refused).into_listener();
-                serve(gateway.clone(), listener, authentication, stop).await
+                let connections = Connections::new(listener, limits, refused).over_tls(tls);
+                let listener = HostListener(connections.into_listener());
+                serve(gateway.clone(), address, listener, authentication, stop).await
             }
             None => {
                 let input = tokio::io::stdin();

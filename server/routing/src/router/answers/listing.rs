@@ -1,6 +1,6 @@
 //! Part of a catalog's listing that an agent may see.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::gate::visibility::{Visibilities, Visibility};
@@ -12,7 +12,24 @@ use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, TenantId, ToolId, ToolKey};
 use toolgate_core::state::AgentState;
-use toolgate_store::Revision;
+use toolgate_store::{ContentHash, Revision, ToolCursor};
+
+/// Tool as it is listed by its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedTool {
+    /// MCP server and name.
+    pub id: ToolId,
+    /// Name that the model sees.
+    pub model_name: String,
+    /// SHA-256 of the canonical definition; `None` for a tool that waits for approval.
+    pub hash: Option<ContentHash>,
+}
+
+impl NamedTool {
+    fn new(id: &ToolId, model_name: &str, hash: Option<ContentHash>) -> Self {
+        Self { id: id.clone(), model_name: model_name.to_owned(), hash }
+    }
+}
 
 /// Catalog as one agent sees it.
 pub struct View {
@@ -93,6 +110,53 @@ impl View {
         let key = tool.key();
         let is_shown = self.snapshot.names.key(&key).is_some_and(|slot| self.is_visible(slot));
         is_shown || self.waiting.contains(&key)
+    }
+
+    /// Returns up to `size` tools that the agent may know of, of one MCP server or of all, by server and name, after a place.
+    #[must_use]
+    pub fn names(
+        &self,
+        server: Option<&ServerName>,
+        after: Option<&ToolCursor>,
+        size: usize,
+    ) -> Vec<NamedTool> {
+        let mut waiting: BTreeMap<&ServerName, Vec<NamedTool>> = BTreeMap::new();
+        let known =
+            self.snapshot.quarantine.tools().filter(|tool| self.waiting.contains(&tool.key));
+        for tool in known {
+            let named = NamedTool::new(&tool.id, &tool.model_name, None);
+            waiting.entry(&tool.id.server).or_default().push(named);
+        }
+        let servers: BTreeSet<_> = self.snapshot.servers.keys().chain(&self.waiting_of).collect();
+        let is_asked = |of: &ServerName| {
+            let is_past = after.is_some_and(|after| of.as_str() < after.server.as_str());
+            !is_past && server.is_none_or(|server| server == of)
+        };
+        let is_after = |tool: &ToolId| {
+            let place = (tool.server.as_str(), tool.name.as_str());
+            after.is_none_or(|after| place > (after.server.as_str(), after.name.as_str()))
+        };
+        let mut named = Vec::new();
+        for server in servers.into_iter().filter(|of| is_asked(of)) {
+            let mut tools = waiting.remove(server).unwrap_or_default();
+            tools.extend(self.shown_of(server));
+            tools.retain(|tool| is_after(&tool.id));
+            tools.sort_by(|one, other| one.id.name.as_str().cmp(other.id.name.as_str()));
+            named.extend(tools);
+            if named.len() >= size {
+                break;
+            }
+        }
+        named.truncate(size);
+        named
+    }
+
+    fn shown_of(&self, server: &ServerName) -> impl Iterator<Item = NamedTool> {
+        let slots = self.snapshot.servers.get(server).into_iter().flatten();
+        slots.filter(|slot| self.is_visible(**slot)).map(|slot| {
+            let tool = self.snapshot.tool(*slot);
+            NamedTool::new(&tool.id, &tool.model_name, Some(tool.hash))
+        })
     }
 
     /// Refuses an MCP server if this agent sees nothing of it, as if the server did not exist.

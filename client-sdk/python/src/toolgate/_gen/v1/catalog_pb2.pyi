@@ -146,6 +146,30 @@ OUTCOME_KIND_REMOVED: OutcomeKind.ValueType  # 6
 """No longer in the catalog."""
 Global___OutcomeKind: _TypeAlias = OutcomeKind  # noqa: Y015
 
+class _ToolView:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ToolViewEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolView.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TOOL_VIEW_UNSPECIFIED: _ToolView.ValueType  # 0
+    """As TOOL_VIEW_FULL."""
+    TOOL_VIEW_NAMES: _ToolView.ValueType  # 1
+    """`id`, `server`, `name`, `model_name`, `hash` and `quarantined` alone, for who has the definitions already."""
+    TOOL_VIEW_FULL: _ToolView.ValueType  # 2
+    """Everything."""
+
+class ToolView(_ToolView, metaclass=_ToolViewEnumTypeWrapper):
+    """What a listed tool is told with."""
+
+TOOL_VIEW_UNSPECIFIED: ToolView.ValueType  # 0
+"""As TOOL_VIEW_FULL."""
+TOOL_VIEW_NAMES: ToolView.ValueType  # 1
+"""`id`, `server`, `name`, `model_name`, `hash` and `quarantined` alone, for who has the definitions already."""
+TOOL_VIEW_FULL: ToolView.ValueType  # 2
+"""Everything."""
+Global___ToolView: _TypeAlias = ToolView  # noqa: Y015
+
 @_typing.final
 class McpServer(_message.Message):
     """One MCP server of a tenant's catalog."""
@@ -615,6 +639,7 @@ class ListToolsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     AS_AGENT_FIELD_NUMBER: _builtins.int
+    VIEW_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     server: _builtins.str
@@ -623,6 +648,8 @@ class ListToolsRequest(_message.Message):
     """1 to 1,000. Absent or 0: 100; more is cut to 1,000."""
     page_token: _builtins.str
     """`next_page_token` of the page before. Absent: the first page."""
+    view: Global___ToolView.ValueType
+    """What each tool is listed with. Absent: TOOL_VIEW_FULL."""
     @_builtins.property
     def as_agent(self) -> _state_pb2.AgentState:
         """List what an agent in this state may see, its locked tools among it; of a tool that waits for approval only
@@ -637,10 +664,11 @@ class ListToolsRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         as_agent: _state_pb2.AgentState | None = ...,
+        view: Global___ToolView.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["as_agent", b"as_agent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_agent", b"as_agent", "page_size", b"page_size", "page_token", b"page_token", "server", b"server", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_agent", b"as_agent", "page_size", b"page_size", "page_token", b"page_token", "server", b"server", "tenant", b"tenant", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -179,64 +179,67 @@ public final class Catalog {
       "tenant\030\001 \001(\t\022\021\n\tpage_size\030\002 \001(\005\022\022\n\npage_" +
       "token\030\003 \001(\t\"W\n\023ListServersResponse\022\'\n\007se" +
       "rvers\030\001 \003(\0132\026.toolgate.v1.McpServer\022\027\n\017n" +
-      "ext_page_token\030\002 \001(\t\"\204\001\n\020ListToolsReques" +
+      "ext_page_token\030\002 \001(\t\"\251\001\n\020ListToolsReques" +
       "t\022\016\n\006tenant\030\001 \001(\t\022\016\n\006server\030\002 \001(\t\022\021\n\tpag" +
       "e_size\030\003 \001(\005\022\022\n\npage_token\030\004 \001(\t\022)\n\010as_a" +
-      "gent\030\005 \001(\0132\027.toolgate.v1.AgentState\"N\n\021L" +
-      "istToolsResponse\022 \n\005tools\030\001 \003(\0132\021.toolga" +
-      "te.v1.Tool\022\027\n\017next_page_token\030\002 \001(\t\"\261\002\n\004" +
-      "Tool\022\n\n\002id\030\001 \001(\t\022\016\n\006server\030\002 \001(\t\022\014\n\004name" +
-      "\030\003 \001(\t\022\022\n\nmodel_name\030\004 \001(\t\022\017\n\007summary\030\005 " +
-      "\001(\t\022\027\n\017definition_json\030\006 \001(\t\022\014\n\004hash\030\007 \001" +
-      "(\t\022\025\n\rschema_tokens\030\010 \001(\r\022\026\n\016summary_tok" +
-      "ens\030\t \001(\r\022\023\n\013quarantined\030\n \001(\010\022\023\n\013always" +
-      "_load\030\013 \001(\010\022\020\n\010critical\030\014 \001(\010\022/\n\014precond" +
-      "ition\030\r \001(\0132\031.toolgate.v1.Precondition\022\027" +
-      "\n\017required_scopes\030\016 \003(\t\"U\n\023WatchCatalogR" +
-      "equest\022\016\n\006tenant\030\001 \001(\t\022\033\n\016since_revision" +
-      "\030\002 \001(\004H\000\210\001\001B\021\n\017_since_revision\"h\n\024WatchC" +
-      "atalogResponse\022\030\n\020catalog_revision\030\001 \001(\004" +
-      "\022\017\n\007servers\030\002 \003(\t\022\026\n\016policy_changed\030\003 \001(" +
-      "\010\022\r\n\005reset\030\004 \001(\010\"c\n\023ApproveToolsRequest\022" +
-      "\016\n\006tenant\030\001 \001(\t\022\016\n\006server\030\002 \001(\t\022,\n\tappro" +
-      "vals\030\003 \003(\0132\031.toolgate.v1.ToolApproval\"*\n" +
-      "\014ToolApproval\022\014\n\004name\030\001 \001(\t\022\014\n\004hash\030\002 \001(" +
-      "\t\"`\n\024ApproveToolsResponse\022\030\n\020catalog_rev" +
-      "ision\030\001 \001(\004\022.\n\010refusals\030\002 \003(\0132\034.toolgate" +
-      ".v1.ApprovalRefusal\"G\n\017ApprovalRefusal\022\014" +
-      "\n\004name\030\001 \001(\t\022&\n\004code\030\002 \001(\0162\030.toolgate.v1" +
-      ".RefusalCode*\212\001\n\rTransportHint\022\036\n\032TRANSP" +
-      "ORT_HINT_UNSPECIFIED\020\000\022\030\n\024TRANSPORT_HINT" +
-      "_STDIO\020\001\022\"\n\036TRANSPORT_HINT_STREAMABLE_HT" +
-      "TP\020\002\022\033\n\027TRANSPORT_HINT_BUILT_IN\020\003*r\n\tTru" +
-      "stTier\022\032\n\026TRUST_TIER_UNSPECIFIED\020\000\022\030\n\024TR" +
-      "UST_TIER_UNTRUSTED\020\001\022\027\n\023TRUST_TIER_STAND" +
-      "ARD\020\002\022\026\n\022TRUST_TIER_TRUSTED\020\003*a\n\014Registe" +
-      "rMode\022\035\n\031REGISTER_MODE_UNSPECIFIED\020\000\022\031\n\025" +
-      "REGISTER_MODE_REPLACE\020\001\022\027\n\023REGISTER_MODE" +
-      "_MERGE\020\002*\317\001\n\013OutcomeKind\022\034\n\030OUTCOME_KIND" +
-      "_UNSPECIFIED\020\000\022\031\n\025OUTCOME_KIND_ACCEPTED\020" +
-      "\001\022\032\n\026OUTCOME_KIND_UNCHANGED\020\002\022\030\n\024OUTCOME" +
-      "_KIND_CHANGED\020\003\022\034\n\030OUTCOME_KIND_QUARANTI" +
-      "NED\020\004\022\031\n\025OUTCOME_KIND_REJECTED\020\005\022\030\n\024OUTC" +
-      "OME_KIND_REMOVED\020\0062\342\004\n\016CatalogService\022Y\n" +
-      "\016RegisterServer\022\".toolgate.v1.RegisterSe" +
-      "rverRequest\032#.toolgate.v1.RegisterServer" +
-      "Response\022_\n\020UnregisterServer\022$.toolgate." +
-      "v1.UnregisterServerRequest\032%.toolgate.v1" +
-      ".UnregisterServerResponse\022J\n\tGetServer\022\035" +
-      ".toolgate.v1.GetServerRequest\032\036.toolgate" +
-      ".v1.GetServerResponse\022P\n\013ListServers\022\037.t" +
-      "oolgate.v1.ListServersRequest\032 .toolgate" +
-      ".v1.ListServersResponse\022J\n\tListTools\022\035.t" +
-      "oolgate.v1.ListToolsRequest\032\036.toolgate.v" +
-      "1.ListToolsResponse\022U\n\014WatchCatalog\022 .to" +
-      "olgate.v1.WatchCatalogRequest\032!.toolgate" +
-      ".v1.WatchCatalogResponse0\001\022S\n\014ApproveToo" +
-      "ls\022 .toolgate.v1.ApproveToolsRequest\032!.t" +
-      "oolgate.v1.ApproveToolsResponseB/\n\017dev.t" +
-      "oolgate.v1P\001Z\032toolgate.dev/go/toolgatev1" +
-      "b\006proto3"
+      "gent\030\005 \001(\0132\027.toolgate.v1.AgentState\022#\n\004v" +
+      "iew\030\006 \001(\0162\025.toolgate.v1.ToolView\"N\n\021List" +
+      "ToolsResponse\022 \n\005tools\030\001 \003(\0132\021.toolgate." +
+      "v1.Tool\022\027\n\017next_page_token\030\002 \001(\t\"\261\002\n\004Too" +
+      "l\022\n\n\002id\030\001 \001(\t\022\016\n\006server\030\002 \001(\t\022\014\n\004name\030\003 " +
+      "\001(\t\022\022\n\nmodel_name\030\004 \001(\t\022\017\n\007summary\030\005 \001(\t" +
+      "\022\027\n\017definition_json\030\006 \001(\t\022\014\n\004hash\030\007 \001(\t\022" +
+      "\025\n\rschema_tokens\030\010 \001(\r\022\026\n\016summary_tokens" +
+      "\030\t \001(\r\022\023\n\013quarantined\030\n \001(\010\022\023\n\013always_lo" +
+      "ad\030\013 \001(\010\022\020\n\010critical\030\014 \001(\010\022/\n\014preconditi" +
+      "on\030\r \001(\0132\031.toolgate.v1.Precondition\022\027\n\017r" +
+      "equired_scopes\030\016 \003(\t\"U\n\023WatchCatalogRequ" +
+      "est\022\016\n\006tenant\030\001 \001(\t\022\033\n\016since_revision\030\002 " +
+      "\001(\004H\000\210\001\001B\021\n\017_since_revision\"h\n\024WatchCata" +
+      "logResponse\022\030\n\020catalog_revision\030\001 \001(\004\022\017\n" +
+      "\007servers\030\002 \003(\t\022\026\n\016policy_changed\030\003 \001(\010\022\r" +
+      "\n\005reset\030\004 \001(\010\"c\n\023ApproveToolsRequest\022\016\n\006" +
+      "tenant\030\001 \001(\t\022\016\n\006server\030\002 \001(\t\022,\n\tapproval" +
+      "s\030\003 \003(\0132\031.toolgate.v1.ToolApproval\"*\n\014To" +
+      "olApproval\022\014\n\004name\030\001 \001(\t\022\014\n\004hash\030\002 \001(\t\"`" +
+      "\n\024ApproveToolsResponse\022\030\n\020catalog_revisi" +
+      "on\030\001 \001(\004\022.\n\010refusals\030\002 \003(\0132\034.toolgate.v1" +
+      ".ApprovalRefusal\"G\n\017ApprovalRefusal\022\014\n\004n" +
+      "ame\030\001 \001(\t\022&\n\004code\030\002 \001(\0162\030.toolgate.v1.Re" +
+      "fusalCode*\212\001\n\rTransportHint\022\036\n\032TRANSPORT" +
+      "_HINT_UNSPECIFIED\020\000\022\030\n\024TRANSPORT_HINT_ST" +
+      "DIO\020\001\022\"\n\036TRANSPORT_HINT_STREAMABLE_HTTP\020" +
+      "\002\022\033\n\027TRANSPORT_HINT_BUILT_IN\020\003*r\n\tTrustT" +
+      "ier\022\032\n\026TRUST_TIER_UNSPECIFIED\020\000\022\030\n\024TRUST" +
+      "_TIER_UNTRUSTED\020\001\022\027\n\023TRUST_TIER_STANDARD" +
+      "\020\002\022\026\n\022TRUST_TIER_TRUSTED\020\003*a\n\014RegisterMo" +
+      "de\022\035\n\031REGISTER_MODE_UNSPECIFIED\020\000\022\031\n\025REG" +
+      "ISTER_MODE_REPLACE\020\001\022\027\n\023REGISTER_MODE_ME" +
+      "RGE\020\002*\317\001\n\013OutcomeKind\022\034\n\030OUTCOME_KIND_UN" +
+      "SPECIFIED\020\000\022\031\n\025OUTCOME_KIND_ACCEPTED\020\001\022\032" +
+      "\n\026OUTCOME_KIND_UNCHANGED\020\002\022\030\n\024OUTCOME_KI" +
+      "ND_CHANGED\020\003\022\034\n\030OUTCOME_KIND_QUARANTINED" +
+      "\020\004\022\031\n\025OUTCOME_KIND_REJECTED\020\005\022\030\n\024OUTCOME" +
+      "_KIND_REMOVED\020\006*N\n\010ToolView\022\031\n\025TOOL_VIEW" +
+      "_UNSPECIFIED\020\000\022\023\n\017TOOL_VIEW_NAMES\020\001\022\022\n\016T" +
+      "OOL_VIEW_FULL\020\0022\342\004\n\016CatalogService\022Y\n\016Re" +
+      "gisterServer\022\".toolgate.v1.RegisterServe" +
+      "rRequest\032#.toolgate.v1.RegisterServerRes" +
+      "ponse\022_\n\020UnregisterServer\022$.toolgate.v1." +
+      "UnregisterServerRequest\032%.toolgate.v1.Un" +
+      "registerServerResponse\022J\n\tGetServer\022\035.to" +
+      "olgate.v1.GetServerRequest\032\036.toolgate.v1" +
+      ".GetServerResponse\022P\n\013ListServers\022\037.tool" +
+      "gate.v1.ListServersRequest\032 .toolgate.v1" +
+      ".ListServersResponse\022J\n\tListTools\022\035.tool" +
+      "gate.v1.ListToolsRequest\032\036.toolgate.v1.L" +
+      "istToolsResponse\022U\n\014WatchCatalog\022 .toolg" +
+      "ate.v1.WatchCatalogRequest\032!.toolgate.v1" +
+      ".WatchCatalogResponse0\001\022S\n\014ApproveTools\022" +
+      " .toolgate.v1.ApproveToolsRequest\032!.tool" +
+      "gate.v1.ApproveToolsResponseB/\n\017dev.tool" +
+      "gate.v1P\001Z\032toolgate.dev/go/toolgatev1b\006p" +
+      "roto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -316,7 +319,7 @@ public final class Catalog {
     internal_static_toolgate_v1_ListToolsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_ListToolsRequest_descriptor,
-        new java.lang.String[] { "Tenant", "Server", "PageSize", "PageToken", "AsAgent", });
+        new java.lang.String[] { "Tenant", "Server", "PageSize", "PageToken", "AsAgent", "View", });
     internal_static_toolgate_v1_ListToolsResponse_descriptor =
       getDescriptor().getMessageTypes().get(12);
     internal_static_toolgate_v1_ListToolsResponse_fieldAccessorTable = new

@@ -35,6 +35,7 @@ private static final long serialVersionUID = 0L;
     tenant_ = "";
     server_ = "";
     pageToken_ = "";
+    view_ = 0;
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -248,6 +249,32 @@ private static final long serialVersionUID = 0L;
     return asAgent_ == null ? dev.toolgate.v1.AgentState.getDefaultInstance() : asAgent_;
   }
 
+  public static final int VIEW_FIELD_NUMBER = 6;
+  private int view_ = 0;
+  /**
+   * <pre>
+   * What each tool is listed with. Absent: TOOL_VIEW_FULL.
+   * </pre>
+   *
+   * <code>.toolgate.v1.ToolView view = 6;</code>
+   * @return The enum numeric value on the wire for view.
+   */
+  @java.lang.Override public int getViewValue() {
+    return view_;
+  }
+  /**
+   * <pre>
+   * What each tool is listed with. Absent: TOOL_VIEW_FULL.
+   * </pre>
+   *
+   * <code>.toolgate.v1.ToolView view = 6;</code>
+   * @return The view.
+   */
+  @java.lang.Override public dev.toolgate.v1.ToolView getView() {
+    dev.toolgate.v1.ToolView result = dev.toolgate.v1.ToolView.forNumber(view_);
+    return result == null ? dev.toolgate.v1.ToolView.UNRECOGNIZED : result;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -277,6 +304,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(5, getAsAgent());
     }
+    if (view_ != dev.toolgate.v1.ToolView.TOOL_VIEW_UNSPECIFIED.getNumber()) {
+      output.writeEnum(6, view_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -302,6 +332,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(5, getAsAgent());
+    }
+    if (view_ != dev.toolgate.v1.ToolView.TOOL_VIEW_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(6, view_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -331,6 +365,7 @@ private static final long serialVersionUID = 0L;
       if (!getAsAgent()
           .equals(other.getAsAgent())) return false;
     }
+    if (view_ != other.view_) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -354,6 +389,8 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + AS_AGENT_FIELD_NUMBER;
       hash = (53 * hash) + getAsAgent().hashCode();
     }
+    hash = (37 * hash) + VIEW_FIELD_NUMBER;
+    hash = (53 * hash) + view_;
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -504,6 +541,7 @@ private static final long serialVersionUID = 0L;
         asAgentBuilder_.dispose();
         asAgentBuilder_ = null;
       }
+      view_ = 0;
       return this;
     }
 
@@ -556,6 +594,9 @@ private static final long serialVersionUID = 0L;
             : asAgentBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.view_ = view_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -591,6 +632,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasAsAgent()) {
         mergeAsAgent(other.getAsAgent());
+      }
+      if (other.view_ != 0) {
+        setViewValue(other.getViewValue());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -645,6 +689,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 42
+            case 48: {
+              view_ = input.readEnum();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 48
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1146,6 +1195,77 @@ private static final long serialVersionUID = 0L;
         asAgent_ = null;
       }
       return asAgentBuilder_;
+    }
+
+    private int view_ = 0;
+    /**
+     * <pre>
+     * What each tool is listed with. Absent: TOOL_VIEW_FULL.
+     * </pre>
+     *
+     * <code>.toolgate.v1.ToolView view = 6;</code>
+     * @return The enum numeric value on the wire for view.
+     */
+    @java.lang.Override public int getViewValue() {
+      return view_;
+    }
+    /**
+     * <pre>
+     * What each tool is listed with. Absent: TOOL_VIEW_FULL.
+     * </pre>
+     *
+     * <code>.toolgate.v1.ToolView view = 6;</code>
+     * @param value The enum numeric value on the wire for view to set.
+     * @return This builder for chaining.
+     */
+    public Builder setViewValue(int value) {
+      view_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What each tool is listed with. Absent: TOOL_VIEW_FULL.
+     * </pre>
+     *
+     * <code>.toolgate.v1.ToolView view = 6;</code>
+     * @return The view.
+     */
+    @java.lang.Override
+    public dev.toolgate.v1.ToolView getView() {
+      dev.toolgate.v1.ToolView result = dev.toolgate.v1.ToolView.forNumber(view_);
+      return result == null ? dev.toolgate.v1.ToolView.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * What each tool is listed with. Absent: TOOL_VIEW_FULL.
+     * </pre>
+     *
+     * <code>.toolgate.v1.ToolView view = 6;</code>
+     * @param value The view to set.
+     * @return This builder for chaining.
+     */
+    public Builder setView(dev.toolgate.v1.ToolView value) {
+      if (value == null) { throw new NullPointerException(); }
+      bitField0_ |= 0x00000020;
+      view_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What each tool is listed with. Absent: TOOL_VIEW_FULL.
+     * </pre>
+     *
+     * <code>.toolgate.v1.ToolView view = 6;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearView() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      view_ = 0;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.ListToolsRequest)

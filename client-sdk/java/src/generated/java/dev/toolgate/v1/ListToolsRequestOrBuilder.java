@@ -109,4 +109,23 @@ public interface ListToolsRequestOrBuilder extends
    * <code>.toolgate.v1.AgentState as_agent = 5;</code>
    */
   dev.toolgate.v1.AgentStateOrBuilder getAsAgentOrBuilder();
+
+  /**
+   * <pre>
+   * What each tool is listed with. Absent: TOOL_VIEW_FULL.
+   * </pre>
+   *
+   * <code>.toolgate.v1.ToolView view = 6;</code>
+   * @return The enum numeric value on the wire for view.
+   */
+  int getViewValue();
+  /**
+   * <pre>
+   * What each tool is listed with. Absent: TOOL_VIEW_FULL.
+   * </pre>
+   *
+   * <code>.toolgate.v1.ToolView view = 6;</code>
+   * @return The view.
+   */
+  dev.toolgate.v1.ToolView getView();
 }
