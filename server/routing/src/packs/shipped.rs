@@ -48,6 +48,7 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("reddit", include_str!("../../packs/reddit.yaml")),
     ("sequential-thinking", include_str!("../../packs/sequential-thinking.yaml")),
     ("shopify", include_str!("../../packs/shopify.yaml")),
+    ("shortcut", include_str!("../../packs/shortcut.yaml")),
     ("slack", include_str!("../../packs/slack.yaml")),
     ("supabase", include_str!("../../packs/supabase.yaml")),
     ("tavily", include_str!("../../packs/tavily.yaml")),
