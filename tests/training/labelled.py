@@ -29,9 +29,10 @@ class Request:
 
 
 def read_packs(folder: Path, catalog: Catalog) -> list[Request]:
-    """The requests of all packs, `not` left out."""
+    """The requests of the catalog's servers' packs, `not` left out."""
     found = []
-    for path in sorted(folder.glob("*.yaml")):
+    servers = {tool.server for tool in catalog.tools}
+    for path in sorted(path for path in folder.glob("*.yaml") if path.stem in servers):
         for name, voices in yaml.safe_load(path.read_text("utf-8"))["tools"].items():
             key = f"{path.stem}/{name}"
             if key not in catalog.position:
