@@ -19,6 +19,7 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("firecrawl", include_str!("../../packs/firecrawl.yaml")),
     ("git", include_str!("../../packs/git.yaml")),
     ("gitlab", include_str!("../../packs/gitlab.yaml")),
+    ("grafana", include_str!("../../packs/grafana.yaml")),
     ("hubspot", include_str!("../../packs/hubspot.yaml")),
     ("kubernetes", include_str!("../../packs/kubernetes.yaml")),
     ("mapbox", include_str!("../../packs/mapbox.yaml")),
