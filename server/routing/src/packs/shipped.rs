@@ -10,9 +10,14 @@ pub(super) const SHIPPED_MEANS: &[u8] = include_bytes!("../../packs/means.safete
 /// Names and texts of the pack files.
 pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("atlassian", include_str!("../../packs/atlassian.yaml")),
+    ("aws-documentation", include_str!("../../packs/aws-documentation.yaml")),
     ("azure", include_str!("../../packs/azure.yaml")),
+    ("blender", include_str!("../../packs/blender.yaml")),
+    ("chroma", include_str!("../../packs/chroma.yaml")),
     ("chrome-devtools", include_str!("../../packs/chrome-devtools.yaml")),
+    ("clickhouse", include_str!("../../packs/clickhouse.yaml")),
     ("context7", include_str!("../../packs/context7.yaml")),
+    ("duckduckgo", include_str!("../../packs/duckduckgo.yaml")),
     ("everything", include_str!("../../packs/everything.yaml")),
     ("fetch", include_str!("../../packs/fetch.yaml")),
     ("filesystem", include_str!("../../packs/filesystem.yaml")),
@@ -23,14 +28,21 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("hubspot", include_str!("../../packs/hubspot.yaml")),
     ("kubernetes", include_str!("../../packs/kubernetes.yaml")),
     ("mapbox", include_str!("../../packs/mapbox.yaml")),
+    ("markitdown", include_str!("../../packs/markitdown.yaml")),
     ("memory", include_str!("../../packs/memory.yaml")),
     ("mongodb", include_str!("../../packs/mongodb.yaml")),
+    ("mysql", include_str!("../../packs/mysql.yaml")),
+    ("neo4j-cypher", include_str!("../../packs/neo4j-cypher.yaml")),
     ("notion", include_str!("../../packs/notion.yaml")),
     ("playwright", include_str!("../../packs/playwright.yaml")),
+    ("prometheus", include_str!("../../packs/prometheus.yaml")),
+    ("reddit", include_str!("../../packs/reddit.yaml")),
     ("sequential-thinking", include_str!("../../packs/sequential-thinking.yaml")),
     ("slack", include_str!("../../packs/slack.yaml")),
+    ("sqlite", include_str!("../../packs/sqlite.yaml")),
     ("tavily", include_str!("../../packs/tavily.yaml")),
     ("time", include_str!("../../packs/time.yaml")),
+    ("wikipedia", include_str!("../../packs/wikipedia.yaml")),
 ];
 
 /// Parses the shipped packs. One that can't be parsed is logged and left out, which never happens in a release.
