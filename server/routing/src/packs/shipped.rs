@@ -11,6 +11,8 @@ pub(super) const SHIPPED_MEANS: &[u8] = include_bytes!("../../packs/means.safete
 pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("atlassian", include_str!("../../packs/atlassian.yaml")),
     ("aws-documentation", include_str!("../../packs/aws-documentation.yaml")),
+    ("aws-iac", include_str!("../../packs/aws-iac.yaml")),
+    ("aws-pricing", include_str!("../../packs/aws-pricing.yaml")),
     ("azure", include_str!("../../packs/azure.yaml")),
     ("blender", include_str!("../../packs/blender.yaml")),
     ("chroma", include_str!("../../packs/chroma.yaml")),
@@ -18,6 +20,8 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("clickhouse", include_str!("../../packs/clickhouse.yaml")),
     ("context7", include_str!("../../packs/context7.yaml")),
     ("duckduckgo", include_str!("../../packs/duckduckgo.yaml")),
+    ("ecs", include_str!("../../packs/ecs.yaml")),
+    ("eks", include_str!("../../packs/eks.yaml")),
     ("everything", include_str!("../../packs/everything.yaml")),
     ("fetch", include_str!("../../packs/fetch.yaml")),
     ("filesystem", include_str!("../../packs/filesystem.yaml")),
