@@ -47,6 +47,7 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("tavily", include_str!("../../packs/tavily.yaml")),
     ("time", include_str!("../../packs/time.yaml")),
     ("wikipedia", include_str!("../../packs/wikipedia.yaml")),
+    ("word", include_str!("../../packs/word.yaml")),
 ];
 
 /// Parses the shipped packs. One that can't be parsed is logged and left out, which never happens in a release.
