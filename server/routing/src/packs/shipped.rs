@@ -39,6 +39,7 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("neo4j-cypher", include_str!("../../packs/neo4j-cypher.yaml")),
     ("notion", include_str!("../../packs/notion.yaml")),
     ("playwright", include_str!("../../packs/playwright.yaml")),
+    ("powerpoint", include_str!("../../packs/powerpoint.yaml")),
     ("prometheus", include_str!("../../packs/prometheus.yaml")),
     ("reddit", include_str!("../../packs/reddit.yaml")),
     ("sequential-thinking", include_str!("../../packs/sequential-thinking.yaml")),
