@@ -9,11 +9,15 @@ pub(super) const SHIPPED_MEANS: &[u8] = include_bytes!("../../packs/means.safete
 
 /// Names and texts of the pack files.
 pub(super) const SHIPPED: &[(&str, &str)] = &[
+    ("airflow", include_str!("../../packs/airflow.yaml")),
+    ("analytics", include_str!("../../packs/analytics.yaml")),
     ("atlassian", include_str!("../../packs/atlassian.yaml")),
     ("aws-documentation", include_str!("../../packs/aws-documentation.yaml")),
     ("aws-iac", include_str!("../../packs/aws-iac.yaml")),
+    ("aws-location", include_str!("../../packs/aws-location.yaml")),
     ("aws-pricing", include_str!("../../packs/aws-pricing.yaml")),
     ("azure", include_str!("../../packs/azure.yaml")),
+    ("bedrock-kb", include_str!("../../packs/bedrock-kb.yaml")),
     ("blender", include_str!("../../packs/blender.yaml")),
     ("chroma", include_str!("../../packs/chroma.yaml")),
     ("chrome-devtools", include_str!("../../packs/chrome-devtools.yaml")),
@@ -30,18 +34,23 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("gitlab", include_str!("../../packs/gitlab.yaml")),
     ("grafana", include_str!("../../packs/grafana.yaml")),
     ("hubspot", include_str!("../../packs/hubspot.yaml")),
+    ("kagi", include_str!("../../packs/kagi.yaml")),
     ("kubernetes", include_str!("../../packs/kubernetes.yaml")),
     ("mapbox", include_str!("../../packs/mapbox.yaml")),
     ("markitdown", include_str!("../../packs/markitdown.yaml")),
     ("memory", include_str!("../../packs/memory.yaml")),
     ("mongodb", include_str!("../../packs/mongodb.yaml")),
+    ("motherduck", include_str!("../../packs/motherduck.yaml")),
     ("mysql", include_str!("../../packs/mysql.yaml")),
     ("neo4j-cypher", include_str!("../../packs/neo4j-cypher.yaml")),
     ("notion", include_str!("../../packs/notion.yaml")),
+    ("opensearch", include_str!("../../packs/opensearch.yaml")),
     ("playwright", include_str!("../../packs/playwright.yaml")),
     ("powerpoint", include_str!("../../packs/powerpoint.yaml")),
     ("prometheus", include_str!("../../packs/prometheus.yaml")),
+    ("qdrant", include_str!("../../packs/qdrant.yaml")),
     ("reddit", include_str!("../../packs/reddit.yaml")),
+    ("redshift", include_str!("../../packs/redshift.yaml")),
     ("sequential-thinking", include_str!("../../packs/sequential-thinking.yaml")),
     ("slack", include_str!("../../packs/slack.yaml")),
     ("sqlite", include_str!("../../packs/sqlite.yaml")),
@@ -49,6 +58,7 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("time", include_str!("../../packs/time.yaml")),
     ("wikipedia", include_str!("../../packs/wikipedia.yaml")),
     ("word", include_str!("../../packs/word.yaml")),
+    ("youtube-transcript", include_str!("../../packs/youtube-transcript.yaml")),
 ];
 
 /// Parses the shipped packs. One that can't be parsed is logged and left out, which never happens in a release.
