@@ -26,7 +26,8 @@ class Shipped:
 
 def read_repository() -> Shipped:
     """The catalogs and packs of this checkout."""
-    catalog = read_shipped(ROOT / "tests/data/servers")
+    data = ROOT / "tests/data"
+    catalog = read_shipped(data / "servers", data / "packed")
     return Shipped(catalog, read_packs(ROOT / "server/routing/packs", catalog))
 
 

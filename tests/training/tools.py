@@ -51,9 +51,10 @@ class Catalog:
         return [tool.summary for tool in self.tools]
 
 
-def read_shipped(folder: Path) -> Catalog:
-    """The catalogs of `tests/data/servers`, as one."""
-    servers = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+def read_shipped(*folders: Path) -> Catalog:
+    """The catalogs of these folders of `tests/data`, as one."""
+    files = sorted(path for folder in folders for path in folder.glob("*.json"))
+    servers = [json.loads(path.read_text("utf-8")) for path in files]
     return Catalog("shipped", tools_of(servers))
 
 

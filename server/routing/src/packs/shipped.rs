@@ -22,6 +22,7 @@ pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("chroma", include_str!("../../packs/chroma.yaml")),
     ("chrome-devtools", include_str!("../../packs/chrome-devtools.yaml")),
     ("clickhouse", include_str!("../../packs/clickhouse.yaml")),
+    ("cloudwatch", include_str!("../../packs/cloudwatch.yaml")),
     ("context7", include_str!("../../packs/context7.yaml")),
     ("duckduckgo", include_str!("../../packs/duckduckgo.yaml")),
     ("ecs", include_str!("../../packs/ecs.yaml")),
