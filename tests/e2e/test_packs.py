@@ -15,6 +15,7 @@ from toolgate_process import ToolgateProcess
 from toolgate import Client
 
 SHIPPED_PACKS = Path(__file__).parents[2] / "server" / "routing" / "packs"
+PACKED = SHIPPED.parent / "packed"
 SERVERS = ("git", "slack", "filesystem", "time")
 WISHES = {
     "did the formatter mess with any of my files": "git_diff_unstaged",
@@ -97,6 +98,14 @@ def test_the_packs_of_a_catalog_are_listed(binary: Path) -> None:
     assert all(row["tools_with_requests"] == row["tools"] for row in rows.values())
     assert rows["git"]["pack"] == "git"
     assert sum(row["requests"] for row in rows.values()) > 8000
+
+
+def test_every_catalog_of_the_other_packs_has_its_own(binary: Path) -> None:
+    done = run(binary, "pack", "list", "--catalog", str(PACKED), "--json")
+    rows = json.loads(done.stdout)["packs"]
+    assert {row["server"] for row in rows} == {file.stem for file in PACKED.glob("*.json")}
+    assert all(row["pack"] in row["server"] for row in rows)
+    assert all(2 * row["tools_with_requests"] >= row["tools"] for row in rows)
 
 
 def test_the_shipped_means_are_those_of_the_shipped_encoder(binary: Path, tmp_path: Path) -> None:
