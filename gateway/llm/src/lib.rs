@@ -1,0 +1,17 @@
+//! The LLM proxy: a base URL in the place of a provider's. Every request goes on to the provider that the operator named.
+//!
+//! Keys of hosts pass through; they are neither kept nor logged. Nothing here knows the routing plane's inside: it is
+//! called by the client library.
+
+mod config;
+mod guard;
+mod headers;
+mod provider;
+mod proxy;
+mod units;
+mod upstream;
+
+pub use config::{Config, ConfigError, LlmConfig, StrategyConfig, UpstreamConfig};
+pub use provider::Provider;
+pub use proxy::{ProxyError, serve};
+pub use upstream::UpstreamError;
