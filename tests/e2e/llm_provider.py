@@ -169,9 +169,7 @@ class Got:
 class Proxy:
     """A real `toolgate llm` before a provider."""
 
-    def __init__(
-        self, binary: Path, folder: Path, provider: str, settings: str = ""
-    ) -> None:
+    def __init__(self, binary: Path, folder: Path, provider: str, settings: str = "") -> None:
         self.port = free_port()
         self.said: list[str] = []
         config = folder / "llm.toml"

@@ -33,13 +33,13 @@ def test_what_is_not_rewritten_goes_through_byte_for_byte(
         serving(Provider(given)) as provider,
         Proxy(binary, tmp_path, provider.url) as proxy,
     ):
-        got = proxy.ask(
-            f"/{face}{path}", ODD, {"Authorization": f"Bearer {KEY}", "X-Own": "o"}
-        )
+        got = proxy.ask(f"/{face}{path}", ODD, {"Authorization": f"Bearer {KEY}", "X-Own": "o"})
         [sent] = provider.sent
     assert (sent.method, sent.path, sent.body) == ("POST", path, ODD)
     assert sent.headers["authorization"] == f"Bearer {KEY}"
     assert sent.headers["x-own"] == "o"
+    assert sent.headers["content-length"] == str(len(ODD))
+    assert "transfer-encoding" not in sent.headers
     assert sent.headers["host"] == provider.url.removeprefix("http://")
     assert (got.status, got.body, got.headers["x-request-id"]) == (201, body, "r1")
     assert got.note.startswith("pass"), got.note
@@ -53,17 +53,14 @@ def test_other_methods_and_paths_go_through(binary: Path, tmp_path: Path) -> Non
         Proxy(binary, tmp_path, provider.url) as proxy,
     ):
         assert proxy.ask("/openai/v1/models?a=1", method="GET").json == {"data": []}
-        assert proxy.ask("/openai/v1/files/f", method="DELETE").json == {
-            "deleted": True
-        }
+        assert proxy.ask("/openai/v1/files/f", method="DELETE").json == {"deleted": True}
         shown = [(sent.method, sent.path, sent.body) for sent in provider.sent]
+        assert "transfer-encoding" not in provider.sent[0].headers
     assert shown == [("GET", "/v1/models?a=1", b""), ("DELETE", "/v1/files/f", b"")]
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 529])
-def test_errors_of_the_provider_go_through(
-    binary: Path, tmp_path: Path, status: int
-) -> None:
+def test_errors_of_the_provider_go_through(binary: Path, tmp_path: Path, status: int) -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}
     given = answer(error, status, retry_after="7")
     with (
@@ -108,9 +105,7 @@ def test_a_cut_stream_is_cut_for_the_host(binary: Path, tmp_path: Path) -> None:
     assert cut.value.partial == b"data: 1\n\ndata: 2\n"
 
 
-def test_a_host_that_leaves_ends_the_request_to_the_provider(
-    binary: Path, tmp_path: Path
-) -> None:
+def test_a_host_that_leaves_ends_the_request_to_the_provider(binary: Path, tmp_path: Path) -> None:
     given = Answer([b"data: 1\n\n"], kind="text/event-stream", endless=True)
     with (
         serving(Provider(given)) as provider,
@@ -125,9 +120,7 @@ def test_a_host_that_leaves_ends_the_request_to_the_provider(
         wait_until(lambda: provider.left == 1, "the provider still answers")
 
 
-def test_what_the_proxy_refuses_has_the_providers_shape(
-    binary: Path, tmp_path: Path
-) -> None:
+def test_what_the_proxy_refuses_has_the_providers_shape(binary: Path, tmp_path: Path) -> None:
     nobody = "http://127.0.0.1:1"
     with Proxy(binary, tmp_path, nobody) as proxy:
         got = proxy.ask("/anthropic/v1/messages", {})
@@ -137,9 +130,7 @@ def test_what_the_proxy_refuses_has_the_providers_shape(
         assert proxy.ask("/gemini/v1beta/models").json["error"]["code"] == 502
         climbing = proxy.ask("/openai/v1/%2e%2e/x")
         assert climbing.status == 400, climbing
-        page = proxy.ask(
-            "/openai/v1/models", headers={"Origin": "https://evil.example"}
-        )
+        page = proxy.ask("/openai/v1/models", headers={"Origin": "https://evil.example"})
         assert page.status == 403, page
         named = proxy.ask("/openai/v1/models", headers={"Host": "evil.example"})
         assert named.status == 403, named

@@ -132,7 +132,10 @@ impl Upstream {
             let next = tokio::time::timeout(idle, body.next()).await;
             match next {
                 Ok(Some(Ok(piece))) => Some((Ok(piece), Some(body))),
-                Ok(Some(Err(error))) => Some((Err(io::Error::other(error.without_url())), None)),
+                Ok(Some(Err(error))) => {
+                    flushed().await;
+                    Some((Err(io::Error::other(error.without_url())), None))
+                }
                 Ok(None) => None,
                 Err(_) => {
                     let silent = "the provider was silent for too long (llm.idle_timeout)";
@@ -161,6 +164,11 @@ impl Upstream {
         let status = StatusCode::BAD_GATEWAY;
         Failure { status, message: format!("{place} {what}: {}", innermost(error)) }
     }
+}
+
+/// Waits until what was written before an error is on its way: the server drops the connection at once.
+pub(crate) async fn flushed() {
+    tokio::task::yield_now().await;
 }
 
 /// Returns the cause of an error, which names no URL.
