@@ -1,4 +1,4 @@
-"""A provider's endpoint on a port of this machine, whose answers a script gives, and requests through a proxy."""
+"""A provider's endpoint whose answers a script gives, and requests through a proxy."""
 
 import http.client
 import json
@@ -101,8 +101,11 @@ def serving(provider: Provider) -> Iterator[Provider]:
                 provider.left += 1
                 self.close_connection = True
 
-        do_GET = do_POST
-        do_DELETE = do_POST
+        def do_GET(self) -> None:
+            self.do_POST()
+
+        def do_DELETE(self) -> None:
+            self.do_POST()
 
         def _body(self) -> bytes:
             if "chunked" not in self.headers.get("Transfer-Encoding", ""):

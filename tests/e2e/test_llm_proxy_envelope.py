@@ -1,4 +1,4 @@
-"""`toolgate llm` with tools that are deferred: what the provider is sent, and what the host gets."""
+"""`toolgate llm` with deferred tools: what the provider is sent, and what the host gets."""
 
 import hashlib
 import http.client
@@ -7,8 +7,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import anthropic
+import openai
 import pytest
 from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
 from toolgate_command import command_environment
@@ -203,7 +205,8 @@ def test_what_is_not_edited_keeps_its_bytes(start: Callable[..., Proxy]) -> None
     own = '{"name" :"Bash","input_schema": {"n":1.50e3} }'
     body = (
         '{ "x":[1.0, 12345678901234567890123], "model":"m" ,"tools":[' + own + "," + tools + "],"
-        '"messages":[{ "role":"user","content":"h\\u00e9" },{"role":"assistant","content":"o\\u00e9"},'
+        '"messages":[{ "role":"user","content":"h\\u00e9" },'
+        '{"role":"assistant","content":"o\\u00e9"},'
         '{"role":"user","content":"Will it rain in Bern?"}], "y" : {"a":1e2}}'
     )
     with serving(Provider(answer(anthropic_answer({"type": "text", "text": "No."})))) as provider:
@@ -542,6 +545,51 @@ def test_a_plane_of_others_gets_the_tools_in_a_tenant_of_their_own(
         assert list(client.list_servers()) == []
 
 
+def test_the_sdk_of_anthropic_reads_a_turn_with_a_search(start: Callable[..., Proxy]) -> None:
+    searching = anthropic_answer(
+        {"type": "text", "text": "Let me see. "},
+        use(SEARCH, {"query": "select:mcp__mail__send"}, "toolu_s"),
+    )
+    called = anthropic_answer(use(CALL, enveloped("mcp__mail__send", {"city": "x"}), "toolu_c"))
+    steps = [events(*anthropic_events(message)) for message in (searching, called)]
+    with serving(Provider(*steps)) as provider:
+        url = f"http://127.0.0.1:{start(provider).port}/anthropic"
+        with (
+            anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client,
+            client.messages.stream(
+                model="m",
+                max_tokens=9,
+                tools=cast(Any, anthropic_tools()),
+                messages=[{"role": "user", "content": RAIN}],
+            ) as stream,
+        ):
+            message = stream.get_final_message()
+        assert len(provider.sent) == 2
+    [text, call] = message.content
+    assert text.type == "text"
+    assert text.text == "Let me see. "
+    assert call.type == "tool_use"
+    assert (call.name, call.input) == ("mcp__mail__send", {"city": "x"})
+    assert (message.stop_reason, message.usage.output_tokens) == ("tool_use", 10)
+
+
+def test_the_sdk_of_openai_reads_a_turn_with_a_search(start: Callable[..., Proxy]) -> None:
+    searching = chat_call(SEARCH, {"query": "select:mcp__mail__send"}, "s1")
+    called = chat_call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "k1")
+    steps = [events(*chat_events(call)) for call in (searching, called)]
+    with serving(Provider(*steps)) as provider:
+        url = f"http://127.0.0.1:{start(provider).port}/openai/v1"
+        with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
+            request = chat_request(stream=True)
+            chunks: list[Any] = list(client.chat.completions.create(**request))
+        assert len(provider.sent) == 2
+    deltas = [choice.delta for chunk in chunks for choice in chunk.choices]
+    pieces = [piece for delta in deltas for piece in delta.tool_calls or []]
+    assert (pieces[0].id, pieces[0].function.name) == ("k1", "mcp__mail__send")
+    text = "".join(piece.function.arguments or "" for piece in pieces)
+    assert json.loads(text) == {"city": "x"}
+
+
 CHILD = """
 import json, os, sys, urllib.request
 request = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages",
@@ -572,7 +620,8 @@ def test_a_program_runs_behind_a_proxy_of_its_own(binary: Path, tmp_path: Path) 
         )
         [sent] = provider.sent
     assert ended.returncode == 7, ended
-    assert ended.stdout.startswith("envelope; deferred=6") and ended.stdout.endswith("No.\n")
+    assert ended.stdout.startswith("envelope; deferred=6")
+    assert ended.stdout.endswith("No.\n")
     assert sent.path == "/base/v1/messages"
     assert "1 request with deferred tools, 0 sent as they came" in ended.stderr
     assert "(computed)" in ended.stderr
@@ -580,7 +629,10 @@ def test_a_program_runs_behind_a_proxy_of_its_own(binary: Path, tmp_path: Path) 
 
 
 def test_signals_reach_the_program(binary: Path, tmp_path: Path) -> None:
-    child = "import signal, sys; signal.signal(15, lambda *_: sys.exit(9)); print('up', flush=True); signal.pause()"
+    child = (
+        "import signal, sys; signal.signal(15, lambda *_: sys.exit(9)); "
+        "print('up', flush=True); signal.pause()"
+    )
     process = subprocess.Popen(
         [str(binary), "run", "--", sys.executable, "-c", child],
         cwd=tmp_path,
