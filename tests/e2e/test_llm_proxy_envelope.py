@@ -531,7 +531,7 @@ def test_a_plane_of_others_gets_the_tools_in_a_tenant_of_their_own(
     binary: Path, tmp_path: Path, server: ToolgateProcess
 ) -> None:
     done = answer(anthropic_answer({"type": "text", "text": "No."}))
-    with serving(Provider(done)) as provider:
+    with serving(Provider(done, done, done)) as provider:
         proxy = Proxy(binary, tmp_path, provider.url, PATIENT)
         proxy.start("--server", f"http://{server.target}")
         got = proxy.ask("/anthropic/v1/messages", anthropic_request())
@@ -540,9 +540,75 @@ def test_a_plane_of_others_gets_the_tools_in_a_tenant_of_their_own(
         digest = hashlib.sha256(b"".join(len(text).to_bytes(8, "little") + text for text in texts))
         client = server.client(f"llm-{digest.hexdigest()[:32]}")
         registered = sorted(found.name for found in client.list_servers())
+        for name in registered:
+            client.unregister_server(name)
+        lost = proxy.ask("/anthropic/v1/messages", anthropic_request())
+        again = proxy.ask("/anthropic/v1/messages", anthropic_request())
         proxy.__exit__()
+        assert lost.note == "pass; reason=plane-failed"
+        assert again.note.startswith("envelope"), again.note
         assert registered == ["calendar", "files", "git", "mail", "weather"]
         assert list(client.list_servers()) == []
+
+
+NATIVE = PATIENT.replace("envelope", "native")
+BETAS = ["mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15"]
+
+
+def added(messages: list[Json]) -> list[str]:
+    """Names of the tools that messages add amid a conversation."""
+    blocks = [
+        block
+        for message in messages
+        if message["role"] == "system"
+        for block in message["content"]
+        if block["type"] == "tool_addition"
+    ]
+    return [block["tool"]["definition"]["name"] for block in blocks]
+
+
+def test_native_adds_tools_amid_the_conversation(start: Callable[..., Proxy]) -> None:
+    model = {"model": "claude-opus-5-5"}
+    called = anthropic_answer(use("mcp__weather__forecast", {"city": "Bern"}))
+    searching = anthropic_answer(use(SEARCH, {"query": "select:mcp__mail__send"}, "toolu_s"))
+    done = anthropic_answer({"type": "text", "text": "No."})
+    steps = [answer(called), answer(searching), answer(done)]
+    with serving(Provider(*steps)) as provider:
+        proxy = start(provider, NATIVE)
+        user = {"role": "user", "content": RAIN}
+        headers = {"anthropic-beta": "own-beta"}
+        got = proxy.ask("/anthropic/v1/messages", anthropic_request(user, **model), headers)
+        assert got.note.startswith("native; deferred=6"), got.note
+        assert got.json == called
+        [first] = provider.sent
+        assert names(first) == ["Bash", SEARCH]
+        assert first.headers["anthropic-beta"].split(",") == ["own-beta", *BETAS]
+        assert first.json["messages"][0] == user
+        assert "mcp__weather__forecast" in added(first.json["messages"][1:])
+
+        said = {"role": "assistant", "content": got.json["content"]}
+        result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "dry"}
+        answered = {"role": "user", "content": [result]}
+        again = proxy.ask(
+            "/anthropic/v1/messages", anthropic_request(user, said, answered, **model), headers
+        )
+        assert again.json["content"] == done["content"]
+        second, third = (sent.json["messages"] for sent in provider.sent[1:])
+    # The cached prefix holds, and a tool that is there is not added again.
+    assert second[:2] == first.json["messages"]
+    assert second[2:4] == [said, answered]
+    assert added(second).count("mcp__weather__forecast") == 1
+    assert third[: len(second)] == second
+    assert "mcp__mail__send" in added(third)
+
+
+def test_native_is_the_envelope_for_models_that_do_not_take_it(start: Callable[..., Proxy]) -> None:
+    done = answer(anthropic_answer({"type": "text", "text": "No."}))
+    with serving(Provider(done)) as provider:
+        request = anthropic_request(model="claude-haiku-4-5")
+        got = start(provider, NATIVE).ask("/anthropic/v1/messages", request)
+        assert got.note.startswith("envelope"), got.note
+        assert "anthropic-beta" not in provider.sent[0].headers
 
 
 def test_the_sdk_of_anthropic_reads_a_turn_with_a_search(start: Callable[..., Proxy]) -> None:

@@ -76,6 +76,8 @@ pub enum StrategyConfig {
     Pass,
     /// The envelope wherever a tool may be deferred and the host does not defer by itself.
     Envelope,
+    /// Tools are added amid the conversation where the API and the model take that, else the envelope.
+    Native,
 }
 
 /// Base URLs of the providers. What a host asks for is sent there and nowhere else.

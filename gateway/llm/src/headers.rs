@@ -1,5 +1,6 @@
 //! Headers of requests and answers on their way through.
 
+use http::HeaderValue;
 use http::header::{
     CONNECTION, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
@@ -18,6 +19,9 @@ const OF_CONNECTIONS: [HeaderName; 10] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
+
+/// Names of betas that a request to Anthropic uses.
+const BETA: &str = "anthropic-beta";
 
 /// Takes out the headers that belong to one connection, and those that `Connection` names.
 fn take_connection_headers(headers: &mut HeaderMap) {
@@ -46,6 +50,24 @@ pub(crate) fn of_request(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
+/// Adds betas of Anthropic's to those of the host.
+pub(crate) fn add_betas(headers: &mut HeaderMap, betas: &[&'static str]) {
+    let known: Vec<String> = headers
+        .get_all(BETA)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|name| name.trim().to_owned())
+        .collect();
+    let added = betas.iter().filter(|beta| !known.iter().any(|name| name == *beta));
+    let all: Vec<&str> = known.iter().map(String::as_str).chain(added.copied()).collect();
+    if all.len() > known.len()
+        && let Ok(all) = HeaderValue::from_str(&all.join(","))
+    {
+        headers.insert(BETA, all);
+    }
+}
+
 /// Returns the headers of an answer for the host.
 pub(crate) fn of_answer(mut headers: HeaderMap) -> HeaderMap {
     take_connection_headers(&mut headers);
@@ -54,8 +76,6 @@ pub(crate) fn of_answer(mut headers: HeaderMap) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     #[test]
@@ -77,5 +97,16 @@ mod tests {
         let sent = of_request(headers);
         let names: Vec<&str> = sent.keys().map(HeaderName::as_str).collect();
         assert_eq!(names, ["authorization", "content-length"]);
+    }
+
+    #[test]
+    fn betas_are_added_once() {
+        let mut headers = HeaderMap::new();
+        headers.insert(BETA, HeaderValue::from_static("own, second"));
+        add_betas(&mut headers, &["second", "third"]);
+        let sent: Vec<_> = headers.get_all(BETA).iter().collect();
+        assert_eq!(sent, ["own,second,third"]);
+        add_betas(&mut headers, &["own"]);
+        assert_eq!(headers[BETA], "own,second,third");
     }
 }

@@ -175,6 +175,7 @@ impl Proxy {
         // The answer is read here.
         let identity = HeaderValue::from_static("identity");
         head.headers.insert(header::ACCEPT_ENCODING, identity);
+        headers::add_betas(&mut head.headers, turn.betas());
         let exchange = Exchange { upstream: self.upstream.clone(), head, turn };
         let answer = match exchange.send(body).await {
             Ok(answer) => answer,

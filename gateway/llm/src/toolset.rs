@@ -222,6 +222,11 @@ impl Toolsets {
         Ok(state)
     }
 
+    /// Has a set registered anew when it is needed again: the plane does not know it any more.
+    pub(crate) fn drop(&self, tools: &[DeferredTool]) {
+        self.known.lock().sets.remove(&digest(tools));
+    }
+
     /// Takes all sets out of the plane.
     pub(crate) async fn forget_all(&self) {
         let slots = std::mem::take(&mut self.known.lock().sets);
@@ -266,6 +271,9 @@ async fn register(
     tools: Vec<DeferredTool>,
 ) -> Result<Toolset, Error> {
     let tenant = tenant(digest);
+    let texts: Vec<String> = tools.iter().map(|tool| tool.text.clone()).collect();
+    let count = move || texts.iter().map(|text| u64::from(tokens::count(text))).sum();
+    let counting = tokio::task::spawn_blocking(count);
     let mut servers: Vec<&str> = tools.iter().map(|tool| tool.place().0).collect();
     servers.sort_unstable();
     servers.dedup();
@@ -288,8 +296,8 @@ async fn register(
         }
     }
     let servers = servers.into_iter().map(str::to_owned).collect();
-    let count = |tool: &DeferredTool| u64::from(tokens::count(&tool.text));
-    let tokens = tools.iter().map(count).sum();
+    // Counting can't fail; without it nothing would be counted as saved.
+    let tokens = counting.await.unwrap_or_default();
     Ok(Toolset { tenant, revision, tools, tokens, names, servers })
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use toolgate_client::{Client, SearchAnswer, intent as v1_intent, v1};
+use toolgate_client::{Client, Code, Error, SearchAnswer, intent as v1_intent, v1};
 use toolgate_core::tokens;
 use toolgate_llm::envelope::is_envelope;
 use toolgate_llm::history;
@@ -22,7 +22,7 @@ use crate::chat::{Chat, PassReason, intent};
 use crate::config::{LlmConfig, StrategyConfig};
 use crate::remembered::{Remembered, State};
 use crate::savings::Savings;
-use crate::toolset::{Toolset, Toolsets};
+use crate::toolset::{DeferredTool, Toolset, Toolsets};
 
 /// Searches of one turn that are answered.
 const SEARCHES_MAX: u32 = 3;
@@ -62,6 +62,9 @@ pub(crate) struct Turn {
     active: Vec<String>,
     /// Messages behind the host's: searches, and their answers.
     further: Vec<Value>,
+    /// Strategy of the newest request, and the betas that it needs.
+    strategy: Strategy,
+    betas: Vec<&'static str>,
     searches: u32,
     searching_since: Option<Instant>,
 }
@@ -122,7 +125,8 @@ impl Decider {
         limit: Duration,
     ) -> Result<Turn, PassReason> {
         let text = intent(&chat.messages).ok_or("no-request")?;
-        let toolset = self.toolsets.find(&chat.deferred).await?;
+        let all = chat.deferred.clone();
+        let toolset = self.toolsets.find(&all).await?;
         chat.keep(|name| !toolset.has(name));
         if chat.deferred.is_empty() {
             return Err("nothing-to-defer");
@@ -146,13 +150,13 @@ impl Decider {
             }),
             ..Default::default()
         };
-        let routed = self.plane.with_deadline(limit).route(request).await;
-        let routed = routed.map_err(|error| {
-            tracing::warn!(%error, "the routing plane gave no answer; the request is sent as it came");
-            "plane-failed"
-        })?;
+        let routed = self.routed(request, limit, &all).await?;
+        let is_native = self.config.strategy == StrategyConfig::Native;
+        let takes_native = chat.api == Api::Anthropic && is_native;
         let mut turn = Turn {
             chat,
+            strategy: if takes_native { Strategy::Native } else { Strategy::Envelope },
+            betas: Vec::new(),
             decider: self.clone(),
             toolset,
             keys,
@@ -165,6 +169,31 @@ impl Decider {
         };
         turn.activate(&routed.active_tools);
         Ok(turn)
+    }
+
+    /// Asks the plane, and forgets a set of tools that it does not know any more.
+    async fn routed(
+        &self,
+        request: v1::RouteRequest,
+        limit: Duration,
+        tools: &[DeferredTool],
+    ) -> Result<v1::RouteResponse, PassReason> {
+        let routed = self.plane.with_deadline(limit).route(request).await;
+        let routed = routed.map_err(|error| {
+            tracing::warn!(%error, "the routing plane gave no answer; the request is sent as it came");
+            let is_late =
+                matches!(&error, Error::Call(call) if call.code == Code::DeadlineExceeded);
+            if !is_late {
+                self.toolsets.drop(tools);
+            }
+            "plane-failed"
+        })?;
+        if routed.accounting.as_ref().is_none_or(|counted| counted.full_catalog_tokens == 0) {
+            tracing::warn!("the routing plane lost a set of tools; it is registered anew");
+            self.toolsets.drop(tools);
+            return Err("plane-failed");
+        }
+        Ok(routed)
     }
 
     /// Has requests of a model sent as they come for an hour.
@@ -235,6 +264,8 @@ impl Turn {
             self.state.ledger = prepared.ledger.clone();
         }
         self.ledger = prepared.ledger;
+        self.strategy = prepared.strategy;
+        self.betas = prepared.betas;
         Ok(text)
     }
 
@@ -244,7 +275,7 @@ impl Turn {
         let names: Vec<&str> = self.toolset.tools.iter().map(|tool| tool.name.as_str()).collect();
         let question = Question {
             api: self.chat.api,
-            strategy: Some(Strategy::Envelope),
+            strategy: Some(self.strategy),
             endpoint: Endpoint { model: &self.chat.model, ..Endpoint::default() },
             offer: Offer {
                 own: &self.chat.own,
@@ -261,7 +292,8 @@ impl Turn {
             count: &|text| u32::try_from(text.len() / 4).unwrap_or(u32::MAX),
         };
         let prepared = prepare(&question).map_err(|_| "schema")?;
-        if prepared.missing > 0 || prepared.strategy != Strategy::Envelope {
+        let is_deferring = matches!(prepared.strategy, Strategy::Native | Strategy::Envelope);
+        if prepared.missing > 0 || !is_deferring {
             return Err("not-rewritten");
         }
         Ok(prepared)
@@ -291,7 +323,12 @@ impl Turn {
     /// Returns what an answer's header says of the request.
     pub(crate) fn note(&self) -> String {
         let (deferred, shown) = (self.chat.deferred.len(), self.active.len());
-        format!("envelope; deferred={deferred}; shown={shown}")
+        format!("{}; deferred={deferred}; shown={shown}", self.strategy.name())
+    }
+
+    /// Returns the betas that the request needs beside the host's, for the header `anthropic-beta`.
+    pub(crate) fn betas(&self) -> &[&'static str] {
+        &self.betas
     }
 
     /// Says that the provider refused the request though it takes the original.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolgate_llm::envelope::is_envelope;
 
 use super::{End, KEPT_MAX};
@@ -69,6 +69,10 @@ impl ChatStream {
         }
         if let Some(id) = &self.id {
             value["id"] = id.clone();
+            // It stands in the turn's first event, and clients join texts.
+            if let Some(delta) = delta_of(&mut value) {
+                delta.shift_remove("role");
+            }
         }
         if value["usage"].is_object() {
             self.current = value["usage"].clone();
@@ -242,8 +246,12 @@ impl ChatStream {
     }
 }
 
+fn delta_of(value: &mut Value) -> Option<&mut Map<String, Value>> {
+    value.pointer_mut("/choices/0/delta")?.as_object_mut()
+}
+
 fn set_calls(value: &mut Value, calls: Vec<Value>) {
-    let Some(delta) = value["choices"][0]["delta"].as_object_mut() else { return };
+    let Some(delta) = delta_of(value) else { return };
     if calls.is_empty() {
         delta.shift_remove("tool_calls");
     } else {
@@ -260,6 +268,6 @@ fn remove_usage(value: &mut Value) {
 /// Returns true if a chunk whose calls were taken out says anything else.
 fn has_more(value: &Value) -> bool {
     let delta = value["choices"][0]["delta"].as_object();
-    let says = |(name, value): (&String, &Value)| name != "role" && !value.is_null();
-    delta.is_none_or(|delta| delta.iter().any(says)) || value["usage"].is_object()
+    let says = |delta: &Map<String, Value>| delta.values().any(|value| !value.is_null());
+    delta.is_none_or(says) || value["usage"].is_object()
 }

@@ -282,6 +282,7 @@ fn a_search_of_a_chat_is_held_and_gone_on_from() {
     let values = shown(&out);
     assert!(values.iter().all(|value| value["id"] == "x1"), "{out}");
     assert_eq!(chat_calls(&values).len(), 1);
+    assert!(values.iter().all(|value| value["choices"][0]["delta"]["role"].is_null()), "{out}");
     let usage = &values.last().expect("an end")["usage"];
     assert_eq!(*usage, json!({ "prompt_tokens": 20, "completion_tokens": 4 }));
     assert_eq!(out.matches("[DONE]").count(), 1);
