@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use toolgate_client::v1::OutcomeKind;
 use toolgate_client::{Client, Error, registration, v1};
@@ -76,6 +77,7 @@ struct Known {
 #[derive(Debug)]
 struct Slot {
     state: watch::Receiver<State>,
+    registering: AbortHandle,
     used: u64,
 }
 
@@ -193,17 +195,17 @@ impl Toolsets {
                 State::Starting | State::Ready(_) => None,
             };
             if failed.is_none_or(|since| since < PAUSE) {
-                return Ok(slot.state.clone());
+                // Only the request that began a registration waits for it.
+                let is_starting = matches!(*slot.state.borrow(), State::Starting);
+                return if is_starting { Err("new-tools") } else { Ok(slot.state.clone()) };
             }
         }
         let turn = Arc::clone(&self.turns).try_acquire_owned().map_err(|_| "busy")?;
         let (sender, state) = watch::channel(State::Starting);
         let evicted = known.evict(self.max);
-        known.sets.insert(digest, Slot { state: state.clone(), used: clock });
-        drop(known);
         let tools = tools.to_vec();
         let plane = self.plane.with_deadline(REGISTRATION_MAX);
-        tokio::spawn(async move {
+        let registering = tokio::spawn(async move {
             let outcome = register(&plane, digest, tools).await;
             let state = match outcome {
                 Ok(toolset) => State::Ready(Arc::new(toolset)),
@@ -219,6 +221,8 @@ impl Toolsets {
             }
             drop(turn);
         });
+        let registering = registering.abort_handle();
+        known.sets.insert(digest, Slot { state: state.clone(), registering, used: clock });
         Ok(state)
     }
 
@@ -231,6 +235,7 @@ impl Toolsets {
     pub(crate) async fn forget_all(&self) {
         let slots = std::mem::take(&mut self.known.lock().sets);
         for slot in slots.into_values() {
+            slot.registering.abort();
             let state = slot.state.borrow().clone();
             if let State::Ready(toolset) = state {
                 forget(&self.plane, &toolset).await;
