@@ -3,6 +3,7 @@
 import http.client
 import json
 import signal
+import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -79,8 +80,8 @@ class Provider:
 
 
 @contextmanager
-def serving(provider: Provider) -> Iterator[Provider]:
-    """Serves while the block runs."""
+def serving(provider: Provider, tls: ssl.SSLContext | None = None) -> Iterator[Provider]:
+    """Serves while the block runs, over TLS if there is a context for it."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -138,9 +139,12 @@ def serving(provider: Provider) -> Iterator[Provider]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    provider.url = f"http://127.0.0.1:{server.server_port}"
+    host = "http://127.0.0.1" if tls is None else "https://localhost"
+    provider.url = f"{host}:{server.server_port}"
     try:
         yield provider
     finally:
@@ -190,14 +194,14 @@ class Proxy:
         self.start()
         return self
 
-    def start(self, *arguments: str) -> None:
-        """Starts it with further arguments, and waits until it serves."""
+    def start(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        """Starts it with further arguments and variables, and waits until it serves."""
         with (self._folder / "llm.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [*self._command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stderr=log,
-                env=command_environment(),
+                env={**command_environment(), **(environment or {})},
             )
         wait_until(self._is_ready, self.log)
 

@@ -2,11 +2,13 @@
 
 import http.client
 import socket
+import ssl
 import subprocess
 import threading
 from pathlib import Path
 
 import pytest
+import trustme
 from llm_provider import Answer, Provider, Proxy, answer, events, serving
 from waiting import wait_until
 
@@ -135,6 +137,36 @@ def test_what_the_proxy_refuses_has_the_providers_shape(binary: Path, tmp_path: 
         named = proxy.ask("/openai/v1/models", headers={"Host": "evil.example"})
         assert named.status == 403, named
         assert proxy.ask("/v1/messages").status == 404
+
+
+def test_certificates_of_ones_own_are_trusted_where_the_file_says_so(
+    binary: Path, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(tls)
+    certificates = tmp_path / "own.pem"
+    authority.cert_pem.write_to_path(str(certificates))
+    with serving(Provider(answer({"data": []})), tls) as provider:
+        with Proxy(binary, tmp_path, provider.url) as proxy:
+            refused = proxy.ask("/openai/v1/models", method="GET")
+        with Proxy(binary, tmp_path, provider.url, f'ca_file = "{certificates}"') as proxy:
+            taken = proxy.ask("/openai/v1/models", method="GET")
+    assert refused.status == 502
+    assert "certificate" in refused.json["error"]["message"].lower(), refused.json
+    assert (taken.status, taken.json) == (200, {"data": []})
+
+
+def test_a_proxy_of_the_network_is_followed(binary: Path, tmp_path: Path) -> None:
+    with serving(Provider(answer({"data": []}))) as network:
+        proxy = Proxy(binary, tmp_path, "http://models.invalid")
+        # The plane within the process is not behind it.
+        proxy.start(environment={"HTTP_PROXY": network.url, "NO_PROXY": "127.0.0.1"})
+        got = proxy.ask("/openai/v1/models", method="GET")
+        proxy.__exit__()
+        [sent] = network.sent
+    assert (got.status, got.json) == (200, {"data": []})
+    assert sent.path == "http://models.invalid/v1/models"
 
 
 def test_a_mistake_in_the_file_is_told(binary: Path, tmp_path: Path) -> None:
