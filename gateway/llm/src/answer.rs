@@ -173,6 +173,10 @@ pub(crate) fn as_history(api: Api, message: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use toolgate_llm::envelope::wrap_history;
+
     use super::*;
 
     #[test]
@@ -250,5 +254,28 @@ mod tests {
         let chat = |id: &str, text: Value| json!({ "id": id, "choices": [{ "message": { "content": text } }] });
         let both = joined(Api::OpenAiChat, &chat("1", json!("a")), chat("2", json!("b")));
         assert_eq!(both, chat("1", json!("ab")));
+    }
+
+    #[test]
+    fn what_was_put_into_envelopes_comes_out_of_them() {
+        let given =
+            [json!({}), json!({ "z": 1, "a": { "name": "x" } }), json!({ "é": ["\"", null] })];
+        let blocks = given.iter().enumerate().map(|(at, input)| {
+            json!({ "type": "tool_use", "id": at.to_string(), "name": "mcp__a__b", "input": input })
+        });
+        let said = json!({ "role": "assistant", "content": blocks.collect::<Vec<_>>() });
+        let calls = given.iter().enumerate().map(|(at, input)| {
+            let function = json!({ "name": "mcp__a__b", "arguments": input.to_string() });
+            json!({ "id": at.to_string(), "type": "function", "function": function })
+        });
+        let chat = json!({ "role": "assistant", "tool_calls": calls.collect::<Vec<_>>() });
+        for (api, message) in [(Api::Anthropic, said), (Api::OpenAiChat, chat)] {
+            let mut messages = [message.clone()];
+            wrap_history(api, &mut messages, &HashSet::from(["Bash"]));
+            let [mut wrapped] = messages;
+            assert_ne!(wrapped, message);
+            assert!(opened(api, &mut wrapped).has_calls);
+            assert_eq!(wrapped, message);
+        }
     }
 }

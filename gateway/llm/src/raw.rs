@@ -170,4 +170,35 @@ mod tests {
             r#"{"name":"e","input":{"name":"t","arguments":{"n":1.0,"arguments":7}}}"#
         );
     }
+
+    #[test]
+    fn the_text_is_that_of_the_value_whatever_was_before() {
+        let values = [
+            json!(null),
+            json!(7),
+            json!(""),
+            json!("a"),
+            json!("ab\"\u{e9}"),
+            json!([]),
+            json!(["a", { "x": 1 }]),
+            json!(["ab", { "x": 1, "y": [] }, 7]),
+            json!({}),
+            json!({ "x": "a" }),
+            json!({ "x": "ab", "y": { "x": "a" } }),
+            json!({ "y": ["a", { "x": 1 }], "x": null }),
+        ];
+        for before in &values {
+            for value in &values {
+                for (value, before) in [
+                    (value.clone(), before.clone()),
+                    (json!({ "k": value, "l": before }), json!({ "l": value, "k": before })),
+                    (json!([value, before]), json!([before])),
+                ] {
+                    let text = graft(&value, &format!(" {before:#} "));
+                    let read: Value = serde_json::from_str(&text).expect("JSON");
+                    assert_eq!(read, value, "{before}: {text}");
+                }
+            }
+        }
+    }
 }
