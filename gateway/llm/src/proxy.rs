@@ -35,6 +35,12 @@ const NOTE: HeaderName = HeaderName::from_static("x-toolgate");
 /// Time between two pieces of a request.
 const PIECE_MAX: Duration = Duration::from_secs(30);
 
+/// Time for answers that are under way when the proxy is stopped.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Time for taking the sets of tools out of the routing plane when the proxy is stopped.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
+
 /// Headers that hosts give their key in.
 static KEYS: [HeaderName; 3] = [
     header::AUTHORIZATION,
@@ -68,7 +74,7 @@ enum ReadBody {
     Large(Vec<u8>, BodyDataStream),
 }
 
-/// Serves hosts until `stop`. `plane` is the routing plane that chooses tools, `savings` the account to keep.
+/// Serves hosts until `stop`, and then ends answers under way within ten seconds. `plane` is the routing plane that chooses tools, `savings` the account to keep.
 ///
 /// # Errors
 /// [`ProxyError`] if TLS can't be set up, or the listener fails.
@@ -90,9 +96,19 @@ pub async fn serve(
         .route("/toolgate/usage", get(usage))
         .fallback(forward)
         .with_state(Arc::new(proxy));
-    let stopped = stop.cancelled_owned();
-    let served = serve_router(listener, router).with_graceful_shutdown(stopped).await;
-    decider.close().await;
+    let stopped = stop.clone().cancelled_owned();
+    let serving = serve_router(listener, router).with_graceful_shutdown(stopped).into_future();
+    let drained = async {
+        stop.cancelled().await;
+        tokio::time::sleep(DRAIN).await;
+    };
+    let served = tokio::select! {
+        served = serving => served,
+        () = drained => Ok(()),
+    };
+    if tokio::time::timeout(CLOSING_MAX, decider.close()).await.is_err() {
+        tracing::warn!("sets of tools were left in the routing plane");
+    }
     served.map_err(ProxyError::Io)
 }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
 use toolgate_config::{Config as ServerConfig, FlagValue, keys};
 use toolgate_gateway_llm::{Config, Savings, serve};
-use toolgate_serving::{ConnectionLimits, Connections, drained_or_cut};
+use toolgate_serving::{ConnectionLimits, Connections};
 
 use crate::cli::arguments::{ConfigArguments, model_flag, parse_setting};
 use crate::cli::credentials::CredentialArguments;
@@ -21,9 +21,6 @@ use crate::serve::{check_model, serve_until_bound};
 
 /// Time for the plane within this process to start.
 const PLANE_START: Duration = Duration::from_secs(120);
-
-/// Time for answers that are under way when the proxy is stopped.
-const DRAIN: Duration = Duration::from_secs(10);
 
 /// The routing plane of a proxy.
 #[derive(Debug, Args)]
@@ -144,8 +141,7 @@ impl Prepared {
         let limits = ConnectionLimits::of(config.llm.max_connections);
         let refused = |refusal| tracing::warn!(?refusal, "a connection was refused");
         let listener = Connections::new(listener, limits, refused).into_listener();
-        let serving = serve(&config, plane, savings, listener, stop.clone());
-        let served = drained_or_cut(serving, &stop, DRAIN).await;
-        served.unwrap_or(Ok(())).map_err(|error| Failure::new(error.to_string()))
+        let served = serve(&config, plane, savings, listener, stop).await;
+        served.map_err(|error| Failure::new(error.to_string()))
     }
 }
