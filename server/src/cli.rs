@@ -20,6 +20,7 @@ mod json;
 mod key;
 mod language_model;
 mod lint;
+mod llm;
 mod memory;
 mod model;
 mod output;
@@ -27,6 +28,7 @@ mod pack;
 mod policy;
 mod register;
 mod route;
+mod run;
 mod search;
 mod serve;
 mod servers;
@@ -71,6 +73,8 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Search(search) => interruptible(search::run(search)),
         Command::Gate(gate) => interruptible(gate::run(gate)),
         Command::Gateway(gateway) => gateway::run(gateway),
+        Command::Llm(llm) => llm::run(llm),
+        Command::Run(run) => run::run(run),
         Command::Tools(tools) => interruptible(tools::run(tools)),
         Command::Servers(servers) => interruptible(servers::list(servers)),
         Command::Unregister(unregister) => interruptible(servers::remove(unregister)),

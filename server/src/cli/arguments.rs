@@ -10,9 +10,9 @@ use toolgate_encoder_worker::{HELP, WorkerArguments};
 use super::credentials::CredentialArguments;
 use super::failure::Failure;
 use super::{
-    bench, calibrate, catalog, completions, config, doctor, eval, gate, gateway, key, lint, memory,
-    model, output, pack, policy, register, route, search, serve, servers, store, summarize, tokens,
-    tools, usage,
+    bench, calibrate, catalog, completions, config, doctor, eval, gate, gateway, key, lint, llm,
+    memory, model, output, pack, policy, register, route, run, search, serve, servers, store,
+    summarize, tokens, tools, usage,
 };
 use toolgate_config::units::parse_duration;
 use toolgate_config::{Config, FlagValue, Parsed, keys, load};
@@ -55,6 +55,8 @@ pub(super) enum Command {
     Search(search::Search),
     Gate(gate::Gate),
     Gateway(gateway::Gateway),
+    Llm(llm::Llm),
+    Run(run::Run),
     Tools(tools::Tools),
     Usage(usage::Usage),
     Policy(policy::Policy),

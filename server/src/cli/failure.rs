@@ -23,6 +23,8 @@ pub(super) enum Exit {
     Unreachable,
     /// Interruption by Ctrl-C.
     Interrupted,
+    /// The code of a program that the command ran.
+    Program(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -35,6 +37,7 @@ impl From<Exit> for ExitCode {
             Exit::Unreachable => 4,
             // Shells report this code for a process that SIGINT ended.
             Exit::Interrupted => 130,
+            Exit::Program(code) => code,
         })
     }
 }

@@ -23,6 +23,7 @@ use super::output;
 use super::table::{Column, render};
 use super::text::counted;
 use files::GatewayFiles;
+pub(super) use running::telemetry::GatewayTelemetry;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,7 +3,7 @@
 mod followed;
 mod plane;
 mod replica;
-mod telemetry;
+pub(super) mod telemetry;
 mod telling;
 mod tls;
 

@@ -10,17 +10,17 @@ use toolgate_telemetry::Exporting;
 const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
 
 /// Running logs and spans of this process.
-pub(super) struct GatewayTelemetry(Exporting);
+pub(in crate::cli) struct GatewayTelemetry(Exporting);
 
 impl GatewayTelemetry {
     /// Starts them as the configuration of a service says.
-    pub(super) fn start(parsed: &Parsed) -> Self {
+    pub(in crate::cli) fn start(parsed: &Parsed) -> Self {
         let telemetry = logging::start(log(parsed), &parsed.config.telemetry);
         Self(telemetry.export())
     }
 
     /// Sends what waits, for a second at most.
-    pub(super) async fn stop(self) {
+    pub(in crate::cli) async fn stop(self) {
         self.0.stop(LAST_SPANS_MAX).await;
     }
 }

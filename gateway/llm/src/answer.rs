@@ -1,0 +1,281 @@
+//! Answers of a model: envelopes that are opened, and searches that the proxy answers.
+
+use serde_json::{Map, Value, json};
+use toolgate_llm::SEARCH_TOOL_NAME;
+use toolgate_llm::envelope::{NamedCall, is_envelope, open};
+use toolgate_llm::strategy::Api;
+
+/// Search that a model asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Search {
+    /// The provider's ID of the call.
+    pub(crate) id: String,
+    /// Its arguments, an object or a text that holds one.
+    pub(crate) arguments: Value,
+}
+
+/// What an answer asks of the proxy.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) searches: Vec<Search>,
+    /// True if the host has a call to run.
+    pub(crate) has_calls: bool,
+}
+
+/// Returns true if a name means the proxy's search.
+pub(crate) fn is_search(name: &str) -> bool {
+    name.rsplit(['.', ':', '/']).next() == Some(SEARCH_TOOL_NAME)
+}
+
+/// Opens the envelopes of a message and takes the searches out of it. The message is an answer of Anthropic's, or the
+/// message of a choice of Chat Completions.
+pub(crate) fn opened(api: Api, message: &mut Value) -> Asked {
+    let mut asked = Asked::default();
+    let key = if api == Api::Anthropic { "content" } else { "tool_calls" };
+    let Some(items) = message.get_mut(key).and_then(Value::as_array_mut) else { return asked };
+    items.retain_mut(|item| {
+        let id = item["id"].as_str().unwrap_or_default().to_owned();
+        if api == Api::Anthropic {
+            return item["type"] != "tool_use" || asked.keep(id, item, "input");
+        }
+        item.get_mut("function").is_none_or(|call| asked.keep(id, call, "arguments"))
+    });
+    if items.is_empty() && api != Api::Anthropic && !asked.searches.is_empty() {
+        remove(message, key);
+    }
+    asked
+}
+
+fn remove(message: &mut Value, key: &str) {
+    if let Some(fields) = message.as_object_mut() {
+        fields.shift_remove(key);
+    }
+}
+
+impl Asked {
+    /// Opens a call. Returns false if it is a search, which is noted.
+    fn keep(&mut self, id: String, call: &mut Value, arguments: &str) -> bool {
+        let Some(name) = call.get("name").and_then(Value::as_str) else { return true };
+        if is_search(name) {
+            let arguments = call.get(arguments).cloned().unwrap_or_default();
+            self.searches.push(Search { id, arguments });
+            return false;
+        }
+        let named = is_envelope(name).then(|| open(call.get(arguments).unwrap_or(&Value::Null)));
+        match named {
+            Some(Ok(named)) if is_search(&named.name) => {
+                self.searches.push(Search { id, arguments: named.arguments_json.into() });
+                return false;
+            }
+            Some(Ok(named)) => put(call, arguments, named),
+            // What holds no call stays: the host tells the model that there is no such tool.
+            Some(Err(_)) | None => {}
+        }
+        self.has_calls = true;
+        true
+    }
+}
+
+/// Writes a call in the place of its envelope.
+fn put(call: &mut Value, key: &str, named: NamedCall) {
+    let written = named.arguments_json;
+    let written = if written.is_empty() { "{}".to_owned() } else { written };
+    call["name"] = named.name.into();
+    // Chat Completions have arguments as a text.
+    let parsed = if key == "arguments" { None } else { serde_json::from_str(&written).ok() };
+    call[key] = parsed.unwrap_or_else(|| written.into());
+}
+
+/// Returns the results of searches as messages, in the API's format.
+pub(crate) fn results(api: Api, answers: &[(String, String)]) -> Vec<Value> {
+    if api == Api::Anthropic {
+        let block = |(id, text): &(String, String)| json!({ "type": "tool_result", "tool_use_id": id, "content": text });
+        return vec![
+            json!({ "role": "user", "content": answers.iter().map(block).collect::<Vec<_>>() }),
+        ];
+    }
+    let message = |(id, text): &(String, String)| json!({ "role": "tool", "tool_call_id": id, "content": text });
+    answers.iter().map(message).collect()
+}
+
+/// Adds the numbers of a usage to another, at any depth. Other values are the newer ones.
+pub(crate) fn add_usage(total: &mut Value, more: &Value) {
+    match (&mut *total, more) {
+        (Value::Object(total), Value::Object(more)) => {
+            for (name, more) in more {
+                add_usage(total.entry(name.as_str()).or_insert(Value::Null), more);
+            }
+        }
+        (Value::Number(_), Value::Number(_)) => {
+            if let (Some(one), Some(two)) = (total.as_u64(), more.as_u64()) {
+                *total = one.saturating_add(two).into();
+            }
+        }
+        (_, Value::Null) => {}
+        _ => *total = more.clone(),
+    }
+}
+
+/// Joins two answers of one turn: what the first said comes first, and the usage is that of both.
+pub(crate) fn joined(api: Api, first: &Value, mut second: Value) -> Value {
+    let mut usage = first["usage"].clone();
+    add_usage(&mut usage, &second["usage"]);
+    if !usage.is_null() {
+        second["usage"] = usage;
+    }
+    second["id"] = first["id"].clone();
+    if api == Api::Anthropic {
+        let said = [&first["content"], &second["content"]];
+        let content: Vec<Value> =
+            said.into_iter().filter_map(Value::as_array).flatten().cloned().collect();
+        second["content"] = content.into();
+        return second;
+    }
+    let text =
+        |answer: &Value| answer["choices"][0]["message"]["content"].as_str().map(str::to_owned);
+    let all = text(first)
+        .filter(|before| !before.is_empty())
+        .map(|before| before + &text(&second).unwrap_or_default());
+    if let (Some(all), Some(message)) = (all, message(api, &mut second)) {
+        message["content"] = all.into();
+    }
+    second
+}
+
+/// Says that a turn has ended without a call: its searches were not answered any more.
+pub(crate) fn end_turn(api: Api, answer: &mut Value) {
+    if api == Api::Anthropic {
+        answer["stop_reason"] = "end_turn".into();
+    } else if let Some(choice) = answer.get_mut("choices").and_then(|choices| choices.get_mut(0)) {
+        choice["finish_reason"] = "stop".into();
+    }
+}
+
+/// Returns the message of a whole answer that calls stand in.
+pub(crate) fn message(api: Api, answer: &mut Value) -> Option<&mut Value> {
+    match api {
+        Api::Anthropic => answer.is_object().then_some(answer),
+        _ => answer.get_mut("choices")?.get_mut(0)?.get_mut("message"),
+    }
+    .filter(|message| message.is_object())
+}
+
+/// Returns the message with which the model's answer goes back to it.
+pub(crate) fn as_history(api: Api, message: &Value) -> Value {
+    if api == Api::Anthropic {
+        return json!({ "role": "assistant", "content": message["content"] });
+    }
+    let kept = ["role", "content", "tool_calls", "reasoning_content", "refusal"];
+    let fields =
+        kept.iter().filter_map(|name| Some(((*name).to_owned(), message.get(*name)?.clone())));
+    Value::Object(fields.collect::<Map<String, Value>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use toolgate_llm::envelope::wrap_history;
+
+    use super::*;
+
+    #[test]
+    fn envelopes_of_whole_answers_are_opened() {
+        let envelope = json!({ "name": "mcp__a__b", "arguments": { "z": 1 } });
+        let mut answer = json!({ "content": [
+            { "type": "text", "text": "x" },
+            { "type": "tool_use", "id": "1", "name": "toolgate_call_tool", "input": envelope },
+            { "type": "tool_use", "id": "2", "name": "Bash", "input": { "c": 1 } }] });
+        let asked = opened(Api::Anthropic, &mut answer);
+        assert_eq!(asked, Asked { searches: Vec::new(), has_calls: true });
+        assert_eq!(
+            answer["content"][1],
+            json!({ "type": "tool_use", "id": "1", "name": "mcp__a__b", "input": { "z": 1 } })
+        );
+        assert_eq!(answer["content"][2]["name"], "Bash");
+        let mut message = json!({ "role": "assistant", "tool_calls": [{ "id": "1", "function": {
+            "name": "functions.toolgate_call_tool", "arguments": envelope.to_string() } }] });
+        assert!(opened(Api::OpenAiChat, &mut message).has_calls);
+        let function = &message["tool_calls"][0]["function"];
+        assert_eq!(*function, json!({ "name": "mcp__a__b", "arguments": "{\"z\":1}" }));
+    }
+
+    #[test]
+    fn searches_are_taken_out() {
+        let search = json!({ "query": "log" });
+        let within = json!({ "name": SEARCH_TOOL_NAME, "arguments": search });
+        let mut answer = json!({ "content": [
+            { "type": "tool_use", "id": "1", "name": SEARCH_TOOL_NAME, "input": search },
+            { "type": "tool_use", "id": "2", "name": "toolgate_call_tool", "input": within }] });
+        let asked = opened(Api::Anthropic, &mut answer);
+        let ids: Vec<&str> = asked.searches.iter().map(|search| search.id.as_str()).collect();
+        assert_eq!((ids, asked.has_calls), (vec!["1", "2"], false));
+        assert_eq!(answer["content"], json!([]));
+        let mut message = json!({ "content": null, "tool_calls": [{ "id": "1", "function": {
+            "name": SEARCH_TOOL_NAME, "arguments": "{}" } }] });
+        assert_eq!(opened(Api::OpenAiChat, &mut message).searches.len(), 1);
+        assert_eq!(message, json!({ "content": null }));
+    }
+
+    #[test]
+    fn what_holds_no_call_stays() {
+        for input in [json!({}), json!({ "name": "" }), json!("x"), json!(null)] {
+            let mut answer = json!({ "content": [{ "type": "tool_use", "id": "1",
+                "name": "toolgate_call_tool", "input": input }] });
+            let before = answer.clone();
+            assert!(opened(Api::Anthropic, &mut answer).has_calls);
+            assert_eq!(answer, before);
+        }
+        let mut odd = json!({ "content": "text" });
+        assert_eq!(opened(Api::Anthropic, &mut odd), Asked::default());
+    }
+
+    #[test]
+    fn usage_is_summed() {
+        let mut total = json!({ "a": 1, "d": { "x": 2 }, "tier": "std", "n": null });
+        add_usage(
+            &mut total,
+            &json!({ "a": 2, "b": 3, "d": { "x": 1, "y": 1 }, "tier": "std", "n": null }),
+        );
+        assert_eq!(
+            total,
+            json!({ "a": 3, "d": { "x": 3, "y": 1 }, "tier": "std", "n": null, "b": 3 })
+        );
+    }
+
+    #[test]
+    fn answers_of_one_turn_are_joined() {
+        let first = json!({ "id": "m1", "content": [{ "type": "text", "text": "a" }], "usage": { "i": 1 } });
+        let second = json!({ "id": "m2", "content": [{ "type": "text", "text": "b" }], "usage": { "i": 2 },
+            "stop_reason": "end_turn" });
+        let both = joined(Api::Anthropic, &first, second);
+        assert_eq!((both["id"].as_str(), both["usage"]["i"].as_u64()), (Some("m1"), Some(3)));
+        assert_eq!(both["content"].as_array().map(Vec::len), Some(2));
+        let chat = |id: &str, text: Value| json!({ "id": id, "choices": [{ "message": { "content": text } }] });
+        let both = joined(Api::OpenAiChat, &chat("1", json!("a")), chat("2", json!("b")));
+        assert_eq!(both, chat("1", json!("ab")));
+    }
+
+    #[test]
+    fn what_was_put_into_envelopes_comes_out_of_them() {
+        let given =
+            [json!({}), json!({ "z": 1, "a": { "name": "x" } }), json!({ "é": ["\"", null] })];
+        let blocks = given.iter().enumerate().map(|(at, input)| {
+            json!({ "type": "tool_use", "id": at.to_string(), "name": "mcp__a__b", "input": input })
+        });
+        let said = json!({ "role": "assistant", "content": blocks.collect::<Vec<_>>() });
+        let calls = given.iter().enumerate().map(|(at, input)| {
+            let function = json!({ "name": "mcp__a__b", "arguments": input.to_string() });
+            json!({ "id": at.to_string(), "type": "function", "function": function })
+        });
+        let chat = json!({ "role": "assistant", "tool_calls": calls.collect::<Vec<_>>() });
+        for (api, message) in [(Api::Anthropic, said), (Api::OpenAiChat, chat)] {
+            let mut messages = [message.clone()];
+            wrap_history(api, &mut messages, &HashSet::from(["Bash"]));
+            let [mut wrapped] = messages;
+            assert_ne!(wrapped, message);
+            assert!(opened(api, &mut wrapped).has_calls);
+            assert_eq!(wrapped, message);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The proxy's file, `llm.toml`.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, de};
+use url::Url;
+
+use crate::provider::Provider;
+use crate::units::{duration, size};
+
+/// Port of the proxy.
+const PORT: u16 = 7090;
+
+/// Content of a proxy's file.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The proxy itself.
+    pub llm: LlmConfig,
+    /// Base URLs of the providers.
+    pub upstream: UpstreamConfig,
+}
+
+/// Settings of the proxy itself.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LlmConfig {
+    /// Address and port to listen on.
+    pub listen: SocketAddr,
+    /// URL by which hosts reach the proxy; empty for an address of this machine.
+    pub public_url: String,
+    /// Most open connections of hosts. Over HTTP/1.1 each has one request at a time.
+    pub max_connections: usize,
+    /// Rule for tools in requests.
+    pub strategy: StrategyConfig,
+    /// Names of tools that may be deferred, with `*` for any characters.
+    pub defer: Vec<String>,
+    /// Names of tools that are never deferred, with `*` for any characters.
+    pub keep: Vec<String>,
+    /// Bytes of definitions of tools that may be deferred; with fewer, all are sent.
+    #[serde(deserialize_with = "size")]
+    pub defer_above: usize,
+    /// Time for the decision on a request; later it is sent as it came.
+    #[serde(deserialize_with = "duration")]
+    pub decision_timeout: Duration,
+    /// The same for the first request with a set of tools.
+    #[serde(deserialize_with = "duration")]
+    pub first_decision_timeout: Duration,
+    /// Most sets of tools that are known at a time.
+    pub max_toolsets: usize,
+    /// Largest request that is read; larger ones are sent as they come.
+    #[serde(deserialize_with = "size")]
+    pub max_body: usize,
+    /// Time to connect to a provider.
+    #[serde(deserialize_with = "duration")]
+    pub connect_timeout: Duration,
+    /// Time until the head of a provider's answer.
+    #[serde(deserialize_with = "duration")]
+    pub first_byte_timeout: Duration,
+    /// Time between two pieces of a provider's answer.
+    #[serde(deserialize_with = "duration")]
+    pub idle_timeout: Duration,
+    /// File with certificates (PEM) that are trusted beside the system's.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Rule for tools in requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StrategyConfig {
+    /// The envelope where `defer_above` is passed and the host does not defer by itself, else pass.
+    Auto,
+    /// Requests are sent as they come.
+    Pass,
+    /// The envelope wherever a tool may be deferred and the host does not defer by itself.
+    Envelope,
+    /// Tools are added amid the conversation where the API and the model take that, else the envelope.
+    Native,
+}
+
+/// Base URLs of the providers. What a host asks for is sent there and nowhere else.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamConfig {
+    /// Place of Anthropic's API.
+    #[serde(deserialize_with = "url")]
+    pub anthropic: Url,
+    /// Place of OpenAI's API, or of a server that copies it, without `/v1`.
+    #[serde(deserialize_with = "url")]
+    pub openai: Url,
+    /// Place of Gemini's API.
+    #[serde(deserialize_with = "url")]
+    pub gemini: Url,
+}
+
+fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Url::parse(&text).map_err(|error| de::Error::custom(format!("{text:?} is no URL: {error}")))
+}
+
+/// Error of a proxy's file.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file can't be read.
+    #[error("{path} can't be read: {source}")]
+    Read {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: std::io::Error,
+    },
+    /// The file is no valid configuration. Holds the problem, with its line.
+    #[error("{path}: {problem}")]
+    Invalid {
+        /// Path of the file.
+        path: PathBuf,
+        /// The problem.
+        problem: String,
+    },
+}
+
+impl Default for LlmConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
+            public_url: String::new(),
+            max_connections: 256,
+            strategy: StrategyConfig::Auto,
+            defer: vec!["mcp_*".to_owned()],
+            keep: Vec::new(),
+            defer_above: 32 << 10,
+            decision_timeout: Duration::from_millis(30),
+            first_decision_timeout: Duration::from_millis(150),
+            max_toolsets: 64,
+            max_body: 8 << 20,
+            connect_timeout: Duration::from_secs(10),
+            first_byte_timeout: Duration::from_secs(10 * 60),
+            idle_timeout: Duration::from_secs(5 * 60),
+            ca_file: None,
+        }
+    }
+}
+
+impl Default for UpstreamConfig {
+    fn default() -> Self {
+        let known = |url: &str| Url::parse(url).expect("a constant that is a URL");
+        Self {
+            anthropic: known("https://api.anthropic.com"),
+            openai: known("https://api.openai.com"),
+            gemini: known("https://generativelanguage.googleapis.com"),
+        }
+    }
+}
+
+impl UpstreamConfig {
+    /// Returns the base URL of a provider.
+    #[must_use]
+    pub fn of(&self, provider: Provider) -> &Url {
+        match provider {
+            Provider::Anthropic => &self.anthropic,
+            Provider::OpenAi => &self.openai,
+            Provider::Gemini => &self.gemini,
+        }
+    }
+
+    /// Returns the base URL of a provider, to be changed.
+    pub fn of_mut(&mut self, provider: Provider) -> &mut Url {
+        match provider {
+            Provider::Anthropic => &mut self.anthropic,
+            Provider::OpenAi => &mut self.openai,
+            Provider::Gemini => &mut self.gemini,
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if it can't be read, or is no valid configuration.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let invalid = |problem: String| ConfigError::Invalid { path: path.to_owned(), problem };
+        let config: Self = toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;
+        config.problem().map_or(Ok(config), |problem| Err(invalid(problem)))
+    }
+
+    /// Returns what is wrong with these settings together, and a remedy.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let llm = &self.llm;
+        if !llm.listen.ip().is_loopback() && !llm.public_url.starts_with("https://") {
+            return Some(
+                "llm.listen is no address of this machine alone: set llm.public_url to the https URL of what ends TLS \
+                 before the proxy, because requests carry keys"
+                    .to_owned(),
+            );
+        }
+        if !llm.public_url.is_empty() && Url::parse(&llm.public_url).is_err() {
+            return Some("llm.public_url is no URL".to_owned());
+        }
+        if llm.max_connections == 0 || llm.max_toolsets == 0 {
+            return Some("llm.max_connections and llm.max_toolsets must be at least 1".to_owned());
+        }
+        Provider::ALL.into_iter().find_map(|provider| {
+            let url = self.upstream.of(provider);
+            problem_of(url).map(|problem| format!("upstream.{} {problem}", provider.name()))
+        })
+    }
+}
+
+/// Returns what is wrong with a base URL.
+fn problem_of(url: &Url) -> Option<&'static str> {
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Some("must be an http or https URL");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Some("must have no password in it: keys come from the host");
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Some("must end with its path");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Config, String> {
+        let config: Config = toml::from_str(text).map_err(|error| error.to_string())?;
+        config.problem().map_or(Ok(config), Err)
+    }
+
+    #[test]
+    fn an_empty_file_has_the_defaults() {
+        let config = parsed("").expect("valid");
+        assert_eq!(config, Config::default());
+        assert_eq!(config.upstream.of(Provider::OpenAi).as_str(), "https://api.openai.com/");
+    }
+
+    #[test]
+    fn keys_are_read() {
+        let config = parsed(
+            "[llm]\nstrategy = \"envelope\"\ndefer_above = \"1KiB\"\ndecision_timeout = \"1s\"\n\
+             [upstream]\nopenai = \"http://127.0.0.1:8000/base\"\n",
+        )
+        .expect("valid");
+        assert_eq!(config.llm.strategy, StrategyConfig::Envelope);
+        assert_eq!(config.llm.defer_above, 1 << 10);
+        assert_eq!(config.llm.decision_timeout, Duration::from_secs(1));
+        assert_eq!(config.upstream.openai.path(), "/base");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (text, told) in [
+            ("[llm]\nlisten = \"0.0.0.0:1\"", "llm.public_url"),
+            ("[llm]\nlisten = \"0.0.0.0:1\"\npublic_url = \"http://llm.example\"", "https URL"),
+            ("[llm]\nmax_connections = 0", "at least 1"),
+            ("[llm]\nnothing = 1", "nothing"),
+            ("[upstream]\nopenai = \"ftp://x\"", "upstream.openai must be"),
+            ("[upstream]\ngemini = \"https://a:b@x\"", "password"),
+            ("[upstream]\nanthropic = \"https://x/?a=b\"", "end with its path"),
+        ] {
+            let problem = parsed(text).expect_err(text);
+            assert!(problem.contains(told), "{problem}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! One turn with the provider: a request, and further ones where the model searches.
+
+use std::io;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use http::{HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::answer::{self, Asked};
+use crate::provider::Provider;
+use crate::raw;
+use crate::sse::Splitter;
+use crate::stream::{End, Machine};
+use crate::turn::Turn;
+use crate::upstream::{Failure, Head, Piece, Pieces, Upstream, flushed};
+
+/// Largest answer that is read whole.
+const ANSWER_MAX: usize = 32 << 20;
+
+/// Turn that is under way.
+pub(crate) struct Exchange {
+    pub(crate) upstream: Upstream,
+    pub(crate) head: Head,
+    pub(crate) turn: Turn,
+}
+
+impl Exchange {
+    /// Sends a request of the turn.
+    pub(crate) async fn send(&self, body: String) -> Result<reqwest::Response, Failure> {
+        self.upstream.send(&self.head, body.into()).await
+    }
+
+    /// Reads an answer whole, and returns the body for the host.
+    pub(crate) async fn whole(mut self, answer: reqwest::Response) -> Response {
+        let mut text = match self.read(answer).await {
+            Ok(text) => text,
+            Err(failure) => return self.refused(&failure),
+        };
+        let api = self.turn.api();
+        let mut earlier: Option<Value> = None;
+        loop {
+            let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
+                return whole(StatusCode::OK, text);
+            };
+            self.turn.used(&value["usage"]);
+            let said =
+                answer::message(api, &mut value).map(|message| answer::as_history(api, message));
+            let asked =
+                answer::message(api, &mut value).map(|message| answer::opened(api, message));
+            let Asked { searches, has_calls } = asked.unwrap_or_default();
+            let next = match said {
+                Some(said) if !searches.is_empty() && !has_calls => {
+                    self.turn.go_on(said, &searches).await
+                }
+                _ => {
+                    self.turn.look_up(&searches).await;
+                    None
+                }
+            };
+            let Some(next) = next else {
+                if !searches.is_empty() && !has_calls {
+                    answer::end_turn(api, &mut value);
+                }
+                let body = match earlier {
+                    Some(earlier) => answer::joined(api, &earlier, value).to_string(),
+                    None => raw::graft(&value, &text),
+                };
+                return whole(StatusCode::OK, body);
+            };
+            earlier = Some(match earlier {
+                Some(earlier) => answer::joined(api, &earlier, value),
+                None => value,
+            });
+            text = match self.next_text(next).await {
+                Ok(text) => text,
+                Err(response) => return response,
+            };
+        }
+    }
+
+    /// Returns the text of the answer to a further request, or what the host is told in its place.
+    async fn next_text(&self, body: String) -> Result<String, Response> {
+        let answer = self.send(body).await.map_err(|failure| self.refused(&failure))?;
+        let status = answer.status();
+        self.note_refusal(status);
+        let text = self.read(answer).await.map_err(|failure| self.refused(&failure))?;
+        if status == StatusCode::OK { Ok(text) } else { Err(whole(status, text)) }
+    }
+
+    /// Has the model's requests sent as they come if it does not go on behind a search. The host's next try is the original.
+    fn note_refusal(&self, status: StatusCode) {
+        if status == StatusCode::BAD_REQUEST {
+            self.turn.refused();
+        }
+    }
+
+    async fn read(&self, answer: reqwest::Response) -> Result<String, Failure> {
+        let failed = |message: String| Failure { status: StatusCode::BAD_GATEWAY, message };
+        let mut bytes = Vec::new();
+        let mut pieces = self.upstream.pieces(answer);
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|error| failed(format!("the answer broke off: {error}")))?;
+            if bytes.len() + piece.len() > ANSWER_MAX {
+                return Err(failed(format!("the answer is larger than {ANSWER_MAX} bytes")));
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        String::from_utf8(bytes).map_err(|_| failed("the answer is no UTF-8".to_owned()))
+    }
+
+    fn refused(&self, failure: &Failure) -> Response {
+        tracing::warn!(provider = self.head.provider.name(), "{}", failure.message);
+        self.head.provider.error(failure.status, &failure.message)
+    }
+
+    /// Returns the stream of the turn, over all of its requests.
+    pub(crate) fn stream(self, answer: reqwest::Response) -> Pieces {
+        let streaming = Streaming {
+            pieces: Some(self.upstream.pieces(answer)),
+            machine: Machine::new(self.turn.api()),
+            splitter: Splitter::default(),
+            failure: None,
+            exchange: self,
+        };
+        Box::pin(stream::unfold(streaming, |mut streaming| async move {
+            let piece = streaming.next().await?;
+            Some((piece, streaming))
+        }))
+    }
+}
+
+/// Stream of one turn.
+struct Streaming {
+    /// Rest of the current answer; `None` at the end of the turn.
+    pieces: Option<Pieces>,
+    machine: Machine,
+    splitter: Splitter,
+    /// Error to end with, once what came before it is written.
+    failure: Option<io::Error>,
+    exchange: Exchange,
+}
+
+impl Streaming {
+    async fn next(&mut self) -> Option<Piece> {
+        let mut out = Vec::new();
+        while out.is_empty() {
+            if let Some(error) = self.failure.take() {
+                flushed().await;
+                return Some(Err(error));
+            }
+            match self.pieces.as_mut()?.next().await {
+                Some(Ok(piece)) => self.take(&piece, &mut out),
+                Some(Err(error)) => {
+                    out.extend(self.splitter.rest());
+                    self.failure = Some(error);
+                    // What follows the error is nothing.
+                    self.pieces = Some(Box::pin(stream::empty()));
+                }
+                None => self.ended(&mut out).await,
+            }
+        }
+        Some(Ok(Bytes::from(out)))
+    }
+
+    fn take(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        self.splitter.push(piece);
+        while let Some(event) = self.splitter.next() {
+            self.machine.event(&event, out);
+        }
+    }
+
+    /// Ends an answer: asks on behind a search, or ends the turn.
+    async fn ended(&mut self, out: &mut Vec<u8>) {
+        out.extend(self.splitter.rest());
+        self.pieces = None;
+        let turn = &mut self.exchange.turn;
+        let body = match self.machine.end() {
+            End::Done(searches) => {
+                turn.look_up(&searches).await;
+                None
+            }
+            End::Searching(said, searches) => turn.go_on(said, &searches).await,
+        };
+        let Some(body) = body else {
+            turn.used(&self.machine.usage());
+            self.machine.give_up(out);
+            return;
+        };
+        match self.exchange.send(body).await {
+            Ok(answer) if is_stream(&answer) => {
+                self.machine.go_on();
+                self.pieces = Some(self.exchange.upstream.pieces(answer));
+            }
+            Ok(answer) => {
+                self.exchange.note_refusal(answer.status());
+                let text = self.exchange.read(answer).await.unwrap_or_default();
+                let message = || {
+                    error_of(self.exchange.head.provider, "the search could not be gone on from")
+                };
+                let error = serde_json::from_str(&text).unwrap_or_else(|_| message());
+                self.machine.fail(&error, out);
+            }
+            Err(failure) => {
+                tracing::warn!("{}", failure.message);
+                self.machine.fail(&error_of(self.exchange.head.provider, &failure.message), out);
+            }
+        }
+    }
+}
+
+/// Returns true if an answer is a stream of events.
+pub(crate) fn is_stream(answer: &reqwest::Response) -> bool {
+    let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    answer.status() == StatusCode::OK
+        && kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+fn error_of(provider: Provider, message: &str) -> Value {
+    let message = format!("toolgate: {message}");
+    match provider {
+        Provider::Anthropic => {
+            json!({ "type": "error", "error": { "type": "api_error", "message": message } })
+        }
+        Provider::OpenAi | Provider::Gemini => {
+            json!({ "error": { "message": message, "type": "proxy_error", "code": "toolgate" } })
+        }
+    }
+}
+
+fn whole(status: StatusCode, body: String) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}

@@ -1,0 +1,70 @@
+//! Names under which the proxy may be called. A page could have another name resolve to this machine (DNS rebinding).
+
+use std::net::SocketAddr;
+
+use http::uri::Authority;
+use http::{HeaderMap, Uri, header};
+use url::Url;
+
+/// Names and origins that requests may come with.
+#[derive(Debug)]
+pub(crate) struct Names {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+impl Names {
+    pub(crate) fn new(address: SocketAddr, public_url: &str) -> Self {
+        let local = ["localhost", "127.0.0.1", "[::1]"];
+        let mut hosts: Vec<String> = local.map(str::to_owned).to_vec();
+        let mut origins = local.map(|host| format!("http://{host}:{}", address.port())).to_vec();
+        if let Ok(url) = Url::parse(public_url) {
+            hosts.extend(url.host_str().map(str::to_owned));
+            origins.push(url.origin().ascii_serialization());
+        }
+        Self { hosts, origins }
+    }
+
+    /// Returns true if a request names the proxy, and comes from no foreign page.
+    pub(crate) fn allow(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let authority = named.or(uri.authority().map(Authority::as_str));
+        let host = authority
+            .and_then(|authority| authority.parse::<Authority>().ok())
+            .map(|authority| authority.host().to_ascii_lowercase());
+        let is_named = host.is_some_and(|host| self.hosts.contains(&host));
+        let is_own = headers.get_all(header::ORIGIN).iter().all(|origin| {
+            origin.to_str().is_ok_and(|origin| self.origins.iter().any(|own| own == origin))
+        });
+        is_named && is_own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn only_own_names_and_origins_are_allowed() {
+        let names = Names::new(SocketAddr::from(([127, 0, 0, 1], 7090)), "https://llm.example/x");
+        let allows = |host: Option<&'static str>, origin: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            headers.extend(host.map(|host| (header::HOST, HeaderValue::from_static(host))));
+            headers.extend(origin.map(|from| (header::ORIGIN, HeaderValue::from_static(from))));
+            names.allow(&Uri::from_static("/openai/v1/models"), &headers)
+        };
+        for host in ["127.0.0.1:7090", "LOCALHOST:1", "[::1]:7090", "llm.example"] {
+            assert!(allows(Some(host), None), "{host}");
+        }
+        assert!(allows(Some("localhost"), Some("http://localhost:7090")));
+        assert!(allows(Some("localhost"), Some("https://llm.example")));
+        for host in [None, Some("evil.example"), Some("localhost.evil.example"), Some("a b")] {
+            assert!(!allows(host, None), "{host:?}");
+        }
+        for origin in ["null", "http://localhost:8000", "https://evil.example"] {
+            assert!(!allows(Some("localhost"), Some(origin)), "{origin}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Headers of requests and answers on their way through.
+
+use http::HeaderValue;
+use http::header::{
+    CONNECTION, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+
+/// Headers of one connection, which no proxy hands on (RFC 9110, 7.6.1), and `Expect`, which the proxy answers.
+const OF_CONNECTIONS: [HeaderName; 10] = [
+    CONNECTION,
+    http::header::EXPECT,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Names of betas that a request to Anthropic uses.
+const BETA: &str = "anthropic-beta";
+
+/// Takes out the headers that belong to one connection, and those that `Connection` names.
+fn take_connection_headers(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&OF_CONNECTIONS) {
+        headers.remove(name);
+    }
+}
+
+/// Returns the headers of a request for the provider. The length goes with them: the body has it too.
+pub(crate) fn of_request(mut headers: HeaderMap) -> HeaderMap {
+    take_connection_headers(&mut headers);
+    headers.remove(HOST);
+    // For this proxy and nobody else.
+    let own: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with("x-toolgate")).cloned().collect();
+    for name in own {
+        headers.remove(name);
+    }
+    headers
+}
+
+/// Adds betas of Anthropic's to those of the host.
+pub(crate) fn add_betas(headers: &mut HeaderMap, betas: &[&'static str]) {
+    let known: Vec<String> = headers
+        .get_all(BETA)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|name| name.trim().to_owned())
+        .collect();
+    let added = betas.iter().filter(|beta| !known.iter().any(|name| name == *beta));
+    let all: Vec<&str> = known.iter().map(String::as_str).chain(added.copied()).collect();
+    if all.len() > known.len()
+        && let Ok(all) = HeaderValue::from_str(&all.join(","))
+    {
+        headers.insert(BETA, all);
+    }
+}
+
+/// Returns the headers of an answer for the host.
+pub(crate) fn of_answer(mut headers: HeaderMap) -> HeaderMap {
+    take_connection_headers(&mut headers);
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_the_connection_stay_behind() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, x-hop"),
+            ("x-hop", "1"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("keep-alive", "timeout=5"),
+            ("host", "127.0.0.1:7090"),
+            ("x-toolgate-key", "k"),
+            ("authorization", "Bearer k"),
+            ("content-length", "5"),
+        ] {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let sent = of_request(headers);
+        let names: Vec<&str> = sent.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["authorization", "content-length"]);
+    }
+
+    #[test]
+    fn betas_are_added_once() {
+        let mut headers = HeaderMap::new();
+        headers.insert(BETA, HeaderValue::from_static("own, second"));
+        add_betas(&mut headers, &["second", "third"]);
+        let sent: Vec<_> = headers.get_all(BETA).iter().collect();
+        assert_eq!(sent, ["own,second,third"]);
+        add_betas(&mut headers, &["own"]);
+        assert_eq!(headers[BETA], "own,second,third");
+    }
+}

@@ -1,0 +1,142 @@
+//! What earlier turns of conversations added, found again by the messages that a request begins with. It is a cache: without
+//! it tools are chosen and described anew, and one cached prefix is lost.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, Hash, Hasher, RandomState};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use toolgate_llm::strategy::Ledger;
+
+/// Most conversations' turns that are remembered.
+const TURNS_MAX: usize = 4_096;
+
+/// Marks of cached prefixes, which hosts move from message to message.
+const MARK: &str = "cache_control";
+
+/// State of a conversation behind one of its turns.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct State {
+    pub(crate) ledger: Ledger,
+    /// Handle of the active set.
+    pub(crate) handle: String,
+}
+
+/// Turns of conversations. Keys are hashes with a key of this process alone.
+#[derive(Debug, Default)]
+pub(crate) struct Remembered {
+    hashing: RandomState,
+    turns: Mutex<Turns>,
+}
+
+#[derive(Debug, Default)]
+struct Turns {
+    states: HashMap<u64, (State, u64)>,
+    clock: u64,
+}
+
+impl Remembered {
+    /// Returns the hash of something that conversations are told apart by.
+    pub(crate) fn hash(&self, value: impl Hash) -> u64 {
+        self.hashing.hash_one(value)
+    }
+
+    /// Returns the keys of each beginning of a conversation, the shortest first. `owner` tells apart who must not share.
+    pub(crate) fn keys(&self, owner: u64, messages: &[Value]) -> Vec<u64> {
+        let mut hasher = self.hashing.build_hasher();
+        owner.hash(&mut hasher);
+        let next = |message: &Value| {
+            add(&mut hasher, message);
+            hasher.finish()
+        };
+        messages.iter().map(next).collect()
+    }
+
+    /// Returns the state behind the longest known beginning.
+    pub(crate) fn find(&self, keys: &[u64]) -> State {
+        let mut turns = self.turns.lock();
+        turns.clock += 1;
+        let clock = turns.clock;
+        for key in keys.iter().rev() {
+            if let Some((state, used)) = turns.states.get_mut(key) {
+                *used = clock;
+                return state.clone();
+            }
+        }
+        State::default()
+    }
+
+    /// Keeps the state behind the last of a conversation's messages.
+    pub(crate) fn keep(&self, keys: &[u64], state: State) {
+        let Some(key) = keys.last() else { return };
+        let mut turns = self.turns.lock();
+        turns.clock += 1;
+        let clock = turns.clock;
+        turns.states.insert(*key, (state, clock));
+        if turns.states.len() > TURNS_MAX {
+            // Half at once, so that this is rare.
+            let mut used: Vec<u64> = turns.states.values().map(|(_, used)| *used).collect();
+            used.sort_unstable();
+            let from = used[used.len() / 2];
+            turns.states.retain(|_, (_, used)| *used >= from);
+        }
+    }
+}
+
+/// Adds what a model reads of a value.
+fn add(hasher: &mut impl Hasher, value: &Value) {
+    match value {
+        Value::Object(fields) => {
+            let mut names: Vec<&String> = fields.keys().filter(|name| *name != MARK).collect();
+            names.sort_unstable();
+            names.len().hash(hasher);
+            for name in names {
+                name.hash(hasher);
+                add(hasher, &fields[name]);
+            }
+        }
+        Value::Array(items) => {
+            items.len().hash(hasher);
+            items.iter().for_each(|item| add(hasher, item));
+        }
+        Value::String(text) => text.hash(hasher),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string().hash(hasher),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn state(handle: &str) -> State {
+        State { handle: handle.to_owned(), ..State::default() }
+    }
+
+    #[test]
+    fn the_longest_known_beginning_counts() {
+        let remembered = Remembered::default();
+        let messages = [json!({ "a": 1 }), json!({ "b": 2 }), json!({ "c": 3 })];
+        remembered.keep(&remembered.keys(1, &messages[..1]), state("one"));
+        remembered.keep(&remembered.keys(1, &messages[..2]), state("two"));
+        let found =
+            |owner, messages: &[Value]| remembered.find(&remembered.keys(owner, messages)).handle;
+        assert_eq!(found(1, &messages), "two");
+        assert_eq!(found(1, &[messages[0].clone(), json!("x")]), "one");
+        assert_eq!(found(2, &messages), "", "another owner's");
+        let marked = [json!({ "a": 1, "cache_control": {} }), json!({ "b": 2 })];
+        assert_eq!(found(1, &marked), "two");
+    }
+
+    #[test]
+    fn there_is_a_bound() {
+        let remembered = Remembered::default();
+        for number in 0..3 * TURNS_MAX {
+            remembered.keep(&remembered.keys(1, &[json!(number)]), state("x"));
+        }
+        assert!(remembered.turns.lock().states.len() <= TURNS_MAX);
+        let newest = remembered.keys(1, &[json!(3 * TURNS_MAX - 1)]);
+        assert_eq!(remembered.find(&newest).handle, "x");
+    }
+}

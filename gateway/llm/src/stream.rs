@@ -1,0 +1,95 @@
+//! Streams of a model's answers: envelopes are opened as they come, and searches are held. What needs no change passes with
+//! its bytes.
+
+mod anthropic;
+mod chat;
+
+use serde_json::Value;
+use toolgate_llm::strategy::Api;
+
+use crate::answer::Search;
+use crate::sse;
+
+use anthropic::AnthropicStream;
+use chat::ChatStream;
+
+/// Most bytes of an answer that are kept to go on behind a search; of a longer one, searches are only looked up.
+const KEPT_MAX: usize = 1 << 20;
+
+/// Stream of one turn, over all of its requests.
+#[derive(Debug)]
+pub(crate) enum Machine {
+    Anthropic(AnthropicStream),
+    Chat(ChatStream),
+}
+
+/// Outcome of an answer that has ended.
+#[derive(Debug, PartialEq)]
+pub(crate) enum End {
+    /// The answer is the last of the turn. Searches in it are looked up for the next one.
+    Done(Vec<Search>),
+    /// The model waits for the answers to its searches. Holds what it said, as a message.
+    Searching(Value, Vec<Search>),
+}
+
+impl Machine {
+    pub(crate) fn new(api: Api) -> Self {
+        match api {
+            Api::Anthropic => Self::Anthropic(AnthropicStream::default()),
+            Api::OpenAiChat | Api::OpenAiResponses | Api::Gemini => {
+                Self::Chat(ChatStream::default())
+            }
+        }
+    }
+
+    /// Takes one event, and writes what the host gets.
+    pub(crate) fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Anthropic(stream) => stream.event(event, out),
+            Self::Chat(stream) => stream.event(event, out),
+        }
+    }
+
+    /// Says how the answer ended.
+    pub(crate) fn end(&mut self) -> End {
+        match self {
+            Self::Anthropic(stream) => stream.end(),
+            Self::Chat(stream) => stream.end(),
+        }
+    }
+
+    /// Writes the end of the turn that was held for a search, where nothing can be asked any more.
+    pub(crate) fn give_up(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Anthropic(stream) => stream.give_up(out),
+            Self::Chat(stream) => stream.give_up(out),
+        }
+    }
+
+    /// Begins the next answer of the same turn.
+    pub(crate) fn go_on(&mut self) {
+        match self {
+            Self::Anthropic(stream) => stream.go_on(),
+            Self::Chat(stream) => stream.go_on(),
+        }
+    }
+
+    /// Writes an error amid a stream, in the provider's form.
+    pub(crate) fn fail(&self, error: &Value, out: &mut Vec<u8>) {
+        match self {
+            Self::Anthropic(_) => sse::write(Some("error"), error, out),
+            Self::Chat(_) => sse::write(None, error, out),
+        }
+    }
+
+    /// Returns the usage of the turn so far; null if none came.
+    pub(crate) fn usage(&self) -> Value {
+        match self {
+            Self::Anthropic(stream) => stream.usage(),
+            Self::Chat(stream) => stream.usage(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! Streams of Chat Completions.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use toolgate_llm::envelope::is_envelope;
+
+use super::{End, KEPT_MAX};
+use crate::answer::{Search, add_usage, is_search};
+use crate::opener::{Opener, Part};
+use crate::sse;
+
+/// Stream of one turn.
+#[derive(Debug, Default)]
+pub(crate) struct ChatStream {
+    /// Calls of this answer, by their index in it.
+    calls: HashMap<u64, Call>,
+    /// Order in which they were begun.
+    order: Vec<u64>,
+    /// Index of the host's next call.
+    next: u64,
+    /// Text of this answer.
+    text: String,
+    has_calls: bool,
+    /// Events of the end of the answer, which are held while searches wait.
+    held: Vec<Value>,
+    is_finished: bool,
+    /// ID of the turn's first answer, once a further one was asked for.
+    id: Option<Value>,
+    first_id: Value,
+    earlier: Value,
+    current: Value,
+}
+
+#[derive(Debug)]
+struct Call {
+    kind: Kind,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Through(u64),
+    Envelope(Opener, Option<u64>),
+    Search,
+}
+
+impl ChatStream {
+    pub(super) fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
+        let data = sse::data(event);
+        if data.as_deref().map(str::trim) == Some("[DONE]") {
+            if self.held.is_empty() {
+                out.extend_from_slice(event);
+            }
+            return;
+        }
+        match data.and_then(|data| serde_json::from_str::<Value>(&data).ok()) {
+            Some(value) if value.is_object() => self.chunk(value, event, out),
+            _ => out.extend_from_slice(event),
+        }
+    }
+
+    fn chunk(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
+        let before = value.clone();
+        if self.first_id.is_null() {
+            self.first_id = value["id"].clone();
+        }
+        if let Some(id) = &self.id {
+            value["id"] = id.clone();
+            // It stands in the turn's first event, and clients join texts.
+            if let Some(delta) = delta_of(&mut value) {
+                delta.shift_remove("role");
+            }
+        }
+        if value["usage"].is_object() {
+            self.current = value["usage"].clone();
+            value["usage"] = self.usage();
+        }
+        let choice = &value["choices"][0];
+        if self.text.len() <= KEPT_MAX {
+            self.text.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
+        }
+        let is_end = choice["finish_reason"].is_string();
+        let mut is_empty = false;
+        if let Some(calls) = choice["delta"]["tool_calls"].as_array().cloned() {
+            let shown: Vec<Value> = calls.iter().flat_map(|call| self.call(call)).collect();
+            is_empty = shown.is_empty();
+            set_calls(&mut value, shown);
+        }
+        if is_end {
+            self.finish(&value, out);
+        }
+        let is_held = !self.held.is_empty() || (is_end && self.is_searching());
+        if is_held {
+            self.held.push(value);
+        } else if value == before {
+            out.extend_from_slice(event);
+        } else if is_end || !is_empty || has_more(&value) {
+            sse::write(None, &value, out);
+        }
+    }
+
+    /// Takes a piece of a call. Returns what the host gets of it.
+    fn call(&mut self, piece: &Value) -> Option<Value> {
+        if !piece.is_object() {
+            return Some(piece.clone());
+        }
+        let index = piece["index"].as_u64().unwrap_or_default();
+        let function = &piece["function"];
+        let written = function["arguments"].as_str().unwrap_or_default();
+        let mut call = match self.calls.remove(&index) {
+            Some(call) => call,
+            None => self.begin(index, piece),
+        };
+        call.arguments.push_str(written);
+        let shown = match &mut call.kind {
+            Kind::Search => None,
+            Kind::Through(to) => {
+                let mut piece = piece.clone();
+                piece["index"] = (*to).into();
+                Some(piece)
+            }
+            Kind::Envelope(opener, to) => {
+                let part = opener.push(written);
+                self.shown(part, &call.id, to)
+            }
+        };
+        self.calls.insert(index, call);
+        shown
+    }
+
+    fn begin(&mut self, index: u64, piece: &Value) -> Call {
+        let name = piece["function"]["name"].as_str().unwrap_or_default();
+        let kind = if is_search(name) {
+            Kind::Search
+        } else if is_envelope(name) {
+            Kind::Envelope(Opener::default(), None)
+        } else {
+            self.has_calls = true;
+            Kind::Through(self.take_index())
+        };
+        self.order.push(index);
+        let id = piece["id"].as_str().unwrap_or_default().to_owned();
+        Call { kind, id, name: name.to_owned(), arguments: String::new() }
+    }
+
+    fn take_index(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Returns a part of a call that stood in an envelope, as the host gets it.
+    fn shown(&mut self, part: Part, id: &str, to: &mut Option<u64>) -> Option<Value> {
+        let Some(name) = part.name else {
+            let index = (*to)?;
+            let is_nothing = part.arguments.is_empty();
+            let piece = json!({ "index": index, "function": { "arguments": part.arguments } });
+            return (!is_nothing).then_some(piece);
+        };
+        self.has_calls = true;
+        let index = self.take_index();
+        *to = Some(index);
+        Some(json!({ "index": index, "id": id, "type": "function",
+            "function": { "name": name, "arguments": part.arguments } }))
+    }
+
+    /// Opens what is still closed when the answer ends.
+    fn finish(&mut self, last: &Value, out: &mut Vec<u8>) {
+        self.is_finished = true;
+        for index in self.order.clone() {
+            let Some(mut call) = self.calls.remove(&index) else { continue };
+            if let Kind::Envelope(opener, to) = &mut call.kind {
+                let part = opener.end();
+                if part.name.as_deref().is_some_and(is_search) {
+                    call.kind = Kind::Search;
+                    call.arguments = part.arguments;
+                } else if let Some(piece) = self.shown(part, &call.id, to) {
+                    let mut value = last.clone();
+                    value["choices"][0]["delta"] = json!({ "tool_calls": [piece] });
+                    value["choices"][0]["finish_reason"] = Value::Null;
+                    remove_usage(&mut value);
+                    sse::write(None, &value, out);
+                }
+            }
+            self.calls.insert(index, call);
+        }
+    }
+
+    fn is_searching(&self) -> bool {
+        let is_search = |call: &Call| matches!(call.kind, Kind::Search);
+        !self.has_calls && self.calls.values().any(is_search)
+    }
+
+    pub(super) fn end(&mut self) -> End {
+        let is_waiting = !self.held.is_empty() && self.text.len() <= KEPT_MAX;
+        let mut calls = std::mem::take(&mut self.calls);
+        let order = std::mem::take(&mut self.order);
+        let text = std::mem::take(&mut self.text);
+        let mut searches = Vec::new();
+        let mut written = Vec::new();
+        let calls = order.iter().filter_map(|index| calls.remove(index));
+        // What did not come to its end is no search.
+        for call in calls.filter(|call| self.is_finished && matches!(call.kind, Kind::Search)) {
+            let function = json!({ "name": call.name, "arguments": call.arguments });
+            written.push(json!({ "id": call.id, "type": "function", "function": function }));
+            searches.push(Search { id: call.id, arguments: call.arguments.into() });
+        }
+        if !is_waiting {
+            return End::Done(searches);
+        }
+        let content = if text.is_empty() { Value::Null } else { text.into() };
+        let said = json!({ "role": "assistant", "content": content, "tool_calls": written });
+        End::Searching(said, searches)
+    }
+
+    pub(super) fn give_up(&mut self, out: &mut Vec<u8>) {
+        let held = std::mem::take(&mut self.held);
+        if held.is_empty() {
+            return;
+        }
+        for mut value in held {
+            if value["choices"][0]["finish_reason"].is_string() {
+                value["choices"][0]["finish_reason"] = "stop".into();
+            }
+            sse::write(None, &value, out);
+        }
+        out.extend_from_slice(b"data: [DONE]\n\n");
+    }
+
+    /// Goes on with the next answer of the turn.
+    pub(super) fn go_on(&mut self) {
+        self.held.clear();
+        self.id = Some(self.first_id.clone());
+        self.earlier = self.usage();
+        self.current = Value::Null;
+        self.has_calls = false;
+        self.is_finished = false;
+    }
+
+    pub(super) fn usage(&self) -> Value {
+        let mut usage = self.earlier.clone();
+        add_usage(&mut usage, &self.current);
+        usage
+    }
+}
+
+fn delta_of(value: &mut Value) -> Option<&mut Map<String, Value>> {
+    value.pointer_mut("/choices/0/delta")?.as_object_mut()
+}
+
+fn set_calls(value: &mut Value, calls: Vec<Value>) {
+    let Some(delta) = delta_of(value) else { return };
+    if calls.is_empty() {
+        delta.shift_remove("tool_calls");
+    } else {
+        delta.insert("tool_calls".to_owned(), calls.into());
+    }
+}
+
+fn remove_usage(value: &mut Value) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.shift_remove("usage");
+    }
+}
+
+/// Returns true if a chunk whose calls were taken out says anything else.
+fn has_more(value: &Value) -> bool {
+    let delta = value["choices"][0]["delta"].as_object();
+    let says = |delta: &Map<String, Value>| delta.values().any(|value| !value.is_null());
+    delta.is_none_or(says) || value["usage"].is_object()
+}

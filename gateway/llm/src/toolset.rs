@@ -1,0 +1,391 @@
+//! Sets of tools that requests define, and what the routing plane knows of them: each is a catalog of its own, in a tenant
+//! that bears its digest.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use toolgate_client::v1::OutcomeKind;
+use toolgate_client::{Client, Error, registration, v1};
+use toolgate_core::tokens;
+use toolgate_llm::render::Tool;
+use toolgate_llm::strategy::Api;
+
+use crate::chat::PassReason;
+use crate::raw;
+
+/// Time for the registration of one set of tools.
+const REGISTRATION_MAX: Duration = Duration::from_secs(60);
+
+/// Sets that are registered at a time.
+const REGISTRATIONS_MAX: usize = 4;
+
+/// Time after which a set that could not be registered is tried again.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Name of the MCP server that tools without one are registered under.
+const NO_SERVER: &str = "tools";
+
+/// Tool of a request that may be deferred.
+#[derive(Debug, Clone)]
+pub(crate) struct DeferredTool {
+    pub(crate) name: String,
+    /// Its definition as it came.
+    pub(crate) text: String,
+    description: String,
+    /// Its schema as it came.
+    schema: String,
+}
+
+/// Set of tools that the plane knows.
+#[derive(Debug)]
+pub(crate) struct Toolset {
+    /// Tenant that it is registered in.
+    pub(crate) tenant: String,
+    /// Catalog revision that holds it.
+    pub(crate) revision: u64,
+    pub(crate) tools: Vec<DeferredTool>,
+    /// cl100k tokens of the definitions.
+    pub(crate) tokens: u64,
+    /// Names in requests, by those that the plane gave.
+    names: HashMap<String, String>,
+    servers: Vec<String>,
+}
+
+/// Sets of tools that were seen lately.
+#[derive(Debug, Clone)]
+pub(crate) struct Toolsets {
+    plane: Client,
+    known: Arc<Mutex<Known>>,
+    turns: Arc<Semaphore>,
+    max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    sets: HashMap<[u8; 32], Slot>,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    state: watch::Receiver<State>,
+    registering: AbortHandle,
+    used: u64,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Starting,
+    Ready(Arc<Toolset>),
+    Failed(Instant),
+}
+
+impl DeferredTool {
+    /// Reads a definition of a function, if it is one that nothing but the host executes.
+    pub(crate) fn read(api: Api, text: &str, value: &Value) -> Option<Self> {
+        let (text_of, value_of, schema) = match api {
+            Api::Anthropic if value.get("type").is_none_or(|kind| kind == "custom") => {
+                (text, value, "input_schema")
+            }
+            Api::OpenAiChat if value["type"] == "function" => {
+                (raw::field(text, "function")?, value.get("function")?, "parameters")
+            }
+            _ => return None,
+        };
+        if value.get("defer_loading").is_some() {
+            return None;
+        }
+        let description = value_of.get("description").and_then(Value::as_str).unwrap_or_default();
+        Some(Self {
+            name: value_of["name"].as_str()?.to_owned(),
+            text: text.to_owned(),
+            description: description.to_owned(),
+            schema: raw::field(text_of, schema)?.to_owned(),
+        })
+    }
+
+    /// Returns the tool as requests are made of it.
+    pub(crate) fn tool(&self) -> Tool<'_> {
+        Tool {
+            name: &self.name,
+            description: &self.description,
+            input_schema_json: &self.schema,
+            ..Tool::default()
+        }
+    }
+
+    /// Returns the MCP server and its tool that the name tells of.
+    fn place(&self) -> (&str, &str) {
+        let named = self.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+        let is_name = |name: &str| {
+            let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            !name.is_empty() && name.len() <= 64 && name.chars().all(is_legal)
+        };
+        named
+            .filter(|(server, tool)| is_name(server) && !tool.is_empty())
+            .unwrap_or((NO_SERVER, &self.name))
+    }
+}
+
+impl Toolset {
+    /// Returns the tool of a name in requests.
+    pub(crate) fn tool(&self, name: &str) -> Option<Tool<'_>> {
+        self.tools.iter().find(|tool| tool.name == name).map(DeferredTool::tool)
+    }
+
+    /// Returns the name in requests of a tool as the plane names it.
+    pub(crate) fn name(&self, of_plane: &str) -> Option<&str> {
+        self.names.get(of_plane).map(String::as_str)
+    }
+
+    /// Returns the plane's name of a tool that a request names.
+    pub(crate) fn of_plane(&self, name: &str) -> Option<&str> {
+        self.names.iter().find(|(_, own)| *own == name).map(|(of_plane, _)| of_plane.as_str())
+    }
+
+    /// Returns true if the plane can find a tool.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names.values().any(|own| own == name)
+    }
+}
+
+impl Toolsets {
+    pub(crate) fn new(plane: Client, max: usize) -> Self {
+        let turns = Arc::new(Semaphore::new(REGISTRATIONS_MAX));
+        Self { plane, known: Arc::default(), turns, max }
+    }
+
+    /// Returns true if a set is known, so that no registration has to be waited for.
+    pub(crate) fn knows(&self, tools: &[DeferredTool]) -> bool {
+        let known = self.known.lock();
+        let slot = known.sets.get(&digest(tools));
+        slot.is_some_and(|slot| matches!(*slot.state.borrow(), State::Ready(_)))
+    }
+
+    /// Returns a set as the plane knows it. One that is new is registered, which goes on if the caller leaves.
+    ///
+    /// # Errors
+    /// The reason for which the request is sent as it came.
+    pub(crate) async fn find(&self, tools: &[DeferredTool]) -> Result<Arc<Toolset>, PassReason> {
+        let mut state = self.state(tools)?;
+        let ended = state.wait_for(|state| !matches!(state, State::Starting)).await;
+        match ended.as_deref() {
+            Ok(State::Ready(toolset)) => Ok(Arc::clone(toolset)),
+            Ok(State::Failed(_) | State::Starting) | Err(_) => Err("plane-failed"),
+        }
+    }
+
+    fn state(&self, tools: &[DeferredTool]) -> Result<watch::Receiver<State>, PassReason> {
+        let digest = digest(tools);
+        let mut known = self.known.lock();
+        known.clock += 1;
+        let clock = known.clock;
+        if let Some(slot) = known.sets.get_mut(&digest) {
+            slot.used = clock;
+            let failed = match &*slot.state.borrow() {
+                State::Failed(since) => Some(since.elapsed()),
+                State::Starting | State::Ready(_) => None,
+            };
+            if failed.is_none_or(|since| since < PAUSE) {
+                // Only the request that began a registration waits for it.
+                let is_starting = matches!(*slot.state.borrow(), State::Starting);
+                return if is_starting { Err("new-tools") } else { Ok(slot.state.clone()) };
+            }
+        }
+        let turn = Arc::clone(&self.turns).try_acquire_owned().map_err(|_| "busy")?;
+        let (sender, state) = watch::channel(State::Starting);
+        let evicted = known.evict(self.max);
+        let tools = tools.to_vec();
+        let plane = self.plane.with_deadline(REGISTRATION_MAX);
+        let registering = tokio::spawn(async move {
+            let outcome = register(&plane, digest, tools).await;
+            let state = match outcome {
+                Ok(toolset) => State::Ready(Arc::new(toolset)),
+                Err(error) => {
+                    tracing::warn!(%error, "a set of tools can't be registered; its requests are sent as they come");
+                    State::Failed(Instant::now())
+                }
+            };
+            // Nobody may wait any more.
+            let _ = sender.send(state);
+            if let Some(evicted) = evicted {
+                forget(&plane, &evicted).await;
+            }
+            drop(turn);
+        });
+        let registering = registering.abort_handle();
+        known.sets.insert(digest, Slot { state: state.clone(), registering, used: clock });
+        Ok(state)
+    }
+
+    /// Has a set registered anew when it is needed again: the plane does not know it any more.
+    pub(crate) fn drop(&self, tools: &[DeferredTool]) {
+        self.known.lock().sets.remove(&digest(tools));
+    }
+
+    /// Takes all sets out of the plane.
+    pub(crate) async fn forget_all(&self) {
+        let slots = std::mem::take(&mut self.known.lock().sets);
+        for slot in slots.into_values() {
+            slot.registering.abort();
+            let state = slot.state.borrow().clone();
+            if let State::Ready(toolset) = state {
+                forget(&self.plane, &toolset).await;
+            }
+        }
+    }
+}
+
+impl Known {
+    /// Makes room for one set: drops the one that was not used for longest. Returns it if the plane has it.
+    fn evict(&mut self, max: usize) -> Option<Arc<Toolset>> {
+        if self.sets.len() < max {
+            return None;
+        }
+        let oldest =
+            self.sets.iter().min_by_key(|(_, slot)| slot.used).map(|(digest, _)| *digest)?;
+        let slot = self.sets.remove(&oldest)?;
+        match &*slot.state.borrow() {
+            State::Ready(toolset) => Some(Arc::clone(toolset)),
+            State::Starting | State::Failed(_) => None,
+        }
+    }
+}
+
+fn digest(tools: &[DeferredTool]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for tool in tools {
+        digest.update(tool.text.len().to_le_bytes());
+        digest.update(tool.text.as_bytes());
+    }
+    digest.finalize().into()
+}
+
+/// Registers a set, a server of the tenant for each of the names' servers.
+async fn register(
+    plane: &Client,
+    digest: [u8; 32],
+    tools: Vec<DeferredTool>,
+) -> Result<Toolset, Error> {
+    let tenant = tenant(digest);
+    let texts: Vec<String> = tools.iter().map(|tool| tool.text.clone()).collect();
+    let count = move || texts.iter().map(|text| u64::from(tokens::count(text))).sum();
+    let counting = tokio::task::spawn_blocking(count);
+    let mut servers: Vec<&str> = tools.iter().map(|tool| tool.place().0).collect();
+    servers.sort_unstable();
+    servers.dedup();
+    let (mut names, mut revision) = (HashMap::new(), 0);
+    for server in &servers {
+        let of_server: Vec<&DeferredTool> =
+            tools.iter().filter(|tool| tool.place().0 == *server).collect();
+        let request = v1::RegisterServerRequest {
+            tenant: tenant.clone(),
+            ..registration(*server, tools_list(&of_server))
+        };
+        let registered = plane.register_server(request).await?;
+        revision = revision.max(registered.catalog_revision);
+        for (tool, outcome) in of_server.iter().zip(&registered.outcomes) {
+            let is_found =
+                !matches!(outcome.kind(), OutcomeKind::Rejected | OutcomeKind::Quarantined);
+            if is_found && !outcome.model_name.is_empty() {
+                names.insert(outcome.model_name.clone(), tool.name.clone());
+            }
+        }
+    }
+    let servers = servers.into_iter().map(str::to_owned).collect();
+    // Counting can't fail; without it nothing would be counted as saved.
+    let tokens = counting.await.unwrap_or_default();
+    Ok(Toolset { tenant, revision, tools, tokens, names, servers })
+}
+
+/// Takes a set out of the plane. What fails is left there.
+async fn forget(plane: &Client, toolset: &Toolset) {
+    for server in &toolset.servers {
+        let request = v1::UnregisterServerRequest {
+            tenant: toolset.tenant.clone(),
+            server: server.clone(),
+            ..Default::default()
+        };
+        if let Err(error) = plane.unregister_server(request).await {
+            tracing::warn!(%error, tenant = toolset.tenant, "a set of tools could not be removed from the plane");
+            return;
+        }
+    }
+}
+
+fn tenant(digest: [u8; 32]) -> String {
+    let mut tenant = "llm-".to_owned();
+    for byte in &digest[..16] {
+        // Writing to a string can't fail.
+        let _ = write!(tenant, "{byte:02x}");
+    }
+    tenant
+}
+
+/// Returns definitions as MCP lists them, with the schemas as they came.
+fn tools_list(tools: &[&DeferredTool]) -> String {
+    let definition = |tool: &&DeferredTool| {
+        let name = Value::from(tool.place().1);
+        let description = Value::from(tool.description.as_str());
+        format!(r#"{{"name":{name},"description":{description},"inputSchema":{}}}"#, tool.schema)
+    };
+    format!("[{}]", tools.iter().map(definition).collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(api: Api, text: &str) -> Option<DeferredTool> {
+        DeferredTool::read(api, text, &serde_json::from_str(text).expect("JSON"))
+    }
+
+    #[test]
+    fn schemas_keep_their_bytes() {
+        let text = r#"{"name":"mcp__git__log","description":"é","input_schema":{ "x" : 1.0 }}"#;
+        let tool = read(Api::Anthropic, text).expect("a function");
+        assert_eq!(
+            tools_list(&[&tool]),
+            r#"[{"name":"log","description":"é","inputSchema":{ "x" : 1.0 }}]"#
+        );
+        let text = r#"{"type":"function","function":{"name":"f","parameters":{ "y":2e1 }}}"#;
+        let tool = read(Api::OpenAiChat, text).expect("a function");
+        assert_eq!(tool.tool().input_schema_json, r#"{ "y":2e1 }"#);
+        assert_eq!((tool.place(), tool.text.as_str()), ((NO_SERVER, "f"), text));
+    }
+
+    #[test]
+    fn what_the_provider_runs_is_no_deferred_tool() {
+        for text in [
+            r#"{"type":"web_search_20260209","name":"web_search"}"#,
+            r#"{"name":"x"}"#,
+            r#"{"name":"x","input_schema":{},"defer_loading":true}"#,
+            r#"{"input_schema":{}}"#,
+        ] {
+            assert!(read(Api::Anthropic, text).is_none(), "{text}");
+        }
+        assert!(read(Api::OpenAiChat, r#"{"type":"custom","custom":{"name":"x"}}"#).is_none());
+    }
+
+    #[test]
+    fn names_tell_of_servers() {
+        let place = |name: &str| {
+            let text = format!(r#"{{"name":"{name}","input_schema":{{}}}}"#);
+            let tool = read(Api::Anthropic, &text).expect("a function");
+            let (server, tool) = tool.place();
+            format!("{server}/{tool}")
+        };
+        assert_eq!(place("mcp__git__log__all"), "git/log__all");
+        assert_eq!(place("mcp_git_log"), "tools/mcp_git_log");
+        assert_eq!(place("mcp____x"), "tools/mcp____x");
+        assert_eq!(place("mcp__a b__x"), "tools/mcp__a b__x");
+    }
+}

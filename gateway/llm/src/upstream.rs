@@ -1,0 +1,239 @@
+//! Requests to providers: always to the operator's base URL, within deadlines, over TLS with the system's roots and the
+//! operator's own.
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, stream};
+use http::{HeaderMap, Method, StatusCode};
+use reqwest::redirect::Policy;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use url::Url;
+
+use crate::config::{Config, UpstreamConfig};
+use crate::provider::Provider;
+
+/// Piece of an answer's body.
+pub(crate) type Piece = Result<Bytes, io::Error>;
+
+/// Body of an answer as it comes.
+pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Piece> + Send>>;
+
+/// Error that keeps requests from being sent.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// The file of certificates can't be read.
+    #[error("llm.ca_file: {0}")]
+    Certificates(String),
+    /// TLS can't be set up.
+    #[error("TLS can't be set up: {0}")]
+    Client(String),
+}
+
+/// Failure of one request, with what the host is told.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+}
+
+/// Client of the providers.
+#[derive(Debug, Clone)]
+pub(crate) struct Upstream {
+    client: reqwest::Client,
+    places: UpstreamConfig,
+    connect: Duration,
+    first_byte: Duration,
+    idle: Duration,
+}
+
+/// Request to a provider, without its body, so that it can be sent more than once.
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    pub(crate) provider: Provider,
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+}
+
+impl Upstream {
+    pub(crate) fn new(config: &Config) -> Result<Self, UpstreamError> {
+        let roots = roots(config.llm.ca_file.as_deref())?;
+        let failed = |error: &dyn std::error::Error| UpstreamError::Client(error.to_string());
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| failed(&error))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        // A redirect is the host's to follow: a key of one place is not for another.
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .redirect(Policy::none())
+            .connect_timeout(config.llm.connect_timeout)
+            .build()
+            .map_err(|error| failed(&error))?;
+        Ok(Self {
+            client,
+            places: config.upstream.clone(),
+            connect: config.llm.connect_timeout,
+            first_byte: config.llm.first_byte_timeout,
+            idle: config.llm.idle_timeout,
+        })
+    }
+
+    /// Returns the URL of a provider's path and query. `None` if the path climbs.
+    pub(crate) fn url(&self, provider: Provider, path: &str, query: Option<&str>) -> Option<Url> {
+        let is_climbing = |part: &str| {
+            let plain = part.to_ascii_lowercase().replace("%2e", ".");
+            matches!(plain.as_str(), "." | "..")
+        };
+        if path.split(['/', '\\']).any(is_climbing) {
+            return None;
+        }
+        let base = self.places.of(provider).as_str().trim_end_matches('/');
+        let query = query.map_or_else(String::new, |query| format!("?{query}"));
+        Url::parse(&format!("{base}{path}{query}")).ok()
+    }
+
+    /// Sends a request, and waits for the head of its answer.
+    pub(crate) async fn send(
+        &self,
+        head: &Head,
+        body: reqwest::Body,
+    ) -> Result<reqwest::Response, Failure> {
+        let request = self.client.request(head.method.clone(), head.url.clone());
+        let sent = request.headers(head.headers.clone()).body(body).send();
+        match tokio::time::timeout(self.first_byte, sent).await {
+            Ok(answered) => answered.map_err(|error| self.failure(head.provider, &error)),
+            Err(_) => Err(Failure {
+                status: StatusCode::GATEWAY_TIMEOUT,
+                message: format!(
+                    "{} did not begin to answer within {:?} (llm.first_byte_timeout)",
+                    self.place(head.provider),
+                    self.first_byte
+                ),
+            }),
+        }
+    }
+
+    /// Returns the body of an answer. It ends with an error if nothing comes for too long.
+    pub(crate) fn pieces(&self, answer: reqwest::Response) -> Pieces {
+        let idle = self.idle;
+        let body = Box::pin(answer.bytes_stream());
+        let pieces = stream::unfold(Some(body), move |body| async move {
+            let mut body = body?;
+            let next = tokio::time::timeout(idle, body.next()).await;
+            match next {
+                Ok(Some(Ok(piece))) => Some((Ok(piece), Some(body))),
+                Ok(Some(Err(error))) => {
+                    flushed().await;
+                    Some((Err(io::Error::other(error.without_url())), None))
+                }
+                Ok(None) => None,
+                Err(_) => {
+                    let silent = "the provider was silent for too long (llm.idle_timeout)";
+                    Some((Err(io::Error::new(io::ErrorKind::TimedOut, silent)), None))
+                }
+            }
+        });
+        Box::pin(pieces)
+    }
+
+    /// Returns the scheme, host and port of a provider, for messages. A key in a query is no part of it.
+    fn place(&self, provider: Provider) -> String {
+        self.places.of(provider).origin().ascii_serialization()
+    }
+
+    fn failure(&self, provider: Provider, error: &reqwest::Error) -> Failure {
+        let place = self.place(provider);
+        if error.is_timeout() {
+            let status = StatusCode::GATEWAY_TIMEOUT;
+            let connect = self.connect;
+            let message =
+                format!("no connection to {place} within {connect:?} (llm.connect_timeout)");
+            return Failure { status, message };
+        }
+        let what = if error.is_connect() { "can't be reached" } else { "failed" };
+        let status = StatusCode::BAD_GATEWAY;
+        Failure { status, message: format!("{place} {what}: {}", innermost(error)) }
+    }
+}
+
+/// Waits until what was written before an error is on its way: the server drops the connection at once.
+pub(crate) async fn flushed() {
+    tokio::task::yield_now().await;
+}
+
+/// Returns the cause of an error, which names no URL.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    if std::ptr::addr_eq(cause, error) {
+        return "the request could not be sent".to_owned();
+    }
+    cause.to_string()
+}
+
+fn roots(own: Option<&Path>) -> Result<RootCertStore, UpstreamError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let Some(path) = own else { return Ok(roots) };
+    let failed = |problem: String| {
+        UpstreamError::Certificates(format!("{} can't be used: {problem}", path.display()))
+    };
+    let certificates =
+        CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
+    let mut added = 0;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+        roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+        added += 1;
+    }
+    if added == 0 {
+        return Err(failed("it holds no certificate in PEM".to_owned()));
+    }
+    Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstream(base: &str) -> Upstream {
+        let mut config = Config::default();
+        config.upstream.openai = Url::parse(base).expect("a URL");
+        Upstream::new(&config).expect("TLS")
+    }
+
+    #[test]
+    fn requests_stay_below_the_operators_base() {
+        let upstream = upstream("https://models.example/base/");
+        let url = |path: &str, query| upstream.url(Provider::OpenAi, path, query);
+        let found = url("/v1/chat%20x", Some("a=%2F&b")).expect("a URL");
+        assert_eq!(found.as_str(), "https://models.example/base/v1/chat%20x?a=%2F&b");
+        assert_eq!(url("", None).expect("a URL").as_str(), "https://models.example/base");
+        let odd = url("/@evil.example/x", None).expect("a URL");
+        assert_eq!(odd.host_str(), Some("models.example"));
+        for climbing in ["/../x", "/v1/%2e%2E/x", "/v1/..", "/a\\..\\b", "/./x"] {
+            assert_eq!(url(climbing, None), None, "{climbing}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_told() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mut config = Config::default();
+        config.llm.ca_file = Some(file.path().to_owned());
+        let error = Upstream::new(&config).expect_err("no certificate").to_string();
+        assert!(error.contains("llm.ca_file"), "{error}");
+    }
+}

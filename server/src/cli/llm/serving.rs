@@ -1,0 +1,147 @@
+//! A proxy, and the routing plane that it asks.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use toolgate_client::{Client, ClientOptions};
+use toolgate_config::{Config as ServerConfig, FlagValue, keys};
+use toolgate_gateway_llm::{Config, Savings, serve};
+use toolgate_serving::{ConnectionLimits, Connections};
+
+use crate::cli::arguments::{ConfigArguments, model_flag, parse_setting};
+use crate::cli::credentials::CredentialArguments;
+use crate::cli::failure::Failure;
+use crate::cli::serve::with_causes;
+use crate::serve::{check_model, serve_until_bound};
+
+/// Time for the plane within this process to start.
+const PLANE_START: Duration = Duration::from_secs(120);
+
+/// The routing plane of a proxy.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct PlaneArguments {
+    /// A routing plane that runs already. Default: one within this process, which keeps nothing behind its end.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    #[command(flatten)]
+    credentials: CredentialArguments,
+    /// The encoder's model directory of the plane within this process (encoder.model_dir).
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    model_dir: Option<PathBuf>,
+    /// The configuration file (TOML) of the plane within this process.
+    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    server_config: Option<PathBuf>,
+    /// Set one key of that plane, such as --set log.level=debug. May be given more than once.
+    #[arg(long = "set", value_parser = parse_setting, value_name = "KEY=VALUE", conflicts_with = "server")]
+    settings: Vec<(String, String)>,
+}
+
+/// Proxy that is to serve.
+pub(in crate::cli) struct Prepared {
+    pub(in crate::cli) config: Config,
+    pub(in crate::cli) listener: TcpListener,
+    pub(in crate::cli) savings: Savings,
+    pub(in crate::cli) stop: CancellationToken,
+}
+
+/// Listens at the proxy's address.
+pub(in crate::cli) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::new(format!(
+            "{address} can't be listened on: {error} (llm.listen or --listen sets another)"
+        ))
+    })
+}
+
+impl PlaneArguments {
+    pub(in crate::cli) fn server_config(&self) -> ConfigArguments {
+        ConfigArguments { config: self.server_config.clone(), settings: self.settings.clone() }
+    }
+
+    /// Returns the configuration of a plane within this process, whose data lie in `folder`.
+    fn plane_config(&self, folder: &Path) -> Result<ServerConfig, Failure> {
+        let flag = |key: &str, value: String| FlagValue {
+            flag: "toolgate llm".into(),
+            key: key.to_owned(),
+            value,
+        };
+        let own = SocketAddr::from(([127, 0, 0, 1], 0)).to_string();
+        let mut flags = vec![
+            flag(keys::SERVER_LISTEN.spec.name, own.clone()),
+            flag(keys::SERVER_ADMIN_LISTEN.spec.name, own),
+            flag(keys::STORE_PATH.spec.name, folder.to_string_lossy().into_owned()),
+        ];
+        flags.extend(model_flag(self.model_dir.as_deref()));
+        Ok(self.server_config().load(flags)?.config)
+    }
+}
+
+impl Prepared {
+    /// Serves until `stop`. Calls `ready` once requests are taken, and the plane within this process answers.
+    pub(in crate::cli) async fn serve(
+        self,
+        arguments: &PlaneArguments,
+        ready: impl FnOnce(),
+    ) -> Result<(), Failure> {
+        let options = arguments.credentials.add_to(ClientOptions::default())?;
+        match &arguments.server {
+            Some(server) => {
+                let plane = Client::lazy(server, options)?;
+                ready();
+                self.serve_hosts(plane).await
+            }
+            None => self.serve_with_plane(arguments, options, ready).await,
+        }
+    }
+
+    async fn serve_with_plane(
+        self,
+        arguments: &PlaneArguments,
+        options: ClientOptions,
+        ready: impl FnOnce(),
+    ) -> Result<(), Failure> {
+        // What requests define is theirs: nothing of it is kept behind this process.
+        let folder = tempfile::Builder::new().prefix("toolgate-llm-").tempdir()?;
+        let config = arguments.plane_config(folder.path())?;
+        check_model(&config.encoder).map_err(|error| Failure::new(error.to_string()))?;
+        let (sender, bound) = oneshot::channel();
+        let plane_stop = CancellationToken::new();
+        let stop = self.stop.clone();
+        let planning = async {
+            let planned = Box::pin(serve_until_bound(config, sender, plane_stop.clone())).await;
+            // Without a plane nothing could be chosen.
+            stop.cancel();
+            planned
+        };
+        let facing = async {
+            // Without an address the plane has failed, and says why.
+            let Ok(address) = bound.await else { return Ok(()) };
+            let served = async {
+                let plane = Client::lazy(&address.to_string(), options)?;
+                plane.with_deadline(PLANE_START).health("").await?;
+                ready();
+                self.serve_hosts(plane).await
+            };
+            let served = served.await;
+            plane_stop.cancel();
+            served
+        };
+        let (planned, served) = tokio::join!(Box::pin(planning), Box::pin(facing));
+        planned.map_err(|error| Failure::new(with_causes(&error)))?;
+        served
+    }
+
+    async fn serve_hosts(self, plane: Client) -> Result<(), Failure> {
+        let Self { config, listener, savings, stop } = self;
+        let limits = ConnectionLimits::of(config.llm.max_connections);
+        let refused = |refusal| tracing::warn!(?refusal, "a connection was refused");
+        let listener = Connections::new(listener, limits, refused).into_listener();
+        let served = serve(&config, plane, savings, listener, stop).await;
+        served.map_err(|error| Failure::new(error.to_string()))
+    }
+}

@@ -1,0 +1,233 @@
+//! `toolgate run -- PROGRAM`: a program whose requests to its provider go through a proxy of its own.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::process::{Child, Command};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use toolgate_gateway_llm::{Config, Provider, Savings, Totals};
+
+use super::failure::{Exit, Failure};
+use super::gateway::GatewayTelemetry;
+use super::llm::{PlaneArguments, Prepared, listen, read};
+use super::output;
+use super::text::counted;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolgate run -- claude
+  toolgate run -- python agent.py
+
+The program's ANTHROPIC_BASE_URL, OPENAI_BASE_URL and GOOGLE_GEMINI_BASE_URL are the proxy's; requests go on to those that this
+environment has, else to the providers. The exit code is the program's. docs/llm-proxy.md says more.";
+
+/// Time for the proxy to end behind the program.
+const END_MAX: Duration = Duration::from_secs(5);
+
+/// Run a program whose requests carry few tools: its base URLs are those of an LLM proxy that lives as long as it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Run {
+    /// The proxy's file. Default: llm.toml, if there is one. llm.listen is not read.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    plane: PlaneArguments,
+    /// The program, and its arguments.
+    #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+/// Variable of a provider's base URL.
+struct BaseUrl {
+    provider: Provider,
+    variable: &'static str,
+    /// End of the variable's value that requests bring along themselves.
+    version: &'static str,
+}
+
+const BASE_URLS: [BaseUrl; 3] = [
+    BaseUrl { provider: Provider::Anthropic, variable: "ANTHROPIC_BASE_URL", version: "" },
+    BaseUrl { provider: Provider::OpenAi, variable: "OPENAI_BASE_URL", version: "/v1" },
+    BaseUrl { provider: Provider::Gemini, variable: "GOOGLE_GEMINI_BASE_URL", version: "" },
+];
+
+pub(super) fn run(run: Run) -> Result<Exit, Failure> {
+    let runtime = output::runtime()?;
+    let outcome = runtime.block_on(Box::pin(run_program(run)));
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn run_program(run: Run) -> Result<Exit, Failure> {
+    let telemetry = GatewayTelemetry::start(&run.plane.server_config().load(Vec::new())?);
+    let mut config = read(run.config.as_deref())?;
+    take_base_urls(&mut config)?;
+    if let Some(problem) = config.problem() {
+        return Err(Failure::usage(problem));
+    }
+    let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+    let address = listener.local_addr()?;
+    let (savings, stop) = (Savings::default(), CancellationToken::new());
+    let prepared = Prepared { config, listener, savings: savings.clone(), stop: stop.clone() };
+    let (sender, ready) = oneshot::channel();
+    let told = || {
+        // Nobody waits for it any more if the program could not be started.
+        let _ = sender.send(());
+    };
+    let serving = prepared.serve(&run.plane, told);
+    let running = async {
+        // Without a proxy the program is not started; what is wrong is told below.
+        if ready.await.is_err() {
+            return Ok(None);
+        }
+        let ended = run_child(&run.command, address).await;
+        stop.cancel();
+        ended.map(Some)
+    };
+    let serving = async {
+        tokio::select! {
+            served = Box::pin(serving) => served,
+            () = async { stop.cancelled().await; tokio::time::sleep(END_MAX).await } => Ok(()),
+        }
+    };
+    let (served, ended) = tokio::join!(Box::pin(serving), running);
+    telemetry.stop().await;
+    let ended = ended?;
+    output::note(report(&savings.totals()));
+    match ended {
+        Some(status) => Ok(Exit::Program(code(status))),
+        None => served.map(|()| Exit::Failed),
+    }
+}
+
+/// Takes the base URLs of this environment for the providers'.
+fn take_base_urls(config: &mut Config) -> Result<(), Failure> {
+    for base in &BASE_URLS {
+        let Ok(value) = std::env::var(base.variable) else { continue };
+        let value = value.trim().trim_end_matches('/');
+        if value.is_empty() {
+            continue;
+        }
+        let value = value.strip_suffix(base.version).unwrap_or(value);
+        let url = value
+            .parse()
+            .map_err(|error| Failure::usage(format!("{} is no URL: {error}", base.variable)))?;
+        *config.upstream.of_mut(base.provider) = url;
+    }
+    Ok(())
+}
+
+async fn run_child(command: &[OsString], address: SocketAddr) -> Result<ExitStatus, Failure> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Failure::usage("name a program behind `--`"));
+    };
+    let mut child = Command::new(program);
+    child.args(arguments).kill_on_drop(true);
+    for base in &BASE_URLS {
+        let url = format!("http://{address}/{}{}", base.provider.name(), base.version);
+        child.env(base.variable, url);
+    }
+    for name in ["NO_PROXY", "no_proxy"] {
+        // A proxy of the network can't reach this machine's own addresses.
+        let known = std::env::var(name).unwrap_or_default();
+        let all = if known.is_empty() { String::new() } else { format!("{known},") };
+        child.env(name, format!("{all}127.0.0.1,localhost"));
+    }
+    let child = child.spawn().map_err(|error| {
+        Failure::new(format!("{} can't be started: {error}", program.to_string_lossy()))
+    })?;
+    wait(child).await
+}
+
+/// Waits for a program. Signals that end this process go to it instead.
+#[cfg(unix)]
+async fn wait(mut child: Child) -> Result<ExitStatus, Failure> {
+    use std::io::IsTerminal as _;
+
+    use rustix::process::{Pid, Signal, kill_process};
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminations = signal(SignalKind::terminate())?;
+    let mut hangups = signal(SignalKind::hangup())?;
+    let mut quits = signal(SignalKind::quit())?;
+    // A terminal sends its signals to the program itself.
+    let has_terminal = std::io::stdin().is_terminal();
+    let process = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    loop {
+        let signal = tokio::select! {
+            ended = child.wait() => return Ok(ended?),
+            _ = interrupts.recv() => (!has_terminal).then_some(Signal::INT),
+            _ = quits.recv() => (!has_terminal).then_some(Signal::QUIT),
+            _ = terminations.recv() => Some(Signal::TERM),
+            _ = hangups.recv() => Some(Signal::HUP),
+        };
+        if let (Some(process), Some(signal)) = (process, signal) {
+            // It may have ended just now.
+            let _ = kill_process(process, signal);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+async fn wait(mut child: Child) -> Result<ExitStatus, Failure> {
+    Ok(child.wait().await?)
+}
+
+/// Returns the exit code for a program's end, as shells give it.
+fn code(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return u8::try_from(128 + signal).unwrap_or(1);
+    }
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Returns what was saved, for a reader.
+fn report(totals: &Totals) -> String {
+    let passed: u64 = totals.passed.values().sum();
+    let rewritten = counted(usize::try_from(totals.rewritten).unwrap_or(usize::MAX), "request");
+    let mut lines = vec![format!(
+        "toolgate: {rewritten} with deferred tools, {passed} sent as they came; about {} tokens of tools not sent (computed)",
+        totals.saved_tokens()
+    )];
+    if totals.searches > 0 {
+        let requests =
+            counted(usize::try_from(totals.search_requests).unwrap_or(usize::MAX), "request");
+        lines.push(format!("  {} searches were answered, with {requests} more", totals.searches));
+    }
+    let usage = &totals.usage;
+    if usage.answers > 0 {
+        lines.push(format!(
+            "  the provider counted, of these: {} tokens of input, {} from its cache, {} of output",
+            usage.input_tokens, usage.cached_tokens, usage.output_tokens
+        ));
+    }
+    let reasons: Vec<String> =
+        totals.passed.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    if !reasons.is_empty() {
+        lines.push(format!("  sent as they came: {}", reasons.join(", ")));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_marks_what_is_computed() {
+        let mut totals = Totals { rewritten: 2, deferred_tokens: 100, ..Totals::default() };
+        totals.passed.insert("few-tools", 3);
+        let text = report(&totals);
+        assert!(text.contains("2 requests") && text.contains("100 tokens"), "{text}");
+        assert!(text.contains("computed") && text.contains("few-tools 3"), "{text}");
+        assert!(!text.contains("provider counted"), "{text}");
+    }
+}
