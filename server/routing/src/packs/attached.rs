@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::lines::Lines;
+use super::means::Gist;
 use toolgate_core::identity::ToolId;
 
 /// Weight of a summary's embedding in a row, relative to the mean of its requests' embeddings. Recall at 1 / 5 of 250
@@ -23,16 +24,16 @@ pub struct Attached {
 /// Record of how a row was mixed from a summary and requests.
 #[derive(Debug, Clone)]
 pub struct Mixed {
-    mean: Arc<[f32]>,
+    gist: Arc<Gist>,
     /// Length of the sum, by which it was divided.
     length: f32,
 }
 
-/// Requests of one tool, and the mean of their embeddings.
+/// Requests of one tool, and what is kept of their embeddings.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) lines: Arc<Lines>,
-    pub(super) mean: Option<Arc<[f32]>>,
+    pub(super) gist: Option<Arc<Gist>>,
 }
 
 impl Attached {
@@ -69,23 +70,24 @@ impl Attached {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         let is_measured = self.tools.is_empty() || self.everyday.is_some();
-        is_measured && self.tools.values().all(|given| given.mean.is_some())
+        is_measured && self.tools.values().all(|given| given.gist.is_some())
     }
 
     /// Returns a tool's row of the dense index, and how it was mixed. The row is the mean of its requests' embeddings
     /// plus .4 of its summary's, at unit length. A tool without requests has its summary's embedding.
     #[must_use]
     pub fn row<'a>(&self, tool: &ToolId, summary: &'a [f32]) -> (Cow<'a, [f32]>, Option<Mixed>) {
-        let Some(Given { mean: Some(mean), .. }) = self.tools.get(tool) else {
+        let Some(Given { gist: Some(gist), .. }) = self.tools.get(tool) else {
             return (Cow::Borrowed(summary), None);
         };
+        let mean = &gist.mean;
         let sum: Vec<f32> =
             summary.iter().zip(&**mean).map(|(own, mean)| OWN * own + mean).collect();
         let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
         // Rows must have unit length, whatever an encoder answers.
         if mean.len() == summary.len() && length.is_finite() && length > f32::EPSILON {
             let row = sum.into_iter().map(|value| value / length).collect();
-            (Cow::Owned(row), Some(Mixed { mean: Arc::clone(mean), length }))
+            (Cow::Owned(row), Some(Mixed { gist: Arc::clone(gist), length }))
         } else {
             (Cow::Borrowed(summary), None)
         }
@@ -95,13 +97,30 @@ impl Attached {
 impl Mixed {
     #[cfg(test)]
     pub(crate) fn new(mean: Arc<[f32]>, length: f32) -> Self {
-        Self { mean, length }
+        Self { gist: Arc::new(Gist::of_mean(mean)), length }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_kinds(self, kinds: Arc<[f32]>) -> Self {
+        let mean = Arc::clone(&self.gist.mean);
+        Self { gist: Arc::new(Gist { mean, kinds, nearness: 0.0 }), ..self }
     }
 
     /// Returns the mean embedding of the tool's requests.
     #[must_use]
     pub fn mean(&self) -> &[f32] {
-        &self.mean
+        &self.gist.mean
+    }
+
+    /// Returns the centroids of the kinds of the tool's requests, each as long as [`Self::mean`].
+    pub fn kinds(&self) -> impl Iterator<Item = &[f32]> {
+        self.gist.kinds.chunks_exact(self.gist.mean.len().max(1))
+    }
+
+    /// Returns the mean overlap of everyday requests with the nearest kind.
+    #[must_use]
+    pub fn nearness(&self) -> f32 {
+        self.gist.nearness
     }
 
     /// Returns the cosine of a query and the summary. `overlap` is the cosine of the query and the row, and `with_mean`
@@ -125,7 +144,7 @@ mod tests {
         let lines = Arc::new(Lines::new(["a", "b", "c"].map(str::to_owned).into_iter()));
         let given = |mean: Option<Vec<f32>>| Given {
             lines: Arc::clone(&lines),
-            mean: mean.map(Into::into),
+            gist: mean.map(|mean| Arc::new(Gist::of_mean(mean.into()))),
         };
         let attached = Attached::new(
             HashMap::from([
