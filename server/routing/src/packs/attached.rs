@@ -27,6 +27,8 @@ pub struct Mixed {
     gist: Arc<Gist>,
     /// Length of the sum, by which it was divided.
     length: f32,
+    /// Lengths of the sums with each kind of requests instead of the mean.
+    kind_lengths: Box<[f32]>,
 }
 
 /// Requests of one tool, and what is kept of their embeddings.
@@ -81,29 +83,43 @@ impl Attached {
             return (Cow::Borrowed(summary), None);
         };
         let mean = &gist.mean;
-        let sum: Vec<f32> =
-            summary.iter().zip(&**mean).map(|(own, mean)| OWN * own + mean).collect();
-        let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
+        let sum = mix(summary, mean);
+        let length = length(&sum);
         // Rows must have unit length, whatever an encoder answers.
         if mean.len() == summary.len() && length.is_finite() && length > f32::EPSILON {
             let row = sum.into_iter().map(|value| value / length).collect();
-            (Cow::Owned(row), Some(Mixed { gist: Arc::clone(gist), length }))
+            (Cow::Owned(row), Some(Mixed::of(Arc::clone(gist), length, summary)))
         } else {
             (Cow::Borrowed(summary), None)
         }
     }
 }
 
+/// Returns the sum of requests' embeddings and the summary's share.
+fn mix(summary: &[f32], requests: &[f32]) -> Vec<f32> {
+    summary.iter().zip(requests).map(|(own, requests)| OWN * own + requests).collect()
+}
+
+fn length(vector: &[f32]) -> f32 {
+    vector.iter().map(|value| value * value).sum::<f32>().sqrt()
+}
+
 impl Mixed {
-    #[cfg(test)]
-    pub(crate) fn new(mean: Arc<[f32]>, length: f32) -> Self {
-        Self { gist: Arc::new(Gist::of_mean(mean)), length }
+    fn of(gist: Arc<Gist>, length: f32, summary: &[f32]) -> Self {
+        let kinds = gist.kinds.chunks_exact(summary.len().max(1));
+        let kind_lengths = kinds.map(|kind| self::length(&mix(summary, kind))).collect();
+        Self { gist, length, kind_lengths }
     }
 
     #[cfg(test)]
-    pub(crate) fn with_kinds(self, kinds: Arc<[f32]>) -> Self {
+    pub(crate) fn new(mean: Arc<[f32]>, length: f32) -> Self {
+        Self::of(Arc::new(Gist::of_mean(mean)), length, &[])
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_kinds(self, kinds: Arc<[f32]>, summary: &[f32]) -> Self {
         let mean = Arc::clone(&self.gist.mean);
-        Self { gist: Arc::new(Gist { mean, kinds, nearness: 0.0 }), ..self }
+        Self::of(Arc::new(Gist { mean, kinds, nearness: 0.0 }), self.length, summary)
     }
 
     /// Returns the mean embedding of the tool's requests.
@@ -112,15 +128,23 @@ impl Mixed {
         &self.gist.mean
     }
 
-    /// Returns the centroids of the kinds of the tool's requests, each as long as [`Self::mean`].
-    pub fn kinds(&self) -> impl Iterator<Item = &[f32]> {
-        self.gist.kinds.chunks_exact(self.gist.mean.len().max(1))
+    /// Returns the cosine of a query and the nearest kind of the tool's requests, mixed with the summary as the row is.
+    /// `of_summary` is the cosine of the query and the summary, and `product` is the dot product with the query. `None`
+    /// if the kinds are unknown.
+    pub fn of_kinds(&self, of_summary: f32, product: impl Fn(&[f32]) -> f32) -> Option<f32> {
+        let kinds = self.gist.kinds.chunks_exact(self.gist.mean.len().max(1));
+        let lengths = self.kind_lengths.iter().map(|length| length.max(f32::EPSILON));
+        let cosines =
+            kinds.zip(lengths).map(|(kind, length)| (OWN * of_summary + product(kind)) / length);
+        cosines.reduce(f32::max)
     }
 
-    /// Returns the mean overlap of everyday requests with the nearest kind.
+    /// Returns about the mean of [`Self::of_kinds`] over everyday requests, whose mean overlap with the summary is
+    /// `of_summary`. 0 if the kinds are unknown.
     #[must_use]
-    pub fn nearness(&self) -> f32 {
-        self.gist.nearness
+    pub fn nearness(&self, of_summary: f32) -> f32 {
+        let lengths = self.kind_lengths.iter().sum::<f32>() / self.kind_lengths.len().max(1) as f32;
+        if lengths > f32::EPSILON { (OWN * of_summary + self.gist.nearness) / lengths } else { 0.0 }
     }
 
     /// Returns the cosine of a query and the summary. `overlap` is the cosine of the query and the row, and `with_mean`
@@ -169,5 +193,10 @@ mod tests {
         let mixed = mixed.expect("it has requests");
         let own = mixed.of_summary(with_query(&row), with_query(mixed.mean()));
         assert!((own - 0.6).abs() < 1e-6, "{own}");
+        assert_eq!(mixed.of_kinds(0.6, |_| 0.0), None, "it has no kinds");
+        let mixed = mixed.with_kinds(Arc::from([0.0, 1.0, 1.0, 0.0]), &[1.0, 0.0]);
+        let best = mixed.of_kinds(0.6, |kind| kind.iter().zip(query).map(|(a, b)| a * b).sum());
+        let wanted = (OWN * 0.6 + 0.8) / OWN.hypot(1.0);
+        assert!((best.expect("two kinds") - wanted).abs() < 1e-6, "{best:?}");
     }
 }

@@ -50,7 +50,7 @@ impl Footing {
         Self { mixed, pull, kinds_pull }
     }
 
-    /// Returns the resident bytes, for the memory budget. It excludes the means in the mixed rows, which are shared.
+    /// Returns the resident bytes, for the memory budget. It excludes the means and kinds of the mixed rows, which are shared.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.mixed.capacity() * size_of::<(u32, Mixed)>()
@@ -128,8 +128,10 @@ impl<'s> Dense<'s> {
     /// all requests is near to a request of several things, the kinds are not.
     #[must_use]
     pub fn by_kinds(&self, query: &[f32], slot: u32, overlap: f32) -> f32 {
+        let product = |row: &[f32]| self.index.product(query, row);
         let best = |mixed: &Mixed| {
-            mixed.kinds().map(|kind| self.index.product(query, kind)).reduce(f32::max)
+            let of_summary = mixed.of_summary(overlap + self.footing.pull, product(mixed.mean()));
+            mixed.of_kinds(of_summary, product)
         };
         match (self.footing.kinds_pull, self.footing.mixed.get(&slot).and_then(best)) {
             (Some(pull), Some(best)) => (1.0 - KINDS) * overlap + KINDS * (best - pull),
@@ -172,24 +174,29 @@ mod tests {
 
     #[test]
     fn the_nearest_kind_of_requests_counts_half() {
-        let rows = vec![0.6, 0.8, 0.6, 0.8, 0.6, 0.8];
-        let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
-        let plain = Mixed::new(Arc::from([0.2, 0.8]), 1.0);
-        let mixed = || {
-            let kinds = Arc::from([0.0, 1.0, 0.8, 0.6]);
-            HashMap::from([(0, plain.clone().with_kinds(kinds)), (1, plain.clone())])
-        };
+        // All rows are .4 of the summary (1, 0) plus the mean (.2, .8), at unit length.
+        let length = 0.6_f32.hypot(0.8);
+        let row = [0.6 / length, 0.8 / length];
+        let index = VectorIndex::build_with(2, [row; 3].concat(), &IndexOptions::default());
+        let index = index.expect("unit rows");
+        let plain = Mixed::new(Arc::from([0.2, 0.8]), length);
+        let kinds = plain.clone().with_kinds(Arc::from([0.0, 1.0, 0.8, 0.6]), &[1.0, 0.0]);
         let ranked = |nearer| {
-            let footing = Footing::new(mixed(), nearer);
+            let mixed = HashMap::from([(0, kinds.clone()), (1, plain.clone())]);
+            let footing = Footing::new(mixed, nearer);
             let dense = Dense::new(&index, &footing);
             [0, 1, 2].map(|slot| {
-                let by_kinds = dense.by_kinds(&[1.0, 0.0], slot, 0.4);
-                (by_kinds * 100.0).round()
+                let overlap = dense.overlap(&[1.0, 0.0], slot).expect("a slot");
+                (overlap, dense.by_kinds(&[1.0, 0.0], slot, overlap))
             })
         };
         let nearer = Nearer { rows: 0.1, kinds: 0.2 };
-        assert_eq!(ranked(Some(nearer)), [50.0, 40.0, 40.0], "half of .4, half of .8 less .2");
-        assert_eq!(ranked(None), [40.0; 3], "not known by how much kinds are nearer");
+        let [(overlap, by_kinds), others @ ..] = ranked(Some(nearer));
+        let kind = (0.4 + 0.8) / 1.2_f32.hypot(0.6);
+        assert!((by_kinds - (overlap + kind - 0.2) / 2.0).abs() < 1e-5, "{by_kinds}");
+        let has_kept = |(overlap, by_kinds): (f32, f32)| (overlap - by_kinds).abs() < 1e-6;
+        assert!(others.into_iter().all(has_kept), "{others:?}");
+        assert!(ranked(None).into_iter().all(has_kept), "not known by how much kinds are nearer");
     }
 
     /// Returns the order of the tools. The first two have overlaps of .6 and .5 with the query, and only the first has

@@ -273,7 +273,7 @@ fn rows(tools: &[Tool], known: Known<'_>, dimensions: usize) -> Option<Rows> {
             if !tool.untrusted {
                 let own = packs.nearness(summary);
                 nearer.rows += packs.nearness(&row) - own;
-                nearer.kinds += mix.nearness() - own;
+                nearer.kinds += mix.nearness(own) - own;
                 measured += 1;
             }
             mixed.insert(slot, mix);

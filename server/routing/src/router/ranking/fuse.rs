@@ -201,11 +201,11 @@ mod tests {
 
     #[test]
     fn what_a_tool_is_ranked_by_does_not_change_how_near_it_is() {
-        let ranked_by = |slot, overlap| if slot == 7 { overlap + 0.6 } else { overlap };
+        let ranked_by = |slot, overlap| if slot == 7 { 0.75 } else { overlap };
         let slots = Slots { overlap: |_| 0.1, ranked_by, sets_scale: all };
         let fused = fuse(&[(1, 0.5), (2, 0.3)], &[hit(7, 1.0)], &[], slots, WEIGHTS);
         let rows: Vec<_> = fused.iter().map(|f| (f.slot, f.overlap, f.nearest)).collect();
-        assert_eq!(rows, [(7, 0.7, 0.1), (1, 0.5, 0.5), (2, 0.3, 0.3)]);
+        assert_eq!(rows, [(7, 0.75, 0.1), (1, 0.5, 0.5), (2, 0.3, 0.3)]);
     }
 
     #[test]
