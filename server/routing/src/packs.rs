@@ -1,9 +1,11 @@
 //! Intent packs: example requests for the tools of popular MCP servers. A tool with such requests is found by them too.
-//! Its row in the dense index is the mean of its summary and the requests, and the word index holds their words.
+//! Its row in the dense index is the mean of its summary and the requests, kinds of requests are held beside it, and the
+//! word index holds their words.
 
 mod attached;
 pub mod document;
 mod everyday;
+mod kinds;
 mod lines;
 pub mod lint;
 mod means;

@@ -12,11 +12,13 @@ use tracing::warn;
 use super::attached::{Attached, Given};
 use super::document::Pack;
 use super::everyday;
+use super::kinds;
 use super::lines::Lines;
-use super::means::{self, MEANS_FILE, Mean, MeanKey};
+use super::means::{self, Gist, Gists, MEANS_FILE};
 use super::shipped::{self, SHIPPED_MEANS};
 use crate::catalog::Hubs;
 use crate::encoder::{Encoder, Flow};
+use crate::router::intent;
 use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, ToolId};
 use toolgate_store::StoredCatalog;
@@ -28,12 +30,13 @@ const CHUNK: usize = 256;
 /// server's tools.
 const TOOLS_MIN: usize = 3;
 
-/// Packs, and the means of their requests' embeddings and of everyday requests, once computed. All tenants use the
-/// same.
+/// Packs, and the gists of their requests' embeddings and of everyday requests, once computed. All tenants use the same.
 #[derive(Debug, Default)]
 pub struct Packs {
     packs: Vec<Pack>,
-    means: Mutex<HashMap<MeanKey, Mean>>,
+    gists: Mutex<Gists>,
+    /// Embeddings of everyday requests, by the encoder's fingerprint. Needed while requests are embedded.
+    everyday: Mutex<HashMap<String, Arc<Vec<Vec<f32>>>>>,
     /// MCP servers for which no pack is used.
     without: Vec<String>,
     /// Fingerprint of the encoder that made the shipped means.
@@ -48,7 +51,7 @@ impl Packs {
         match means::read(SHIPPED_MEANS) {
             Ok(means) => {
                 let shipped_by = means.keys().next().map(|(fingerprint, _)| fingerprint.clone());
-                Self { shipped_by, ..packs.with_means(means) }
+                Self { shipped_by, ..packs.with_gists(means) }
             }
             Err(problem) => {
                 warn!(problem, "the means of the shipped packs can't be read");
@@ -84,8 +87,8 @@ impl Packs {
         Ok(self)
     }
 
-    fn with_means(self, means: HashMap<MeanKey, Mean>) -> Self {
-        self.means.lock().extend(means);
+    fn with_gists(self, gists: Gists) -> Self {
+        self.gists.lock().extend(gists);
         self
     }
 
@@ -120,7 +123,7 @@ impl Packs {
             Ok(content) => {
                 let means = means::read(&content);
                 let means = means.map_err(|error| format!("{}: {error}", path.display()))?;
-                Ok(self.with_means(means))
+                Ok(self.with_gists(means))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(self),
             Err(error) => Err(format!("{}: {error}", path.display())),
@@ -155,9 +158,9 @@ impl Packs {
     #[must_use]
     pub fn hubs(&self, fingerprint: &str) -> Option<Hubs> {
         self.shipped_by.as_deref().filter(|shipped_by| *shipped_by == fingerprint)?;
-        let means = self.means.lock();
-        let everyday = means.get(&everyday::key(fingerprint))?;
-        Some(Hubs::new(Arc::clone(everyday), everyday::NEAR_EVERYTHING))
+        let gists = self.gists.lock();
+        let everyday = gists.get(&everyday::key(fingerprint))?;
+        Some(Hubs::new(Arc::clone(&everyday.mean), everyday::NEAR_EVERYTHING))
     }
 
     /// Returns the requests from packs for the tools of a catalog. Requests that can't be embedded, or not `within`
@@ -178,22 +181,33 @@ impl Packs {
             warn!(%error, "some requests of packs are not embedded yet: they lend their words only");
         }
         let fingerprint = encoder.fingerprint();
-        let means = self.means.lock();
-        let everyday = means.get(&everyday::key(fingerprint)).cloned();
+        let gists = self.gists.lock();
+        let everyday = gists.get(&everyday::key(fingerprint)).map(|gist| Arc::clone(&gist.mean));
         let given = |(id, lines): (ToolId, Arc<Lines>)| {
-            let mean = means.get(&(fingerprint.to_owned(), lines.hash())).cloned();
-            (id, Given { lines, mean })
+            let gist = gists.get(&(fingerprint.to_owned(), lines.hash())).cloned();
+            (id, Given { lines, gist })
         };
         let tools = lines.into_iter().map(given).collect();
         Attached::new(tools, everyday)
     }
 
-    /// Embeds the sample of everyday requests if that was not done before.
+    /// Embeds the sample of everyday requests if their mean is not known.
     async fn embed_everyday(&self, encoder: &dyn Encoder) -> Result<(), Error> {
-        let key = everyday::key(encoder.fingerprint());
-        let known = || self.means.lock();
-        if known().contains_key(&key) {
-            return Ok(());
+        let is_known = self.gists.lock().contains_key(&everyday::key(encoder.fingerprint()));
+        if is_known { Ok(()) } else { self.everyday(encoder).await.map(drop) }
+    }
+
+    /// Returns the embeddings of everyday requests, and keeps them and their mean. If their mean came from a file, returns
+    /// the mean.
+    async fn everyday(&self, encoder: &dyn Encoder) -> Result<Arc<Vec<Vec<f32>>>, Error> {
+        let fingerprint = encoder.fingerprint();
+        if let Some(known) = self.everyday.lock().get(fingerprint) {
+            return Ok(Arc::clone(known));
+        }
+        // A file has their mean alone, which stands for them: 192 texts would keep a pack of a few requests waiting.
+        let known = self.gists.lock().get(&everyday::key(fingerprint)).cloned();
+        if let Some(known) = known {
+            return Ok(Arc::new(vec![known.mean.to_vec()]));
         }
         let texts = everyday::texts().to_vec();
         let count = texts.len();
@@ -201,8 +215,10 @@ impl Packs {
         let vectors: Vec<Vec<f32>> = embedded.into_iter().map(|one| one.vector).collect();
         let mean = everyday::mean(&vectors).filter(|_| vectors.len() == count);
         let mean = mean.ok_or_else(|| Error::internal("the encoder left texts out"))?;
-        known().insert(key, mean);
-        Ok(())
+        self.gists.lock().insert(everyday::key(fingerprint), Arc::new(Gist::of_mean(mean)));
+        let vectors = Arc::new(vectors);
+        self.everyday.lock().insert(fingerprint.to_owned(), Arc::clone(&vectors));
+        Ok(vectors)
     }
 
     fn lines(&self, catalog: &StoredCatalog) -> Vec<(ToolId, Arc<Lines>)> {
@@ -223,7 +239,7 @@ impl Packs {
         catalog.tools.iter().filter_map(|tool| of_tool(&tool.record)).collect()
     }
 
-    /// Returns a file with the means of all requests and of everyday requests ([`MEANS_FILE`]). All of them are
+    /// Returns a file with the gists of all requests and of everyday requests ([`MEANS_FILE`]). All of them are
     /// embedded anew. `progress` is called with the number of finished tools and the total.
     ///
     /// # Errors
@@ -233,7 +249,8 @@ impl Packs {
         encoder: &dyn Encoder,
         progress: &(dyn Fn(usize, usize) + Send + Sync),
     ) -> Result<Vec<u8>, Error> {
-        self.means.lock().clear();
+        self.gists.lock().clear();
+        self.everyday.lock().clear();
         let lines: Vec<&Arc<Lines>> = self
             .packs
             .iter()
@@ -243,13 +260,13 @@ impl Packs {
         self.embed(lines.iter().copied(), encoder, progress).await?;
         self.embed_everyday(encoder).await?;
         let fingerprint = encoder.fingerprint();
-        let means = self.means.lock();
+        let gists = self.gists.lock();
         let keys = lines.iter().map(|lines| (fingerprint.to_owned(), lines.hash()));
-        let means = keys
+        let gists = keys
             .chain([everyday::key(fingerprint)])
-            .filter_map(|key| means.get_key_value(&key))
-            .map(|(key, mean)| (key.clone(), Arc::clone(mean)));
-        means::write(fingerprint, &means.collect()).map_err(Error::internal)
+            .filter_map(|key| gists.get_key_value(&key))
+            .map(|(key, gist)| (key.clone(), Arc::clone(gist)));
+        means::write(fingerprint, &gists.collect()).map_err(Error::internal)
     }
 
     /// Embeds the requests that were not embedded before.
@@ -261,15 +278,19 @@ impl Packs {
     ) -> Result<(), Error> {
         let fingerprint = encoder.fingerprint();
         let missing: Vec<&Arc<Lines>> = {
-            let means = self.means.lock();
+            let gists = self.gists.lock();
             let is_missing =
-                |lines: &&Arc<Lines>| !means.contains_key(&(fingerprint.to_owned(), lines.hash()));
+                |lines: &&Arc<Lines>| !gists.contains_key(&(fingerprint.to_owned(), lines.hash()));
             lines.filter(is_missing).collect()
         };
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let everyday = self.everyday(encoder).await?;
         let mut rest = &missing[..];
         while !rest.is_empty() {
             let (now, later) = rest.split_at(fitting(rest));
-            let texts = now.iter().flat_map(|lines| lines.all()).map(|line| line.to_string());
+            let texts = now.iter().flat_map(|lines| lines.all()).map(|line| intent::embedded(line));
             let texts: Vec<String> = texts.collect();
             let count = texts.len();
             let vectors = encoder.embed(texts, Flow::ALONE, None).await?;
@@ -277,10 +298,10 @@ impl Packs {
                 return Err(Error::internal("the encoder left texts out"));
             }
             let mut vectors = vectors.into_iter().map(|embedded| embedded.vector);
-            let mut means = self.means.lock();
             for lines in now {
                 let own: Vec<Vec<f32>> = vectors.by_ref().take(lines.all().len()).collect();
-                means.insert((fingerprint.to_owned(), lines.hash()), mean(&own));
+                let gist = Arc::new(gist(&own, &everyday));
+                self.gists.lock().insert((fingerprint.to_owned(), lines.hash()), gist);
             }
             rest = later;
             progress(missing.len() - rest.len(), missing.len());
@@ -299,7 +320,13 @@ fn fitting(lines: &[&Arc<Lines>]) -> usize {
     lines.iter().take_while(fits).count().max(1)
 }
 
-fn mean(vectors: &[Vec<f32>]) -> Mean {
+fn gist(vectors: &[Vec<f32>], everyday: &[Vec<f32>]) -> Gist {
+    let kinds = kinds::of(vectors);
+    let nearness = kinds::nearness(&kinds, everyday);
+    Gist { mean: mean(vectors), kinds: kinds.into(), nearness }
+}
+
+fn mean(vectors: &[Vec<f32>]) -> Arc<[f32]> {
     let mut sum = vectors.first().cloned().unwrap_or_default();
     for vector in vectors.iter().skip(1) {
         sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value);
@@ -357,12 +384,12 @@ mod tests {
     fn every_shipped_pack_can_be_read_and_was_embedded() {
         let packs = Packs::shipped();
         assert_eq!(packs.all().len(), SHIPPED.len());
-        let means = packs.means.lock();
-        let embedded: HashSet<ContentHash> = means.keys().map(|(_, hash)| *hash).collect();
+        let gists = packs.gists.lock();
+        let embedded: HashSet<ContentHash> = gists.keys().map(|(_, hash)| *hash).collect();
         for (name, tool) in packs.all().iter().flat_map(|pack| &pack.tools) {
             assert!(embedded.contains(&tool.lines.hash()), "{name} changed: `make packs`");
         }
-        drop(means);
+        drop(gists);
         let shipped_by = packs.shipped_by.clone().expect("the default encoder");
         assert!(packs.hubs(&shipped_by).is_some() && packs.hubs("another").is_none());
     }

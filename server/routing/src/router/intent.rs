@@ -81,7 +81,7 @@ impl Intent {
     /// Returns the texts to embed: the whole, then its clauses.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         let texts = std::iter::once(&self.text).chain(&self.clauses);
-        texts.map(|text| if self.is_verbatim { text.clone() } else { plain::of(text).into_owned() })
+        texts.map(|text| if self.is_verbatim { text.clone() } else { embedded(text) })
     }
 
     /// Returns the number of texts to embed.
@@ -89,6 +89,12 @@ impl Intent {
     pub fn text_count(&self) -> usize {
         1 + self.clauses.len()
     }
+}
+
+/// Returns a text as it is embedded: without what only an argument would hold.
+#[must_use]
+pub fn embedded(text: &str) -> String {
+    plain::of(text).into_owned()
 }
 
 /// Returns the texts to embed for these intents, one intent after another.

@@ -20,23 +20,37 @@ const PULL: f32 = 0.2;
 /// of 300 intents over the shipped catalogs, .2 subtracted: .560 and .024 with it, .400 and .096 without.
 const GIVEN_BACK: f32 = 0.25;
 
-/// Rows that are mixed from requests, and the amount by which they are nearer to everyday requests.
+/// Weight of the nearest kind of requests against the row in [`Dense::by_kinds`]; 0 to 1. docs/packs.md has the effect.
+const KINDS: f32 = 0.5;
+
+/// Rows that are mixed from requests, and the amounts by which they are nearer to everyday requests.
 #[derive(Debug, Default)]
 pub struct Footing {
     mixed: HashMap<u32, Mixed>,
     pull: f32,
+    /// Amount for the nearest kind of requests, or `None` if it is unknown.
+    kinds_pull: Option<f32>,
+}
+
+/// Mean amounts by which what requests were mixed into is nearer to everyday requests than the same tools' summaries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Nearer {
+    /// Amount for the rows.
+    pub rows: f32,
+    /// Amount for the nearest kind of requests.
+    pub kinds: f32,
 }
 
 impl Footing {
-    /// Creates the footing of mixed rows, by slot. `nearer` is the mean amount by which they are nearer to everyday
-    /// requests than their summaries, or `None` if it is unknown.
+    /// Creates the footing of mixed rows, by slot. `nearer` is `None` if it is unknown.
     #[must_use]
-    pub fn new(mixed: HashMap<u32, Mixed>, nearer: Option<f32>) -> Self {
-        let pull = nearer.map_or(PULL, |nearer| nearer.clamp(0.0, 1.0));
-        Self { mixed, pull }
+    pub fn new(mixed: HashMap<u32, Mixed>, nearer: Option<Nearer>) -> Self {
+        let pull = nearer.map_or(PULL, |nearer| nearer.rows.clamp(0.0, 1.0));
+        let kinds_pull = nearer.map(|nearer| nearer.kinds.clamp(0.0, 1.0));
+        Self { mixed, pull, kinds_pull }
     }
 
-    /// Returns the resident bytes, for the memory budget. It excludes the means in the mixed rows, which are shared.
+    /// Returns the resident bytes, for the memory budget. It excludes the means and kinds of the mixed rows, which are shared.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.mixed.capacity() * size_of::<(u32, Mixed)>()
@@ -109,6 +123,22 @@ impl<'s> Dense<'s> {
         Some(self.index.overlap(query, slot)? - self.pull(slot))
     }
 
+    /// Returns the overlap by which a slot is ranked for a request of one thing, given its [`Dense::overlap`]: half of
+    /// it, and half of that with the nearest kind of its requests. A slot without kinds keeps its overlap. The mean of
+    /// all requests is near to a request of several things, the kinds are not.
+    #[must_use]
+    pub fn by_kinds(&self, query: &[f32], slot: u32, overlap: f32) -> f32 {
+        let product = |row: &[f32]| self.index.product(query, row);
+        let best = |mixed: &Mixed| {
+            let of_summary = mixed.of_summary(overlap + self.footing.pull, product(mixed.mean()));
+            mixed.of_kinds(of_summary, product)
+        };
+        match (self.footing.kinds_pull, self.footing.mixed.get(&slot).and_then(best)) {
+            (Some(pull), Some(best)) => (1.0 - KINDS) * overlap + KINDS * (best - pull),
+            _ => overlap,
+        }
+    }
+
     /// Returns the cosine of the query and the summary of a slot.
     #[must_use]
     pub fn cosine(&self, query: &[f32], slot: u32) -> Option<f32> {
@@ -142,9 +172,37 @@ mod tests {
     use super::*;
     use crate::shard::vectors::IndexOptions;
 
+    #[test]
+    fn the_nearest_kind_of_requests_counts_half() {
+        // All rows are .4 of the summary (1, 0) plus the mean (.2, .8), at unit length.
+        let length = 0.6_f32.hypot(0.8);
+        let row = [0.6 / length, 0.8 / length];
+        let index = VectorIndex::build_with(2, [row; 3].concat(), &IndexOptions::default());
+        let index = index.expect("unit rows");
+        let plain = Mixed::new(Arc::from([0.2, 0.8]), length);
+        let kinds = plain.clone().with_kinds(Arc::from([0.0, 1.0, 0.8, 0.6]), &[1.0, 0.0]);
+        let ranked = |nearer| {
+            let mixed = HashMap::from([(0, kinds.clone()), (1, plain.clone())]);
+            let footing = Footing::new(mixed, nearer);
+            let dense = Dense::new(&index, &footing);
+            [0, 1, 2].map(|slot| {
+                let overlap = dense.overlap(&[1.0, 0.0], slot).expect("a slot");
+                (overlap, dense.by_kinds(&[1.0, 0.0], slot, overlap))
+            })
+        };
+        let nearer = Nearer { rows: 0.1, kinds: 0.2 };
+        let [(overlap, by_kinds), others @ ..] = ranked(Some(nearer));
+        let kind = (0.4 + 0.8) / 1.2_f32.hypot(0.6);
+        assert!((by_kinds - (overlap + kind - 0.2) / 2.0).abs() < 1e-5, "{by_kinds}");
+        let has_kept = |(overlap, by_kinds): (f32, f32)| (overlap - by_kinds).abs() < 1e-6;
+        assert!(others.into_iter().all(has_kept), "{others:?}");
+        assert!(ranked(None).into_iter().all(has_kept), "not known by how much kinds are nearer");
+    }
+
     /// Returns the order of the tools. The first two have overlaps of .6 and .5 with the query, and only the first has
     /// a pack.
-    fn order(nearer: Option<f32>) -> Vec<u32> {
+    fn order(rows: Option<f32>) -> Vec<u32> {
+        let nearer = rows.map(|rows| Nearer { rows, kinds: rows });
         let rows = vec![0.6, 0.8, 0.5, 0.75_f32.sqrt(), 0.0, 1.0];
         let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
         let mixed = HashMap::from([(0, Mixed::new(Arc::from([0.2, 0.8]), 1.0))]);
@@ -182,7 +240,7 @@ mod tests {
         let rows = [[sum[0] / length, sum[1] / length], unit(0.5), unit(0.2)].concat();
         let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
         let mixed = HashMap::from([(0, Mixed::new(Arc::from([1.0, 0.0]), length))]);
-        let footing = Footing::new(mixed, Some(0.0));
+        let footing = Footing::new(mixed, Some(Nearer { rows: 0.0, kinds: 0.0 }));
         let dense = Dense::new(&index, &footing);
         let slots = |hits: Vec<Hit>| hits.iter().map(|hit| hit.slot).collect::<Vec<_>>();
         let query = [1.0, 0.0];

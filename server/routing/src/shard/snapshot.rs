@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fixedbitset::FixedBitSet;
 
-use super::dense::{Dense, Footing};
+use super::dense::{Dense, Footing, Nearer};
 use super::fields;
 use super::names::NameIndex;
 use super::noise::Noise;
@@ -254,31 +254,34 @@ struct Rows {
     rows: Vec<f32>,
     /// Records of the rows mixed with packs' requests, by slot.
     mixed: HashMap<u32, Mixed>,
-    /// Mean amount by which the mixed rows are nearer to everyday requests than their summaries.
-    nearer: Option<f32>,
+    /// Mean amounts by which they are nearer to everyday requests than their summaries, or `None` if these are unknown.
+    nearer: Option<Nearer>,
 }
 
 fn rows(tools: &[Tool], known: Known<'_>, dimensions: usize) -> Option<Rows> {
     let Known { embeddings, packs } = known;
     let mut rows = Vec::with_capacity(tools.len() * dimensions);
     let mut mixed = HashMap::new();
-    let mut nearer = 0.0;
+    let mut nearer = Nearer { rows: 0.0, kinds: 0.0 };
     let mut measured = 0_u32;
     for (slot, tool) in (0u32..).zip(tools) {
         let summary = embeddings.get(&text_hash(&tool.summary))?;
         let (row, mix) = packs.row(&tool.id, summary);
         rows.extend(row.iter());
         if let Some(mix) = mix {
-            mixed.insert(slot, mix);
             // Tools of untrusted servers must not move the amount for other tools.
             if !tool.untrusted {
-                nearer += packs.nearness(&row) - packs.nearness(summary);
+                let own = packs.nearness(summary);
+                nearer.rows += packs.nearness(&row) - own;
+                nearer.kinds += mix.nearness(own) - own;
                 measured += 1;
             }
+            mixed.insert(slot, mix);
         }
     }
     let everyday = packs.everyday().filter(|_| measured > 0);
-    let nearer = everyday.map(|_| nearer / measured as f32);
+    let mean = |sum: f32| sum / measured as f32;
+    let nearer = everyday.map(|_| Nearer { rows: mean(nearer.rows), kinds: mean(nearer.kinds) });
     Some(Rows { rows, mixed, nearer })
 }
 

@@ -79,11 +79,12 @@ impl Blend {
         let Some((whole_vector, clause_vectors)) = vectors.split_first() else {
             return Ok(Vec::new());
         };
-        let whole = self.fused(among, whole_vector, &intent.text)?;
+        let asks = if intent.clauses().is_empty() { Asks::ForOne } else { Asks::ForSeveral };
+        let whole = self.fused(among, whole_vector, &intent.text, asks)?;
         let reach = CLAUSE_REACH * whole.best_overlap;
         let mut clauses = Vec::new();
         for (vector, text) in clause_vectors.iter().zip(intent.clauses()).filter(|_| self.clauses) {
-            let clause = self.fused(among, vector, text)?;
+            let clause = self.fused(among, vector, text, Asks::ForSeveral)?;
             if clause.best_overlap >= reach {
                 clauses.push(clause);
             }
@@ -96,17 +97,19 @@ impl Blend {
         }
         if !clauses.is_empty() {
             let overlap = |slot| among.index.overlap(whole_vector, slot).unwrap_or(0.0);
-            found = with_clauses(
-                found,
-                clauses,
-                Slots { overlap, sets_scale: |slot| !is_untrusted(slot) },
-            );
+            found = with_clauses(found, clauses, overlap, |slot| !is_untrusted(slot));
         }
         lower(&mut found, among.level, is_untrusted);
         Ok(found)
     }
 
-    fn fused(&self, among: &Among<'_>, vector: &[f32], text: &str) -> Result<Ranking, Error> {
+    fn fused(
+        &self,
+        among: &Among<'_>,
+        vector: &[f32],
+        text: &str,
+        asks: Asks,
+    ) -> Result<Ranking, Error> {
         let Among { snapshot, index, allowed, parts, recall, .. } = among;
         let mut near = Vec::new();
         let mut worded = Vec::new();
@@ -121,11 +124,23 @@ impl Blend {
         let known = recall.map_or_else(Vec::new, |recall| recall.tools(snapshot, vector, *allowed));
         let weights = Weights { words: self.words, memory: self.memory };
         let sets_scale = |slot| !snapshot.tool(slot).untrusted;
-        let slots = Slots { overlap, sets_scale };
+        let ranked_by = |slot, overlap| match asks {
+            Asks::ForOne => index.by_kinds(vector, slot, overlap),
+            Asks::ForSeveral => overlap,
+        };
+        let slots = Slots { overlap, ranked_by, sets_scale };
         let mut ranked = fuse(&near, &worded, &known, slots, weights);
         ranked.iter_mut().for_each(|one| one.nearest += index.given_back(one.slot));
         Ok(Ranking { ranked, best_overlap })
     }
+}
+
+/// Number of things that an intent asks for. Recall at 5 of people's requests of several things falls if the kinds of a
+/// tool's requests count for them too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    ForOne,
+    ForSeveral,
 }
 
 /// Tools that one text finds.
@@ -150,14 +165,14 @@ fn lower(found: &mut [RankedTool], level: Level, is_untrusted: impl Fn(u32) -> b
 }
 
 /// Merges the tools that the whole intent found with those of its clauses, best first; ties by slot. The best tool of a
-/// clause leads, and so does the best of those that set the scale. `slots` looks up the overlap of a slot with the
+/// clause leads, and so does the best of those that set the scale. `overlap` looks up the overlap of a slot with the
 /// whole intent.
 fn with_clauses(
     found: Vec<RankedTool>,
     clauses: Vec<Ranking>,
-    slots: Slots<impl Fn(u32) -> f32, impl Fn(u32) -> bool>,
+    overlap: impl Fn(u32) -> f32,
+    sets_scale: impl Fn(u32) -> bool,
 ) -> Vec<RankedTool> {
-    let Slots { overlap, sets_scale } = slots;
     let unclaused = |one: RankedTool| {
         let parts = Parts { clause: 0.0, ..one.parts };
         (one.slot, RankedTool { parts, ..one })
@@ -224,9 +239,8 @@ mod tests {
         let whole = [fused(1, 0.9), fused(2, 0.3)];
         let ranked = vec![fused(9, 0.8), fused(10, 0.7), fused(2, 0.6), fused(3, 0.5)];
         let clause = Ranking { ranked, best_overlap: 0.8 };
-        let slots = Slots { overlap: |_| 0.1, sets_scale: |slot| !is_untrusted(slot) };
-        let found =
-            with_clauses(whole.iter().map(RankedTool::of_whole).collect(), vec![clause], slots);
+        let whole = whole.iter().map(RankedTool::of_whole).collect();
+        let found = with_clauses(whole, vec![clause], |_| 0.1, |slot| !is_untrusted(slot));
         let leading = found.iter().filter(|one| one.leads).map(|one| one.slot);
         assert_eq!(leading.collect::<Vec<_>>(), [2, 9]);
     }

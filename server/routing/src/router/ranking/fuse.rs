@@ -15,7 +15,7 @@ pub(in crate::router) const POOL: usize = 100;
 pub(in crate::router) struct Fused {
     /// Slot of the tool.
     pub(in crate::router) slot: u32,
-    /// Overlap of the tool and the intent.
+    /// Overlap of the tool and the intent by which the tool is ranked.
     pub(in crate::router) overlap: f32,
     /// Score by words, as a share of the best tool's; 0 to 1.
     pub(in crate::router) words: f32,
@@ -23,7 +23,7 @@ pub(in crate::router) struct Fused {
     pub(in crate::router) word_share: f32,
     /// Weight of earlier calls for similar intents; 0 to 1.
     pub(in crate::router) memory: f32,
-    /// Overlap, or the value of [`RecalledTool::nearest`] if that is higher.
+    /// Overlap with the tool's row, or the value of [`RecalledTool::nearest`] if that is higher.
     pub(in crate::router) nearest: f32,
     /// Combined score; 0 to 1.
     pub(in crate::router) score: f32,
@@ -40,9 +40,11 @@ pub(in crate::router) struct Weights {
 
 /// Functions that look up a slot.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::router) struct Slots<O, S> {
+pub(in crate::router) struct Slots<O, R, S> {
     /// Overlap of a slot with the intent.
     pub(in crate::router) overlap: O,
+    /// Overlap by which a slot is ranked, given its overlap.
+    pub(in crate::router) ranked_by: R,
     /// True for slots over which scores are scaled.
     pub(in crate::router) sets_scale: S,
 }
@@ -59,10 +61,10 @@ pub(in crate::router) fn fuse(
     near: &[(u32, f32)],
     worded: &[WordHit],
     known: &[RecalledTool],
-    slots: Slots<impl Fn(u32) -> f32, impl Fn(u32) -> bool>,
+    slots: Slots<impl Fn(u32) -> f32, impl Fn(u32, f32) -> f32, impl Fn(u32) -> bool>,
     weights: Weights,
 ) -> Vec<Fused> {
-    let Slots { overlap, sets_scale } = slots;
+    let Slots { overlap, ranked_by, sets_scale } = slots;
     let most_words = most(worded, &sets_scale).max(f32::MIN_POSITIVE);
     let mut found: BTreeMap<u32, Fused> = BTreeMap::new();
     for (slot, overlap) in near {
@@ -80,6 +82,7 @@ pub(in crate::router) fn fuse(
         fused.memory = one.weight;
         fused.nearest = fused.nearest.max(one.nearest);
     }
+    found.values_mut().for_each(|fused| fused.overlap = ranked_by(fused.slot, fused.overlap));
     let has_scale = found.keys().any(|slot| sets_scale(*slot));
     let of_scale = |fused: &&Fused| !has_scale || sets_scale(fused.slot);
     let overlaps = || found.values().filter(of_scale).map(|fused| fused.overlap);
@@ -123,6 +126,10 @@ mod tests {
         true
     }
 
+    fn by_overlap(_: u32, overlap: f32) -> f32 {
+        overlap
+    }
+
     fn hit(slot: u32, score: f32) -> WordHit {
         WordHit { slot, score, share: 0.0 }
     }
@@ -136,7 +143,7 @@ mod tests {
                 near,
                 worded,
                 &[],
-                Slots { overlap: |_| 0.3, sets_scale: |slot| slot != 9 },
+                Slots { overlap: |_| 0.3, ranked_by: by_overlap, sets_scale: |slot| slot != 9 },
                 WEIGHTS,
             );
             fused.into_iter().map(|f| (f.slot, f.score)).collect::<BTreeMap<_, _>>()
@@ -149,7 +156,7 @@ mod tests {
             &[(9, 0.4), (8, 0.3), (7, 0.2)],
             &[hit(9, 0.5)],
             &[],
-            Slots { overlap: |_| 0.0, sets_scale: |_| false },
+            Slots { overlap: |_| 0.0, ranked_by: by_overlap, sets_scale: |_| false },
             WEIGHTS,
         );
         let [words, near] = [WEIGHTS.words, 1.0 - WEIGHTS.words];
@@ -168,7 +175,7 @@ mod tests {
             RecalledTool { slot: 1, weight: 0.5, nearest: 0.4 },
             RecalledTool { slot: 2, weight: 0.1, nearest: 0.6 },
         ];
-        let slots = Slots { overlap: |_| 0.3, sets_scale: all };
+        let slots = Slots { overlap: |_| 0.3, ranked_by: by_overlap, sets_scale: all };
         let fused = fuse(&[(1, 0.5)], &worded, &known, slots, WEIGHTS);
         let row = |one: &Fused| (one.slot, one.overlap, one.word_share, one.memory, one.nearest);
         let rows: Vec<_> = fused.iter().map(row).collect();
@@ -182,7 +189,7 @@ mod tests {
             &[(1, 0.5), (2, 0.3)],
             &[hit(2, 8.0), hit(7, 4.0)],
             &[],
-            Slots { overlap, sets_scale: all },
+            Slots { overlap, ranked_by: by_overlap, sets_scale: all },
             WEIGHTS,
         );
         let rows: Vec<_> = fused.iter().map(|f| (f.slot, f.overlap, f.words)).collect();
@@ -190,6 +197,15 @@ mod tests {
         for (fused, score) in fused.iter().zip([0.6 * 0.5 + 0.4, 0.6, 0.2]) {
             assert!((fused.score - score).abs() < 1e-6, "{fused:?}");
         }
+    }
+
+    #[test]
+    fn what_a_tool_is_ranked_by_does_not_change_how_near_it_is() {
+        let ranked_by = |slot, overlap| if slot == 7 { 0.75 } else { overlap };
+        let slots = Slots { overlap: |_| 0.1, ranked_by, sets_scale: all };
+        let fused = fuse(&[(1, 0.5), (2, 0.3)], &[hit(7, 1.0)], &[], slots, WEIGHTS);
+        let rows: Vec<_> = fused.iter().map(|f| (f.slot, f.overlap, f.nearest)).collect();
+        assert_eq!(rows, [(7, 0.75, 0.1), (1, 0.5, 0.5), (2, 0.3, 0.3)]);
     }
 
     #[test]
@@ -201,7 +217,7 @@ mod tests {
                 &[(3, 0.5), (1, 0.2)],
                 &[],
                 &[],
-                Slots { overlap: near, sets_scale: all },
+                Slots { overlap: near, ranked_by: by_overlap, sets_scale: all },
                 WEIGHTS
             )),
             [3, 1]
@@ -211,12 +227,21 @@ mod tests {
                 &[],
                 &[hit(9, 2.0), hit(4, 2.0)],
                 &[],
-                Slots { overlap: near, sets_scale: all },
+                Slots { overlap: near, ranked_by: by_overlap, sets_scale: all },
                 WEIGHTS
             )),
             [4, 9]
         );
-        assert!(fuse(&[], &[], &[], Slots { overlap: near, sets_scale: all }, WEIGHTS).is_empty());
+        assert!(
+            fuse(
+                &[],
+                &[],
+                &[],
+                Slots { overlap: near, ranked_by: by_overlap, sets_scale: all },
+                WEIGHTS
+            )
+            .is_empty()
+        );
     }
 
     #[test]
@@ -224,7 +249,13 @@ mod tests {
         let known = |slot, weight| RecalledTool { slot, weight, nearest: 0.4 };
         let near = [(1, 0.5), (2, 0.4), (3, 0.3)];
         let fused = |known: &[RecalledTool]| {
-            fuse(&near, &[], known, Slots { overlap: |_| 0.1, sets_scale: all }, WEIGHTS)
+            fuse(
+                &near,
+                &[],
+                known,
+                Slots { overlap: |_| 0.1, ranked_by: by_overlap, sets_scale: all },
+                WEIGHTS,
+            )
         };
         let of = |fused: &[Fused], slot| *fused.iter().find(|f| f.slot == slot).expect("found");
         let plain = fused(&[]);
