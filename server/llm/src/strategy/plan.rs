@@ -10,12 +10,16 @@ use super::ledger::{Added, Addition};
 use super::messages::{self, Speaker};
 use super::toolset::{self, render_added};
 use super::{Ledger, Turn, Way, digest, keep};
-use crate::price::Rates;
+use crate::price::{Dropped, Rates};
 use crate::render::{Loss, RenderError, Tool};
 
-/// Share of conversations that are expected to drop the tools which stand in `tools` since their beginning. Few do, because
-/// it must pay for all messages.
+/// Share of conversations that are expected to drop the tools which stand in `tools` since their beginning, where that would
+/// not pay soon. Few do, because it must pay for all messages.
 const DROPPING: f64 = 0.1;
+
+/// Factor by which a conversation may outlast what is expected of it. Tools whose dropping pays by then are expected to be
+/// dropped.
+const LONGER: f64 = 2.0;
 
 /// Additions of a request.
 #[derive(Debug, Default)]
@@ -275,9 +279,12 @@ impl Planner<'_, '_> {
         let rates = Rates::of(self.turn.api, &self.turn.endpoint);
         let following = keep::following(self.turn);
         let price = |tokens: u32| rates.price_of_all(rest.saturating_add(tokens), &following);
-        let in_tools = price(messages::tokens(count, base.iter().map(|tool| &tool.definition)));
-        let dropping = rates.price_of_writing_again(behind) * DROPPING;
-        Ok(in_tools + dropping < price(messages::tokens(count, &added)))
+        let size = messages::tokens(count, base.iter().map(|tool| &tool.definition));
+        let requests = f64::from(following.requests + 1) * LONGER;
+        let gain = rates.saved_by_dropping(&Dropped { tokens: size, behind, requests });
+        let share = if gain > 0.0 { 1.0 } else { DROPPING };
+        let dropping = rates.price_of_writing_again(behind) * share;
+        Ok(price(size) + dropping < price(messages::tokens(count, &added)))
     }
 
     fn take_found(
@@ -334,4 +341,61 @@ fn define(way: Way, tool: Tool<'_>, anew: bool) -> Result<Definition, RenderErro
         Defined { name, digest: digest::of(&definition), definition, anew }
     };
     Ok(Definition { tool: rendered.tools.into_iter().next().map(defined), losses: rendered.losses })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Api, Endpoint, Offer, Strategy};
+    use super::*;
+
+    /// Returns true if a tool stands in `tools` at the beginning, behind a history of so many tokens. It has 3,000 tokens
+    /// there and 3,500 in the text of an envelope.
+    fn begins_in_tools(history: u32) -> bool {
+        let active = [Tool {
+            name: "a",
+            description: "[tool]",
+            input_schema_json: r#"{"type":"object"}"#,
+            ..Tool::default()
+        }];
+        let offer = Offer {
+            own: &[],
+            always_on: &[],
+            active: &active,
+            deferred: 1,
+            search: true,
+            deferred_names: &["a"],
+            find: &|_| None,
+        };
+        let turn = Turn {
+            api: Api::OpenAiChat,
+            strategy: None,
+            endpoint: Endpoint { model: "gpt-5.5", ..Endpoint::default() },
+            offer,
+            messages: &[
+                json!({ "role": "user", "content": "[history]" }),
+                json!({ "role": "assistant", "content": "done" }),
+                json!({ "role": "user", "content": "next" }),
+            ],
+            ledger: &Ledger::default(),
+            count: &|text| match text {
+                text if text.contains("[history]") => history,
+                text if text.contains("[tool]") && text.contains("\"parameters\":{") => 3_000,
+                text if text.contains("[tool]") => 3_500,
+                _ => 10,
+            },
+        };
+        let way = Way { api: turn.api, strategy: Strategy::Envelope };
+        let plan = plan(&turn, way, turn.messages.len(), &HashSet::new()).expect("it has a schema");
+        plan.additions.iter().any(|placed| placed.after == 0)
+    }
+
+    #[test]
+    fn the_first_tools_are_added_amid_the_conversation_where_dropping_them_soon_pays() {
+        assert!(begins_in_tools(10), "to drop them costs next to nothing");
+        assert!(!begins_in_tools(1_000), "they will be dropped, and the history written again");
+        assert!(begins_in_tools(5_000), "they will hardly ever be dropped");
+        assert!(!begins_in_tools(100_000), "a small share of all that is too much");
+    }
 }
