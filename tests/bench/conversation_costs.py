@@ -158,7 +158,7 @@ def main() -> None:
     else:
         print("\n".join(texts.values()))
     if asked.plot:
-        draw(wide[0], asked.plot)
+        draw(held_out[0], asked.plot)
 
 
 if __name__ == "__main__":
