@@ -96,16 +96,17 @@ fn put(call: &mut Value, key: &str, named: NamedCall) {
     call[key] = parsed.unwrap_or_else(|| written.into());
 }
 
-/// Returns the results of searches as messages, in the API's format.
-pub(crate) fn results(api: Api, answers: &[(String, String)]) -> Vec<Value> {
+/// Returns the results of searches as messages, in the API's format. `texts` are in the order of the searches.
+pub(crate) fn results(api: Api, searches: &[Search], texts: &[String]) -> Vec<Value> {
+    let answers = searches.iter().zip(texts);
     if api == Api::Anthropic {
-        let block = |(id, text): &(String, String)| json!({ "type": "tool_result", "tool_use_id": id, "content": text });
-        return vec![
-            json!({ "role": "user", "content": answers.iter().map(block).collect::<Vec<_>>() }),
-        ];
+        let blocks = answers.map(|(search, text)| json!({ "type": "tool_result", "tool_use_id": search.id, "content": text }));
+        return vec![json!({ "role": "user", "content": blocks.collect::<Vec<_>>() })];
     }
-    let message = |(id, text): &(String, String)| json!({ "role": "tool", "tool_call_id": id, "content": text });
-    answers.iter().map(message).collect()
+    let messages = answers.map(
+        |(search, text)| json!({ "role": "tool", "tool_call_id": search.id, "content": text }),
+    );
+    messages.collect()
 }
 
 /// Adds the numbers of a usage to another, at any depth. Other values are the newer ones.

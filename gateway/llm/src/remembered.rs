@@ -1,4 +1,4 @@
-//! What earlier turns of conversations added, found again by the messages that a request begins with. It is a cache: without
+//! Additions of earlier turns of conversations, found again by the messages that a request begins with. It is a cache: without
 //! it tools are chosen and described anew, and one cached prefix is lost.
 
 use std::collections::HashMap;
