@@ -127,7 +127,9 @@ impl Chat {
         for tool in self.deferred.extract_if(.., |tool| is_kept(&tool.name)) {
             let definition: Value = serde_json::from_str(&tool.text).unwrap_or_default();
             // The mark stays with the tool: a second one might be one too many.
-            self.mark.take_if(|mark| definition.get("cache_control") == Some(mark));
+            if self.mark.as_ref() == definition.get("cache_control") {
+                self.mark = None;
+            }
             self.own.push(definition);
             self.own_texts.push(tool.text);
         }

@@ -77,7 +77,10 @@ impl PlaneArguments {
             flag(keys::STORE_PATH.spec.name, folder.to_string_lossy().into_owned()),
         ];
         flags.extend(model_flag(self.model_dir.as_deref()));
-        Ok(self.server_config().load(flags)?.config)
+        let mut config = self.server_config().load(flags)?.config;
+        // A store that others share is no place for what a host defines.
+        config.store.shared = None;
+        Ok(config)
     }
 }
 
