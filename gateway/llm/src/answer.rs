@@ -159,12 +159,16 @@ pub(crate) fn joined(api: Api, first: &Value, mut second: Value) -> Value {
     second
 }
 
-/// Says that a turn has ended without a call: its searches were not answered any more.
+/// Says that a turn has ended without a call: its searches were not answered any more. Other reasons for the end stay.
 pub(crate) fn end_turn(api: Api, answer: &mut Value) {
     if api == Api::Anthropic {
-        answer["stop_reason"] = "end_turn".into();
-    } else if let Some(choice) = answer.get_mut("choices").and_then(|choices| choices.get_mut(0)) {
-        choice["finish_reason"] = "stop".into();
+        if answer["stop_reason"] == "tool_use" {
+            answer["stop_reason"] = "end_turn".into();
+        }
+    } else if let Some(reason) = answer.pointer_mut("/choices/0/finish_reason")
+        && *reason == "tool_calls"
+    {
+        *reason = "stop".into();
     }
 }
 

@@ -395,6 +395,18 @@ mod tests {
         assert!(read(Api::OpenAiChat, r#"{"type":"custom","custom":{"name":"x"}}"#).is_none());
     }
 
+    #[tokio::test]
+    async fn a_set_that_is_being_registered_is_not_evicted() {
+        let mut known = Known::default();
+        let (sender, state) = watch::channel(State::Starting);
+        let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
+        known.sets.insert([1; 32], Slot { state, registering, used: 1 });
+        assert_eq!(known.evict(1).map(|_| ()), Err("busy"));
+        sender.send_replace(State::Failed(Instant::now()));
+        assert!(known.evict(1).is_ok_and(|evicted| evicted.is_none()));
+        assert!(known.sets.is_empty());
+    }
+
     #[test]
     fn names_tell_of_servers() {
         let place = |name: &str| {

@@ -220,8 +220,8 @@ impl AnthropicStream {
 
     pub(super) fn give_up(&mut self, out: &mut Vec<u8>) {
         let Some(mut held) = self.held.take() else { return };
-        if let Some(delta) = held["delta"].as_object_mut() {
-            delta.insert("stop_reason".to_owned(), "end_turn".into());
+        if held["delta"]["stop_reason"] == "tool_use" {
+            held["delta"]["stop_reason"] = "end_turn".into();
         }
         held["usage"] = self.usage();
         sse::write(Some("message_delta"), &held, out);

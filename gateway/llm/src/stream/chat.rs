@@ -266,7 +266,7 @@ impl ChatStream {
             return;
         }
         for mut value in held {
-            if value["choices"][0]["finish_reason"].is_string() {
+            if value["choices"][0]["finish_reason"] == "tool_calls" {
                 value["choices"][0]["finish_reason"] = "stop".into();
             }
             sse::write(None, &value, out);

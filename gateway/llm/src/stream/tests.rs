@@ -172,6 +172,25 @@ fn a_search_that_is_not_answered_ends_the_turn() {
 }
 
 #[test]
+fn a_turn_that_was_cut_off_amid_a_search_says_so() {
+    let mut values = anthropic(&[("toolgate_search_tools", SEARCH)]);
+    values.truncate(values.len() - 2);
+    values.extend(ended("max_tokens", 20));
+    let text = chat("x1", &[("toolgate_search_tools", SEARCH)]);
+    let text = text.replace("\"finish_reason\":\"tool_calls\"", "\"finish_reason\":\"length\"");
+    for (api, text, reason) in
+        [(Api::Anthropic, stream(&values), "max_tokens"), (Api::OpenAiChat, text, "length")]
+    {
+        let mut machine = Machine::new(api);
+        run(&mut machine, text.as_bytes(), 9);
+        machine.end();
+        let mut out = Vec::new();
+        machine.give_up(&mut out);
+        assert!(String::from_utf8_lossy(&out).contains(reason), "{reason}");
+    }
+}
+
+#[test]
 fn thoughts_go_back_with_their_signature() {
     let mut values =
         vec![begun(1), start(0, &json!({ "type": "thinking", "thinking": "", "signature": "" }))];
