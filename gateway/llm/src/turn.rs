@@ -155,7 +155,7 @@ impl Decider {
             }),
             ..Default::default()
         };
-        let routed = self.routed(request, limit, &all).await?;
+        let routed = self.routed(request, limit, &all, &keys).await?;
         let is_native = self.config.strategy == StrategyConfig::Native;
         let takes_native = chat.api == Api::Anthropic && is_native;
         let mut turn = Turn {
@@ -177,18 +177,22 @@ impl Decider {
         Ok(turn)
     }
 
-    /// Asks the plane, and forgets a set of tools that it does not know any more.
+    /// Asks the plane, and forgets a set of tools or the handles of a conversation that it does not know any more.
     async fn routed(
         &self,
         request: v1::RouteRequest,
         limit: Duration,
         tools: &[DeferredTool],
+        keys: &[u64],
     ) -> Result<v1::RouteResponse, PassReason> {
         let routed = self.plane.with_deadline(limit).route(request).await;
         let routed = routed.map_err(|error| {
             tracing::warn!(%error, "the routing plane gave no answer; the request is sent as it came");
             if is_lost(&error) {
                 self.toolsets.drop(tools);
+            }
+            if error.reason() == Some(ErrorReason::HandleInvalid) {
+                self.remembered.forget_handles(keys);
             }
             "plane-failed"
         })?;
@@ -436,4 +440,36 @@ fn failure(error: &str, message: &str) -> String {
 /// Loads the tokenizer, which takes tens of milliseconds once.
 pub(crate) fn warm_up() {
     tokens::warm_up();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use toolgate_client::{CallError, Code};
+
+    use super::*;
+
+    fn told(reason: ErrorReason) -> Error {
+        Error::Call(Box::new(CallError {
+            rpc: "Route",
+            code: Code::Unavailable,
+            reason: Some(reason),
+            reason_name: String::new(),
+            message: String::new(),
+            metadata: BTreeMap::new(),
+            violations: Vec::new(),
+            retry_delay: None,
+        }))
+    }
+
+    #[test]
+    fn a_busy_plane_has_not_lost_its_tools() {
+        for reason in [ErrorReason::TenantNotFound, ErrorReason::RevisionNotReached] {
+            assert!(is_lost(&told(reason)), "{reason:?}");
+        }
+        for reason in [ErrorReason::Overloaded, ErrorReason::TenantLimited, ErrorReason::Draining] {
+            assert!(!is_lost(&told(reason)), "{reason:?}");
+        }
+    }
 }
