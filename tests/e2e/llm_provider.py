@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Sent:
-    """What came to the provider."""
+    """Request that came to the provider."""
 
     method: str
     path: str
@@ -38,18 +38,18 @@ class Sent:
 
 @dataclass
 class Answer:
-    """What the provider answers. Pieces are sent one by one."""
+    """Answer of the provider. Its pieces are sent one by one."""
 
     pieces: list[bytes]
     status: int = 200
     kind: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
-    """Whether the connection breaks behind the pieces."""
+    """The connection breaks behind the pieces."""
     hold: threading.Event | None = None
-    """What to wait for before the last piece."""
+    """Event to wait for before the last piece."""
     endless: bool = False
-    """Whether the last piece is sent again and again until the other side leaves."""
+    """The last piece is sent again and again until the other side leaves."""
 
 
 def answer(body: Json, status: int = 200, **headers: str) -> Answer:
@@ -68,7 +68,7 @@ class Provider:
     def __init__(self, *steps: Answer | Callable[[Sent], Answer]) -> None:
         self.sent: list[Sent] = []
         self.left = 0
-        """How often the other side left amid an answer."""
+        """Number of times that the other side left amid an answer."""
         self.url = ""
         self._steps = iter(steps)
 
@@ -155,7 +155,7 @@ def serving(provider: Provider, tls: ssl.SSLContext | None = None) -> Iterator[P
 
 @dataclass
 class Got:
-    """What a host got."""
+    """Answer that a host got."""
 
     status: int
     headers: dict[str, str]
@@ -169,7 +169,7 @@ class Got:
 
     @property
     def note(self) -> str:
-        """What the proxy says that it did."""
+        """The proxy's note of its work."""
         return self.headers.get("x-toolgate", "")
 
 
@@ -212,7 +212,7 @@ class Proxy:
         assert self._process.wait(PATIENCE) == 0, self.log()
 
     def log(self) -> str:
-        """What it said."""
+        """Text that it wrote."""
         return (self._folder / "llm.log").read_text(errors="replace")
 
     def _is_ready(self) -> bool:

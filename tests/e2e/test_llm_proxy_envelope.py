@@ -1,5 +1,6 @@
 """`toolgate llm` with deferred tools: what the provider is sent, and what the host gets."""
 
+import gzip
 import hashlib
 import http.client
 import json
@@ -382,10 +383,11 @@ def test_chat_completions_search_and_call(start: Callable[..., Proxy], streamed:
     assert usage == {"prompt_tokens": 20, "completion_tokens": 10}
 
 
+@pytest.mark.parametrize("status", [400, 422])
 def test_a_refused_request_is_sent_once_more_as_it_came(
-    start: Callable[..., Proxy],
+    start: Callable[..., Proxy], status: int
 ) -> None:
-    refusal = answer({"type": "error", "error": {"message": "tools"}}, 400)
+    refusal = answer({"type": "error", "error": {"message": "tools"}}, status)
     done = anthropic_answer({"type": "text", "text": "No."})
     with serving(Provider(refusal, answer(done), answer(done))) as provider:
         proxy = start(provider)
@@ -396,20 +398,57 @@ def test_a_refused_request_is_sent_once_more_as_it_came(
         later = proxy.ask("/anthropic/v1/messages", request)
         assert later.note == "pass; reason=refused-before"
         assert provider.sent[2].body == request
+        totals = proxy.ask("/toolgate/usage", method="GET").json["totals"]
+    assert (totals["rewritten"], totals["deferred_tokens"]) == (0, 0)
 
 
-def test_a_refusal_behind_a_search_reaches_the_host_once(
-    start: Callable[..., Proxy],
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_refusal_behind_a_search_is_answered_with_the_original(
+    start: Callable[..., Proxy], streamed: bool
 ) -> None:
-    searching = answer(anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s")))
+    searching = anthropic_answer(
+        {"type": "text", "text": "Let me see. "}, use(SEARCH, {"query": "mail"}, "toolu_s")
+    )
     refusal = answer({"type": "error", "error": {"message": "thoughts"}}, 400)
-    done = answer(anthropic_answer({"type": "text", "text": "No."}))
-    with serving(Provider(searching, refusal, done)) as provider:
+    done = anthropic_answer({"type": "text", "text": "No."})
+
+    def step(message: Json) -> Answer:
+        return events(*anthropic_events(message)) if streamed else answer(message)
+
+    with serving(Provider(step(searching), refusal, step(done), step(done))) as provider:
         proxy = start(provider)
-        got = proxy.ask("/anthropic/v1/messages", anthropic_request())
-        assert (got.status, got.json["error"]["message"]) == (400, "thoughts")
-        again = proxy.ask("/anthropic/v1/messages", anthropic_request())
-        assert (again.status, again.note) == (200, "pass; reason=refused-before")
+        request = json.dumps(anthropic_request(stream=streamed)).encode()
+        headers = {"Accept-Encoding": "gzip"}
+        got = proxy.ask("/anthropic/v1/messages", request, headers)
+        again = proxy.ask("/anthropic/v1/messages", request, headers)
+        original = provider.sent[2]
+    message = read_anthropic(got.body) if streamed else got.json
+    assert message["content"] == [searching["content"][0], *done["content"]]
+    assert message["usage"]["output_tokens"] == 10
+    assert (original.body, original.headers["accept-encoding"]) == (request, "identity")
+    assert (again.status, again.note) == (200, "pass; reason=refused-before")
+
+
+def test_a_stream_may_end_without_an_empty_line(start: Callable[..., Proxy]) -> None:
+    def step(call: Json) -> Answer:
+        *pieces, last = chat_events(call)
+        return events(*pieces, last.rstrip())
+
+    searching = chat_call(SEARCH, {"query": "select:mcp__mail__send"}, "s1")
+    called = chat_call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "k1")
+    with serving(Provider(step(searching), step(called))) as provider:
+        got = start(provider).ask("/openai/v1/chat/completions", chat_request(stream=True))
+    assert got.body.count(b"[DONE]") == 1
+    assert got.body.endswith(b"data: [DONE]")
+    assert b'"mcp__mail__send"' in got.body
+
+
+def test_a_compressed_answer_is_asked_for_again(start: Callable[..., Proxy]) -> None:
+    done = anthropic_answer({"type": "text", "text": "No."})
+    compressed = Answer([gzip.compress(b"{}")], headers={"content_encoding": "gzip"})
+    with serving(Provider(compressed, answer(done))) as provider:
+        got = start(provider).ask("/anthropic/v1/messages", anthropic_request())
+    assert (got.status, got.json, got.note) == (200, done, "pass; reason=refused")
 
 
 def test_a_mistake_of_the_hosts_stays_its_mistake(start: Callable[..., Proxy]) -> None:

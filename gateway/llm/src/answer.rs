@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolgate_llm::SEARCH_TOOL_NAME;
-use toolgate_llm::envelope::{NamedCall, is_envelope, open};
+use toolgate_llm::envelope::{self, NamedCall, is_envelope};
 use toolgate_llm::strategy::Api;
 
 /// Search that a model asked for.
@@ -14,7 +14,7 @@ pub(crate) struct Search {
     pub(crate) arguments: Value,
 }
 
-/// What an answer asks of the proxy.
+/// Requests of an answer that the proxy or the host must answer.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) searches: Vec<Search>,
@@ -25,6 +25,17 @@ pub(crate) struct Asked {
 /// Returns true if a name means the proxy's search.
 pub(crate) fn is_search(name: &str) -> bool {
     name.rsplit(['.', ':', '/']).next() == Some(SEARCH_TOOL_NAME)
+}
+
+/// Reads the call in an envelope's arguments. Without arguments it has an empty object. `None` if there is no call in it, or its
+/// arguments are no object, which a host could not read.
+pub(crate) fn open(envelope: &Value) -> Option<NamedCall> {
+    let mut call = envelope::open(envelope).ok()?;
+    if matches!(call.arguments_json.trim(), "" | "null") {
+        "{}".clone_into(&mut call.arguments_json);
+    }
+    let is_object = serde_json::from_str::<Map<String, Value>>(&call.arguments_json).is_ok();
+    is_object.then_some(call)
 }
 
 /// Opens the envelopes of a message and takes the searches out of it. The message is an answer of Anthropic's, or the
@@ -61,15 +72,15 @@ impl Asked {
             self.searches.push(Search { id, arguments });
             return false;
         }
-        let named = is_envelope(name).then(|| open(call.get(arguments).unwrap_or(&Value::Null)));
-        match named {
-            Some(Ok(named)) if is_search(&named.name) => {
+        let envelope = call.get(arguments).filter(|_| is_envelope(name));
+        match envelope.and_then(open) {
+            Some(named) if is_search(&named.name) => {
                 self.searches.push(Search { id, arguments: named.arguments_json.into() });
                 return false;
             }
-            Some(Ok(named)) => put(call, arguments, named),
+            Some(named) => put(call, arguments, named),
             // What holds no call stays: the host tells the model that there is no such tool.
-            Some(Err(_)) | None => {}
+            None => {}
         }
         self.has_calls = true;
         true
@@ -79,23 +90,23 @@ impl Asked {
 /// Writes a call in the place of its envelope.
 fn put(call: &mut Value, key: &str, named: NamedCall) {
     let written = named.arguments_json;
-    let written = if written.is_empty() { "{}".to_owned() } else { written };
     call["name"] = named.name.into();
     // Chat Completions have arguments as a text.
     let parsed = if key == "arguments" { None } else { serde_json::from_str(&written).ok() };
     call[key] = parsed.unwrap_or_else(|| written.into());
 }
 
-/// Returns the results of searches as messages, in the API's format.
-pub(crate) fn results(api: Api, answers: &[(String, String)]) -> Vec<Value> {
+/// Returns the results of searches as messages, in the API's format. `texts` are in the order of the searches.
+pub(crate) fn results(api: Api, searches: &[Search], texts: &[String]) -> Vec<Value> {
+    let answers = searches.iter().zip(texts);
     if api == Api::Anthropic {
-        let block = |(id, text): &(String, String)| json!({ "type": "tool_result", "tool_use_id": id, "content": text });
-        return vec![
-            json!({ "role": "user", "content": answers.iter().map(block).collect::<Vec<_>>() }),
-        ];
+        let blocks = answers.map(|(search, text)| json!({ "type": "tool_result", "tool_use_id": search.id, "content": text }));
+        return vec![json!({ "role": "user", "content": blocks.collect::<Vec<_>>() })];
     }
-    let message = |(id, text): &(String, String)| json!({ "role": "tool", "tool_call_id": id, "content": text });
-    answers.iter().map(message).collect()
+    let messages = answers.map(
+        |(search, text)| json!({ "role": "tool", "tool_call_id": search.id, "content": text }),
+    );
+    messages.collect()
 }
 
 /// Adds the numbers of a usage to another, at any depth. Other values are the newer ones.
@@ -109,6 +120,9 @@ pub(crate) fn add_usage(total: &mut Value, more: &Value) {
         (Value::Number(_), Value::Number(_)) => {
             if let (Some(one), Some(two)) = (total.as_u64(), more.as_u64()) {
                 *total = one.saturating_add(two).into();
+            } else if let (Some(one), Some(two)) = (total.as_f64(), more.as_f64()) {
+                // Such as a price.
+                *total = (one + two).into();
             }
         }
         (_, Value::Null) => {}
@@ -118,6 +132,9 @@ pub(crate) fn add_usage(total: &mut Value, more: &Value) {
 
 /// Joins two answers of one turn: what the first said comes first, and the usage is that of both.
 pub(crate) fn joined(api: Api, first: &Value, mut second: Value) -> Value {
+    if !second.is_object() {
+        return second;
+    }
     let mut usage = first["usage"].clone();
     add_usage(&mut usage, &second["usage"]);
     if !usage.is_null() {
@@ -142,12 +159,16 @@ pub(crate) fn joined(api: Api, first: &Value, mut second: Value) -> Value {
     second
 }
 
-/// Says that a turn has ended without a call: its searches were not answered any more.
+/// Says that a turn has ended without a call: its searches were not answered any more. Other reasons for the end stay.
 pub(crate) fn end_turn(api: Api, answer: &mut Value) {
     if api == Api::Anthropic {
-        answer["stop_reason"] = "end_turn".into();
-    } else if let Some(choice) = answer.get_mut("choices").and_then(|choices| choices.get_mut(0)) {
-        choice["finish_reason"] = "stop".into();
+        if answer["stop_reason"] == "tool_use" {
+            answer["stop_reason"] = "end_turn".into();
+        }
+    } else if let Some(reason) = answer.pointer_mut("/choices/0/finish_reason")
+        && *reason == "tool_calls"
+    {
+        *reason = "stop".into();
     }
 }
 
@@ -219,7 +240,8 @@ mod tests {
 
     #[test]
     fn what_holds_no_call_stays() {
-        for input in [json!({}), json!({ "name": "" }), json!("x"), json!(null)] {
+        let texts = json!({ "name": "t", "arguments": "ls -l" });
+        for input in [json!({}), json!({ "name": "" }), json!("x"), json!(null), texts] {
             let mut answer = json!({ "content": [{ "type": "tool_use", "id": "1",
                 "name": "toolgate_call_tool", "input": input }] });
             let before = answer.clone();
@@ -232,14 +254,14 @@ mod tests {
 
     #[test]
     fn usage_is_summed() {
-        let mut total = json!({ "a": 1, "d": { "x": 2 }, "tier": "std", "n": null });
+        let mut total = json!({ "a": 1, "d": { "x": 2 }, "tier": "std", "n": null, "cost": 0.5 });
         add_usage(
             &mut total,
-            &json!({ "a": 2, "b": 3, "d": { "x": 1, "y": 1 }, "tier": "std", "n": null }),
+            &json!({ "a": 2, "b": 3, "d": { "x": 1, "y": 1 }, "tier": "std", "n": null, "cost": 1 }),
         );
         assert_eq!(
             total,
-            json!({ "a": 3, "d": { "x": 3, "y": 1 }, "tier": "std", "n": null, "b": 3 })
+            json!({ "a": 3, "d": { "x": 3, "y": 1 }, "tier": "std", "n": null, "b": 3, "cost": 1.5 })
         );
     }
 
@@ -254,6 +276,7 @@ mod tests {
         let chat = |id: &str, text: Value| json!({ "id": id, "choices": [{ "message": { "content": text } }] });
         let both = joined(Api::OpenAiChat, &chat("1", json!("a")), chat("2", json!("b")));
         assert_eq!(both, chat("1", json!("ab")));
+        assert_eq!(joined(Api::OpenAiChat, &chat("1", json!("a")), json!([7])), json!([7]));
     }
 
     #[test]

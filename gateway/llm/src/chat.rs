@@ -62,10 +62,10 @@ impl Chat {
         }
         let message_texts = raw::items(messages).ok_or("shape")?;
         let definitions = definitions(tools).ok_or("shape")?;
-        let chosen = chosen_tool(value("tool_choice").as_ref());
+        let chosen = chosen_tools(value("tool_choice").as_ref());
         let is_deferred = |definition: &Definition<'_>| {
             let deferred = DeferredTool::read(api, definition.text, &definition.value)?;
-            let is_kept = Some(deferred.name.as_str()) == chosen.as_deref();
+            let is_kept = chosen.contains(&deferred.name);
             (!is_kept && may_be_deferred(&deferred.name, config)).then_some(deferred)
         };
         let mut chat = Self {
@@ -125,7 +125,12 @@ impl Chat {
     /// Makes a tool of the host's own of those that can't be deferred, by their names.
     pub(crate) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
         for tool in self.deferred.extract_if(.., |tool| is_kept(&tool.name)) {
-            self.own.push(serde_json::from_str(&tool.text).unwrap_or_default());
+            let definition: Value = serde_json::from_str(&tool.text).unwrap_or_default();
+            // The mark stays with the tool: a second one might be one too many.
+            if self.mark.as_ref() == definition.get("cache_control") {
+                self.mark = None;
+            }
+            self.own.push(definition);
             self.own_texts.push(tool.text);
         }
     }
@@ -207,11 +212,16 @@ fn place(text: &str, part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-/// Returns the name of the tool that the host wants called.
-fn chosen_tool(choice: Option<&Value>) -> Option<String> {
-    let choice = choice?;
-    let name = choice["name"].as_str().or(choice["function"]["name"].as_str())?;
-    Some(name.to_owned())
+/// Returns the names of the tools that the host wants called, or that it allows alone.
+fn chosen_tools(choice: Option<&Value>) -> Vec<String> {
+    let Some(choice) = choice else { return Vec::new() };
+    let allowed = choice["allowed_tools"]["tools"].as_array();
+    let named = std::iter::once(choice).chain(allowed.into_iter().flatten());
+    let name = |tool: &Value| {
+        let name = tool["name"].as_str().or(tool["function"]["name"].as_str());
+        name.map(str::to_owned)
+    };
+    named.filter_map(name).collect()
 }
 
 fn may_be_deferred(name: &str, config: &LlmConfig) -> bool {
@@ -326,8 +336,20 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_that_stays_keeps_its_mark() {
+        let marked =
+            r#"{"name":"mcp__a__b","input_schema":{},"cache_control":{"type":"ephemeral"}}"#;
+        let mut chat = read(&request(&format!("{TOOL},{marked}"), "")).expect("a chat");
+        chat.keep(|name| name == "mcp__a__b");
+        let tools = [chat.own[0].clone(), json!({ "name": "x" })];
+        let edited = chat.with(&tools, &chat.messages, &[]);
+        assert_eq!(edited.matches("cache_control").count(), 1, "{edited}");
+    }
+
+    #[test]
     fn what_is_in_doubt_is_sent_as_it_came() {
         let choice = r#", "tool_choice":{"type":"tool","name":"mcp__git__log"}"#;
+        let allowed = r#", "tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"mcp__git__log"}}]}}"#;
         let hosts = r#"{"type":"tool_search_tool_bm25_20251119","name":"tool_search_tool_bm25"}"#;
         let deferred = r#"{"name":"mcp__a__c","input_schema":{},"defer_loading":true}"#;
         let ours = r#"{"name":"toolgate_search_tools","input_schema":{}}"#;
@@ -341,6 +363,7 @@ mod tests {
             (request("", ""), "nothing-to-defer"),
             (request(OWN, ""), "nothing-to-defer"),
             (request(TOOL, choice), "nothing-to-defer"),
+            (request(TOOL, allowed), "nothing-to-defer"),
             (request(&format!("{TOOL},{hosts}"), ""), "host-defers"),
             (request(&format!("{TOOL},{deferred}"), ""), "host-defers"),
             (request(&format!("{TOOL},{ours}"), ""), "has-toolgate-already"),

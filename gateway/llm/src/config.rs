@@ -137,7 +137,7 @@ impl Default for LlmConfig {
             max_body: 8 << 20,
             connect_timeout: Duration::from_secs(10),
             first_byte_timeout: Duration::from_secs(10 * 60),
-            idle_timeout: Duration::from_secs(5 * 60),
+            idle_timeout: Duration::from_secs(10 * 60),
             ca_file: None,
         }
     }

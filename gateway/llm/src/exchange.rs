@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::answer::{self, Asked};
@@ -23,14 +23,39 @@ const ANSWER_MAX: usize = 32 << 20;
 /// Turn that is under way.
 pub(crate) struct Exchange {
     pub(crate) upstream: Upstream,
+    /// Head of the requests that the proxy writes.
     pub(crate) head: Head,
+    /// Request as the host sent it.
+    pub(crate) original: Original,
     pub(crate) turn: Turn,
+}
+
+/// Request as a host sent it.
+pub(crate) struct Original {
+    pub(crate) head: Head,
+    pub(crate) body: Bytes,
 }
 
 impl Exchange {
     /// Sends a request of the turn.
     pub(crate) async fn send(&self, body: String) -> Result<reqwest::Response, Failure> {
         self.upstream.send(&self.head, body.into()).await
+    }
+
+    /// Sends the request behind a search. If the provider refuses it, the original is sent once, which has all tools.
+    async fn go_on(&self, body: String) -> Result<reqwest::Response, Failure> {
+        let answer = self.send(body).await?;
+        if !is_refusal(answer.status()) {
+            return Ok(answer);
+        }
+        drop(answer);
+        let mut head = self.original.head.clone();
+        ask_for_plain(&mut head.headers);
+        let answer = self.upstream.send(&head, self.original.body.clone().into()).await?;
+        if answer.status().is_success() {
+            self.turn.refused();
+        }
+        Ok(answer)
     }
 
     /// Reads an answer whole, and returns the body for the host.
@@ -83,18 +108,10 @@ impl Exchange {
 
     /// Returns the text of the answer to a further request, or what the host is told in its place.
     async fn next_text(&self, body: String) -> Result<String, Response> {
-        let answer = self.send(body).await.map_err(|failure| self.refused(&failure))?;
+        let answer = self.go_on(body).await.map_err(|failure| self.refused(&failure))?;
         let status = answer.status();
-        self.note_refusal(status);
         let text = self.read(answer).await.map_err(|failure| self.refused(&failure))?;
         if status == StatusCode::OK { Ok(text) } else { Err(whole(status, text)) }
-    }
-
-    /// Has the model's requests sent as they come if it does not go on behind a search. The host's next try is the original.
-    fn note_refusal(&self, status: StatusCode) {
-        if status == StatusCode::BAD_REQUEST {
-            self.turn.refused();
-        }
     }
 
     async fn read(&self, answer: reqwest::Response) -> Result<String, Failure> {
@@ -174,7 +191,12 @@ impl Streaming {
 
     /// Ends an answer: asks on behind a search, or ends the turn.
     async fn ended(&mut self, out: &mut Vec<u8>) {
-        out.extend(self.splitter.rest());
+        // The last event may lack its empty line.
+        let last = self.splitter.rest();
+        self.machine.event(&last, out);
+        if !out.is_empty() && self.machine.is_holding() {
+            out.extend_from_slice(b"\n\n");
+        }
         self.pieces = None;
         let turn = &mut self.exchange.turn;
         let body = match self.machine.end() {
@@ -185,17 +207,15 @@ impl Streaming {
             End::Searching(said, searches) => turn.go_on(said, &searches).await,
         };
         let Some(body) = body else {
-            turn.used(&self.machine.usage());
             self.machine.give_up(out);
             return;
         };
-        match self.exchange.send(body).await {
+        match self.exchange.go_on(body).await {
             Ok(answer) if is_stream(&answer) => {
                 self.machine.go_on();
                 self.pieces = Some(self.exchange.upstream.pieces(answer));
             }
             Ok(answer) => {
-                self.exchange.note_refusal(answer.status());
                 let text = self.exchange.read(answer).await.unwrap_or_default();
                 let message = || {
                     error_of(self.exchange.head.provider, "the search could not be gone on from")
@@ -209,6 +229,29 @@ impl Streaming {
             }
         }
     }
+}
+
+impl Drop for Streaming {
+    /// Notes the usage, also of a turn that broke off.
+    fn drop(&mut self) {
+        self.exchange.turn.used(&self.machine.usage());
+    }
+}
+
+/// Returns true if a provider refused what a request holds, and not who sent it or when.
+pub(crate) fn is_refusal(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
+}
+
+/// Asks for an answer that can be read here.
+pub(crate) fn ask_for_plain(headers: &mut HeaderMap) {
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+}
+
+/// Returns true if an answer is compressed.
+pub(crate) fn is_compressed(answer: &reqwest::Response) -> bool {
+    let encoding = answer.headers().get(header::CONTENT_ENCODING);
+    encoding.is_some_and(|encoding| encoding != "identity")
 }
 
 /// Returns true if an answer is a stream of events.

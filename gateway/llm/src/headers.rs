@@ -2,8 +2,8 @@
 
 use http::HeaderValue;
 use http::header::{
-    CONNECTION, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
 /// Headers of one connection, which no proxy hands on (RFC 9110, 7.6.1), and `Expect`, which the proxy answers.
@@ -32,6 +32,10 @@ fn take_connection_headers(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
+    if headers.contains_key(TRANSFER_ENCODING) {
+        // It overrides the length (RFC 9112, 6.3).
+        headers.remove(CONTENT_LENGTH);
+    }
     for name in named.iter().chain(&OF_CONNECTIONS) {
         headers.remove(name);
     }
@@ -85,7 +89,6 @@ mod tests {
             ("connection", "close, x-hop"),
             ("x-hop", "1"),
             ("te", "trailers"),
-            ("transfer-encoding", "chunked"),
             ("keep-alive", "timeout=5"),
             ("host", "127.0.0.1:7090"),
             ("x-toolgate-key", "k"),
@@ -97,6 +100,14 @@ mod tests {
         let sent = of_request(headers);
         let names: Vec<&str> = sent.keys().map(HeaderName::as_str).collect();
         assert_eq!(names, ["authorization", "content-length"]);
+    }
+
+    #[test]
+    fn a_body_in_chunks_has_no_length() {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("5"));
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        assert!(of_answer(headers).is_empty());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Envelopes that are opened while the model writes them.
 
 use serde_json::Value;
-use toolgate_llm::SEARCH_TOOL_NAME;
-use toolgate_llm::envelope::{CALL_TOOL_NAME, open};
+use toolgate_llm::envelope::CALL_TOOL_NAME;
+
+use crate::answer::{is_search, open};
 
 /// Most bytes of an envelope that are held until its tool is known.
 const HELD_MAX: usize = 256 << 10;
@@ -83,8 +84,8 @@ impl Opener {
         }
         let text = std::mem::take(&mut self.text);
         match open(&Value::from(text.as_str())) {
-            Ok(call) => Part { name: Some(call.name), arguments: call.arguments_json },
-            Err(_) => Part { name: Some(CALL_TOOL_NAME.to_owned()), arguments: text },
+            Some(call) => Part { name: Some(call.name), arguments: call.arguments_json },
+            None => Part { name: Some(CALL_TOOL_NAME.to_owned()), arguments: text },
         }
     }
 
@@ -95,7 +96,7 @@ impl Opener {
         match beginning(&self.text) {
             Beginning::Short => Part::default(),
             // A search is answered when it is whole.
-            Beginning::Named(name, _) if name == SEARCH_TOOL_NAME => {
+            Beginning::Named(name, _) if is_search(&name) => {
                 self.state = State::Held;
                 Part::default()
             }
@@ -268,8 +269,37 @@ mod tests {
     }
 
     #[test]
+    fn a_call_without_arguments_has_an_empty_object() {
+        for text in [
+            r#"{"name":"t"}"#,
+            r#"{"name":"t","arguments":null}"#,
+            r#"{"name":"t","arguments":""}"#,
+        ] {
+            let part = opened(text, 4);
+            assert_eq!((part.name.as_deref(), part.arguments.as_str()), (Some("t"), "{}"));
+        }
+    }
+
+    #[test]
+    fn a_search_is_held_under_each_of_its_names() {
+        let mut opener = Opener::default();
+        let text = r#"{"name":"functions.toolgate_search_tools","arguments":{"query":"x"}}"#;
+        assert_eq!(opener.push(text), Part::default());
+        assert_eq!(opener.end().arguments, r#"{"query":"x"}"#);
+    }
+
+    #[test]
     fn what_holds_no_call_stays() {
-        for text in ["", "{", r#"{"name":""#, r#"{"name":7}"#, "[]", r#"{"arguments":{}}"#] {
+        for text in [
+            "",
+            "{",
+            r#"{"name":""#,
+            r#"{"name":7}"#,
+            "[]",
+            r#"{"arguments":{}}"#,
+            r#"{"name":"t","arguments":"ls -l"}"#,
+            r#"{"name":"t","arguments":[1]}"#,
+        ] {
             let part = opened(text, 1);
             assert_eq!(part.name.as_deref(), Some(CALL_TOOL_NAME), "{text}");
             assert_eq!(part.arguments, text);

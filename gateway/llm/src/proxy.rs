@@ -21,7 +21,7 @@ use toolgate_llm::strategy::Api;
 
 use crate::chat::PassReason;
 use crate::config::Config;
-use crate::exchange::{Exchange, is_stream};
+use crate::exchange::{Exchange, Original, ask_for_plain, is_compressed, is_refusal, is_stream};
 use crate::guard::Names;
 use crate::headers;
 use crate::provider::Provider;
@@ -42,8 +42,9 @@ const DRAIN: Duration = Duration::from_secs(10);
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
 /// Headers that hosts give their key in.
-static KEYS: [HeaderName; 3] = [
+static KEYS: [HeaderName; 4] = [
     header::AUTHORIZATION,
+    HeaderName::from_static("api-key"),
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),
 ];
@@ -70,7 +71,7 @@ struct Proxy {
 /// Body of a request: read whole, or too large for that.
 enum ReadBody {
     Whole(Vec<u8>),
-    /// What was read, and the rest.
+    /// The part that was read, and the rest.
     Large(Vec<u8>, BodyDataStream),
 }
 
@@ -185,30 +186,26 @@ impl Proxy {
     /// Sends a request whose tools were deferred. If the provider refuses it, the original is sent once.
     async fn rewritten(&self, turn: Turn, head: Head, bytes: Vec<u8>, body: String) -> Response {
         let note = turn.note();
-        let original = head.clone();
+        let original = Original { head: head.clone(), body: bytes.into() };
         let mut head = head;
         head.headers.remove(header::CONTENT_LENGTH);
-        // The answer is read here.
-        let identity = HeaderValue::from_static("identity");
-        head.headers.insert(header::ACCEPT_ENCODING, identity);
+        ask_for_plain(&mut head.headers);
         headers::add_betas(&mut head.headers, turn.betas());
-        let exchange = Exchange { upstream: self.upstream.clone(), head, turn };
+        let exchange = Exchange { upstream: self.upstream.clone(), head, original, turn };
         let answer = match exchange.send(body).await {
             Ok(answer) => answer,
-            Err(failure) => return refused(original.provider, &failure),
+            Err(failure) => return refused(exchange.head.provider, &failure),
         };
-        if answer.status() == StatusCode::BAD_REQUEST {
+        let status = answer.status();
+        // What is compressed though it was asked not to be can't be read here.
+        if is_refusal(status) || (status == StatusCode::OK && is_compressed(&answer)) {
             drop(answer);
-            return self.original(&exchange.turn, &original, bytes).await;
+            return self.original(&exchange).await;
         }
-        if answer.status() != StatusCode::OK {
+        if status != StatusCode::OK {
             return self.handed_on(answer, &note);
         }
-        let encoding = answer.headers().get(header::CONTENT_ENCODING);
-        if encoding.is_some_and(|encoding| encoding != "identity") {
-            let problem = "the provider compressed its answer though it was asked not to";
-            return original.provider.error(StatusCode::BAD_GATEWAY, problem);
-        }
+        exchange.turn.sent();
         let mut headers = headers::of_answer(answer.headers().clone());
         headers.remove(header::CONTENT_LENGTH);
         let response = if is_stream(&answer) {
@@ -225,11 +222,12 @@ impl Proxy {
 
     /// Sends the original of a request that was refused. If the provider takes it, the model's tools are not deferred for
     /// a while.
-    async fn original(&self, turn: &Turn, head: &Head, bytes: Vec<u8>) -> Response {
-        match self.upstream.send(head, bytes.into()).await {
+    async fn original(&self, exchange: &Exchange) -> Response {
+        let Original { head, body } = &exchange.original;
+        match self.upstream.send(head, body.clone().into()).await {
             Ok(answer) => {
                 if answer.status().is_success() {
-                    turn.refused();
+                    exchange.turn.refused();
                 }
                 self.savings.passed("refused");
                 self.handed_on(answer, "pass; reason=refused")

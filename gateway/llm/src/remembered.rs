@@ -1,4 +1,4 @@
-//! What earlier turns of conversations added, found again by the messages that a request begins with. It is a cache: without
+//! Additions of earlier turns of conversations, found again by the messages that a request begins with. It is a cache: without
 //! it tools are chosen and described anew, and one cached prefix is lost.
 
 use std::collections::HashMap;
@@ -66,6 +66,16 @@ impl Remembered {
         State::default()
     }
 
+    /// Forgets the handles of a conversation, because the plane does not take them any more.
+    pub(crate) fn forget_handles(&self, keys: &[u64]) {
+        let mut turns = self.turns.lock();
+        for key in keys {
+            if let Some((state, _)) = turns.states.get_mut(key) {
+                state.handle.clear();
+            }
+        }
+    }
+
     /// Keeps the state behind the last of a conversation's messages.
     pub(crate) fn keep(&self, keys: &[u64], state: State) {
         let Some(key) = keys.last() else { return };
@@ -125,6 +135,9 @@ mod tests {
         assert_eq!(found(1, &messages), "two");
         assert_eq!(found(1, &[messages[0].clone(), json!("x")]), "one");
         assert_eq!(found(2, &messages), "", "another owner's");
+        remembered.forget_handles(&remembered.keys(1, &messages[..1]));
+        assert_eq!(found(1, &messages[..1]), "");
+        assert_eq!(found(1, &messages), "two");
         let marked = [json!({ "a": 1, "cache_control": {} }), json!({ "b": 2 })];
         assert_eq!(found(1, &marked), "two");
     }

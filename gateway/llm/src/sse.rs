@@ -49,7 +49,7 @@ fn end_of_event(bytes: &[u8]) -> Option<usize> {
 /// Returns the data of an event.
 pub(crate) fn data(event: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(event).ok()?;
-    let lines = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let lines = text.split(['\r', '\n']).filter_map(|line| line.strip_prefix("data:"));
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
@@ -84,6 +84,16 @@ mod tests {
             let some = |text: &str| Some(text.to_owned());
             assert_eq!(datas, [some("1"), some("2"), None, some("x\n y")], "{size}");
             assert_eq!(events.concat().len() + "data: cut".len(), stream.len());
+        }
+    }
+
+    #[test]
+    fn lines_may_end_with_a_carriage_return() {
+        for (event, expected) in [
+            ("event: a\rdata: 1\rdata: 2\r\r", "1\n2"),
+            ("event: a\r\ndata: 1\r\ndata:2\r\n\r\n", "1\n2"),
+        ] {
+            assert_eq!(data(event.as_bytes()).as_deref(), Some(expected), "{event:?}");
         }
     }
 

@@ -50,6 +50,14 @@ impl Machine {
         }
     }
 
+    /// Returns true if the end of the answer is held for a search.
+    pub(crate) fn is_holding(&self) -> bool {
+        match self {
+            Self::Anthropic(stream) => stream.is_holding(),
+            Self::Chat(stream) => stream.is_holding(),
+        }
+    }
+
     /// Says how the answer ended.
     pub(crate) fn end(&mut self) -> End {
         match self {

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use toolgate_client::v1::OutcomeKind;
-use toolgate_client::{Client, Error, registration, v1};
+use toolgate_client::{Client, Code, Error, registration, v1};
 use toolgate_core::tokens;
 use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::Api;
@@ -100,7 +100,8 @@ impl DeferredTool {
             }
             _ => return None,
         };
-        if value.get("defer_loading").is_some() {
+        // The provider defers it, or has code of its own call it.
+        if value.get("defer_loading").is_some() || value.get("allowed_callers").is_some() {
             return None;
         }
         let description = value_of.get("description").and_then(Value::as_str).unwrap_or_default();
@@ -201,8 +202,10 @@ impl Toolsets {
             }
         }
         let turn = Arc::clone(&self.turns).try_acquire_owned().map_err(|_| "busy")?;
+        // One that failed gives its own place.
+        known.sets.remove(&digest);
+        let evicted = known.evict(self.max)?;
         let (sender, state) = watch::channel(State::Starting);
-        let evicted = known.evict(self.max);
         let tools = tools.to_vec();
         let plane = self.plane.with_deadline(REGISTRATION_MAX);
         let registering = tokio::spawn(async move {
@@ -245,17 +248,19 @@ impl Toolsets {
 }
 
 impl Known {
-    /// Makes room for one set: drops the one that was not used for longest. Returns it if the plane has it.
-    fn evict(&mut self, max: usize) -> Option<Arc<Toolset>> {
+    /// Makes room for one set: drops the one that was not used for longest. Returns it if the plane has it. One whose
+    /// registration is under way stays, because nobody would take it out of the plane again.
+    fn evict(&mut self, max: usize) -> Result<Option<Arc<Toolset>>, PassReason> {
         if self.sets.len() < max {
-            return None;
+            return Ok(None);
         }
-        let oldest =
-            self.sets.iter().min_by_key(|(_, slot)| slot.used).map(|(digest, _)| *digest)?;
-        let slot = self.sets.remove(&oldest)?;
+        let is_settled = |slot: &Slot| !matches!(*slot.state.borrow(), State::Starting);
+        let settled = self.sets.iter().filter(|(_, slot)| is_settled(slot));
+        let oldest = settled.min_by_key(|(_, slot)| slot.used).map(|(digest, _)| *digest);
+        let slot = oldest.and_then(|oldest| self.sets.remove(&oldest)).ok_or("busy")?;
         match &*slot.state.borrow() {
-            State::Ready(toolset) => Some(Arc::clone(toolset)),
-            State::Starting | State::Failed(_) => None,
+            State::Ready(toolset) => Ok(Some(Arc::clone(toolset))),
+            State::Starting | State::Failed(_) => Ok(None),
         }
     }
 }
@@ -282,7 +287,8 @@ async fn register(
     let mut servers: Vec<&str> = tools.iter().map(|tool| tool.place().0).collect();
     servers.sort_unstable();
     servers.dedup();
-    let (mut names, mut revision) = (HashMap::new(), 0);
+    let mut names = HashMap::new();
+    let mut revision = 0;
     for server in &servers {
         let of_server: Vec<&DeferredTool> =
             tools.iter().filter(|tool| tool.place().0 == *server).collect();
@@ -290,7 +296,13 @@ async fn register(
             tenant: tenant.clone(),
             ..registration(*server, tools_list(&of_server))
         };
-        let registered = plane.register_server(request).await?;
+        let registered = match plane.register_server(request).await {
+            Ok(registered) => registered,
+            Err(error) => {
+                unregister(plane, &tenant, &servers).await;
+                return Err(error);
+            }
+        };
         revision = revision.max(registered.catalog_revision);
         for (tool, outcome) in of_server.iter().zip(&registered.outcomes) {
             let is_found =
@@ -308,14 +320,21 @@ async fn register(
 
 /// Takes a set out of the plane. What fails is left there.
 async fn forget(plane: &Client, toolset: &Toolset) {
-    for server in &toolset.servers {
+    let servers: Vec<&str> = toolset.servers.iter().map(String::as_str).collect();
+    unregister(plane, &toolset.tenant, &servers).await;
+}
+
+/// Takes servers of a set out of the plane; those that it does not have are passed over.
+async fn unregister(plane: &Client, tenant: &str, servers: &[&str]) {
+    for server in servers {
         let request = v1::UnregisterServerRequest {
-            tenant: toolset.tenant.clone(),
-            server: server.clone(),
+            tenant: tenant.to_owned(),
+            server: (*server).to_owned(),
             ..Default::default()
         };
-        if let Err(error) = plane.unregister_server(request).await {
-            tracing::warn!(%error, tenant = toolset.tenant, "a set of tools could not be removed from the plane");
+        let Err(error) = plane.unregister_server(request).await else { continue };
+        if error.code() != Some(Code::NotFound) {
+            tracing::warn!(%error, tenant, "a set of tools could not be removed from the plane");
             return;
         }
     }
@@ -368,11 +387,24 @@ mod tests {
             r#"{"type":"web_search_20260209","name":"web_search"}"#,
             r#"{"name":"x"}"#,
             r#"{"name":"x","input_schema":{},"defer_loading":true}"#,
+            r#"{"name":"x","input_schema":{},"allowed_callers":["code_execution_20250825"]}"#,
             r#"{"input_schema":{}}"#,
         ] {
             assert!(read(Api::Anthropic, text).is_none(), "{text}");
         }
         assert!(read(Api::OpenAiChat, r#"{"type":"custom","custom":{"name":"x"}}"#).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_set_that_is_being_registered_is_not_evicted() {
+        let mut known = Known::default();
+        let (sender, state) = watch::channel(State::Starting);
+        let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
+        known.sets.insert([1; 32], Slot { state, registering, used: 1 });
+        assert_eq!(known.evict(1).map(|_| ()), Err("busy"));
+        sender.send_replace(State::Failed(Instant::now()));
+        assert!(known.evict(1).is_ok_and(|evicted| evicted.is_none()));
+        assert!(known.sets.is_empty());
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use toolgate_client::{Client, Code, Error, SearchAnswer, intent as v1_intent, v1};
+use toolgate_client::{Client, Error, ErrorReason, SearchAnswer, intent as v1_intent, v1};
 use toolgate_core::tokens;
 use toolgate_llm::envelope::is_envelope;
 use toolgate_llm::history;
@@ -65,6 +66,8 @@ pub(crate) struct Turn {
     /// Strategy of the newest request, and the betas that it needs.
     strategy: Strategy,
     betas: Vec<&'static str>,
+    /// Computed tokens of what the first request has in the place of the deferred tools.
+    instead: u64,
     searches: u32,
     searching_since: Option<Instant>,
 }
@@ -106,14 +109,15 @@ impl Decider {
             self.config.first_decision_timeout
         };
         let until = begun + limit;
-        let routed = tokio::time::timeout_at(until, self.route(chat, owner, limit));
-        let mut turn = routed.await.map_err(|_| if is_known { "late" } else { "new-tools" })??;
+        let routed = AssertUnwindSafe(self.route(chat, owner, limit)).catch_unwind();
+        let routed = tokio::time::timeout_at(until, routed).await;
+        let routed = routed.map_err(|_| if is_known { "late" } else { "new-tools" })?;
+        let mut turn = routed.unwrap_or_else(|_| Err(panicked()))?;
         let body = caught(|| turn.request())?;
         if Instant::now() > until {
             return Err("late");
         }
-        let instead = turn.instead_tokens(&body);
-        self.savings.rewritten(turn.toolset.tokens, instead);
+        turn.instead = turn.instead_tokens(&body);
         turn.keep();
         Ok((turn, body))
     }
@@ -150,13 +154,14 @@ impl Decider {
             }),
             ..Default::default()
         };
-        let routed = self.routed(request, limit, &all).await?;
+        let routed = self.routed(request, limit, &all, &keys).await?;
         let is_native = self.config.strategy == StrategyConfig::Native;
         let takes_native = chat.api == Api::Anthropic && is_native;
         let mut turn = Turn {
             chat,
             strategy: if takes_native { Strategy::Native } else { Strategy::Envelope },
             betas: Vec::new(),
+            instead: 0,
             decider: self.clone(),
             toolset,
             keys,
@@ -171,20 +176,22 @@ impl Decider {
         Ok(turn)
     }
 
-    /// Asks the plane, and forgets a set of tools that it does not know any more.
+    /// Asks the plane, and forgets a set of tools or the handles of a conversation that it does not know any more.
     async fn routed(
         &self,
         request: v1::RouteRequest,
         limit: Duration,
         tools: &[DeferredTool],
+        keys: &[u64],
     ) -> Result<v1::RouteResponse, PassReason> {
         let routed = self.plane.with_deadline(limit).route(request).await;
         let routed = routed.map_err(|error| {
             tracing::warn!(%error, "the routing plane gave no answer; the request is sent as it came");
-            let is_late =
-                matches!(&error, Error::Call(call) if call.code == Code::DeadlineExceeded);
-            if !is_late {
+            if is_lost(&error) {
                 self.toolsets.drop(tools);
+            }
+            if error.reason() == Some(ErrorReason::HandleInvalid) {
+                self.remembered.forget_handles(keys);
             }
             "plane-failed"
         })?;
@@ -221,12 +228,22 @@ impl Decider {
     }
 }
 
+/// Returns true if the plane does not know a set of tools any more. Other errors pass: a set that is registered anew would
+/// add to what a busy plane has to do.
+fn is_lost(error: &Error) -> bool {
+    let lost =
+        [ErrorReason::TenantNotFound, ErrorReason::ServerNotFound, ErrorReason::RevisionNotReached];
+    error.reason().is_some_and(|reason| lost.contains(&reason))
+}
+
 /// Runs what reads and writes requests. If it panics, the request is sent as it came.
 fn caught<T>(work: impl FnOnce() -> Result<T, PassReason>) -> Result<T, PassReason> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        tracing::error!("reading a request failed; it is sent as it came");
-        Err("panic")
-    })
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
+}
+
+fn panicked() -> PassReason {
+    tracing::error!("reading a request failed; it is sent as it came");
+    "panic"
 }
 
 /// Returns the plane's names of the tools that the conversation used.
@@ -322,8 +339,8 @@ impl Turn {
 
     /// Returns what an answer's header says of the request.
     pub(crate) fn note(&self) -> String {
-        let (deferred, shown) = (self.chat.deferred.len(), self.active.len());
-        format!("{}; deferred={deferred}; shown={shown}", self.strategy.name())
+        let deferred = self.chat.deferred.len();
+        format!("{}; deferred={deferred}; shown={}", self.strategy.name(), self.active.len())
     }
 
     /// Returns the betas that the request needs beside the host's, for the header `anthropic-beta`.
@@ -336,15 +353,27 @@ impl Turn {
         self.decider.refused(self.chat.api, &self.chat.model);
     }
 
+    /// Notes that the provider took the request, so that its deferred tools are saved.
+    pub(crate) fn sent(&self) {
+        self.decider.savings.rewritten(self.toolset.tokens, self.instead);
+    }
+
     /// Notes the usage of an answer.
     pub(crate) fn used(&self, usage: &Value) {
         self.decider.savings.used(usage);
     }
 
-    /// Finds the tools of a turn's searches without asking the model again: the next request has them.
+    /// Finds the tools of a turn's searches without asking the model again: the next request has them. The host waits
+    /// for its answer meanwhile, so that it takes no longer than a decision.
     pub(crate) async fn look_up(&mut self, searches: &[Search]) {
-        for search in searches.iter().take(SEARCHES_MAX as usize) {
-            self.answer(search).await;
+        let limit = self.decider.config.first_decision_timeout;
+        let all = async {
+            for search in searches.iter().take(SEARCHES_MAX as usize) {
+                self.answer(search).await;
+            }
+        };
+        if tokio::time::timeout(limit, all).await.is_err() {
+            tracing::warn!("a search beside calls of the host's was not answered in time");
         }
     }
 
@@ -354,12 +383,12 @@ impl Turn {
         if self.searches > SEARCHES_MAX {
             return None;
         }
-        let mut answers = Vec::with_capacity(searches.len());
+        let mut texts = Vec::with_capacity(searches.len());
         for search in searches {
-            answers.push((search.id.clone(), self.answer(search).await));
+            texts.push(self.answer(search).await);
         }
         self.further.push(said);
-        self.further.extend(answer::results(self.chat.api, &answers));
+        self.further.extend(answer::results(self.chat.api, searches, &texts));
         self.decider.savings.searched(searches.len() as u64);
         caught(|| self.request()).ok()
     }
@@ -410,4 +439,36 @@ fn failure(error: &str, message: &str) -> String {
 /// Loads the tokenizer, which takes tens of milliseconds once.
 pub(crate) fn warm_up() {
     tokens::warm_up();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use toolgate_client::{CallError, Code};
+
+    use super::*;
+
+    fn told(reason: ErrorReason) -> Error {
+        Error::Call(Box::new(CallError {
+            rpc: "Route",
+            code: Code::Unavailable,
+            reason: Some(reason),
+            reason_name: String::new(),
+            message: String::new(),
+            metadata: BTreeMap::new(),
+            violations: Vec::new(),
+            retry_delay: None,
+        }))
+    }
+
+    #[test]
+    fn a_busy_plane_has_not_lost_its_tools() {
+        for reason in [ErrorReason::TenantNotFound, ErrorReason::RevisionNotReached] {
+            assert!(is_lost(&told(reason)), "{reason:?}");
+        }
+        for reason in [ErrorReason::Overloaded, ErrorReason::TenantLimited, ErrorReason::Draining] {
+            assert!(!is_lost(&told(reason)), "{reason:?}");
+        }
+    }
 }

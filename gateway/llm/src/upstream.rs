@@ -54,8 +54,8 @@ pub(crate) struct Upstream {
     idle: Duration,
 }
 
-/// Request to a provider, without its body, so that it can be sent more than once.
-#[derive(Debug, Clone)]
+/// Request to a provider, without its body, so that it can be sent more than once. It holds keys, so that it has no `Debug`.
+#[derive(Clone)]
 pub(crate) struct Head {
     pub(crate) provider: Provider,
     pub(crate) method: Method,
@@ -90,11 +90,11 @@ impl Upstream {
 
     /// Returns the URL of a provider's path and query. `None` if the path climbs.
     pub(crate) fn url(&self, provider: Provider, path: &str, query: Option<&str>) -> Option<Url> {
-        let is_climbing = |part: &str| {
-            let plain = part.to_ascii_lowercase().replace("%2e", ".");
-            matches!(plain.as_str(), "." | "..")
-        };
-        if path.split(['/', '\\']).any(is_climbing) {
+        // Some servers decode slashes too, and cut parameters off.
+        let decoded = path.to_ascii_lowercase().replace("%2e", ".");
+        let decoded = decoded.replace("%2f", "/").replace("%5c", "/").replace("%3b", ";");
+        let is_climbing = |part: &str| matches!(part.split(';').next(), Some("." | ".."));
+        if decoded.split(['/', '\\']).any(is_climbing) {
             return None;
         }
         let base = self.places.of(provider).as_str().trim_end_matches('/');
@@ -223,7 +223,19 @@ mod tests {
         assert_eq!(url("", None).expect("a URL").as_str(), "https://models.example/base");
         let odd = url("/@evil.example/x", None).expect("a URL");
         assert_eq!(odd.host_str(), Some("models.example"));
-        for climbing in ["/../x", "/v1/%2e%2E/x", "/v1/..", "/a\\..\\b", "/./x"] {
+        let model = url("/v1/models/org%2Fmodel", None).expect("a URL");
+        assert_eq!(model.path(), "/base/v1/models/org%2Fmodel");
+        for climbing in [
+            "/../x",
+            "/v1/%2e%2E/x",
+            "/v1/..",
+            "/a\\..\\b",
+            "/./x",
+            "/v1/..%2Fx",
+            "/v1%2f%2e%2e%5cx",
+            "/v1/..;a=b/x",
+            "/v1/..%3Bx",
+        ] {
             assert_eq!(url(climbing, None), None, "{climbing}");
         }
     }

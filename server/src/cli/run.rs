@@ -73,7 +73,8 @@ async fn run_program(run: Run) -> Result<Exit, Failure> {
     }
     let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
     let address = listener.local_addr()?;
-    let (savings, stop) = (Savings::default(), CancellationToken::new());
+    let savings = Savings::default();
+    let stop = CancellationToken::new();
     let prepared = Prepared { config, listener, savings: savings.clone(), stop: stop.clone() };
     let (sender, ready) = oneshot::channel();
     let told = || {
@@ -106,15 +107,28 @@ async fn run_program(run: Run) -> Result<Exit, Failure> {
     }
 }
 
+impl BaseUrl {
+    /// Returns the value in this environment, without slashes at its end; `None` if there is none.
+    fn own(&self) -> Option<String> {
+        let value = std::env::var(self.variable).ok()?;
+        let value = value.trim().trim_end_matches('/');
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+
+    /// Returns the value for a program behind the proxy, in whose place `own` would stand: it ends with a version if that
+    /// does, so that the program's paths lead to the same places.
+    fn for_program(&self, address: SocketAddr, own: Option<&str>) -> String {
+        let is_versioned = own.is_none_or(|own| own.ends_with(self.version));
+        let version = if is_versioned { self.version } else { "" };
+        format!("http://{address}/{}{version}", self.provider.name())
+    }
+}
+
 /// Takes the base URLs of this environment for the providers'.
 fn take_base_urls(config: &mut Config) -> Result<(), Failure> {
     for base in &BASE_URLS {
-        let Ok(value) = std::env::var(base.variable) else { continue };
-        let value = value.trim().trim_end_matches('/');
-        if value.is_empty() {
-            continue;
-        }
-        let value = value.strip_suffix(base.version).unwrap_or(value);
+        let Some(value) = base.own() else { continue };
+        let value = value.strip_suffix(base.version).unwrap_or(&value);
         let url = value
             .parse()
             .map_err(|error| Failure::usage(format!("{} is no URL: {error}", base.variable)))?;
@@ -130,8 +144,7 @@ async fn run_child(command: &[OsString], address: SocketAddr) -> Result<ExitStat
     let mut child = Command::new(program);
     child.args(arguments).kill_on_drop(true);
     for base in &BASE_URLS {
-        let url = format!("http://{address}/{}{}", base.provider.name(), base.version);
-        child.env(base.variable, url);
+        child.env(base.variable, base.for_program(address, base.own().as_deref()));
     }
     for name in ["NO_PROXY", "no_proxy"] {
         // A proxy of the network can't reach this machine's own addresses.
@@ -220,6 +233,18 @@ fn report(totals: &Totals) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_base_url_without_a_version_has_none_for_the_program() {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 7));
+        let [anthropic, openai, _] = &BASE_URLS;
+        let proxy = "http://127.0.0.1:7/openai";
+        assert_eq!(openai.for_program(address, None), format!("{proxy}/v1"));
+        assert_eq!(openai.for_program(address, Some("https://x/api/v1")), format!("{proxy}/v1"));
+        assert_eq!(openai.for_program(address, Some("https://x/api/v4")), proxy);
+        let own = Some("https://x");
+        assert_eq!(anthropic.for_program(address, own), "http://127.0.0.1:7/anthropic");
+    }
 
     #[test]
     fn the_report_marks_what_is_computed() {

@@ -92,7 +92,14 @@ impl AnthropicStream {
         if let Kind::Through(to) = kind {
             renumbered(value, to, event, out);
         }
-        let block = Block { kind, start, text: String::new(), signature: String::new() };
+        let mut block = Block { kind, start, text: String::new(), signature: String::new() };
+        if !matches!(block.kind, Kind::Through(_)) {
+            block.text = take_input(&mut block.start);
+        }
+        if let Kind::Envelope(opener, to) = &mut block.kind {
+            let part = opener.push(&block.text);
+            *to = self.write_part(part, &block.start, None, out);
+        }
         self.blocks.insert(index, block);
     }
 
@@ -178,9 +185,11 @@ impl AnthropicStream {
     }
 
     fn message_delta(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
-        if let (Value::Object(total), Value::Object(more)) = (&mut self.current, &value["usage"]) {
+        match (&mut self.current, &value["usage"]) {
             // These are sums already.
-            total.extend(more.clone());
+            (Value::Object(total), Value::Object(more)) => total.extend(more.clone()),
+            (current, Value::Object(more)) => *current = more.clone().into(),
+            _ => {}
         }
         if !self.searches.is_empty() && !self.has_calls {
             self.held = Some(value);
@@ -190,6 +199,11 @@ impl AnthropicStream {
             value["usage"] = self.usage();
             sse::write(Some("message_delta"), &value, out);
         }
+    }
+
+    /// Returns true if the end of the answer is held.
+    pub(super) fn is_holding(&self) -> bool {
+        self.held.is_some()
     }
 
     pub(super) fn end(&mut self) -> End {
@@ -206,8 +220,8 @@ impl AnthropicStream {
 
     pub(super) fn give_up(&mut self, out: &mut Vec<u8>) {
         let Some(mut held) = self.held.take() else { return };
-        if let Some(delta) = held["delta"].as_object_mut() {
-            delta.insert("stop_reason".to_owned(), "end_turn".into());
+        if held["delta"]["stop_reason"] == "tool_use" {
+            held["delta"]["stop_reason"] = "end_turn".into();
         }
         held["usage"] = self.usage();
         sse::write(Some("message_delta"), &held, out);
@@ -239,13 +253,20 @@ impl Block {
                 block["thinking"] = begun(&block["thinking"], &self.text);
                 block["signature"] = begun(&block["signature"], &self.signature);
             }
-            "tool_use" if !self.text.is_empty() => {
+            "tool_use" | "server_tool_use" | "mcp_tool_use" if !self.text.is_empty() => {
                 block["input"] = serde_json::from_str(&self.text).unwrap_or_else(|_| json!({}));
             }
             _ => {}
         }
         block
     }
+}
+
+/// Takes the arguments that a call was begun with. Some servers send them whole, without deltas.
+fn take_input(start: &mut Value) -> String {
+    let input = start.get_mut("input").and_then(Value::as_object_mut);
+    let input = input.map(std::mem::take).filter(|input| !input.is_empty());
+    input.map(|input| Value::Object(input).to_string()).unwrap_or_default()
 }
 
 /// Returns a text that a block was begun with, and what came of it.

@@ -1,7 +1,5 @@
 //! Streams of Chat Completions.
 
-use std::collections::HashMap;
-
 use serde_json::{Map, Value, json};
 use toolgate_llm::envelope::is_envelope;
 
@@ -13,14 +11,14 @@ use crate::sse;
 /// Stream of one turn.
 #[derive(Debug, Default)]
 pub(crate) struct ChatStream {
-    /// Calls of this answer, by their index in it.
-    calls: HashMap<u64, Call>,
-    /// Order in which they were begun.
-    order: Vec<u64>,
+    /// Calls of this answer, in the order in which they were begun.
+    calls: Vec<Call>,
     /// Index of the host's next call.
     next: u64,
     /// Text of this answer.
     text: String,
+    /// Thoughts of this answer, which some models want back with its calls.
+    reasoning: String,
     has_calls: bool,
     /// Events of the end of the answer, which are held while searches wait.
     held: Vec<Value>,
@@ -35,8 +33,13 @@ pub(crate) struct ChatStream {
 #[derive(Debug)]
 struct Call {
     kind: Kind,
+    /// Index in the answer.
+    index: u64,
     id: String,
+    /// Fields that the call was begun with, without its index and function.
+    start: Map<String, Value>,
     name: String,
+    /// Arguments of a search.
     arguments: String,
 }
 
@@ -79,10 +82,13 @@ impl ChatStream {
             value["usage"] = self.usage();
         }
         let choice = &value["choices"][0];
-        if self.text.len() <= KEPT_MAX {
-            self.text.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
+        let delta = &choice["delta"];
+        if self.text.len() + self.reasoning.len() <= KEPT_MAX {
+            self.text.push_str(delta["content"].as_str().unwrap_or_default());
+            self.reasoning.push_str(delta["reasoning_content"].as_str().unwrap_or_default());
         }
-        let is_end = choice["finish_reason"].is_string();
+        // Some servers write an empty reason until there is one.
+        let is_end = choice["finish_reason"].as_str().is_some_and(|reason| !reason.is_empty());
         let mut is_empty = false;
         if let Some(calls) = choice["delta"]["tool_calls"].as_array().cloned() {
             let shown: Vec<Value> = calls.iter().flat_map(|call| self.call(call)).collect();
@@ -92,14 +98,28 @@ impl ChatStream {
         if is_end {
             self.finish(&value, out);
         }
-        let is_held = !self.held.is_empty() || (is_end && self.is_searching());
+        let is_held = self.is_holding() || (is_end && self.is_searching());
         if is_held {
-            self.held.push(value);
+            self.hold(value, out);
         } else if value == before {
             out.extend_from_slice(event);
         } else if is_end || !is_empty || has_more(&value) {
             sse::write(None, &value, out);
         }
+    }
+
+    /// Holds an event of the end. A text that stands in it is written.
+    fn hold(&mut self, mut value: Value, out: &mut Vec<u8>) {
+        let mut said = value.clone();
+        if let Some(choice) = said.pointer_mut("/choices/0").and_then(Value::as_object_mut) {
+            choice.insert("finish_reason".to_owned(), Value::Null);
+        }
+        remove_usage(&mut said);
+        if let Some(delta) = delta_of(&mut value).filter(|_| has_more(&said)) {
+            delta.clear();
+            sse::write(None, &said, out);
+        }
+        self.held.push(value);
     }
 
     /// Takes a piece of a call. Returns what the host gets of it.
@@ -110,13 +130,23 @@ impl ChatStream {
         let index = piece["index"].as_u64().unwrap_or_default();
         let function = &piece["function"];
         let written = function["arguments"].as_str().unwrap_or_default();
-        let mut call = match self.calls.remove(&index) {
-            Some(call) => call,
+        let is_named = function["name"].as_str().is_some_and(|name| !name.is_empty());
+        let id = piece["id"].as_str().filter(|id| is_named && !id.is_empty());
+        // Some servers give each of several calls the same index.
+        let is_same = |call: &Call| call.index == index && id.is_none_or(|id| id == call.id);
+        let known = self.calls.iter().rposition(is_same);
+        let at = known.unwrap_or(self.calls.len());
+        let mut call = match known {
+            Some(at) => self.calls.remove(at),
             None => self.begin(index, piece),
         };
-        call.arguments.push_str(written);
         let shown = match &mut call.kind {
-            Kind::Search => None,
+            Kind::Search => {
+                if call.arguments.len() <= KEPT_MAX {
+                    call.arguments.push_str(written);
+                }
+                None
+            }
             Kind::Through(to) => {
                 let mut piece = piece.clone();
                 piece["index"] = (*to).into();
@@ -124,10 +154,10 @@ impl ChatStream {
             }
             Kind::Envelope(opener, to) => {
                 let part = opener.push(written);
-                self.shown(part, &call.id, to)
+                self.shown(part, &call.start, to)
             }
         };
-        self.calls.insert(index, call);
+        self.calls.insert(at, call);
         shown
     }
 
@@ -141,9 +171,10 @@ impl ChatStream {
             self.has_calls = true;
             Kind::Through(self.take_index())
         };
-        self.order.push(index);
         let id = piece["id"].as_str().unwrap_or_default().to_owned();
-        Call { kind, id, name: name.to_owned(), arguments: String::new() }
+        let mut start = piece.as_object().cloned().unwrap_or_default();
+        start.shift_remove("function");
+        Call { kind, index, id, start, name: name.to_owned(), arguments: String::new() }
     }
 
     fn take_index(&mut self) -> u64 {
@@ -151,8 +182,14 @@ impl ChatStream {
         self.next - 1
     }
 
-    /// Returns a part of a call that stood in an envelope, as the host gets it.
-    fn shown(&mut self, part: Part, id: &str, to: &mut Option<u64>) -> Option<Value> {
+    /// Returns a part of a call that stood in an envelope, as the host gets it. What else the call was begun with, such as a
+    /// signature of the model's thoughts, goes with its name.
+    fn shown(
+        &mut self,
+        part: Part,
+        start: &Map<String, Value>,
+        to: &mut Option<u64>,
+    ) -> Option<Value> {
         let Some(name) = part.name else {
             let index = (*to)?;
             let is_nothing = part.arguments.is_empty();
@@ -162,56 +199,64 @@ impl ChatStream {
         self.has_calls = true;
         let index = self.take_index();
         *to = Some(index);
-        Some(json!({ "index": index, "id": id, "type": "function",
-            "function": { "name": name, "arguments": part.arguments } }))
+        let mut call = Value::Object(start.clone());
+        call["index"] = index.into();
+        call["function"] = json!({ "name": name, "arguments": part.arguments });
+        Some(call)
     }
 
     /// Opens what is still closed when the answer ends.
     fn finish(&mut self, last: &Value, out: &mut Vec<u8>) {
         self.is_finished = true;
-        for index in self.order.clone() {
-            let Some(mut call) = self.calls.remove(&index) else { continue };
-            if let Kind::Envelope(opener, to) = &mut call.kind {
-                let part = opener.end();
-                if part.name.as_deref().is_some_and(is_search) {
-                    call.kind = Kind::Search;
-                    call.arguments = part.arguments;
-                } else if let Some(piece) = self.shown(part, &call.id, to) {
-                    let mut value = last.clone();
-                    value["choices"][0]["delta"] = json!({ "tool_calls": [piece] });
-                    value["choices"][0]["finish_reason"] = Value::Null;
-                    remove_usage(&mut value);
-                    sse::write(None, &value, out);
-                }
+        let mut calls = std::mem::take(&mut self.calls);
+        for call in &mut calls {
+            let Kind::Envelope(opener, to) = &mut call.kind else { continue };
+            let part = opener.end();
+            if part.name.as_deref().is_some_and(is_search) {
+                call.kind = Kind::Search;
+                call.arguments = part.arguments;
+            } else if let Some(piece) = self.shown(part, &call.start, to) {
+                let mut value = last.clone();
+                value["choices"][0]["delta"] = json!({ "tool_calls": [piece] });
+                value["choices"][0]["finish_reason"] = Value::Null;
+                remove_usage(&mut value);
+                sse::write(None, &value, out);
             }
-            self.calls.insert(index, call);
         }
+        self.calls = calls;
     }
 
     fn is_searching(&self) -> bool {
         let is_search = |call: &Call| matches!(call.kind, Kind::Search);
-        !self.has_calls && self.calls.values().any(is_search)
+        !self.has_calls && self.calls.iter().any(is_search)
+    }
+
+    /// Returns true if the end of the answer is held.
+    pub(super) fn is_holding(&self) -> bool {
+        !self.held.is_empty()
     }
 
     pub(super) fn end(&mut self) -> End {
-        let is_waiting = !self.held.is_empty() && self.text.len() <= KEPT_MAX;
-        let mut calls = std::mem::take(&mut self.calls);
-        let order = std::mem::take(&mut self.order);
+        let is_kept = self.text.len() + self.reasoning.len() <= KEPT_MAX;
+        let is_waiting = self.is_holding() && is_kept;
         let text = std::mem::take(&mut self.text);
+        let reasoning = std::mem::take(&mut self.reasoning);
         let mut searches = Vec::new();
         let mut written = Vec::new();
-        let calls = order.iter().filter_map(|index| calls.remove(index));
+        let calls = std::mem::take(&mut self.calls).into_iter();
         // What did not come to its end is no search.
         for call in calls.filter(|call| self.is_finished && matches!(call.kind, Kind::Search)) {
-            let function = json!({ "name": call.name, "arguments": call.arguments });
-            written.push(json!({ "id": call.id, "type": "function", "function": function }));
+            written.push(call.said());
             searches.push(Search { id: call.id, arguments: call.arguments.into() });
         }
         if !is_waiting {
             return End::Done(searches);
         }
         let content = if text.is_empty() { Value::Null } else { text.into() };
-        let said = json!({ "role": "assistant", "content": content, "tool_calls": written });
+        let mut said = json!({ "role": "assistant", "content": content, "tool_calls": written });
+        if !reasoning.is_empty() {
+            said["reasoning_content"] = reasoning.into();
+        }
         End::Searching(said, searches)
     }
 
@@ -221,7 +266,7 @@ impl ChatStream {
             return;
         }
         for mut value in held {
-            if value["choices"][0]["finish_reason"].is_string() {
+            if value["choices"][0]["finish_reason"] == "tool_calls" {
                 value["choices"][0]["finish_reason"] = "stop".into();
             }
             sse::write(None, &value, out);
@@ -243,6 +288,17 @@ impl ChatStream {
         let mut usage = self.earlier.clone();
         add_usage(&mut usage, &self.current);
         usage
+    }
+}
+
+impl Call {
+    /// Returns the call as the model wrote it, to be sent back.
+    fn said(&self) -> Value {
+        let mut call = self.start.clone();
+        call.shift_remove("index");
+        let function = json!({ "name": self.name, "arguments": self.arguments });
+        call.insert("function".to_owned(), function);
+        Value::Object(call)
     }
 }
 

@@ -172,6 +172,25 @@ fn a_search_that_is_not_answered_ends_the_turn() {
 }
 
 #[test]
+fn a_turn_that_was_cut_off_amid_a_search_says_so() {
+    let mut values = anthropic(&[("toolgate_search_tools", SEARCH)]);
+    values.truncate(values.len() - 2);
+    values.extend(ended("max_tokens", 20));
+    let text = chat("x1", &[("toolgate_search_tools", SEARCH)]);
+    let text = text.replace("\"finish_reason\":\"tool_calls\"", "\"finish_reason\":\"length\"");
+    for (api, text, reason) in
+        [(Api::Anthropic, stream(&values), "max_tokens"), (Api::OpenAiChat, text, "length")]
+    {
+        let mut machine = Machine::new(api);
+        run(&mut machine, text.as_bytes(), 9);
+        machine.end();
+        let mut out = Vec::new();
+        machine.give_up(&mut out);
+        assert!(String::from_utf8_lossy(&out).contains(reason), "{reason}");
+    }
+}
+
+#[test]
 fn thoughts_go_back_with_their_signature() {
     let mut values =
         vec![begun(1), start(0, &json!({ "type": "thinking", "thinking": "", "signature": "" }))];
@@ -352,4 +371,87 @@ fn odd_events_pass_or_are_left_out_but_break_nothing() {
         machine.go_on();
         machine.give_up(&mut Vec::new());
     }
+}
+
+#[test]
+fn arguments_may_come_with_the_beginning_of_a_call() {
+    let input: Value = serde_json::from_str(ENVELOPE).expect("JSON");
+    let block =
+        json!({ "type": "tool_use", "id": "c0", "name": "toolgate_call_tool", "input": input });
+    let mut values = vec![begun(1), start(0, &block), stop(0)];
+    values.extend(ended("tool_use", 2));
+    let mut machine = Machine::new(Api::Anthropic);
+    let values = shown(&run(&mut machine, stream(&values).as_bytes(), 9));
+    assert_eq!(calls(&values), [(0, "mcp__git__log".to_owned(), r#"{"n":1}"#.to_owned())]);
+    let begun = values.iter().find(|value| value["type"] == "content_block_start");
+    assert_eq!(begun.expect("a call")["content_block"]["input"], json!({}));
+}
+
+#[test]
+fn calls_of_the_providers_own_tools_go_back_with_their_arguments() {
+    let block = json!({ "type": "server_tool_use", "id": "s1", "name": "web_search", "input": {} });
+    let mut values = vec![begun(1), start(0, &block)];
+    values.push(delta(0, &json!({ "type": "input_json_delta", "partial_json": SEARCH })));
+    values.push(stop(0));
+    values.extend(anthropic(&[("toolgate_search_tools", SEARCH)]).into_iter().skip(4));
+    let mut machine = Machine::new(Api::Anthropic);
+    run(&mut machine, stream(&values).as_bytes(), 64);
+    let End::Searching(said, _) = machine.end() else { panic!("a search") };
+    assert_eq!(said["content"][0]["input"], json!({ "query": "log" }));
+}
+
+/// A chunk with a whole call of Chat Completions, as some servers send it: each under the same index.
+fn whole_call(id: &str, name: &str, arguments: &str) -> Value {
+    json!({ "tool_calls": [{ "index": 0, "id": id, "type": "function", "extra": id,
+        "function": { "name": name, "arguments": arguments } }] })
+}
+
+#[test]
+fn calls_of_a_chat_under_one_index_stay_apart() {
+    let other = r#"{"name":"mcp__a__b","arguments":{}}"#;
+    let values = [
+        chunk(&whole_call("c0", "toolgate_call_tool", ENVELOPE), None),
+        chunk(&whole_call("c1", "toolgate_call_tool", other), None),
+        chunk(&whole_call("c2", "Bash", "{}"), Some("tool_calls")),
+    ];
+    let mut machine = Machine::new(Api::OpenAiChat);
+    let values = shown(&run(&mut machine, stream(&values).as_bytes(), 64));
+    let calls = chat_calls(&values);
+    let names: Vec<&str> = calls.iter().map(|(_, name, _)| name.as_str()).collect();
+    assert_eq!(names, ["mcp__git__log", "mcp__a__b", "Bash"]);
+    let begun = values.iter().map(|value| &value["choices"][0]["delta"]["tool_calls"][0]);
+    // Signatures of thoughts stand there.
+    assert!(begun.clone().all(|call| call["extra"] == call["id"]), "{values:?}");
+}
+
+#[test]
+fn a_chat_in_one_chunk_is_held_without_its_text_and_goes_back_whole() {
+    let mut delta = whole_call("c0", "toolgate_search_tools", SEARCH);
+    delta["role"] = "assistant".into();
+    delta["content"] = "Wait.".into();
+    delta["reasoning_content"] = "hm".into();
+    let values = [chunk(&delta, Some("tool_calls"))];
+    let mut machine = Machine::new(Api::OpenAiChat);
+    let values = shown(&run(&mut machine, stream(&values).as_bytes(), 64));
+    assert_eq!(values.len(), 1);
+    assert_eq!(values[0]["choices"][0]["delta"]["content"], "Wait.");
+    assert!(values[0]["choices"][0]["finish_reason"].is_null(), "{values:?}");
+    let End::Searching(said, _) = machine.end() else { panic!("a search") };
+    assert_eq!((&said["content"], &said["reasoning_content"]), (&json!("Wait."), &json!("hm")));
+    let call = json!({ "id": "c0", "type": "function", "extra": "c0",
+        "function": { "name": "toolgate_search_tools", "arguments": SEARCH } });
+    assert_eq!(said["tool_calls"], json!([call]));
+}
+
+#[test]
+fn an_empty_reason_of_a_chat_is_no_end() {
+    let mut machine = Machine::new(Api::OpenAiChat);
+    let mut values: Vec<Value> = Vec::new();
+    for piece in [r#"{"name":"mcp__a__b","#, r#""arguments":{"#, "}}"] {
+        values.push(chunk(&whole_call("c0", "toolgate_call_tool", piece), Some("")));
+    }
+    values.push(chunk(&json!({}), Some("tool_calls")));
+    let values = shown(&run(&mut machine, stream(&values).as_bytes(), 64));
+    let expected = [("c0".to_owned(), "mcp__a__b".to_owned(), "{}".to_owned())];
+    assert_eq!(chat_calls(&values), expected);
 }

@@ -77,7 +77,10 @@ impl PlaneArguments {
             flag(keys::STORE_PATH.spec.name, folder.to_string_lossy().into_owned()),
         ];
         flags.extend(model_flag(self.model_dir.as_deref()));
-        Ok(self.server_config().load(flags)?.config)
+        let mut config = self.server_config().load(flags)?.config;
+        // A store that others share is no place for what a host defines.
+        config.store.shared = None;
+        Ok(config)
     }
 }
 
@@ -111,11 +114,13 @@ impl Prepared {
         check_model(&config.encoder).map_err(|error| Failure::new(error.to_string()))?;
         let (sender, bound) = oneshot::channel();
         let plane_stop = CancellationToken::new();
-        let stop = self.stop.clone();
+        let ended = CancellationToken::new();
         let planning = async {
             let planned = Box::pin(serve_until_bound(config, sender, plane_stop.clone())).await;
-            // Without a plane nothing could be chosen.
-            stop.cancel();
+            if !plane_stop.is_cancelled() {
+                tracing::error!("the routing plane has ended; requests are sent as they come");
+            }
+            ended.cancel();
             planned
         };
         let facing = async {
@@ -123,7 +128,12 @@ impl Prepared {
             let Ok(address) = bound.await else { return Ok(()) };
             let served = async {
                 let plane = Client::lazy(&address.to_string(), options)?;
-                plane.with_deadline(PLANE_START).health("").await?;
+                let starting = plane.with_deadline(PLANE_START);
+                tokio::select! {
+                    healthy = starting.health("") => healthy?,
+                    // The plane says why.
+                    () = ended.cancelled() => return Ok(()),
+                };
                 ready();
                 self.serve_hosts(plane).await
             };
