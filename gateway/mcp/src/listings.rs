@@ -27,7 +27,7 @@ pub(crate) struct Asked {
     pub(crate) principal: String,
     /// Server whose tools are asked for; `None` for those of all.
     pub(crate) server: Option<String>,
-    /// What each tool is listed with.
+    /// Parts of each tool that a list has.
     pub(crate) view: v1::ToolView,
 }
 

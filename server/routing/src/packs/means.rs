@@ -28,7 +28,7 @@ const KIND_SCALES: &str = "kind_scales";
 /// Tensor of [`Gist::nearness`]: `[tools]`, f32.
 const NEARNESS: &str = "nearness";
 
-/// What is kept of the embeddings of one tool's requests.
+/// Embeddings that stand for one tool's requests.
 #[derive(Debug, PartialEq)]
 pub(super) struct Gist {
     /// Mean. It does not have unit length.
