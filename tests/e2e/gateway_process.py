@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from toolgate_command import command_environment
+from toolgate_command import PATIENT_PLANE, command_environment
 from toolgate_process import free_port
 
 Json = dict[str, Any]
@@ -92,7 +92,7 @@ class GatewayProcess:
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             text=True,
-            env=command_environment(),
+            env={**command_environment(), **PATIENT_PLANE},
         )
         self.wait_for(told)
         return self

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from toolgate_command import command_environment
+from toolgate_command import PATIENT_PLANE, command_environment
 from toolgate_process import free_port
 from waiting import PATIENCE, wait_until
 
@@ -201,7 +201,7 @@ class Proxy:
                 [*self._command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stderr=log,
-                env={**command_environment(), **(environment or {})},
+                env={**command_environment(), **PATIENT_PLANE, **(environment or {})},
             )
         wait_until(self._is_ready, self.log)
 

@@ -17,7 +17,7 @@ import pytest
 from authorization_server import AuthorizationServer, machine_client
 from gateway_process import GatewayProcess, Json, message, text_of
 from guarded_mcp_server import GuardedServer
-from toolgate_command import command_environment
+from toolgate_command import PATIENT_PLANE, command_environment
 from waiting import PATIENCE
 
 CLIENTS = [
@@ -59,7 +59,7 @@ class Gateway(GatewayProcess):
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             text=True,
-            env=command_environment(),
+            env={**command_environment(), **PATIENT_PLANE},
         )
         # Always read, so that it never waits for a reader.
         self._reader = threading.Thread(target=self._read, daemon=True)

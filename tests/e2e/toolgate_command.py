@@ -9,6 +9,10 @@ from typing import Any
 
 _PASSED_ON = ("TOOLGATE_MODEL_DIR", "TOOLGATE_MODEL_HUB")
 
+PATIENT_PLANE = {"TOOLGATE_SERVER_MAX_WAIT": "0s"}
+"""Variables with which the routing plane of a command answers calls that waited long, as they do
+on a busy machine, instead of refusing them."""
+
 
 def command_environment() -> dict[str, str]:
     """Returns the environment of commands, without what the developer's shell says of Toolgate."""
