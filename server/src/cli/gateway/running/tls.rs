@@ -42,9 +42,8 @@ pub(super) fn start(
     auth: &AuthConfig,
     stop: &CancellationToken,
 ) -> Result<Option<Arc<Tls>>, Failure> {
-    let (Some(certificate), Some(key)) = (&config.cert_file, &config.key_file) else {
-        return Ok(None);
-    };
+    let Some(certificate) = &config.cert_file else { return Ok(None) };
+    let Some(key) = &config.key_file else { return Ok(None) };
     let files = TlsFiles {
         certificate: certificate.clone(),
         key: key.clone(),
