@@ -5,6 +5,9 @@ use toolgate_llm::SEARCH_TOOL_NAME;
 use toolgate_llm::envelope::{self, NamedCall, is_envelope};
 use toolgate_llm::strategy::Api;
 
+use crate::toolset::Names;
+use crate::{gemini, responses};
+
 /// Search that a model asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Search {
@@ -38,9 +41,14 @@ pub(crate) fn open(envelope: &Value) -> Option<NamedCall> {
     is_object.then_some(call)
 }
 
-/// Opens the envelopes of a message and takes the searches out of it. The message is an answer of Anthropic's, or the
-/// message of a choice of Chat Completions.
-pub(crate) fn opened(api: Api, message: &mut Value) -> Asked {
+/// Opens the envelopes of a message and takes the searches out of it. The message is a whole answer, or the message of a
+/// choice of Chat Completions.
+pub(crate) fn opened(api: Api, message: &mut Value, names: &Names) -> Asked {
+    match api {
+        Api::OpenAiResponses => return responses::opened(message, names),
+        Api::Gemini => return gemini::opened(message),
+        Api::Anthropic | Api::OpenAiChat => {}
+    }
     let mut asked = Asked::default();
     let key = if api == Api::Anthropic { "content" } else { "tool_calls" };
     let Some(items) = message.get_mut(key).and_then(Value::as_array_mut) else { return asked };
@@ -65,7 +73,7 @@ fn remove(message: &mut Value, key: &str) {
 
 impl Asked {
     /// Opens a call. Returns false if it is a search, which is noted.
-    fn keep(&mut self, id: String, call: &mut Value, arguments: &str) -> bool {
+    pub(crate) fn keep(&mut self, id: String, call: &mut Value, arguments: &str) -> bool {
         let Some(name) = call.get("name").and_then(Value::as_str) else { return true };
         if is_search(name) {
             let arguments = call.get(arguments).cloned().unwrap_or_default();
@@ -96,8 +104,19 @@ fn put(call: &mut Value, key: &str, named: NamedCall) {
     call[key] = parsed.unwrap_or_else(|| written.into());
 }
 
-/// Returns the results of searches as messages, in the API's format. `texts` are in the order of the searches.
-pub(crate) fn results(api: Api, searches: &[Search], texts: &[String]) -> Vec<Value> {
+/// Returns the results of searches as messages, in the API's format. `texts` are in the order of the searches, which stand
+/// in what the model `said`.
+pub(crate) fn results(
+    api: Api,
+    said: &[Value],
+    searches: &[Search],
+    texts: &[String],
+) -> Vec<Value> {
+    match api {
+        Api::OpenAiResponses => return responses::results(searches, texts),
+        Api::Gemini => return vec![gemini::results(said, texts)],
+        Api::Anthropic | Api::OpenAiChat => {}
+    }
     let answers = searches.iter().zip(texts);
     if api == Api::Anthropic {
         let blocks = answers.map(|(search, text)| json!({ "type": "tool_result", "tool_use_id": search.id, "content": text }));
@@ -107,6 +126,11 @@ pub(crate) fn results(api: Api, searches: &[Search], texts: &[String]) -> Vec<Va
         |(search, text)| json!({ "role": "tool", "tool_call_id": search.id, "content": text }),
     );
     messages.collect()
+}
+
+/// Returns the usage of a whole answer; null if there is none.
+pub(crate) fn usage(api: Api, answer: &Value) -> &Value {
+    if api == Api::Gemini { &answer["usageMetadata"] } else { &answer["usage"] }
 }
 
 /// Adds the numbers of a usage to another, at any depth. Other values are the newer ones.
@@ -132,6 +156,11 @@ pub(crate) fn add_usage(total: &mut Value, more: &Value) {
 
 /// Joins two answers of one turn: what the first said comes first, and the usage is that of both.
 pub(crate) fn joined(api: Api, first: &Value, mut second: Value) -> Value {
+    match api {
+        Api::OpenAiResponses => return responses::joined(first, second),
+        Api::Gemini => return gemini::joined(first, second),
+        Api::Anthropic | Api::OpenAiChat => {}
+    }
     if !second.is_object() {
         return second;
     }
@@ -165,7 +194,8 @@ pub(crate) fn end_turn(api: Api, answer: &mut Value) {
         if answer["stop_reason"] == "tool_use" {
             answer["stop_reason"] = "end_turn".into();
         }
-    } else if let Some(reason) = answer.pointer_mut("/choices/0/finish_reason")
+    } else if api == Api::OpenAiChat
+        && let Some(reason) = answer.pointer_mut("/choices/0/finish_reason")
         && *reason == "tool_calls"
     {
         *reason = "stop".into();
@@ -175,21 +205,26 @@ pub(crate) fn end_turn(api: Api, answer: &mut Value) {
 /// Returns the message of a whole answer that calls stand in.
 pub(crate) fn message(api: Api, answer: &mut Value) -> Option<&mut Value> {
     match api {
-        Api::Anthropic => answer.is_object().then_some(answer),
-        _ => answer.get_mut("choices")?.get_mut(0)?.get_mut("message"),
+        Api::Anthropic | Api::OpenAiResponses | Api::Gemini => answer.is_object().then_some(answer),
+        Api::OpenAiChat => answer.get_mut("choices")?.get_mut(0)?.get_mut("message"),
     }
     .filter(|message| message.is_object())
 }
 
-/// Returns the message with which the model's answer goes back to it.
-pub(crate) fn as_history(api: Api, message: &Value) -> Value {
-    if api == Api::Anthropic {
-        return json!({ "role": "assistant", "content": message["content"] });
+/// Returns the messages with which the model's answer goes back to it.
+pub(crate) fn as_history(api: Api, message: &Value) -> Vec<Value> {
+    match api {
+        Api::Anthropic => {
+            return vec![json!({ "role": "assistant", "content": message["content"] })];
+        }
+        Api::OpenAiResponses => return message["output"].as_array().cloned().unwrap_or_default(),
+        Api::Gemini => return vec![gemini::as_history(message)],
+        Api::OpenAiChat => {}
     }
     let kept = ["role", "content", "tool_calls", "reasoning_content", "refusal"];
     let fields =
         kept.iter().filter_map(|name| Some(((*name).to_owned(), message.get(*name)?.clone())));
-    Value::Object(fields.collect::<Map<String, Value>>())
+    vec![Value::Object(fields.collect::<Map<String, Value>>())]
 }
 
 #[cfg(test)]
@@ -207,7 +242,7 @@ mod tests {
             { "type": "text", "text": "x" },
             { "type": "tool_use", "id": "1", "name": "toolgate_call_tool", "input": envelope },
             { "type": "tool_use", "id": "2", "name": "Bash", "input": { "c": 1 } }] });
-        let asked = opened(Api::Anthropic, &mut answer);
+        let asked = opened(Api::Anthropic, &mut answer, &Names::new());
         assert_eq!(asked, Asked { searches: Vec::new(), has_calls: true });
         assert_eq!(
             answer["content"][1],
@@ -216,7 +251,7 @@ mod tests {
         assert_eq!(answer["content"][2]["name"], "Bash");
         let mut message = json!({ "role": "assistant", "tool_calls": [{ "id": "1", "function": {
             "name": "functions.toolgate_call_tool", "arguments": envelope.to_string() } }] });
-        assert!(opened(Api::OpenAiChat, &mut message).has_calls);
+        assert!(opened(Api::OpenAiChat, &mut message, &Names::new()).has_calls);
         let function = &message["tool_calls"][0]["function"];
         assert_eq!(*function, json!({ "name": "mcp__a__b", "arguments": "{\"z\":1}" }));
     }
@@ -228,13 +263,13 @@ mod tests {
         let mut answer = json!({ "content": [
             { "type": "tool_use", "id": "1", "name": SEARCH_TOOL_NAME, "input": search },
             { "type": "tool_use", "id": "2", "name": "toolgate_call_tool", "input": within }] });
-        let asked = opened(Api::Anthropic, &mut answer);
+        let asked = opened(Api::Anthropic, &mut answer, &Names::new());
         let ids: Vec<&str> = asked.searches.iter().map(|search| search.id.as_str()).collect();
         assert_eq!((ids, asked.has_calls), (vec!["1", "2"], false));
         assert_eq!(answer["content"], json!([]));
         let mut message = json!({ "content": null, "tool_calls": [{ "id": "1", "function": {
             "name": SEARCH_TOOL_NAME, "arguments": "{}" } }] });
-        assert_eq!(opened(Api::OpenAiChat, &mut message).searches.len(), 1);
+        assert_eq!(opened(Api::OpenAiChat, &mut message, &Names::new()).searches.len(), 1);
         assert_eq!(message, json!({ "content": null }));
     }
 
@@ -245,11 +280,11 @@ mod tests {
             let mut answer = json!({ "content": [{ "type": "tool_use", "id": "1",
                 "name": "toolgate_call_tool", "input": input }] });
             let before = answer.clone();
-            assert!(opened(Api::Anthropic, &mut answer).has_calls);
+            assert!(opened(Api::Anthropic, &mut answer, &Names::new()).has_calls);
             assert_eq!(answer, before);
         }
         let mut odd = json!({ "content": "text" });
-        assert_eq!(opened(Api::Anthropic, &mut odd), Asked::default());
+        assert_eq!(opened(Api::Anthropic, &mut odd, &Names::new()), Asked::default());
     }
 
     #[test]
@@ -297,7 +332,7 @@ mod tests {
             wrap_history(api, &mut messages, &HashSet::from(["Bash"]));
             let [mut wrapped] = messages;
             assert_ne!(wrapped, message);
-            assert!(opened(api, &mut wrapped).has_calls);
+            assert!(opened(api, &mut wrapped, &Names::new()).has_calls);
             assert_eq!(wrapped, message);
         }
     }

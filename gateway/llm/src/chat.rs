@@ -2,14 +2,16 @@
 
 use std::ops::Range;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolgate_llm::SEARCH_TOOL_NAME;
 use toolgate_llm::envelope::is_envelope;
 use toolgate_llm::strategy::{Api, may_defer};
 
 use crate::config::{LlmConfig, StrategyConfig};
-use crate::raw;
-use crate::toolset::DeferredTool;
+use crate::definitions::{Definitions, place};
+use crate::kept::PREVIOUS;
+use crate::toolset::{DeferredTool, Names};
+use crate::{gemini, raw, responses};
 
 /// Reason for which a request is sent as it came.
 pub(crate) type PassReason = &'static str;
@@ -24,88 +26,87 @@ pub(crate) struct Chat {
     pub(crate) message_texts: Vec<String>,
     /// Definitions of the host's own tools, which stay.
     pub(crate) own: Vec<Value>,
-    /// Texts of these, in their order.
-    own_texts: Vec<String>,
+    definitions: Definitions,
+    /// Names of the tools in namespaces that may be deferred.
+    pub(crate) names: Names,
     /// Tools that may be deferred, in their order.
     pub(crate) deferred: Vec<DeferredTool>,
     /// Mark of a cached prefix that the last deferred tool with one had.
     mark: Option<Value>,
+    /// ID of the answer that the request goes on from, whose conversation the provider has.
+    pub(crate) previous: Option<String>,
+    /// True if the provider keeps the answer for further requests.
+    pub(crate) is_kept: bool,
     text: String,
     tools_at: Range<usize>,
     messages_at: Range<usize>,
 }
 
-/// Definition in a request.
-struct Definition<'a> {
-    text: &'a str,
-    value: Value,
-}
-
 impl Chat {
-    /// Reads a request.
+    /// Reads a request. `path` is that of its URL, which names the model of some APIs.
     ///
     /// # Errors
     /// The reason for which it must be sent as it came.
-    pub(crate) fn read(api: Api, text: String, config: &LlmConfig) -> Result<Self, PassReason> {
-        if !matches!(api, Api::Anthropic | Api::OpenAiChat) {
-            return Err("api-not-rewritten-yet");
-        }
+    pub(crate) fn read(
+        api: Api,
+        path: &str,
+        text: String,
+        config: &LlmConfig,
+    ) -> Result<Self, PassReason> {
         let fields = raw::fields(&text).ok_or("shape")?;
         let named = |name: &str| fields.iter().find(|field| field.name == name);
-        let value = |name: &str| {
-            named(name).and_then(|field| serde_json::from_str::<Value>(field.text).ok())
-        };
         let tools = named("tools").ok_or("no-tools")?.text;
-        let messages = named("messages").ok_or("shape")?.text;
-        if value("n").is_some_and(|count| count != 1) {
-            return Err("several-choices");
-        }
-        let message_texts = raw::items(messages).ok_or("shape")?;
-        let definitions = definitions(tools).ok_or("shape")?;
-        let chosen = chosen_tools(value("tool_choice").as_ref());
-        let is_deferred = |definition: &Definition<'_>| {
-            let deferred = DeferredTool::read(api, definition.text, &definition.value)?;
-            let is_kept = chosen.contains(&deferred.name);
-            (!is_kept && may_be_deferred(&deferred.name, config)).then_some(deferred)
+        let messages = named(messages_field(api)).ok_or("shape")?.text;
+        let body = settings(api, &fields);
+        doubt(api, &body)?;
+        let conversation = conversation(api, messages)?;
+        let chosen = chosen(api, &body);
+        let mut deferred = Vec::new();
+        let mut mark = None;
+        let definitions = Definitions::read(api, tools, |given| {
+            let Some(tool) = DeferredTool::read(api, given) else { return false };
+            let name = tool.within.as_ref().map_or(&tool.name, |within| &within.name);
+            let is_kept = chosen.contains(&tool.name) || chosen.contains(name);
+            if is_kept || !may_be_deferred(&tool.name, config) {
+                return false;
+            }
+            mark = given.value.get("cache_control").cloned().or(mark.take());
+            deferred.push(tool);
+            true
+        });
+        let text_of = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
+        let model = match api {
+            Api::Gemini => gemini::model(path).map(str::to_owned),
+            _ => text_of("model"),
         };
-        let mut chat = Self {
+        let definitions = definitions.ok_or("shape")?;
+        let chat = Self {
             api,
-            model: value("model")
-                .and_then(|model| model.as_str().map(str::to_owned))
-                .ok_or("shape")?,
-            messages: message_texts
-                .iter()
-                .map(|text| serde_json::from_str(text))
-                .collect::<Result<_, _>>()
-                .map_err(|_| "shape")?,
-            message_texts: message_texts.into_iter().map(str::to_owned).collect(),
-            own: Vec::new(),
-            own_texts: Vec::new(),
-            deferred: Vec::new(),
-            mark: None,
+            model: model.ok_or("shape")?,
+            messages: conversation.messages,
+            message_texts: conversation.texts,
+            own: definitions.own(),
+            definitions,
+            names: names_of(&deferred),
+            deferred,
+            mark,
+            previous: text_of(PREVIOUS).filter(|_| api == Api::OpenAiResponses),
+            is_kept: body.get("store") != Some(&Value::Bool(false)),
             tools_at: place(&text, tools),
             messages_at: place(&text, messages),
             text: String::new(),
         };
-        for definition in definitions {
-            if let Some(deferred) = is_deferred(&definition) {
-                chat.mark = definition.value.get("cache_control").cloned().or(chat.mark);
-                chat.deferred.push(deferred);
-            } else {
-                chat.own_texts.push(definition.text.to_owned());
-                chat.own.push(definition.value);
-            }
-        }
         chat.check(config)?;
-        chat.text = text;
-        Ok(chat)
+        Ok(Self { text, ..chat })
     }
 
     fn check(&self, config: &LlmConfig) -> Result<(), PassReason> {
         if self.deferred.is_empty() {
             return Err("nothing-to-defer");
         }
-        if !may_defer(&self.own) {
+        let inner = self.own.iter().filter_map(|tool| tool["tools"].as_array());
+        let all_may = inner.into_iter().all(|tools| may_defer(tools));
+        if !may_defer(&self.own) || !all_may {
             return Err("host-defers");
         }
         let is_ours = |tool: &Value| {
@@ -122,7 +123,8 @@ impl Chat {
         Ok(())
     }
 
-    /// Makes a tool of the host's own of those that can't be deferred, by their names.
+    /// Makes tools of the host's own of those that can't be deferred, by their names. Calls of the others have the names
+    /// that models get from then on.
     pub(crate) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
         for tool in self.deferred.extract_if(.., |tool| is_kept(&tool.name)) {
             let definition: Value = serde_json::from_str(&tool.text).unwrap_or_default();
@@ -130,8 +132,12 @@ impl Chat {
             if self.mark.as_ref() == definition.get("cache_control") {
                 self.mark = None;
             }
-            self.own.push(definition);
-            self.own_texts.push(tool.text);
+            self.definitions.put_back(tool.list, tool.text);
+        }
+        self.own = self.definitions.own();
+        let names = names_of(&self.deferred);
+        for message in &mut self.messages {
+            responses::join_names(message, &names);
         }
     }
 
@@ -140,17 +146,9 @@ impl Chat {
     pub(crate) fn with(&self, tools: &[Value], messages: &[Value], further: &[Value]) -> String {
         let tools = self.tools_text(tools);
         let messages = self.messages_text(messages, further);
-        let mut edits = [(&self.tools_at, tools), (&self.messages_at, messages)];
+        let mut edits = [(self.tools_at.clone(), tools), (self.messages_at.clone(), messages)];
         edits.sort_by_key(|(place, _)| place.start);
-        let mut text = String::with_capacity(self.text.len());
-        let mut end = 0;
-        for (place, new) in &edits {
-            text.push_str(&self.text[end..place.start]);
-            text.push_str(new);
-            end = place.end;
-        }
-        text.push_str(&self.text[end..]);
-        text
+        raw::edited(&self.text, &edits)
     }
 
     /// Returns the bytes of the request that stay whatever is deferred.
@@ -160,15 +158,11 @@ impl Chat {
     }
 
     fn tools_text(&self, tools: &[Value]) -> String {
-        let ours = tools.get(self.own.len()..).unwrap_or_default();
-        let mut texts: Vec<String> = self.own_texts.clone();
-        texts.extend(ours.iter().map(Value::to_string));
-        if let (Some(mark), Some(last), Some(tool)) = (&self.mark, texts.last_mut(), ours.last()) {
-            let mut tool = tool.clone();
-            tool["cache_control"] = mark.clone();
-            *last = tool.to_string();
+        let mut ours = tools.get(self.own.len()..).unwrap_or_default().to_vec();
+        if let (Some(mark), Some(last)) = (&self.mark, ours.last_mut()) {
+            last["cache_control"] = mark.clone();
         }
-        format!("[{}]", texts.join(","))
+        self.definitions.text(&ours)
     }
 
     fn messages_text(&self, messages: &[Value], further: &[Value]) -> String {
@@ -181,7 +175,9 @@ impl Chat {
         for message in messages {
             // Where no message takes a text, the addition is one of its own.
             let is_next = |(next, _): &(&Value, String)| {
-                next["role"] == message["role"] && !is_added(next, message)
+                next["role"] == message["role"]
+                    && next["type"] == message["type"]
+                    && !is_added(next, message)
             };
             match before.next_if(is_next) {
                 Some((_, text)) => texts.push(raw::graft(message, &text)),
@@ -201,27 +197,92 @@ fn is_added(before: &Value, message: &Value) -> bool {
         && !text(before).is_some_and(|before| before.is_empty())
 }
 
-fn definitions(tools: &str) -> Option<Vec<Definition<'_>>> {
-    let read = |text| Some(Definition { text, value: serde_json::from_str(text).ok()? });
-    raw::items(tools)?.into_iter().map(read).collect()
+/// Messages of a request, and their texts.
+struct Conversation {
+    messages: Vec<Value>,
+    texts: Vec<String>,
 }
 
-/// Returns the place of a part within its text.
-fn place(text: &str, part: &str) -> Range<usize> {
-    let start = part.as_ptr() as usize - text.as_ptr() as usize;
-    start..start + part.len()
+/// Reads the messages of a request.
+fn conversation(api: Api, text: &str) -> Result<Conversation, PassReason> {
+    if api == Api::OpenAiResponses && text.trim_start().starts_with('"') {
+        let message = format!(r#"{{"role":"user","content":{text}}}"#);
+        let value = serde_json::from_str(&message).map_err(|_| "shape")?;
+        return Ok(Conversation { messages: vec![value], texts: vec![message] });
+    }
+    let texts = raw::items(text).ok_or("shape")?;
+    let messages: Result<Vec<Value>, _> =
+        texts.iter().map(|text| serde_json::from_str(text)).collect();
+    let messages = messages.map_err(|_| "shape")?;
+    let mut read = Conversation { messages: Vec::new(), texts: Vec::new() };
+    if api == Api::OpenAiResponses && messages.iter().any(responses::is_deferring) {
+        return Err("host-defers");
+    }
+    for (at, (message, text)) in messages.iter().zip(texts).enumerate() {
+        if api == Api::OpenAiResponses && responses::is_lone(message, messages.get(at + 1)) {
+            continue;
+        }
+        read.messages.push(message.clone());
+        read.texts.push(text.to_owned());
+    }
+    Ok(read)
+}
+
+/// Returns the name of the field that messages stand in.
+fn messages_field(api: Api) -> &'static str {
+    match api {
+        Api::Anthropic | Api::OpenAiChat => "messages",
+        Api::OpenAiResponses => "input",
+        Api::Gemini => "contents",
+    }
+}
+
+/// Reads the fields of a request beside its tools and messages.
+fn settings(api: Api, fields: &[raw::Field<'_>]) -> Map<String, Value> {
+    let is_setting =
+        |field: &&raw::Field<'_>| ![messages_field(api), "tools"].contains(&field.name.as_str());
+    let read = |field: &raw::Field<'_>| {
+        // Texts such as instructions are long, and say nothing here.
+        let is_long = field.text.len() > SETTING_MAX;
+        let value = if is_long { Value::Null } else { serde_json::from_str(field.text).ok()? };
+        Some((field.name.clone(), value))
+    };
+    fields.iter().filter(is_setting).filter_map(read).collect()
+}
+
+/// Most bytes of a setting that is read.
+const SETTING_MAX: usize = 64 << 10;
+
+/// Returns the reason for which a request with these settings is sent as it came.
+fn doubt(api: Api, body: &Map<String, Value>) -> Result<(), PassReason> {
+    let doubt = match api {
+        Api::Anthropic | Api::OpenAiChat => {
+            body.get("n").is_some_and(|count| *count != 1).then_some("several-choices")
+        }
+        Api::OpenAiResponses => responses::doubt(body),
+        Api::Gemini => gemini::doubt(body),
+    };
+    doubt.map_or(Ok(()), Err)
 }
 
 /// Returns the names of the tools that the host wants called, or that it allows alone.
-fn chosen_tools(choice: Option<&Value>) -> Vec<String> {
-    let Some(choice) = choice else { return Vec::new() };
-    let allowed = choice["allowed_tools"]["tools"].as_array();
-    let named = std::iter::once(choice).chain(allowed.into_iter().flatten());
+fn chosen(api: Api, body: &Map<String, Value>) -> Vec<String> {
+    if api == Api::Gemini {
+        return gemini::chosen(body);
+    }
+    let Some(choice) = body.get("tool_choice") else { return Vec::new() };
+    let lists = [&choice["allowed_tools"]["tools"], &choice["tools"]];
+    let allowed = lists.into_iter().filter_map(Value::as_array).flatten();
     let name = |tool: &Value| {
         let name = tool["name"].as_str().or(tool["function"]["name"].as_str());
         name.map(str::to_owned)
     };
-    named.filter_map(name).collect()
+    std::iter::once(choice).chain(allowed).filter_map(name).collect()
+}
+
+fn names_of(tools: &[DeferredTool]) -> Names {
+    let named = tools.iter().filter_map(|tool| Some((tool.name.clone(), tool.within.clone()?)));
+    named.collect()
 }
 
 fn may_be_deferred(name: &str, config: &LlmConfig) -> bool {
@@ -245,21 +306,23 @@ fn is_like(text: &str, pattern: &str) -> bool {
 /// Returns what the user asked for last: the texts of the newest message of theirs that has any.
 pub(crate) fn intent(messages: &[Value]) -> Option<String> {
     let said = |message: &Value| {
-        let texts: Vec<&str> = match &message["content"] {
-            Value::String(text) => vec![text],
-            Value::Array(blocks) => {
-                blocks.iter().filter_map(|block| block["text"].as_str()).collect()
-            }
-            _ => Vec::new(),
-        };
+        let blocks = [&message["content"], &message["parts"]];
+        let blocks = blocks.into_iter().filter_map(Value::as_array).flatten();
+        let mut texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
+        texts.extend(message["content"].as_str());
         // What a host puts beside the user's words.
-        let own =
-            texts.into_iter().filter(|text| !text.trim_start().starts_with("<system-reminder>"));
+        let of_host = ["<system-reminder>", "<environment_context>"];
+        let is_own = |text: &&str| !of_host.iter().any(|mark| text.trim_start().starts_with(mark));
+        let own = texts.into_iter().filter(is_own);
         let text = own.collect::<Vec<_>>().join("\n");
         let text = text.trim();
         (!text.is_empty()).then(|| tail(text, INTENT_MAX).to_owned())
     };
-    messages.iter().rev().filter(|message| message["role"] == "user").find_map(said)
+    // Gemini's messages may name no role.
+    let is_users = |message: &&Value| {
+        message["role"] == "user" || (message["role"].is_null() && message["parts"].is_array())
+    };
+    messages.iter().rev().filter(is_users).find_map(said)
 }
 
 /// Most bytes of a user's words that are routed by; the last ones count.
@@ -285,7 +348,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Chat, PassReason> {
-        Chat::read(Api::Anthropic, text.to_owned(), &config(StrategyConfig::Envelope))
+        Chat::read(Api::Anthropic, "", text.to_owned(), &config(StrategyConfig::Envelope))
     }
 
     fn request(tools: &str, more: &str) -> String {
@@ -371,10 +434,113 @@ mod tests {
         ] {
             assert_eq!(read(&text).map(|_| ()), Err(reason), "{text}");
         }
-        let few = Chat::read(Api::Anthropic, request(TOOL, ""), &config(StrategyConfig::Auto));
+        let few = Chat::read(Api::Anthropic, "", request(TOOL, ""), &config(StrategyConfig::Auto));
         assert_eq!(few.map(|_| ()), Err("few-tools"));
-        let gemini = Chat::read(Api::Gemini, request(TOOL, ""), &config(StrategyConfig::Envelope));
-        assert_eq!(gemini.map(|_| ()), Err("api-not-rewritten-yet"));
+    }
+
+    const NAMESPACE: &str = r#"{"type":"namespace","name":"mcp__git","tools":[ {"type":"function","name":"log","parameters":{ "x":1.0 }} ]}"#;
+    const MODEL: &str = "/v1beta/models/gemini-3-pro:generateContent";
+
+    fn read_by(api: Api, text: &str) -> Result<Chat, PassReason> {
+        Chat::read(api, MODEL, text.to_owned(), &config(StrategyConfig::Envelope))
+    }
+
+    #[test]
+    fn only_tools_and_items_of_responses_are_edited() {
+        let text = format!(
+            r#"{{"x":1.0, "input":[ {{"role":"user","content":"h\u00e9"}}, {{"type":"reasoning","id":"r"}},{{"type":"reasoning","id":"s"}},{{ "type":"function_call","call_id":"c","namespace":"mcp__git","name":"log","arguments":"{{ }}"}}],"model":"m", "tools":[{{"type":"local_shell"}},{NAMESPACE}] }}"#
+        );
+        let mut chat = read_by(Api::OpenAiResponses, &text).expect("a chat");
+        assert_eq!((chat.own.len(), chat.deferred.len(), chat.is_kept), (1, 1, true));
+        chat.keep(|_| false);
+        assert_eq!(chat.messages[2]["name"], "mcp__git__log");
+        let tools = [chat.own[0].clone(), json!({ "name": "x" })];
+        let mut messages = chat.messages.clone();
+        messages[2]["name"] = "y".into();
+        let edited = chat.with(&tools, &messages, &[]);
+        let expected = r#"{"x":1.0, "input":[{"role":"user","content":"h\u00e9"},{"type":"reasoning","id":"s"},{"type":"function_call","call_id":"c","name":"y","arguments":"{ }"}],"model":"m", "tools":[{"type":"local_shell"},{"name":"x"}] }"#;
+        assert_eq!(edited, expected);
+    }
+
+    #[test]
+    fn a_text_is_a_message_of_the_users() {
+        let text =
+            format!(r#"{{"model":"m","store":false,"tools":[{NAMESPACE}],"input":"h\u00e9"}}"#);
+        let chat = read_by(Api::OpenAiResponses, &text).expect("a chat");
+        assert_eq!((intent(&chat.messages).as_deref(), chat.is_kept), (Some("hé"), false));
+        let edited = chat.with(&[], &chat.messages, &[]);
+        assert_eq!(
+            edited,
+            r#"{"model":"m","store":false,"tools":[],"input":[{"role":"user","content":"h\u00e9"}]}"#
+        );
+    }
+
+    #[test]
+    fn only_functions_and_contents_of_gemini_are_edited() {
+        let text = r#"{"contents":[ {"parts":[{"text":"h\u00e9"}]} ], "tools":[{"googleSearch":{}},{"functionDeclarations":[{"name":"own", "x":1.0},{"name":"mcp_a_b"}]}],"generationConfig":{"temperature":1.0}}"#;
+        let chat = read_by(Api::Gemini, text).expect("a chat");
+        assert_eq!((chat.model.as_str(), chat.deferred.len()), ("gemini-3-pro", 1));
+        assert_eq!(intent(&chat.messages).as_deref(), Some("hé"));
+        let mut tools = chat.own.clone();
+        tools.push(json!({ "name": "x" }));
+        let edited = chat.with(&tools, &chat.messages, &[]);
+        let expected = r#"{"contents":[{"parts":[{"text":"h\u00e9"}]}], "tools":[{"googleSearch":{}},{"functionDeclarations":[{"name":"own", "x":1.0},{"name":"x"}]}],"generationConfig":{"temperature":1.0}}"#;
+        assert_eq!(edited, expected);
+    }
+
+    #[test]
+    fn what_is_in_doubt_in_the_newer_apis_is_sent_as_it_came() {
+        let responses = |tools: &str, input: &str, more: &str| {
+            format!(r#"{{"model":"m","tools":[{tools}],"input":{input}{more}}}"#)
+        };
+        let deferring = r#"[{"type":"additional_tools","tools":[]}]"#;
+        let inner = r#"{"type":"namespace","name":"n","tools":[{"type":"function","name":"a","parameters":{},"defer_loading":true}]}"#;
+        for (text, reason) in [
+            (responses(NAMESPACE, "7", ""), "shape"),
+            (responses(NAMESPACE, r#""x""#, r#","conversation":"c""#), "unknown-history"),
+            (responses(NAMESPACE, r#""x""#, r#","background":true"#), "background"),
+            (responses(NAMESPACE, deferring, ""), "host-defers"),
+            (responses(&format!("{NAMESPACE},{inner}"), r#""x""#, ""), "host-defers"),
+            (
+                responses(
+                    NAMESPACE,
+                    r#""x""#,
+                    r#","tool_choice":{"type":"function","name":"log"}"#,
+                ),
+                "nothing-to-defer",
+            ),
+            (
+                responses(
+                    NAMESPACE,
+                    r#""x""#,
+                    r#","tool_choice":{"type":"allowed_tools","tools":[{"name":"log"}]}"#,
+                ),
+                "nothing-to-defer",
+            ),
+        ] {
+            assert_eq!(read_by(Api::OpenAiResponses, &text).map(|_| ()), Err(reason), "{text}");
+        }
+        let gemini = |more: &str| {
+            format!(
+                r#"{{"contents":[],"tools":[{{"functionDeclarations":[{{"name":"mcp_a_b"}}]}}]{more}}}"#
+            )
+        };
+        for (more, reason) in [
+            (r#","cachedContent":"c""#, "unknown-history"),
+            (r#","generationConfig":{"candidateCount":2}"#, "several-choices"),
+            (
+                r#","toolConfig":{"functionCallingConfig":{"streamFunctionCallArguments":true}}"#,
+                "partial-arguments",
+            ),
+            (
+                r#","toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["mcp_a_b"]}}"#,
+                "nothing-to-defer",
+            ),
+        ] {
+            assert_eq!(read_by(Api::Gemini, &gemini(more)).map(|_| ()), Err(reason), "{more}");
+        }
+        let nameless = Chat::read(Api::Gemini, "/x", gemini(""), &config(StrategyConfig::Envelope));
+        assert_eq!(nameless.map(|_| ()), Err("shape"));
     }
 
     #[test]

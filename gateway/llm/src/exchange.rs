@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::answer::{self, Asked};
 use crate::provider::Provider;
-use crate::raw;
 use crate::sse::Splitter;
 use crate::stream::{End, Machine};
 use crate::turn::Turn;
 use crate::upstream::{Failure, Head, Piece, Pieces, Upstream, flushed};
+use crate::{gemini, raw};
 
 /// Largest answer that is read whole.
 const ANSWER_MAX: usize = 32 << 20;
@@ -65,16 +65,19 @@ impl Exchange {
             Err(failure) => return self.refused(&failure),
         };
         let api = self.turn.api();
+        let names = self.turn.chat.names.clone();
         let mut earlier: Option<Value> = None;
+        let mut last_id;
         loop {
             let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
                 return whole(StatusCode::OK, text);
             };
-            self.turn.used(&value["usage"]);
+            self.turn.used(answer::usage(api, &value));
+            last_id = text_of(&value["id"]);
             let said =
                 answer::message(api, &mut value).map(|message| answer::as_history(api, message));
-            let asked =
-                answer::message(api, &mut value).map(|message| answer::opened(api, message));
+            let asked = answer::message(api, &mut value)
+                .map(|message| answer::opened(api, message, &names));
             let Asked { searches, has_calls } = asked.unwrap_or_default();
             let next = match said {
                 Some(said) if !searches.is_empty() && !has_calls => {
@@ -89,6 +92,8 @@ impl Exchange {
                 if !searches.is_empty() && !has_calls {
                     answer::end_turn(api, &mut value);
                 }
+                let first = earlier.as_ref().unwrap_or(&value);
+                self.turn.answered(&text_of(&first["id"]), &last_id);
                 let body = match earlier {
                     Some(earlier) => answer::joined(api, &earlier, value).to_string(),
                     None => raw::graft(&value, &text),
@@ -137,7 +142,7 @@ impl Exchange {
     pub(crate) fn stream(self, answer: reqwest::Response) -> Pieces {
         let streaming = Streaming {
             pieces: Some(self.upstream.pieces(answer)),
-            machine: Machine::new(self.turn.api()),
+            machine: Machine::new(self.turn.api()).with_names(self.turn.chat.names.clone()),
             splitter: Splitter::default(),
             failure: None,
             exchange: self,
@@ -208,6 +213,9 @@ impl Streaming {
         };
         let Some(body) = body else {
             self.machine.give_up(out);
+            if let Some((shown, last)) = self.machine.ids() {
+                self.exchange.turn.answered(shown, last);
+            }
             return;
         };
         match self.exchange.go_on(body).await {
@@ -261,13 +269,18 @@ pub(crate) fn is_stream(answer: &reqwest::Response) -> bool {
         && kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
+fn text_of(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
 fn error_of(provider: Provider, message: &str) -> Value {
     let message = format!("toolgate: {message}");
     match provider {
         Provider::Anthropic => {
             json!({ "type": "error", "error": { "type": "api_error", "message": message } })
         }
-        Provider::OpenAi | Provider::Gemini => {
+        Provider::Gemini => gemini::error(&message),
+        Provider::OpenAi => {
             json!({ "error": { "message": message, "type": "proxy_error", "code": "toolgate" } })
         }
     }

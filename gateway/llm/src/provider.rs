@@ -39,13 +39,17 @@ impl Provider {
     }
 
     /// Returns the API of a request to the provider's path, if it is a chat whose tools are looked at.
-    pub(crate) fn chat(self, path: &str) -> Option<Api> {
+    pub(crate) fn chat(self, path: &str, query: Option<&str>) -> Option<Api> {
+        // Without it, the answer is a list that grows.
+        let is_sse = || query.is_some_and(|query| query.split('&').any(|part| part == "alt=sse"));
         match self {
             Self::Anthropic if path == "/v1/messages" => Some(Api::Anthropic),
             Self::OpenAi if path.ends_with("/chat/completions") => Some(Api::OpenAiChat),
             Self::OpenAi if path.ends_with("/responses") => Some(Api::OpenAiResponses),
             Self::Gemini if path.ends_with(":generateContent") => Some(Api::Gemini),
-            Self::Gemini if path.ends_with(":streamGenerateContent") => Some(Api::Gemini),
+            Self::Gemini if path.ends_with(":streamGenerateContent") && is_sse() => {
+                Some(Api::Gemini)
+            }
             Self::Anthropic | Self::OpenAi | Self::Gemini => None,
         }
     }
@@ -93,15 +97,18 @@ mod tests {
 
     #[test]
     fn chats_are_known_by_their_path() {
-        assert_eq!(Provider::Anthropic.chat("/v1/messages"), Some(Api::Anthropic));
-        assert_eq!(Provider::Anthropic.chat("/v1/messages/count_tokens"), None);
-        assert_eq!(Provider::OpenAi.chat("/v1/chat/completions"), Some(Api::OpenAiChat));
-        assert_eq!(Provider::OpenAi.chat("/v1/responses"), Some(Api::OpenAiResponses));
-        assert_eq!(Provider::OpenAi.chat("/v1/models"), None);
+        assert_eq!(Provider::Anthropic.chat("/v1/messages", None), Some(Api::Anthropic));
+        assert_eq!(Provider::Anthropic.chat("/v1/messages/count_tokens", None), None);
+        assert_eq!(Provider::OpenAi.chat("/v1/chat/completions", None), Some(Api::OpenAiChat));
+        assert_eq!(Provider::OpenAi.chat("/v1/responses", None), Some(Api::OpenAiResponses));
+        assert_eq!(Provider::OpenAi.chat("/v1/models", None), None);
         assert_eq!(
-            Provider::Gemini.chat("/v1beta/models/x:streamGenerateContent"),
+            Provider::Gemini.chat("/v1beta/models/x:generateContent", None),
             Some(Api::Gemini)
         );
-        assert_eq!(Provider::Gemini.chat("/v1beta/models/x:countTokens"), None);
+        let streamed = "/v1beta/models/x:streamGenerateContent";
+        assert_eq!(Provider::Gemini.chat(streamed, Some("key=a&alt=sse")), Some(Api::Gemini));
+        assert_eq!(Provider::Gemini.chat(streamed, Some("alt=json")), None);
+        assert_eq!(Provider::Gemini.chat("/v1beta/models/x:countTokens", None), None);
     }
 }

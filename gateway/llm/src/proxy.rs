@@ -134,7 +134,8 @@ async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response 
     let Some(url) = proxy.upstream.url(provider, path, request.uri().query()) else {
         return provider.error(StatusCode::BAD_REQUEST, "the path has a part that climbs");
     };
-    let chat = provider.chat(path).filter(|_| request.method() == Method::POST);
+    let chat =
+        provider.chat(path, request.uri().query()).filter(|_| request.method() == Method::POST);
     let (parts, body) = request.into_parts();
     let headers = headers::of_request(parts.headers);
     let head = Head { provider, method: parts.method, url, headers };
@@ -150,8 +151,8 @@ async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response 
 
 impl Proxy {
     /// Sends a chat request with the tools that it needs, or as it came.
-    async fn chat(&self, api: Api, head: Head, body: Body) -> Response {
-        let bytes = match self.read(body).await {
+    async fn chat(&self, api: Api, mut head: Head, body: Body) -> Response {
+        let mut bytes = match self.read(body).await {
             Ok(ReadBody::Whole(bytes)) => bytes,
             Ok(ReadBody::Large(begun, rest)) => {
                 let begun = stream::iter([Ok(Bytes::from(begun))]);
@@ -160,7 +161,11 @@ impl Proxy {
             }
             Err(failure) => return refused(head.provider, &failure),
         };
-        match self.decide(api, &head.headers, &bytes).await {
+        if let Some(followed) = self.followed(api, &head.headers, &bytes) {
+            head.headers.remove(header::CONTENT_LENGTH);
+            bytes = followed.into_bytes();
+        }
+        match self.decide(api, &head, &bytes).await {
             Ok((turn, body)) => self.rewritten(turn, head, bytes, body).await,
             Err(reason) => {
                 self.savings.passed(reason);
@@ -172,15 +177,19 @@ impl Proxy {
     async fn decide(
         &self,
         api: Api,
-        headers: &HeaderMap,
+        head: &Head,
         bytes: &[u8],
     ) -> Result<(Turn, String), PassReason> {
-        if headers.contains_key(header::CONTENT_ENCODING) {
+        if head.headers.contains_key(header::CONTENT_ENCODING) {
             return Err("encoded");
         }
         let text = std::str::from_utf8(bytes).map_err(|_| "shape")?;
-        let keys = KEYS.iter().flat_map(|name| headers.get_all(name)).map(HeaderValue::as_bytes);
-        self.decider.decide(api, text, &keys.collect::<Vec<_>>()).await
+        self.decider.decide(api, head.url.path(), text, &keys(&head.headers)).await
+    }
+
+    /// Returns a request that goes on from an answer as the provider takes it.
+    fn followed(&self, api: Api, headers: &HeaderMap, bytes: &[u8]) -> Option<String> {
+        self.decider.followed(api, std::str::from_utf8(bytes).ok()?, &keys(headers))
     }
 
     /// Sends a request whose tools were deferred. If the provider refuses it, the original is sent once.
@@ -273,6 +282,11 @@ impl Proxy {
         *response.body_mut() = Body::from_stream(self.upstream.pieces(answer));
         noted(response, note)
     }
+}
+
+/// Returns the keys that a host gives.
+fn keys(headers: &HeaderMap) -> Vec<&[u8]> {
+    KEYS.iter().flat_map(|name| headers.get_all(name)).map(HeaderValue::as_bytes).collect()
 }
 
 fn streamed(

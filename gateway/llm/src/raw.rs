@@ -1,6 +1,7 @@
 //! JSON that is edited in its text, so that unknown fields, their order, numbers and escapes survive.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
@@ -52,6 +53,19 @@ impl<'de> Visitor<'de> for Fields {
         }
         Ok(fields)
     }
+}
+
+/// Returns a text with other texts in some of its places, which are in order.
+pub(crate) fn edited(text: &str, edits: &[(Range<usize>, String)]) -> String {
+    let mut edited = String::with_capacity(text.len());
+    let mut end = 0;
+    for (place, new) in edits {
+        edited.push_str(&text[end..place.start]);
+        edited.push_str(new);
+        end = place.end;
+    }
+    edited.push_str(&text[end..]);
+    edited
 }
 
 /// Returns the text of a value that was made from `before`: what did not change keeps its bytes.

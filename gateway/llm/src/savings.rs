@@ -76,16 +76,23 @@ impl Savings {
         totals.search_requests += 1;
     }
 
-    /// Notes the usage of an answer, in Anthropic's or OpenAI's form.
+    /// Notes the usage of an answer, in the form of any of the providers.
     pub(crate) fn used(&self, usage: &Value) {
         let number = |value: &Value| value.as_u64().unwrap_or_default();
-        let input = number(&usage["input_tokens"]) + number(&usage["prompt_tokens"]);
-        let output = number(&usage["output_tokens"]) + number(&usage["completion_tokens"]);
+        let input = number(&usage["input_tokens"])
+            + number(&usage["prompt_tokens"])
+            + number(&usage["promptTokenCount"]);
+        let output = number(&usage["output_tokens"])
+            + number(&usage["completion_tokens"])
+            + number(&usage["candidatesTokenCount"])
+            + number(&usage["thoughtsTokenCount"]);
         if input == 0 && output == 0 {
             return;
         }
         let cached = number(&usage["cache_read_input_tokens"])
-            + number(&usage["prompt_tokens_details"]["cached_tokens"]);
+            + number(&usage["prompt_tokens_details"]["cached_tokens"])
+            + number(&usage["input_tokens_details"]["cached_tokens"])
+            + number(&usage["cachedContentTokenCount"]);
         let mut totals = self.0.lock();
         totals.usage.answers += 1;
         totals.usage.input_tokens += input;
@@ -110,11 +117,15 @@ mod tests {
             .used(&json!({ "input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 7 }));
         savings.used(&json!({ "prompt_tokens": 5, "completion_tokens": 1,
             "prompt_tokens_details": { "cached_tokens": 3 } }));
+        savings.used(&json!({ "input_tokens": 1, "output_tokens": 1,
+            "input_tokens_details": { "cached_tokens": 1 } }));
+        savings.used(&json!({ "promptTokenCount": 2, "candidatesTokenCount": 1,
+            "thoughtsTokenCount": 3, "cachedContentTokenCount": 1 }));
         savings.used(&Value::Null);
         let totals = savings.totals();
         assert_eq!((totals.rewritten, totals.saved_tokens()), (2, 40));
         assert_eq!(totals.passed["late"], 1);
-        let usage = Usage { answers: 2, input_tokens: 10, cached_tokens: 10, output_tokens: 3 };
+        let usage = Usage { answers: 4, input_tokens: 13, cached_tokens: 12, output_tokens: 8 };
         assert_eq!(totals.usage, usage);
     }
 }

@@ -3,15 +3,20 @@
 
 mod anthropic;
 mod chat;
+mod gemini;
+mod responses;
 
 use serde_json::Value;
 use toolgate_llm::strategy::Api;
 
 use crate::answer::Search;
 use crate::sse;
+use crate::toolset::Names;
 
 use anthropic::AnthropicStream;
 use chat::ChatStream;
+use gemini::GeminiStream;
+use responses::ResponsesStream;
 
 /// Most bytes of an answer that are kept to go on behind a search; of a longer one, searches are only looked up.
 const KEPT_MAX: usize = 1 << 20;
@@ -21,6 +26,8 @@ const KEPT_MAX: usize = 1 << 20;
 pub(crate) enum Machine {
     Anthropic(AnthropicStream),
     Chat(ChatStream),
+    Responses(Box<ResponsesStream>),
+    Gemini(GeminiStream),
 }
 
 /// Outcome of an answer that has ended.
@@ -28,17 +35,34 @@ pub(crate) enum Machine {
 pub(crate) enum End {
     /// The answer is the last of the turn. Searches in it are looked up for the next one.
     Done(Vec<Search>),
-    /// The model waits for the answers to its searches. Holds what it said, as a message.
-    Searching(Value, Vec<Search>),
+    /// The model waits for the answers to its searches. Holds what it said, as messages.
+    Searching(Vec<Value>, Vec<Search>),
 }
 
 impl Machine {
     pub(crate) fn new(api: Api) -> Self {
         match api {
             Api::Anthropic => Self::Anthropic(AnthropicStream::default()),
-            Api::OpenAiChat | Api::OpenAiResponses | Api::Gemini => {
-                Self::Chat(ChatStream::default())
-            }
+            Api::OpenAiChat => Self::Chat(ChatStream::default()),
+            Api::OpenAiResponses => Self::Responses(Box::default()),
+            Api::Gemini => Self::Gemini(GeminiStream::default()),
+        }
+    }
+
+    /// Sets the names of tools in namespaces.
+    pub(crate) fn with_names(mut self, names: Names) -> Self {
+        if let Self::Responses(stream) = &mut self {
+            stream.name(names);
+        }
+        self
+    }
+
+    /// Returns the IDs of the turn's first answer, which the host knows, and of its last one, where the provider keeps
+    /// answers by them.
+    pub(crate) fn ids(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Responses(stream) => stream.ids(),
+            Self::Anthropic(_) | Self::Chat(_) | Self::Gemini(_) => None,
         }
     }
 
@@ -47,6 +71,8 @@ impl Machine {
         match self {
             Self::Anthropic(stream) => stream.event(event, out),
             Self::Chat(stream) => stream.event(event, out),
+            Self::Responses(stream) => stream.event(event, out),
+            Self::Gemini(stream) => stream.event(event, out),
         }
     }
 
@@ -55,6 +81,8 @@ impl Machine {
         match self {
             Self::Anthropic(stream) => stream.is_holding(),
             Self::Chat(stream) => stream.is_holding(),
+            Self::Responses(stream) => stream.is_holding(),
+            Self::Gemini(stream) => stream.is_holding(),
         }
     }
 
@@ -63,6 +91,8 @@ impl Machine {
         match self {
             Self::Anthropic(stream) => stream.end(),
             Self::Chat(stream) => stream.end(),
+            Self::Responses(stream) => stream.end(),
+            Self::Gemini(stream) => stream.end(),
         }
     }
 
@@ -71,6 +101,8 @@ impl Machine {
         match self {
             Self::Anthropic(stream) => stream.give_up(out),
             Self::Chat(stream) => stream.give_up(out),
+            Self::Responses(stream) => stream.give_up(out),
+            Self::Gemini(stream) => stream.give_up(out),
         }
     }
 
@@ -79,6 +111,8 @@ impl Machine {
         match self {
             Self::Anthropic(stream) => stream.go_on(),
             Self::Chat(stream) => stream.go_on(),
+            Self::Responses(stream) => stream.go_on(),
+            Self::Gemini(stream) => stream.go_on(),
         }
     }
 
@@ -86,7 +120,8 @@ impl Machine {
     pub(crate) fn fail(&self, error: &Value, out: &mut Vec<u8>) {
         match self {
             Self::Anthropic(_) => sse::write(Some("error"), error, out),
-            Self::Chat(_) => sse::write(None, error, out),
+            Self::Responses(stream) => stream.fail(error, out),
+            Self::Chat(_) | Self::Gemini(_) => sse::write(None, error, out),
         }
     }
 
@@ -95,6 +130,8 @@ impl Machine {
         match self {
             Self::Anthropic(stream) => stream.usage(),
             Self::Chat(stream) => stream.usage(),
+            Self::Responses(stream) => stream.usage(),
+            Self::Gemini(stream) => stream.usage(),
         }
     }
 }

@@ -19,7 +19,8 @@ use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::Api;
 
 use crate::chat::PassReason;
-use crate::raw;
+use crate::definitions::Given;
+use crate::{gemini, raw};
 
 /// Time for the registration of one set of tools.
 const REGISTRATION_MAX: Duration = Duration::from_secs(60);
@@ -40,9 +41,23 @@ pub(crate) struct DeferredTool {
     /// Its definition as it came.
     pub(crate) text: String,
     description: String,
-    /// Its schema as it came.
+    /// Its schema as it came; that of Gemini's own kind as JSON Schema.
     schema: String,
+    /// Place of the list that it stands in, among the definitions.
+    pub(crate) list: Option<usize>,
+    /// Names that the host knows it by, if it stands in a namespace.
+    pub(crate) within: Option<Namespaced>,
 }
+
+/// Names of a tool in a namespace of OpenAI's Responses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Namespaced {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+/// Names of tools in namespaces, by the names that models get in their place.
+pub(crate) type Names = HashMap<String, Namespaced>;
 
 /// Set of tools that the plane knows.
 #[derive(Debug)]
@@ -90,26 +105,38 @@ enum State {
 
 impl DeferredTool {
     /// Reads a definition of a function, if it is one that nothing but the host executes.
-    pub(crate) fn read(api: Api, text: &str, value: &Value) -> Option<Self> {
-        let (text_of, value_of, schema) = match api {
-            Api::Anthropic if value.get("type").is_none_or(|kind| kind == "custom") => {
-                (text, value, "input_schema")
-            }
-            Api::OpenAiChat if value["type"] == "function" => {
-                (raw::field(text, "function")?, value.get("function")?, "parameters")
-            }
-            _ => return None,
-        };
+    pub(crate) fn read(api: Api, given: &Given<'_>) -> Option<Self> {
+        let value = given.value;
         // The provider defers it, or has code of its own call it.
         if value.get("defer_loading").is_some() || value.get("allowed_callers").is_some() {
             return None;
         }
-        let description = value_of.get("description").and_then(Value::as_str).unwrap_or_default();
+        let (value, schema) = match api {
+            Api::Anthropic if value.get("type").is_none_or(|kind| kind == "custom") => {
+                (value, raw::field(given.text, "input_schema")?.to_owned())
+            }
+            Api::OpenAiChat if value["type"] == "function" => {
+                let text = raw::field(given.text, "function")?;
+                (value.get("function")?, raw::field(text, "parameters")?.to_owned())
+            }
+            Api::OpenAiResponses if value["type"] == "function" && value["async"] != true => {
+                (value, raw::field(given.text, "parameters")?.to_owned())
+            }
+            Api::Gemini => (value, gemini::schema(given.text, value)?),
+            _ => return None,
+        };
+        let own = value["name"].as_str()?;
+        let within = given.namespace.filter(|_| api == Api::OpenAiResponses);
+        let within = within
+            .map(|namespace| Namespaced { namespace: namespace.to_owned(), name: own.to_owned() });
+        let description = value.get("description").and_then(Value::as_str).unwrap_or_default();
         Some(Self {
-            name: value_of["name"].as_str()?.to_owned(),
-            text: text.to_owned(),
+            name: within.as_ref().map_or_else(|| own.to_owned(), Namespaced::joined),
+            text: given.text.to_owned(),
             description: description.to_owned(),
-            schema: raw::field(text_of, schema)?.to_owned(),
+            schema,
+            list: given.list,
+            within,
         })
     }
 
@@ -133,6 +160,14 @@ impl DeferredTool {
         named
             .filter(|(server, tool)| is_name(server) && !tool.is_empty())
             .unwrap_or((NO_SERVER, &self.name))
+    }
+}
+
+impl Namespaced {
+    /// Returns the name that stands for both: that of the namespace, two underscores, and that of the tool.
+    pub(crate) fn joined(&self) -> String {
+        let namespace = self.namespace.trim_end_matches('_');
+        format!("{namespace}__{}", self.name.trim_start_matches('_'))
     }
 }
 
@@ -270,6 +305,10 @@ fn digest(tools: &[DeferredTool]) -> [u8; 32] {
     for tool in tools {
         digest.update(tool.text.len().to_le_bytes());
         digest.update(tool.text.as_bytes());
+        if tool.within.is_some() {
+            digest.update(tool.name.len().to_le_bytes());
+            digest.update(tool.name.as_bytes());
+        }
     }
     digest.finalize().into()
 }
@@ -364,7 +403,9 @@ mod tests {
     use super::*;
 
     fn read(api: Api, text: &str) -> Option<DeferredTool> {
-        DeferredTool::read(api, text, &serde_json::from_str(text).expect("JSON"))
+        let value = serde_json::from_str(text).expect("JSON");
+        let namespace = (api == Api::OpenAiResponses).then_some("mcp__git__");
+        DeferredTool::read(api, &Given { text, value: &value, list: None, namespace })
     }
 
     #[test]
@@ -379,6 +420,24 @@ mod tests {
         let tool = read(Api::OpenAiChat, text).expect("a function");
         assert_eq!(tool.tool().input_schema_json, r#"{ "y":2e1 }"#);
         assert_eq!((tool.place(), tool.text.as_str()), ((NO_SERVER, "f"), text));
+    }
+
+    #[test]
+    fn a_tool_in_a_namespace_has_both_names() {
+        let text = r#"{"type":"function","name":"_log","parameters":{"x":1.0}}"#;
+        let tool = read(Api::OpenAiResponses, text).expect("a function");
+        assert_eq!((tool.name.as_str(), tool.place()), ("mcp__git__log", ("git", "log")));
+        let within = Namespaced { namespace: "mcp__git__".to_owned(), name: "_log".to_owned() };
+        assert_eq!(tool.within, Some(within));
+        for text in [
+            r#"{"type":"custom","name":"x"}"#,
+            r#"{"type":"web_search"}"#,
+            r#"{"type":"local_shell"}"#,
+            r#"{"type":"function","name":"x","parameters":{},"async":true}"#,
+            r#"{"type":"function","name":"x","parameters":{},"defer_loading":true}"#,
+        ] {
+            assert!(read(Api::OpenAiResponses, text).is_none(), "{text}");
+        }
     }
 
     #[test]

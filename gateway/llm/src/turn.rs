@@ -21,7 +21,10 @@ use toolgate_llm::strategy::{
 use crate::answer::{self, Search};
 use crate::chat::{Chat, PassReason, intent};
 use crate::config::{LlmConfig, StrategyConfig};
+use crate::kept::{Behind, Kept, PREVIOUS};
+use crate::raw;
 use crate::remembered::{Remembered, State};
+use crate::responses;
 use crate::savings::Savings;
 use crate::toolset::{DeferredTool, Toolset, Toolsets};
 
@@ -44,6 +47,7 @@ pub(crate) struct Decider {
     config: Arc<LlmConfig>,
     toolsets: Toolsets,
     remembered: Arc<Remembered>,
+    kept: Arc<Kept>,
     refusals: Arc<Mutex<HashMap<(&'static str, String), Instant>>>,
     savings: Savings,
 }
@@ -61,6 +65,14 @@ pub(crate) struct Turn {
     state: State,
     /// Names of the tools to describe.
     active: Vec<String>,
+    /// Number of them that the newest request describes.
+    told: usize,
+    /// Names of the tools that the provider's own history of the conversation describes.
+    described: Vec<String>,
+    /// IDs of calls that the host does not know of, and that have no answer.
+    open_calls: Vec<String>,
+    /// Hash of the host's credentials.
+    owner: u64,
     /// Messages behind the host's: searches, and their answers.
     further: Vec<Value>,
     /// Strategy of the newest request, and the betas that it needs.
@@ -81,6 +93,7 @@ impl Decider {
             config,
             toolsets,
             remembered: Arc::default(),
+            kept: Arc::default(),
             refusals: Arc::default(),
             savings,
         }
@@ -91,6 +104,7 @@ impl Decider {
     pub(crate) async fn decide(
         &self,
         api: Api,
+        path: &str,
         text: &str,
         owner: &[&[u8]],
     ) -> Result<(Turn, String), PassReason> {
@@ -98,7 +112,7 @@ impl Decider {
         if self.config.strategy == StrategyConfig::Pass {
             return Err("strategy");
         }
-        let chat = caught(|| Chat::read(api, text.to_owned(), &self.config))?;
+        let chat = caught(|| Chat::read(api, path, text.to_owned(), &self.config))?;
         if self.is_refused(api, &chat.model) {
             return Err("refused-before");
         }
@@ -128,7 +142,12 @@ impl Decider {
         owner: &[&[u8]],
         limit: Duration,
     ) -> Result<Turn, PassReason> {
-        let text = intent(&chat.messages).ok_or("no-request")?;
+        let host = self.remembered.hash(owner);
+        let behind = self.behind(&chat, host)?;
+        let text = intent(&chat.messages);
+        if text.is_none() && behind.is_none() {
+            return Err("no-request");
+        }
         let all = chat.deferred.clone();
         let toolset = self.toolsets.find(&all).await?;
         chat.keep(|name| !toolset.has(name));
@@ -136,25 +155,25 @@ impl Decider {
             return Err("nothing-to-defer");
         }
         let owner = self.remembered.hash((owner, chat.api.name(), &chat.model, &toolset.tenant));
-        let keys = self.remembered.keys(owner, &chat.messages);
-        let state = self.remembered.find(&keys);
-        let request = v1::RouteRequest {
-            tenant: toolset.tenant.clone(),
-            intents: vec![v1_intent(text)],
-            active_set_handle: state.handle.clone(),
-            min_revision: toolset.revision,
-            state: Some(v1::AgentState {
-                discovered_tools: used(&chat.messages, &toolset),
-                ..Default::default()
-            }),
-            options: Some(v1::RouteOptions {
-                detail: v1::Detail::References.into(),
-                deferral: v1::DeferralMode::Always.into(),
-                ..Default::default()
-            }),
-            ..Default::default()
+        let keys = match &behind {
+            // Of a conversation that the provider has, the request is no beginning.
+            Some(_) => Vec::new(),
+            None => self.remembered.keys(owner, &chat.messages),
         };
-        let routed = self.routed(request, limit, &all, &keys).await?;
+        let state = self.remembered.find(&keys);
+        let behind = behind.unwrap_or_default();
+        let request = v1::RouteRequest {
+            active_set_handle: state.handle.clone(),
+            ..question(&toolset, &chat.messages)
+        };
+        // Without a word of the user's the tools of the turn are there already.
+        let routed = match text {
+            Some(text) => {
+                let request = v1::RouteRequest { intents: vec![v1_intent(text)], ..request };
+                self.routed(request, limit, &all, &keys).await?
+            }
+            None => v1::RouteResponse::default(),
+        };
         let is_native = self.config.strategy == StrategyConfig::Native;
         let takes_native = chat.api == Api::Anthropic && is_native;
         let mut turn = Turn {
@@ -167,13 +186,33 @@ impl Decider {
             keys,
             ledger: state.ledger.clone(),
             state: State { handle: routed.active_set_handle, ..state },
-            active: Vec::new(),
+            active: behind.found,
+            told: 0,
+            described: behind.described,
+            open_calls: Vec::new(),
+            owner: host,
             further: Vec::new(),
             searches: 0,
             searching_since: None,
         };
         turn.activate(&routed.active_tools);
         Ok(turn)
+    }
+
+    /// Returns what is behind the answer that a request goes on from; nothing if it names none.
+    fn behind(&self, chat: &Chat, owner: u64) -> Result<Option<Behind>, PassReason> {
+        let Some(id) = &chat.previous else { return Ok(None) };
+        self.kept.find(owner, id).map(Some).ok_or("unknown-history")
+    }
+
+    /// Returns the text of a request that goes on from an answer as the provider takes it behind hidden searches. `None`
+    /// if it is as it must be.
+    pub(crate) fn followed(&self, api: Api, text: &str, owner: &[&[u8]]) -> Option<String> {
+        if api != Api::OpenAiResponses {
+            return None;
+        }
+        let id: String = serde_json::from_str(raw::field(text, PREVIOUS)?).ok()?;
+        self.kept.find(self.remembered.hash(owner), &id)?.request(text)
     }
 
     /// Asks the plane, and forgets a set of tools or the handles of a conversation that it does not know any more.
@@ -246,6 +285,23 @@ fn panicked() -> PassReason {
     "panic"
 }
 
+/// Returns what the plane is asked for the next request of a conversation, without the user's words.
+fn question(toolset: &Toolset, messages: &[Value]) -> v1::RouteRequest {
+    let state = v1::AgentState { discovered_tools: used(messages, toolset), ..Default::default() };
+    let options = v1::RouteOptions {
+        detail: v1::Detail::References.into(),
+        deferral: v1::DeferralMode::Always.into(),
+        ..Default::default()
+    };
+    v1::RouteRequest {
+        tenant: toolset.tenant.clone(),
+        min_revision: toolset.revision,
+        state: Some(state),
+        options: Some(options),
+        ..Default::default()
+    }
+}
+
 /// Returns the plane's names of the tools that the conversation used.
 fn used(messages: &[Value], toolset: &Toolset) -> Vec<String> {
     let calls = history::scan(messages, None).calls;
@@ -265,7 +321,7 @@ impl Turn {
     fn activate(&mut self, tools: &[v1::ActiveTool]) {
         for tool in tools {
             let Some(name) = self.toolset.name(&tool.model_name) else { continue };
-            if !self.active.iter().any(|active| active == name) {
+            if !self.active.iter().chain(&self.described).any(|known| known == name) {
                 self.active.push(name.to_owned());
             }
         }
@@ -281,6 +337,7 @@ impl Turn {
             self.state.ledger = prepared.ledger.clone();
         }
         self.ledger = prepared.ledger;
+        self.told = self.active.len();
         self.strategy = prepared.strategy;
         self.betas = prepared.betas;
         Ok(text)
@@ -358,6 +415,21 @@ impl Turn {
         self.decider.savings.rewritten(self.toolset.tokens, self.instead);
     }
 
+    /// Remembers what is behind the turn's answers, which the host may go on from by the first of these IDs.
+    pub(crate) fn answered(&self, shown_id: &str, last_id: &str) {
+        if !self.chat.is_kept || self.chat.api != Api::OpenAiResponses {
+            return;
+        }
+        let (told, found) = self.active.split_at(self.told);
+        let behind = Behind {
+            last_id: last_id.to_owned(),
+            described: self.described.iter().chain(told).cloned().collect(),
+            found: found.to_vec(),
+            open_calls: self.open_calls.clone(),
+        };
+        self.decider.kept.keep(self.owner, shown_id, &behind);
+    }
+
     /// Notes the usage of an answer.
     pub(crate) fn used(&self, usage: &Value) {
         self.decider.savings.used(usage);
@@ -366,6 +438,7 @@ impl Turn {
     /// Finds the tools of a turn's searches without asking the model again: the next request has them. The host waits
     /// for its answer meanwhile, so that it takes no longer than a decision.
     pub(crate) async fn look_up(&mut self, searches: &[Search]) {
+        self.leave(searches);
         let limit = self.decider.config.first_decision_timeout;
         let all = async {
             for search in searches.iter().take(SEARCHES_MAX as usize) {
@@ -378,19 +451,33 @@ impl Turn {
     }
 
     /// Answers searches, and returns the text of the request that the model goes on with. `None` if enough was searched.
-    pub(crate) async fn go_on(&mut self, said: Value, searches: &[Search]) -> Option<String> {
+    pub(crate) async fn go_on(&mut self, said: Vec<Value>, searches: &[Search]) -> Option<String> {
         // After the last answer, which says that it is the last, nothing is asked again.
         if self.searches > SEARCHES_MAX {
+            self.leave(searches);
             return None;
         }
         let mut texts = Vec::with_capacity(searches.len());
         for search in searches {
             texts.push(self.answer(search).await);
         }
-        self.further.push(said);
-        self.further.extend(answer::results(self.chat.api, searches, &texts));
+        let results = answer::results(self.chat.api, &said, searches, &texts);
+        self.further.extend(match self.chat.api {
+            Api::OpenAiResponses => responses::sent_back(&said, self.chat.is_kept),
+            Api::Anthropic | Api::OpenAiChat | Api::Gemini => said,
+        });
+        self.further.extend(results);
         self.decider.savings.searched(searches.len() as u64);
-        caught(|| self.request()).ok()
+        let request = caught(|| self.request()).ok();
+        if request.is_none() {
+            self.leave(searches);
+        }
+        request
+    }
+
+    /// Notes searches that have no answer in what the provider keeps.
+    fn leave(&mut self, searches: &[Search]) {
+        self.open_calls.extend(searches.iter().map(|search| search.id.clone()));
     }
 
     async fn answer(&mut self, search: &Search) -> String {

@@ -215,7 +215,7 @@ impl AnthropicStream {
         if self.held.is_none() || !is_whole {
             return End::Done(searches);
         }
-        End::Searching(json!({ "role": "assistant", "content": said }), searches)
+        End::Searching(vec![json!({ "role": "assistant", "content": said })], searches)
     }
 
     pub(super) fn give_up(&mut self, out: &mut Vec<u8>) {

@@ -257,7 +257,7 @@ impl ChatStream {
         if !reasoning.is_empty() {
             said["reasoning_content"] = reasoning.into();
         }
-        End::Searching(said, searches)
+        End::Searching(vec![said], searches)
     }
 
     pub(super) fn give_up(&mut self, out: &mut Vec<u8>) {

@@ -1,3 +1,6 @@
+mod gemini;
+mod responses;
+
 use serde_json::json;
 
 use super::*;
@@ -130,8 +133,8 @@ fn a_search_is_held_and_gone_on_from() {
         run(&mut machine, stream(&anthropic(&[("toolgate_search_tools", SEARCH)])).as_bytes(), 9);
     let End::Searching(said, searches) = machine.end() else { panic!("a search") };
     assert_eq!(searches, [Search { id: "c0".to_owned(), arguments: SEARCH.into() }]);
-    assert_eq!(said["content"][0], json!({ "type": "text", "text": "Wait." }));
-    assert_eq!(said["content"][1]["input"], json!({ "query": "log" }));
+    assert_eq!(said[0]["content"][0], json!({ "type": "text", "text": "Wait." }));
+    assert_eq!(said[0]["content"][1]["input"], json!({ "query": "log" }));
     machine.go_on();
     let second =
         run(&mut machine, stream(&anthropic(&[("toolgate_call_tool", ENVELOPE)])).as_bytes(), 9);
@@ -202,7 +205,7 @@ fn thoughts_go_back_with_their_signature() {
     run(&mut machine, stream(&values).as_bytes(), 64);
     let End::Searching(said, _) = machine.end() else { panic!("a search") };
     assert_eq!(
-        said["content"][0],
+        said[0]["content"][0],
         json!({ "type": "thinking", "thinking": "hm", "signature": "s1" })
     );
 }
@@ -294,7 +297,7 @@ fn a_search_of_a_chat_is_held_and_gone_on_from() {
         );
         let End::Searching(said, searches) = machine.end() else { panic!("a search") };
         assert_eq!(searches, [Search { id: "c0".to_owned(), arguments: SEARCH.into() }]);
-        assert_eq!(said["tool_calls"][0]["id"], "c0");
+        assert_eq!(said[0]["tool_calls"][0]["id"], "c0");
     }
     machine.go_on();
     let out = run(&mut machine, chat("x2", &[("toolgate_call_tool", ENVELOPE)]).as_bytes(), 9);
@@ -359,10 +362,21 @@ fn odd_events_pass_or_are_left_out_but_break_nothing() {
         r#"{"choices":[{"delta":{"tool_calls":[7,{"index":"x","function":"y"}]}}]}"#,
         r#"{"choices":[{"delta":"x","finish_reason":"stop"}],"usage":[]}"#,
         r#"{"usage":{"a":{}},"id":[]}"#,
+        r#"{"type":"response.created","response":7}"#,
+        r#"{"type":"response.output_item.added","output_index":-1,"item":7}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"function_call","name":"toolgate_call_tool"}}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":0,"delta":7}"#,
+        r#"{"type":"response.function_call_arguments.done","output_index":0,"arguments":[]}"#,
+        r#"{"type":"response.output_item.done","output_index":0}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"function_call","name":"toolgate_search_tools"}}"#,
+        r#"{"type":"response.completed","response":{"output":7,"usage":7,"id":[]},"sequence_number":-1}"#,
+        r#"{"candidates":[7]}"#,
+        r#"{"candidates":[{"content":{"parts":[7,{"functionCall":7},{"functionCall":{"name":7}}]},"finishReason":7}]}"#,
+        r#"{"candidates":[{"content":7,"finishReason":"STOP"}],"usageMetadata":[7]}"#,
         "7",
         "null",
     ];
-    for api in [Api::Anthropic, Api::OpenAiChat] {
+    for api in [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses, Api::Gemini] {
         let mut machine = Machine::new(api);
         for data in odd {
             run(&mut machine, format!("data: {data}\n\n").as_bytes(), 1_000);
@@ -397,7 +411,7 @@ fn calls_of_the_providers_own_tools_go_back_with_their_arguments() {
     let mut machine = Machine::new(Api::Anthropic);
     run(&mut machine, stream(&values).as_bytes(), 64);
     let End::Searching(said, _) = machine.end() else { panic!("a search") };
-    assert_eq!(said["content"][0]["input"], json!({ "query": "log" }));
+    assert_eq!(said[0]["content"][0]["input"], json!({ "query": "log" }));
 }
 
 /// A chunk with a whole call of Chat Completions, as some servers send it: each under the same index.
@@ -437,10 +451,13 @@ fn a_chat_in_one_chunk_is_held_without_its_text_and_goes_back_whole() {
     assert_eq!(values[0]["choices"][0]["delta"]["content"], "Wait.");
     assert!(values[0]["choices"][0]["finish_reason"].is_null(), "{values:?}");
     let End::Searching(said, _) = machine.end() else { panic!("a search") };
-    assert_eq!((&said["content"], &said["reasoning_content"]), (&json!("Wait."), &json!("hm")));
+    assert_eq!(
+        (&said[0]["content"], &said[0]["reasoning_content"]),
+        (&json!("Wait."), &json!("hm"))
+    );
     let call = json!({ "id": "c0", "type": "function", "extra": "c0",
         "function": { "name": "toolgate_search_tools", "arguments": SEARCH } });
-    assert_eq!(said["tool_calls"], json!([call]));
+    assert_eq!(said[0]["tool_calls"], json!([call]));
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! Answers of OpenAI's Responses that a further request names (`previous_response_id`): the provider keeps their
+//! conversation, so that the proxy remembers what it put into it. Without that, such requests are sent as they came.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::definitions::place;
+use crate::raw;
+
+/// Field of a request that names the answer it goes on from.
+pub(crate) const PREVIOUS: &str = "previous_response_id";
+
+/// Most answers that are remembered.
+const ANSWERS_MAX: usize = 4_096;
+
+/// Conversation behind an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Behind {
+    /// ID of the turn's last answer, which has the whole turn.
+    pub(crate) last_id: String,
+    /// Names of the tools that were described in it.
+    pub(crate) described: Vec<String>,
+    /// Names of tools that were found since.
+    pub(crate) found: Vec<String>,
+    /// IDs of calls that the host does not know of: hidden searches that were not answered in the turn.
+    pub(crate) open_calls: Vec<String>,
+}
+
+/// Answer of a hidden search whose tools are described beside it.
+const LATE: &str = r#"{"message":"What was found is described in the conversation."}"#;
+
+impl Behind {
+    /// Returns the text of a request that goes on from the answer, with what the provider wants for it: the turn's last
+    /// ID in the place of its first, and an answer to each hidden search. `None` if it has all that.
+    pub(crate) fn request(&self, text: &str) -> Option<String> {
+        let id = raw::field(text, PREVIOUS)?;
+        let last = Value::from(self.last_id.as_str()).to_string();
+        let is_same = serde_json::from_str::<Value>(id).is_ok_and(|id| id == self.last_id);
+        if is_same && self.open_calls.is_empty() {
+            return None;
+        }
+        let input = raw::field(text, "input")?;
+        let mut edits = vec![(place(text, id), last)];
+        if !self.open_calls.is_empty() {
+            edits.push((place(text, input), self.answered(input)?));
+        }
+        edits.sort_by_key(|(at, _)| at.start);
+        Some(raw::edited(text, &edits))
+    }
+
+    /// Returns the text of an input with the answers to hidden searches before it.
+    fn answered(&self, input: &str) -> Option<String> {
+        let answer = |id: &String| {
+            json!({ "type": "function_call_output", "call_id": id, "output": LATE }).to_string()
+        };
+        let mut items: Vec<String> = self.open_calls.iter().map(answer).collect();
+        if input.trim_start().starts_with('"') {
+            items.push(format!(r#"{{"role":"user","content":{input}}}"#));
+        } else {
+            items.extend(raw::items(input)?.into_iter().map(str::to_owned));
+        }
+        Some(format!("[{}]", items.join(",")))
+    }
+}
+
+/// Answers that were seen lately. Keys are hashes with a key of this process alone.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    hashing: RandomState,
+    answers: Mutex<Answers>,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    behind: HashMap<u64, Behind>,
+    order: VecDeque<u64>,
+}
+
+impl Kept {
+    /// Returns what is behind an answer. `owner` tells apart who must not share.
+    pub(crate) fn find(&self, owner: u64, id: &str) -> Option<Behind> {
+        let key = self.hashing.hash_one((owner, id));
+        self.answers.lock().behind.get(&key).cloned()
+    }
+
+    /// Remembers what is behind an answer, under the ID that the host knows, and under that of the turn's last.
+    pub(crate) fn keep(&self, owner: u64, shown_id: &str, behind: &Behind) {
+        let mut answers = self.answers.lock();
+        for id in [shown_id, &behind.last_id] {
+            let key = self.hashing.hash_one((owner, id));
+            if answers.behind.insert(key, behind.clone()).is_none() {
+                answers.order.push_back(key);
+            }
+        }
+        while answers.order.len() > ANSWERS_MAX {
+            if let Some(oldest) = answers.order.pop_front() {
+                answers.behind.remove(&oldest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn behind(last_id: &str) -> Behind {
+        Behind { last_id: last_id.to_owned(), ..Behind::default() }
+    }
+
+    #[test]
+    fn an_answer_is_known_by_each_of_its_ids_to_its_owner() {
+        let kept = Kept::default();
+        kept.keep(1, "r1", &behind("r2"));
+        for id in ["r1", "r2"] {
+            assert_eq!(kept.find(1, id), Some(behind("r2")));
+            assert_eq!(kept.find(2, id), None);
+        }
+        assert_eq!(kept.find(1, "r3"), None);
+    }
+
+    #[test]
+    fn the_provider_gets_the_last_id_and_an_answer_to_each_hidden_search() {
+        let text = r#"{"x":1.0,"input":[ {"a":1.0} ],"previous_response_id": "r1" }"#;
+        let last = r#"{"x":1.0,"input":[ {"a":1.0} ],"previous_response_id": "r2" }"#;
+        assert_eq!(behind("r2").request(text).as_deref(), Some(last));
+        assert_eq!(behind("r2").request(last), None);
+        assert_eq!(behind("r2").request("{}"), None);
+        let open = Behind { open_calls: vec!["c1".to_owned()], ..behind("r2") };
+        let answer = json!({ "type": "function_call_output", "call_id": "c1", "output": LATE });
+        let expected =
+            format!(r#"{{"x":1.0,"input":[{answer},{{"a":1.0}}],"previous_response_id": "r2" }}"#);
+        assert_eq!(open.request(text), Some(expected));
+        let said = r#"{"previous_response_id":"r1","input":"h\u00e9"}"#;
+        let expected = format!(
+            r#"{{"previous_response_id":"r2","input":[{answer},{{"role":"user","content":"h\u00e9"}}]}}"#
+        );
+        assert_eq!(open.request(said), Some(expected));
+    }
+
+    #[test]
+    fn there_is_a_bound() {
+        let kept = Kept::default();
+        for number in 0..2 * ANSWERS_MAX {
+            kept.keep(1, &number.to_string(), &behind(&format!("last{number}")));
+        }
+        assert!(kept.answers.lock().behind.len() <= ANSWERS_MAX);
+        let newest = (2 * ANSWERS_MAX - 1).to_string();
+        assert!(kept.find(1, &newest).is_some());
+    }
+}

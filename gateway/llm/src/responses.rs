@@ -1,0 +1,316 @@
+//! OpenAI's Responses: items of requests, and the output of answers.
+
+use serde_json::{Map, Value, json};
+use toolgate_llm::envelope::is_envelope;
+
+use crate::answer::{Asked, Search, add_usage, is_search};
+use crate::opener::{Opener, Part};
+use crate::toolset::Names;
+
+/// Calls that the provider answers by itself. The host answers all others.
+const OF_PROVIDER: [&str; 5] = [
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+];
+
+/// Returns the reason for which a request is sent as it came.
+pub(crate) fn doubt(body: &Map<String, Value>) -> Option<&'static str> {
+    let is_set = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
+    if is_set("conversation") {
+        // The provider would keep hidden searches in it.
+        return Some("unknown-history");
+    }
+    (body.get("background") == Some(&Value::Bool(true))).then_some("background")
+}
+
+/// Returns true if an item says that the host defers tools by itself.
+pub(crate) fn is_deferring(item: &Value) -> bool {
+    let kinds = ["tool_search_call", "tool_search_output", "additional_tools"];
+    item["type"].as_str().is_some_and(|kind| kinds.contains(&kind))
+}
+
+/// Returns true for thoughts that lead to nothing, because what they led to was a hidden search. OpenAI refuses them.
+pub(crate) fn is_lone(item: &Value, next: Option<&Value>) -> bool {
+    item["type"] == "reasoning"
+        && next.is_none_or(|next| {
+            let kind = next["type"].as_str().unwrap_or_default();
+            kind == "reasoning" || kind.ends_with("_output") || next["role"] == "user"
+        })
+}
+
+/// Writes calls of tools in namespaces under the names that models get in their place.
+pub(crate) fn join_names(item: &mut Value, names: &Names) {
+    if item["type"] != "function_call" {
+        return;
+    }
+    let is_named = |namespace: &Value, name: &Value| {
+        names.iter().find(|(_, within)| within.namespace == *namespace && within.name == *name)
+    };
+    let Some((joined, _)) = is_named(&item["namespace"], &item["name"]) else { return };
+    item["name"] = joined.as_str().into();
+    if let Some(fields) = item.as_object_mut() {
+        fields.shift_remove("namespace");
+    }
+}
+
+/// Writes a call under the host's names of its tool.
+pub(crate) fn put(item: &mut Value, name: &str, arguments: &str, names: &Names) {
+    match names.get(name) {
+        Some(within) => {
+            item["name"] = within.name.as_str().into();
+            item["namespace"] = within.namespace.as_str().into();
+        }
+        None => item["name"] = name.into(),
+    }
+    item["arguments"] = arguments.into();
+}
+
+/// Reads the call in the arguments of an envelope.
+pub(crate) fn call_in(arguments: &str) -> Part {
+    let mut opener = Opener::default();
+    let mut call = opener.push(arguments);
+    let rest = opener.end();
+    call.name = call.name.or(rest.name);
+    call.arguments.push_str(&rest.arguments);
+    call
+}
+
+/// Returns true if an item is a call that the host answers.
+pub(crate) fn is_hosts(item: &Value) -> bool {
+    let kind = item["type"].as_str().unwrap_or_default();
+    kind == "mcp_approval_request" || (kind.ends_with("_call") && !OF_PROVIDER.contains(&kind))
+}
+
+/// Opens the envelopes in an output and takes the searches out of it, and thoughts that led to nothing else.
+pub(crate) fn open_output(output: &mut Vec<Value>, names: &Names) -> Asked {
+    let mut asked = Asked::default();
+    output.retain_mut(|item| keep(item, names, &mut asked));
+    let is_taken = !asked.searches.is_empty();
+    while is_taken && output.last().is_some_and(|last| is_lone(last, None)) {
+        output.pop();
+    }
+    asked
+}
+
+/// Opens a call. Returns false if it is a search, which is noted.
+fn keep(item: &mut Value, names: &Names, asked: &mut Asked) -> bool {
+    let name = item["name"].as_str().unwrap_or_default();
+    let arguments = item["arguments"].as_str().unwrap_or_default();
+    if item["type"] != "function_call" || !(is_search(name) || is_envelope(name)) {
+        asked.has_calls |= is_hosts(item);
+        return true;
+    }
+    let id = item["call_id"].as_str().unwrap_or_default().to_owned();
+    if is_search(name) {
+        asked.searches.push(Search { id, arguments: arguments.into() });
+        return false;
+    }
+    let Part { name, arguments } = call_in(arguments);
+    let name = name.unwrap_or_default();
+    if is_search(&name) {
+        asked.searches.push(Search { id, arguments: arguments.into() });
+        return false;
+    }
+    put(item, &name, &arguments, names);
+    asked.has_calls = true;
+    true
+}
+
+/// Opens a whole answer. Searches of one that was cut off are not noted.
+pub(crate) fn opened(answer: &mut Value, names: &Names) -> Asked {
+    let is_whole = answer["status"].as_str().is_none_or(|status| status == "completed");
+    let output = answer.get_mut("output").and_then(Value::as_array_mut);
+    let mut asked = output.map(|output| open_output(output, names)).unwrap_or_default();
+    if !is_whole {
+        asked.searches.clear();
+    }
+    asked
+}
+
+/// Returns the items of an output as they go back to the model. Where the provider keeps nothing, items have no IDs, and
+/// thoughts must hold themselves.
+pub(crate) fn sent_back(output: &[Value], is_kept: bool) -> Vec<Value> {
+    if is_kept {
+        return output.to_vec();
+    }
+    let holds =
+        |item: &&Value| item["type"] != "reasoning" || item["encrypted_content"].is_string();
+    let without_id = |item: &Value| {
+        let mut item = item.clone();
+        if let Some(fields) = item.as_object_mut() {
+            fields.shift_remove("id");
+        }
+        item
+    };
+    output.iter().filter(holds).map(without_id).collect()
+}
+
+/// Returns the results of searches as items. `texts` are in the order of the searches.
+pub(crate) fn results(searches: &[Search], texts: &[String]) -> Vec<Value> {
+    let answers = searches.iter().zip(texts);
+    answers
+        .map(|(search, text)| {
+            json!({ "type": "function_call_output", "call_id": search.id, "output": text })
+        })
+        .collect()
+}
+
+/// Joins two answers of one turn: what the first said comes first, and the usage is that of both.
+pub(crate) fn joined(first: &Value, mut second: Value) -> Value {
+    if !second.is_object() {
+        return second;
+    }
+    let mut usage = first["usage"].clone();
+    add_usage(&mut usage, &second["usage"]);
+    if !usage.is_null() {
+        second["usage"] = usage;
+    }
+    second["id"] = first["id"].clone();
+    let items = |answer: &Value| answer["output"].as_array().cloned().unwrap_or_default();
+    if second["output"].is_array() {
+        second["output"] = [items(first), items(&second)].concat().into();
+    }
+    second
+}
+
+/// Returns the event that ends a stream with an error, for a response that was begun as `begun`.
+pub(crate) fn failure(begun: &Value, error: &Value) -> Value {
+    let error = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
+    let code = [&error["code"], &error["type"]].into_iter().find_map(Value::as_str);
+    let message = error["message"].as_str().unwrap_or("the provider failed");
+    let mut response =
+        if begun.is_object() { begun.clone() } else { json!({ "object": "response" }) };
+    response["status"] = "failed".into();
+    response["error"] = json!({ "code": code.unwrap_or("server_error"), "message": message });
+    json!({ "type": "response.failed", "response": response })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use toolgate_llm::SEARCH_TOOL_NAME;
+    use toolgate_llm::envelope::{CALL_TOOL_NAME, wrap_history};
+    use toolgate_llm::strategy::Api;
+
+    use super::*;
+    use crate::toolset::Namespaced;
+
+    fn call(name: &str, arguments: &str) -> Value {
+        json!({ "type": "function_call", "id": "fc", "call_id": "c1", "name": name, "arguments": arguments })
+    }
+
+    fn names() -> Names {
+        let within = Namespaced { namespace: "mcp__git".to_owned(), name: "log".to_owned() };
+        Names::from([(within.joined(), within)])
+    }
+
+    #[test]
+    fn a_call_in_a_namespace_goes_there_and_back() {
+        let mut host = call("log", r#"{"n":1.0}"#);
+        host["namespace"] = "mcp__git".into();
+        let mut sent = host.clone();
+        join_names(&mut sent, &names());
+        let mut history = [sent];
+        wrap_history(Api::OpenAiResponses, &mut history, &HashSet::from(["log"]));
+        let wrapped = call(CALL_TOOL_NAME, r#"{"name":"mcp__git__log","arguments":{"n":1.0}}"#);
+        assert_eq!(history, [wrapped]);
+        let mut output = history.to_vec();
+        assert!(open_output(&mut output, &names()).has_calls);
+        assert_eq!(output, [host]);
+        let mut other = call("log", "{}");
+        join_names(&mut other, &names());
+        assert_eq!(other, call("log", "{}"));
+    }
+
+    #[test]
+    fn searches_are_taken_out_with_the_thoughts_that_led_to_them() {
+        let reasoning = json!({ "type": "reasoning", "id": "r" });
+        let message = json!({ "type": "message", "role": "assistant" });
+        let search = call(SEARCH_TOOL_NAME, "{}");
+        let within = call(CALL_TOOL_NAME, r#"{"name":"toolgate_search_tools","arguments":{}}"#);
+        let mut answer = json!({ "output": [message, reasoning, search, within] });
+        let asked = opened(&mut answer, &Names::new());
+        assert_eq!((asked.searches.len(), asked.has_calls), (2, false));
+        assert_eq!(answer["output"], json!([message]));
+        let mut beside = json!({ "output": [reasoning, search, call("Bash", "{}")] });
+        assert!(opened(&mut beside, &Names::new()).has_calls);
+        assert_eq!(beside["output"], json!([reasoning, call("Bash", "{}")]));
+        let mut cut = json!({ "status": "incomplete", "output": [search] });
+        assert_eq!(opened(&mut cut, &Names::new()), Asked::default());
+        assert_eq!(cut["output"], json!([]));
+    }
+
+    #[test]
+    fn what_holds_no_call_stays_and_so_do_calls_of_other_kinds() {
+        for item in [
+            call(CALL_TOOL_NAME, "{"),
+            call(CALL_TOOL_NAME, r#"{"name":7}"#),
+            json!({ "type": "custom_tool_call", "name": CALL_TOOL_NAME, "input": "x" }),
+            json!({ "type": "local_shell_call", "call_id": "c" }),
+            json!({ "type": "mcp_approval_request" }),
+        ] {
+            let mut output = vec![item.clone()];
+            let asked = open_output(&mut output, &Names::new());
+            assert!(asked.has_calls && asked.searches.is_empty(), "{item}");
+            assert_eq!(output, [item]);
+        }
+        let mut output = vec![json!({ "type": "web_search_call" }), json!(7)];
+        assert!(!open_output(&mut output, &Names::new()).has_calls);
+    }
+
+    #[test]
+    fn thoughts_go_back_where_they_can_be_read() {
+        let output = [
+            json!({ "type": "reasoning", "id": "r1" }),
+            json!({ "type": "reasoning", "id": "r2", "encrypted_content": "e" }),
+            json!({ "type": "message", "id": "m" }),
+        ];
+        assert_eq!(sent_back(&output, true), output);
+        let bare = [
+            json!({ "type": "reasoning", "encrypted_content": "e" }),
+            json!({ "type": "message" }),
+        ];
+        assert_eq!(sent_back(&output, false), bare);
+    }
+
+    #[test]
+    fn thoughts_that_lead_to_nothing_are_known() {
+        let reasoning = json!({ "type": "reasoning" });
+        let user = json!({ "role": "user", "content": "x" });
+        let output = json!({ "type": "function_call_output" });
+        for next in [None, Some(&reasoning), Some(&user), Some(&output)] {
+            assert!(is_lone(&reasoning, next), "{next:?}");
+        }
+        assert!(!is_lone(&reasoning, Some(&call("x", "{}"))));
+        assert!(!is_lone(&reasoning, Some(&json!({ "type": "message", "role": "assistant" }))));
+        assert!(!is_lone(&user, None));
+    }
+
+    #[test]
+    fn answers_of_one_turn_are_joined() {
+        let answer = |id: &str, text: &str, tokens: u64| json!({ "id": id, "output": [text], "usage": { "input_tokens": tokens } });
+        let both = joined(&answer("r1", "a", 1), answer("r2", "b", 2));
+        assert_eq!(
+            both,
+            json!({ "id": "r1", "output": ["a", "b"], "usage": { "input_tokens": 3 } })
+        );
+        assert_eq!(joined(&answer("r1", "a", 1), json!([7])), json!([7]));
+    }
+
+    #[test]
+    fn an_error_ends_the_response_that_was_begun() {
+        let error =
+            json!({ "error": { "type": "server_error", "code": null, "message": "later" } });
+        let failed = failure(&json!({ "id": "r1", "output": [] }), &error);
+        assert_eq!(failed["response"]["id"], "r1");
+        assert_eq!(
+            failed["response"]["error"],
+            json!({ "code": "server_error", "message": "later" })
+        );
+        assert_eq!(failure(&Value::Null, &json!("x"))["response"]["status"], "failed");
+    }
+}
