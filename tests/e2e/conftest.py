@@ -8,6 +8,8 @@ from pathlib import Path
 import grpc
 import pytest
 from catalogs import NOTES, WEATHER
+from llm_provider import Provider, Proxy
+from llm_tools import PATIENT
 from toolgate_process import ToolgateProcess
 
 from toolgate import Client
@@ -88,3 +90,19 @@ def router(channel: grpc.Channel) -> router_pb2_grpc.RouterServiceStub:
 @pytest.fixture
 def catalog(channel: grpc.Channel) -> catalog_pb2_grpc.CatalogServiceStub:
     return catalog_pb2_grpc.CatalogServiceStub(channel)
+
+
+@pytest.fixture
+def start(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
+    """Starts a proxy before a provider."""
+    started: list[Proxy] = []
+
+    def start(provider: Provider, settings: str = PATIENT, *arguments: str) -> Proxy:
+        proxy = Proxy(binary, tmp_path, provider.url, settings)
+        proxy.start(*arguments)
+        started.append(proxy)
+        return proxy
+
+    yield start
+    for proxy in started:
+        proxy.__exit__()

@@ -6,7 +6,7 @@ import http.client
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,24 +14,20 @@ import anthropic
 import openai
 import pytest
 from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
+from llm_tools import (
+    CALL,
+    MORE,
+    PATIENT,
+    RAIN,
+    SCHEMA,
+    SEARCH,
+    TOOLS,
+    enveloped,
+    read_events,
+)
 from toolgate_command import command_environment
 from toolgate_process import ToolgateProcess, free_port
 from waiting import PATIENCE, wait_until
-
-CALL = "toolgate_call_tool"
-SEARCH = "toolgate_search_tools"
-MORE = "[Toolgate] More tools."
-PATIENT = 'strategy = "envelope"\ndecision_timeout = "2m"\nfirst_decision_timeout = "2m"\n'
-TOOLS = {
-    "mcp__weather__forecast": "Weather forecast for a city: rain, wind and temperature.",
-    "mcp__git__log": "Shows the commit history of a repository.",
-    "mcp__git__diff": "Shows changes between two commits.",
-    "mcp__calendar__create_event": "Puts an appointment into the calendar.",
-    "mcp__mail__send": "Sends an e-mail to somebody.",
-    "mcp__files__convert_currency": "Converts an amount of money between two currencies.",
-}
-RAIN = "Will it rain in Bern tomorrow?"
-SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 
 
 def anthropic_tools() -> list[Json]:
@@ -75,11 +71,6 @@ def use(name: str, given: Json, identifier: str = "toolu_1") -> Json:
     return {"type": "tool_use", "id": identifier, "name": name, "input": given}
 
 
-def enveloped(name: str, arguments: Json) -> Json:
-    """The arguments of an envelope."""
-    return {"name": name, "arguments": arguments}
-
-
 def anthropic_events(message: Json) -> list[bytes]:
     """An answer as the events that Anthropic sends."""
     begun = {**message, "content": [], "stop_reason": None}
@@ -101,13 +92,6 @@ def anthropic_events(message: Json) -> list[bytes]:
     shown.append({"type": "message_delta", "delta": ended, "usage": {"output_tokens": 5}})
     shown.append({"type": "message_stop"})
     return [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in shown]
-
-
-def read_events(body: bytes) -> list[Json]:
-    """The JSON of the events in a body."""
-    lines = body.decode().splitlines()
-    datas = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
-    return [json.loads(data) for data in datas if data != "[DONE]"]
 
 
 def read_anthropic(body: bytes) -> Json:
@@ -138,22 +122,6 @@ def read_anthropic(body: bytes) -> Json:
 def names(sent: Sent) -> list[str]:
     """Names of the tools that were sent."""
     return [tool.get("name") or tool["function"]["name"] for tool in sent.json["tools"]]
-
-
-@pytest.fixture
-def start(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
-    """Starts a proxy before a provider."""
-    started: list[Proxy] = []
-
-    def start(provider: Provider, settings: str = PATIENT, *arguments: str) -> Proxy:
-        proxy = Proxy(binary, tmp_path, provider.url, settings)
-        proxy.start(*arguments)
-        started.append(proxy)
-        return proxy
-
-    yield start
-    for proxy in started:
-        proxy.__exit__()
 
 
 def test_a_call_goes_there_and_back_in_its_envelope(

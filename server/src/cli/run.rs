@@ -1,8 +1,8 @@
 //! `toolgate run -- PROGRAM`: a program whose requests to its provider go through a proxy of its own.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -21,10 +21,12 @@ use super::text::counted;
 const EXAMPLES: &str = "\
 Examples:
   toolgate run -- claude
+  toolgate run -- gemini
   toolgate run -- python agent.py
 
 The program's ANTHROPIC_BASE_URL, OPENAI_BASE_URL and GOOGLE_GEMINI_BASE_URL are the proxy's; requests go on to those that this
-environment has, else to the providers. The exit code is the program's. docs/llm-proxy.md says more.";
+environment has, else to the providers. Codex reads none of them: it is told by an argument, if the environment has
+CODEX_API_KEY or OPENAI_BASE_URL. The exit code is the program's. docs/llm-proxy.md says more.";
 
 /// Time for the proxy to end behind the program.
 const END_MAX: Duration = Duration::from_secs(5);
@@ -142,6 +144,9 @@ async fn run_child(command: &[OsString], address: SocketAddr) -> Result<ExitStat
         return Err(Failure::usage("name a program behind `--`"));
     };
     let mut child = Command::new(program);
+    if is_codex(program) {
+        child.args(for_codex(address, arguments));
+    }
     child.args(arguments).kill_on_drop(true);
     for base in &BASE_URLS {
         child.env(base.variable, base.for_program(address, base.own().as_deref()));
@@ -156,6 +161,37 @@ async fn run_child(command: &[OsString], address: SocketAddr) -> Result<ExitStat
         Failure::new(format!("{} can't be started: {error}", program.to_string_lossy()))
     })?;
     wait(child).await
+}
+
+/// Key of Codex's settings for the base URL of OpenAI, which it reads from no variable.
+const CODEX_KEY: &str = "openai_base_url";
+
+/// Variable with a key for Codex.
+const CODEX_API_KEY: &str = "CODEX_API_KEY";
+
+fn is_codex(program: &OsStr) -> bool {
+    Path::new(program).file_stem().is_some_and(|name| name == "codex")
+}
+
+/// Returns the arguments that point Codex at the proxy. Without a key in the environment it may be logged in with ChatGPT,
+/// whose requests go to another place than OpenAI's API, unless that place is named.
+fn for_codex(address: SocketAddr, own_arguments: &[OsString]) -> Vec<OsString> {
+    let [_, openai, _] = &BASE_URLS;
+    let own = openai.own();
+    let is_set = own_arguments
+        .iter()
+        .any(|argument| argument.to_string_lossy().trim_start().starts_with(CODEX_KEY));
+    if is_set {
+        return Vec::new();
+    }
+    if own.is_none() && std::env::var_os(CODEX_API_KEY).is_none() {
+        output::note(format!(
+            "toolgate: {CODEX_API_KEY} is not set, so that codex goes past the proxy; docs/llm-proxy.md says how it does not"
+        ));
+        return Vec::new();
+    }
+    let url = openai.for_program(address, own.as_deref());
+    vec!["-c".into(), format!("{CODEX_KEY}={url:?}").into()]
 }
 
 /// Waits for a program. Signals that end this process go to it instead.

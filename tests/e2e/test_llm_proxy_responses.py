@@ -1,0 +1,476 @@
+"""`toolgate llm` before OpenAI's Responses: what the provider is sent, and what the host gets."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
+from llm_tools import CALL, MORE, PATIENT, RAIN, SCHEMA, SEARCH, TOOLS, enveloped, read_events
+from toolgate_command import command_environment
+from waiting import PATIENCE
+
+PATH = "/openai/v1/responses"
+FIND_MAIL = {"query": "select:mcp__mail__send"}
+
+
+def function(name: str, said: str) -> Json:
+    """A function tool."""
+    return {"type": "function", "name": name, "description": said, "parameters": SCHEMA}
+
+
+def tools() -> list[Json]:
+    """The tools of a host, with some of its own and of the provider's."""
+    own = [function("exec", "Runs a command."), {"type": "web_search"}, {"type": "local_shell"}]
+    return [*own, *(function(name, said) for name, said in TOOLS.items())]
+
+
+def namespaces() -> list[Json]:
+    """The same in namespaces, as Codex has them."""
+    found: dict[str, list[Json]] = {}
+    for name, said in TOOLS.items():
+        server, tool = name.removeprefix("mcp__").split("__")
+        found.setdefault(f"mcp__{server}", []).append(function(tool, said))
+    spaces = [
+        {"type": "namespace", "name": name, "description": "An MCP server.", "tools": inner}
+        for name, inner in found.items()
+    ]
+    return [function("exec", "Runs a command."), *spaces]
+
+
+def request(*items: Json, **more: Any) -> Json:
+    """A request."""
+    return {
+        "model": "m",
+        "store": False,
+        "instructions": "Be brief.",
+        "tools": tools(),
+        "input": list(items) or [user(RAIN)],
+        **more,
+    }
+
+
+def user(text: str) -> Json:
+    """A message of the user's."""
+    content = [{"type": "input_text", "text": text}]
+    return {"type": "message", "role": "user", "content": content}
+
+
+def said(text: str, identifier: str = "msg_1") -> Json:
+    """A message of the model's."""
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    message = {"type": "message", "id": identifier, "role": "assistant"}
+    return {**message, "status": "completed", "content": content}
+
+
+def call(name: str, arguments: Json, identifier: str = "call_1", **more: Any) -> Json:
+    """A call of a function."""
+    return {
+        "type": "function_call",
+        "id": f"fc_{identifier}",
+        "call_id": identifier,
+        "name": name,
+        **more,
+        "arguments": json.dumps(arguments),
+        "status": "completed",
+    }
+
+
+def thought(identifier: str) -> Json:
+    """Thoughts of the model's."""
+    return {"type": "reasoning", "id": identifier, "summary": [], "encrypted_content": "e"}
+
+
+def response(*output: Json, identifier: str = "resp_1", **more: Any) -> Json:
+    """A whole answer."""
+    usage = {
+        "input_tokens": 10,
+        "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0},
+        "output_tokens": 5,
+        "output_tokens_details": {"reasoning_tokens": 1},
+        "total_tokens": 15,
+    }
+    return {
+        "id": identifier,
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "status": "completed",
+        "output": list(output),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": usage,
+        **more,
+    }
+
+
+def pieces(whole: Json) -> list[bytes]:
+    """An answer as the events that OpenAI sends."""
+    begun = {**whole, "status": "in_progress", "output": [], "usage": None}
+    shown: list[Json] = [{"type": f"response.{name}", "response": begun} for name in BEGINNINGS]
+    for index, item in enumerate(whole["output"]):
+        place = {"output_index": index, "item_id": item["id"]}
+        kind = item["type"]
+        emptied: dict[str, Json] = {"function_call": {"arguments": ""}, "message": {"content": []}}
+        empty = emptied.get(kind, {})
+        added = {**item, **empty, "status": "in_progress"}
+        shown.append({"type": ADDED, "output_index": index, "item": added})
+        if kind == "message":
+            [part] = item["content"]
+            at = {**place, "content_index": 0}
+            none = {**part, "text": ""}
+            shown.append({"type": "response.content_part.added", **at, "part": none})
+            for piece in cut(part["text"]):
+                delta = {"delta": piece, "logprobs": []}
+                shown.append({"type": "response.output_text.delta", **at, **delta})
+            text = {"text": part["text"], "logprobs": []}
+            shown.append({"type": "response.output_text.done", **at, **text})
+            shown.append({"type": "response.content_part.done", **at, "part": part})
+        if kind == "function_call":
+            for piece in cut(item["arguments"]):
+                shown.append({"type": ARGUMENTS + "delta", **place, "delta": piece})
+            whole_text = {"arguments": item["arguments"], "name": item["name"]}
+            shown.append({"type": ARGUMENTS + "done", **place, **whole_text})
+        shown.append({"type": DONE, "output_index": index, "item": item})
+    shown.append({"type": f"response.{whole['status']}", "response": whole})
+    numbered = [{**one, "sequence_number": number} for number, one in enumerate(shown)]
+    return [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in numbered]
+
+
+BEGINNINGS = ("created", "in_progress")
+ADDED = "response.output_item.added"
+DONE = "response.output_item.done"
+ARGUMENTS = "response.function_call_arguments."
+
+
+def cut(text: str) -> list[str]:
+    """A text in pieces."""
+    return [text[at : at + 7] for at in range(0, len(text), 7)]
+
+
+def step(whole: Json, streamed: bool) -> Answer:
+    """An answer of the provider."""
+    return events(*pieces(whole)) if streamed else answer(whole)
+
+
+def read(body: bytes) -> Json:
+    """The response that a host reads from a stream; fails where it breaks the API's rules."""
+    shown = read_events(body)
+    assert [one["sequence_number"] for one in shown] == list(range(len(shown)))
+    begun: list[str] = []
+    done: list[Json] = []
+    texts: dict[str, str] = {}
+    for one in shown:
+        if one["type"] == ADDED:
+            assert one["output_index"] == len(begun), shown
+            begun.append(one["item"]["id"])
+        elif one["type"] == ARGUMENTS + "delta":
+            assert one["item_id"] == begun[one["output_index"]]
+            texts[one["item_id"]] = texts.get(one["item_id"], "") + one["delta"]
+        elif one["type"] == DONE:
+            assert one["item"]["id"] == begun[one["output_index"]]
+            assert len(done) == one["output_index"]
+            done.append(one["item"])
+            if one["item"]["type"] == "function_call":
+                assert texts[one["item"]["id"]] == one["item"]["arguments"]
+    last: Json = shown[-1]["response"]
+    assert shown[-1]["type"] == "response.completed"
+    assert [item for item in done if item["type"] != "reasoning"] == [
+        item for item in last["output"] if item["type"] != "reasoning"
+    ]
+    assert {one["response"]["id"] for one in shown if "response" in one} == {last["id"]}
+    return last
+
+
+def got_response(body: bytes, streamed: bool) -> Json:
+    """The response that a host got."""
+    whole: Json = read(body) if streamed else json.loads(body)
+    return whole
+
+
+def names(sent: Sent) -> list[str]:
+    """Names or types of the tools that were sent."""
+    return [tool.get("name") or tool["type"] for tool in sent.json["tools"]]
+
+
+def parsed(item: Json) -> Json:
+    """A call with its arguments read."""
+    return {**item, "arguments": json.loads(item["arguments"])}
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_call_goes_there_and_back_in_its_envelope(
+    start: Callable[..., Proxy], streamed: bool
+) -> None:
+    inner = {"city": "Bern", "days": 1.0}
+    called = response(
+        thought("rs_1"),
+        said("I look."),
+        call(CALL, enveloped("mcp__weather__forecast", inner)),
+        call("exec", {"command": "ls"}, "call_2"),
+    )
+    done = response(said("No."), identifier="resp_2")
+    with serving(Provider(step(called, streamed), answer(done))) as provider:
+        proxy = start(provider)
+        got = proxy.ask(PATH, request(stream=streamed), {"authorization": "Bearer k"})
+        assert got.note.startswith("envelope; deferred=6"), got.note
+        whole = got_response(got.body, streamed)
+        plain = call("mcp__weather__forecast", inner)
+        assert [*map(parsed, whole["output"][2:])] == [
+            parsed(plain),
+            parsed(called["output"][3]),
+        ]
+        assert {**whole, "output": []} == {**called, "output": []}
+        [first] = provider.sent
+        assert names(first) == ["exec", "web_search", "local_shell", SEARCH, CALL]
+        assert first.headers["authorization"] == "Bearer k"
+        described = first.json["input"][0]["content"][-1]
+        assert described["type"] == "input_text"
+        assert described["text"].startswith(MORE)
+
+        outputs = [
+            {"type": "function_call_output", "call_id": one, "output": "dry"}
+            for one in ("call_1", "call_2")
+        ]
+        items = [user(RAIN), *whole["output"], *outputs]
+        again = proxy.ask(PATH, request(*items), {"authorization": "Bearer k"})
+        assert again.json == done
+        second = provider.sent[1].json
+        usage = proxy.ask("/toolgate/usage", method="GET").json["totals"]["usage"]
+    # The model sees its own call, and the cached prefix holds.
+    assert [*map(parsed, second["input"][3:5])] == [*map(parsed, called["output"][2:])]
+    assert second["input"][0] == first.json["input"][0]
+    assert second["input"][1:3] == called["output"][:2]
+    assert second["tools"] == first.json["tools"]
+    assert usage == {"answers": 2, "input_tokens": 20, "cached_tokens": 8, "output_tokens": 10}
+
+
+def test_what_is_not_edited_keeps_its_bytes(start: Callable[..., Proxy]) -> None:
+    deferred = json.dumps(tools()[3:])[1:-1]
+    own = '{"type":"function", "name" :"exec","parameters": {"n":1.50e3} }'
+    body = (
+        '{ "x":[1.0, 12345678901234567890123], "model":"m" ,"tools":[' + own + "," + deferred + "],"
+        '"input":[{ "role":"user","content":"h\\u00e9" },'
+        '{"type":"custom_tool_call","call_id":"c","name":"patch","input":"\\u00e9"},'
+        '{"type":"custom_tool_call_output","call_id":"c","output":"o" },'
+        '{"role":"user","content":"Will it rain in Bern?"}], "y" : {"a":1e2}}'
+    )
+    with serving(Provider(answer(response(said("No."))))) as provider:
+        got = start(provider).ask(PATH, body.encode())
+        [sent] = provider.sent
+    assert got.note.startswith("envelope"), got.note
+    text = sent.body.decode()
+    assert text.startswith('{ "x":[1.0, 12345678901234567890123], "model":"m" ,"tools":[' + own)
+    assert text.endswith(', "y" : {"a":1e2}}')
+    kept = body[body.index('{ "role"') : body.index(',{"role":"user","content":"Will')]
+    assert f'"input":[{kept},{{"role":"user","content":"Will it rain in Bern?' in text
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_search_is_answered_and_gone_on_from(start: Callable[..., Proxy], streamed: bool) -> None:
+    searching = response(said("Let me see. "), thought("rs_1"), call(SEARCH, FIND_MAIL, "call_s"))
+    plain = call("mcp__mail__send", {"city": "x"}, "call_c")
+    enveloped_call = call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "call_c")
+    called = response(thought("rs_2"), enveloped_call, identifier="resp_2")
+    steps = [step(searching, streamed), step(called, streamed), answer(response(said("Done.")))]
+    with serving(Provider(*steps)) as provider:
+        proxy = start(provider)
+        got = proxy.ask(PATH, request(stream=streamed))
+        whole = got_response(got.body, streamed)
+        output = {"type": "function_call_output", "call_id": "call_c", "output": "sent"}
+        # A host that takes the items of the stream has the thoughts of the hidden search too.
+        items = [searching["output"][0], thought("rs_1"), thought("rs_2"), plain, output]
+        again = proxy.ask(PATH, request(user(RAIN), *items))
+        first, second, third = (sent.json["input"] for sent in provider.sent)
+        usage = proxy.ask("/toolgate/usage", method="GET").json
+    assert again.note.startswith("envelope"), again.note
+    shown = [searching["output"][0], thought("rs_2"), parsed(plain)]
+    assert [*whole["output"][:-1], parsed(whole["output"][-1])] == shown
+    assert (whole["id"], whole["status"]) == ("resp_1", "completed")
+    assert whole["usage"]["input_tokens"] == 20
+    assert whole["usage"]["input_tokens_details"]["cached_tokens"] == 8
+    assert second[: len(first)] == first
+    back = [{name: item[name] for name in item if name != "id"} for item in searching["output"]]
+    *model, found = second[len(first) :]
+    assert model == back
+    assert (found["type"], found["call_id"]) == ("function_call_output", "call_s")
+    assert "mcp__mail__send" in found["output"]
+    assert MORE in found["output"], found
+    assert usage["totals"]["searches"] == 1
+    # Thoughts that led to a hidden search lead to nothing now: OpenAI would refuse them.
+    assert [item.get("id") for item in third if item.get("type") == "reasoning"] == ["rs_2"]
+
+
+def test_namespaces_of_codex_are_thinned_and_called(start: Callable[..., Proxy]) -> None:
+    called = response(call(CALL, enveloped("mcp__weather__forecast", {"city": "Bern"})))
+    with serving(Provider(step(called, True), answer(response(said("No."))))) as provider:
+        proxy = start(provider, PATIENT + 'keep = ["mcp__mail__*"]')
+        got = proxy.ask(PATH, request(tools=namespaces(), stream=True))
+        assert got.note.startswith("envelope; deferred=5"), got.note
+        [item] = read(got.body)["output"]
+        plain = call("forecast", {"city": "Bern"}, namespace="mcp__weather")
+        assert parsed(item) == parsed(plain)
+        output = {"type": "function_call_output", "call_id": "call_1", "output": "dry"}
+        proxy.ask(PATH, request(user(RAIN), item, output, tools=namespaces()))
+        first, second = provider.sent
+    [mail] = [space for space in namespaces() if space["name"] == "mcp__mail"]
+    assert names(first) == ["exec", "mcp__mail", SEARCH, CALL]
+    assert first.json["tools"][1] == mail
+    assert parsed(second.json["input"][1]) == parsed(called["output"][0])
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_conversation_that_the_provider_keeps_goes_on(
+    start: Callable[..., Proxy], streamed: bool
+) -> None:
+    searching = response(call(SEARCH, FIND_MAIL, "call_s"))
+    called = response(
+        call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "call_c"), identifier="resp_2"
+    )
+    beside = response(
+        call(SEARCH, {"query": "select:mcp__git__log"}, "call_b"),
+        call("exec", {}, "call_e"),
+        identifier="resp_3",
+    )
+    done = response(said("Done."), identifier="resp_4")
+    steps = [step(one, streamed) for one in (searching, called, beside, done, done)]
+    with serving(Provider(*steps)) as provider:
+        proxy = start(provider)
+
+        def ask(*items: Json, **more: Any) -> tuple[Json, str]:
+            got = proxy.ask(PATH, request(*items, store=True, stream=streamed, **more))
+            return got_response(got.body, streamed), got.note
+
+        whole, _ = ask()
+        assert whole["id"] == "resp_1"
+        output = {"type": "function_call_output", "call_id": "call_c", "output": "sent"}
+        second, note = ask(output, previous_response_id="resp_1")
+        assert note.startswith("envelope"), note
+        [plain] = second["output"]
+        assert plain["name"] == "exec"
+        output = {**output, "call_id": "call_e"}
+        ask(output, previous_response_id="resp_3")
+        unknown = request(user(RAIN), previous_response_id="resp_9", stream=streamed)
+        passed = proxy.ask(PATH, json.dumps(unknown).encode())
+        first, _, going_on, last, other = provider.sent
+    assert MORE in json.dumps(first.json["input"])
+    # The provider knows the turn by the answer behind the hidden search.
+    assert going_on.json["previous_response_id"] == "resp_2"
+    assert going_on.json["input"] == [{**output, "call_id": "call_c"}]
+    assert names(going_on) == names(first)
+    # A search beside a call of the host's has an answer too, and its tools are described.
+    assert last.json["previous_response_id"] == "resp_3"
+    hidden, shown = last.json["input"]
+    assert (hidden["type"], hidden["call_id"]) == ("function_call_output", "call_b")
+    assert shown["call_id"] == "call_e"
+    assert '"mcp__git__log"' in shown["output"]
+    assert passed.note == "pass; reason=unknown-history"
+    assert other.body == json.dumps(unknown).encode()
+
+
+def test_a_refused_request_is_sent_once_more_as_it_came(start: Callable[..., Proxy]) -> None:
+    refusal = answer({"error": {"message": "tools", "type": "invalid_request_error"}}, 400)
+    done = response(said("No."))
+    with serving(Provider(refusal, answer(done))) as provider:
+        asked = json.dumps(request(), indent=1).encode()
+        got = start(provider).ask(PATH, asked)
+        assert (got.status, got.json, got.note) == (200, done, "pass; reason=refused")
+        assert provider.sent[1].body == asked
+
+
+def test_an_error_behind_a_search_ends_the_stream(start: Callable[..., Proxy]) -> None:
+    searching = response(call(SEARCH, FIND_MAIL, "call_s"))
+    error = {"error": {"message": "later", "type": "server_error", "code": None}}
+    with serving(Provider(step(searching, True), answer(error, 529))) as provider:
+        got = start(provider).ask(PATH, request(stream=True))
+    failed = read_events(got.body)[-1]
+    assert (failed["type"], failed["response"]["id"]) == ("response.failed", "resp_1")
+    assert failed["response"]["error"] == {"code": "server_error", "message": "later"}
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"conversation": "conv_1"}, "unknown-history"),
+        ({"background": True}, "background"),
+        ({"tools": [{"type": "tool_search"}, *tools()]}, "host-defers"),
+        (
+            {"input": [{"type": "additional_tools", "role": "developer", "tools": []}]},
+            "host-defers",
+        ),
+        ({"input": [said("x")]}, "no-request"),
+        ({"tools": [{"type": "web_search"}]}, "nothing-to-defer"),
+    ],
+)
+def test_in_doubt_the_original_goes_up(
+    start: Callable[..., Proxy], more: Json, reason: str
+) -> None:
+    asked = json.dumps(request(**more), indent=1).encode()
+    with serving(Provider(answer(response(said("No."))))) as provider:
+        got = start(provider).ask(PATH, asked)
+        assert got.note == f"pass; reason={reason}"
+        assert provider.sent[0].body == asked
+
+
+def test_the_sdk_of_openai_reads_a_turn_with_a_search(start: Callable[..., Proxy]) -> None:
+    searching = response(said("Let me see. "), thought("rs_1"), call(SEARCH, FIND_MAIL, "call_s"))
+    called = response(
+        thought("rs_2"),
+        call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "call_c"),
+        identifier="resp_2",
+    )
+    with serving(Provider(step(searching, True), step(called, True))) as provider:
+        url = f"http://127.0.0.1:{start(provider).port}/openai/v1"
+        given: Json = {**request(), "input": RAIN}
+        with (
+            openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client,
+            client.responses.stream(**given) as stream,
+        ):
+            whole = stream.get_final_response()
+        assert len(provider.sent) == 2
+    assert whole.id == "resp_1"
+    [text, _, made] = whole.output
+    assert text.type == "message"
+    assert whole.output_text == "Let me see. "
+    assert made.type == "function_call"
+    assert (made.call_id, made.name, json.loads(made.arguments)) == (
+        "call_c",
+        "mcp__mail__send",
+        {"city": "x"},
+    )
+    assert whole.usage is not None
+    assert whole.usage.total_tokens == 30
+
+
+def test_codex_is_told_of_its_proxy_by_an_argument(binary: Path, tmp_path: Path) -> None:
+    codex = tmp_path / "codex"
+    codex.write_text(f"#!{sys.executable}\nimport sys\nprint(sys.argv[1:])\n")
+    codex.chmod(0o755)
+    (tmp_path / "llm.toml").write_text("")
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(binary), "run", "--", str(codex), *arguments],
+            cwd=tmp_path,
+            env={**command_environment(), **environment},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    told = run("exec", "x", CODEX_API_KEY="k")
+    assert told.stdout.startswith("['-c', 'openai_base_url=\"http://127.0.0.1:"), told
+    assert told.stdout.endswith("/openai/v1\"', 'exec', 'x']\n"), told
+    named = run("exec", OPENAI_BASE_URL="https://models.example/codex")
+    assert "/openai\"', 'exec']" in named.stdout, named
+    own = run("-c", 'openai_base_url="https://own.example"', CODEX_API_KEY="k")
+    assert own.stdout.count("openai_base_url") == 1, own
+    unknown = run("exec")
+    assert unknown.stdout == "['exec']\n", unknown
+    assert "goes past the proxy" in unknown.stderr, unknown
