@@ -137,6 +137,9 @@ def test_what_the_proxy_refuses_has_the_providers_shape(binary: Path, tmp_path: 
         named = proxy.ask("/openai/v1/models", headers={"Host": "evil.example"})
         assert named.status == 403, named
         assert proxy.ask("/v1/messages").status == 404
+        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
+        socket_asked = proxy.ask("/openai/v1/responses", headers=upgrade, method="GET")
+        assert socket_asked.status == 426, socket_asked
 
 
 def test_certificates_of_ones_own_are_trusted_where_the_file_says_so(

@@ -311,7 +311,7 @@ pub(crate) fn intent(messages: &[Value]) -> Option<String> {
         let mut texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
         texts.extend(message["content"].as_str());
         // What a host puts beside the user's words.
-        let of_host = ["<system-reminder>", "<environment_context>"];
+        let of_host = ["<system-reminder>", "<environment_context>", "<session_context>"];
         let is_own = |text: &&str| !of_host.iter().any(|mark| text.trim_start().starts_with(mark));
         let own = texts.into_iter().filter(is_own);
         let text = own.collect::<Vec<_>>().join("\n");
@@ -564,6 +564,7 @@ mod tests {
             json!({ "role": "user", "content": "first" }),
             json!({ "role": "user", "content": [
                 { "type": "text", "text": "<system-reminder>x</system-reminder>" },
+                { "type": "text", "text": "<session_context>\nx" },
                 { "type": "text", "text": "second" }] }),
             json!({ "role": "assistant", "content": "no" }),
             json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "1" }] }),

@@ -131,6 +131,9 @@ async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response 
         let problem = "this host or origin is not allowed: call the proxy by its own address";
         return provider.error(StatusCode::FORBIDDEN, problem);
     }
+    if request.headers().get(header::UPGRADE).is_some_and(|kind| kind == "websocket") {
+        return without_websocket(provider);
+    }
     let Some(url) = proxy.upstream.url(provider, path, request.uri().query()) else {
         return provider.error(StatusCode::BAD_REQUEST, "the path has a part that climbs");
     };
@@ -293,6 +296,14 @@ fn streamed(
     pieces: impl futures_util::Stream<Item = Result<Bytes, axum::Error>> + Send + 'static,
 ) -> reqwest::Body {
     reqwest::Body::wrap_stream(pieces)
+}
+
+/// Refuses a WebSocket in the way that has Codex go on over HTTP at once; behind other errors it tries for seconds.
+fn without_websocket(provider: Provider) -> Response {
+    let problem = "WebSockets are not carried: ask over HTTP";
+    let mut response = provider.error(StatusCode::UPGRADE_REQUIRED, problem);
+    response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+    response
 }
 
 /// Returns an error of the proxy's own.
