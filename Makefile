@@ -253,6 +253,12 @@ test-mcp-hosts: tools ## Seven real MCP hosts with a scripted model before the f
 	$(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/hosts
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(PY) tests/mcp/hosts/hosts.py $(MCP_URL)
 
+.PHONY: test-llm-hosts
+test-llm-hosts: tools debug-bin model ## Claude Code, Codex and Gemini CLI behind `toolgate run`, with a scripted model; downloads them
+	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
+	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(PY) tests/mcp/hosts/hosts.py \
+		--llm $(TARGET_DIR)/debug/toolgate
+
 .PHONY: test-clients
 test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server
 	$(WITH_SERVER) $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest client-sdk/python/tests_server

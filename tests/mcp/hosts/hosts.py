@@ -2,6 +2,7 @@
 
     python tests/mcp/hosts/hosts.py                              # the fixture
     python tests/mcp/hosts/hosts.py http://127.0.0.1:7080/mcp    # a gateway
+    python tests/mcp/hosts/hosts.py --llm target/debug/toolgate  # the fixture, and `toolgate run`
 
 Each must list the server's tools, call one, and finish. Nothing leaves the machine: every other
 address is behind a proxy that refuses.
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fixture_process import fixture_url
 from installing import install, npm_command, pip_command, search_path
-from scripted_model import DONE, MESSAGE, ScriptedModel, scripted_model
+from scripted_model import DONE, ENVELOPE, MESSAGE, ScriptedModel, scripted_model
 
 PROMPT = "Say hello with the echo tool"
 SECONDS = 90
@@ -33,6 +34,14 @@ NO_NETWORK = dict.fromkeys(
 ) | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
 
 
+# The first decision waits for the encoder of a plane of its own.
+LLM = """[llm]
+strategy = "envelope"
+decision_timeout = "1m"
+first_decision_timeout = "2m"
+"""
+
+
 @dataclass
 class Run:
     """What a host is run with: its own home, the MCP server's URL, and the model's."""
@@ -40,6 +49,8 @@ class Run:
     home: Path
     mcp_url: str
     model_url: str
+    # Binary of Toolgate, if the host's requests go through an LLM proxy.
+    llm: Path | None = None
 
     def write(self, path: str, text: str) -> Path:
         """Writes a file of the host into its home."""
@@ -51,6 +62,11 @@ class Run:
     def execute(self, command: list[str], env: dict[str, str] | None = None) -> str:
         """Runs a command in the home; returns what it said. It is ended after SECONDS."""
         environment = {"PATH": search_path(), "HOME": str(self.home), **NO_NETWORK}
+        if self.llm:
+            self.write("llm.toml", LLM)
+            command = [str(self.llm.resolve()), "run", "--", *command]
+            cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+            environment["XDG_CACHE_HOME"] = cache
         process = subprocess.Popen(
             command,
             cwd=self.home,
@@ -88,24 +104,29 @@ def claude_code(run: Run) -> str:
 
 def codex(run: Run) -> str:
     """Codex, by OpenAI's responses."""
-    run.write(
-        ".codex/config.toml",
-        f"""
-model = "gpt-5.4"
-model_provider = "scripted"
-approval_policy = "never"
-sandbox_mode = "read-only"
+    provider = f"""
 [model_providers.scripted]
 name = "scripted"
 base_url = "{run.model_url}/v1"
 wire_api = "responses"
 env_key = "SCRIPTED_KEY"
+"""
+    # Of a model that it does not know it sends all tools.
+    model = 'model = "unknown"' if run.llm else 'model = "gpt-5.4"\nmodel_provider = "scripted"'
+    run.write(
+        ".codex/config.toml",
+        f"""
+{model}
+approval_policy = "never"
+sandbox_mode = "read-only"
+{"" if run.llm else provider}
 [mcp_servers.tg]
 url = "{run.mcp_url}"
 """,
     )
     command = [npm_command(install("hosts"), "codex"), "exec", "--skip-git-repo-check", PROMPT]
-    return run.execute(command, {"SCRIPTED_KEY": "none"})
+    keys = {"CODEX_API_KEY": "none", "OPENAI_BASE_URL": f"{run.model_url}/v1"} if run.llm else {}
+    return run.execute(command, {"SCRIPTED_KEY": "none", **keys})
 
 
 def opencode(run: Run) -> str:
@@ -181,11 +202,15 @@ WITH_MODEL: dict[str, Callable[[Run], str]] = {
     "gemini-cli": gemini_cli,
     "openai-agents": openai_agents,
 }
+# Hosts whose base URL `toolgate run` can set.
+BEHIND_PROXY = ("claude-code", "codex", "gemini-cli")
 WITHOUT_MODEL: dict[str, Callable[[Run], str]] = {"fastmcp": fastmcp, "inspector": inspector}
 
 
-def trouble(model: ScriptedModel, output: str) -> str | None:
+def trouble(model: ScriptedModel, output: str, *, llm: bool = False) -> str | None:
     """What a host with a model left out; none if it called the tool, saw its answer and ended."""
+    if llm and model.turns and not any(step.tool == ENVELOPE for step in model.steps):
+        return "its requests did not come through the proxy's envelope"
     if not model.turns:
         return "it never asked the model"
     if not model.steps:
@@ -198,20 +223,20 @@ def trouble(model: ScriptedModel, output: str) -> str | None:
     return None if DONE in output else "it did not finish"
 
 
-def check(name: str, mcp_url: str) -> str | None:
+def check(name: str, mcp_url: str, llm: Path | None) -> str | None:
     """Runs one host; returns what went wrong, with the end of what it said."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
         scripted_model() as model,
     ):
-        run = Run(Path(home), mcp_url, model.url)
+        run = Run(Path(home), mcp_url, model.url, llm)
         if name in WITHOUT_MODEL:
             output = WITHOUT_MODEL[name](run)
             # The message came back, or the search found the tool behind the gateway.
             wrong = None if MESSAGE in output or "__echo" in output else "no answer of a tool"
         else:
             output = WITH_MODEL[name](run)
-            wrong = trouble(model, output)
+            wrong = trouble(model, output, llm=llm is not None)
     return f"{wrong}\n{output[-1500:]}" if wrong else None
 
 
@@ -220,13 +245,17 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("url", nargs="?", help="an MCP server; without it, the fixture")
     parser.add_argument("--only", nargs="*", help="names of hosts")
+    parser.add_argument(
+        "--llm", type=Path, help="Toolgate's binary: hosts run behind its LLM proxy"
+    )
     arguments = parser.parse_args()
+    every = BEHIND_PROXY if arguments.llm else [*WITH_MODEL, *WITHOUT_MODEL]
     failed = 0
     # Gemini CLI disconnects at an event without data.
     with fixture_url("--no-priming") as own_url:
-        for name in arguments.only or [*WITH_MODEL, *WITHOUT_MODEL]:
+        for name in arguments.only or every:
             started = time.monotonic()
-            wrong = check(name, arguments.url or own_url)
+            wrong = check(name, arguments.url or own_url, arguments.llm)
             failed += wrong is not None
             seconds = time.monotonic() - started
             print(f"{name:14} {'FAILED' if wrong else 'ok'} {seconds:.1f} s", flush=True)

@@ -19,6 +19,8 @@ Json = dict[str, Any]
 MESSAGE = "hello from the script"
 DONE = "SCRIPT-FINISHED"
 SEARCH = {"query": "echo a message back"}
+HIDDEN_SEARCH = "toolgate_search_tools"
+ENVELOPE = "toolgate_call_tool"
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,17 @@ class Turn:
 def next_step(turn: Turn) -> Step | None:
     """The next call, or none when the script is at its end.
 
-    With the gateway's tools: a search, then a call of the echo tool that it found. With the
-    fixture's own: the echo tool at once.
+    With the gateway's tools: a search, then a call of the echo tool that it found. The same with
+    those of the LLM proxy, in its envelope. With the fixture's own: the echo tool at once.
     """
     done = len(turn.results)
+    if ENVELOPE in turn.tools:
+        if done == 0:
+            return Step(HIDDEN_SEARCH, SEARCH)
+        found = re.search(r"\w*echo\b", turn.results[-1])
+        if MESSAGE in turn.results[-1] or not found:
+            return None
+        return Step(ENVELOPE, {"name": found.group(), "arguments": {"message": MESSAGE}})
     if search := _ending(turn.tools, "discover_tools"):
         if done == 0:
             return Step(search, SEARCH)
