@@ -1,5 +1,6 @@
 //! A host's chat request: its messages and tools, and the text that they stand in.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
@@ -62,12 +63,14 @@ impl Chat {
         let conversation = conversation(api, messages)?;
         let chosen = chosen(api, &body);
         let mut deferred = Vec::new();
+        let mut known = HashSet::new();
         let mut mark = None;
         let definitions = Definitions::read(api, tools, |given| {
             let Some(tool) = DeferredTool::read(api, given) else { return false };
             let name = tool.within.as_ref().map_or(&tool.name, |within| &within.name);
             let is_kept = chosen.contains(&tool.name) || chosen.contains(name);
-            if is_kept || !may_be_deferred(&tool.name, config) {
+            // Of two of one name, a call could mean either.
+            if is_kept || !may_be_deferred(&tool.name, config) || !known.insert(tool.name.clone()) {
                 return false;
             }
             mark = given.value.get("cache_control").cloned().or(mark.take());
@@ -460,6 +463,14 @@ mod tests {
         let edited = chat.with(&tools, &messages, &[]);
         let expected = r#"{"x":1.0, "input":[{"role":"user","content":"h\u00e9"},{"type":"reasoning","id":"s"},{"type":"function_call","call_id":"c","name":"y","arguments":"{ }"}],"model":"m", "tools":[{"type":"local_shell"},{"name":"x"}] }"#;
         assert_eq!(edited, expected);
+    }
+
+    #[test]
+    fn the_second_tool_of_a_name_stays() {
+        let same = r#"{"type":"function","name":"mcp__git__log","parameters":{}}"#;
+        let text = format!(r#"{{"model":"m","tools":[{NAMESPACE},{same}],"input":"x"}}"#);
+        let chat = read_by(Api::OpenAiResponses, &text).expect("a chat");
+        assert_eq!((chat.own.len(), chat.deferred.len()), (1, 1));
     }
 
     #[test]

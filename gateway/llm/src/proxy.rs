@@ -131,7 +131,8 @@ async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response 
         let problem = "this host or origin is not allowed: call the proxy by its own address";
         return provider.error(StatusCode::FORBIDDEN, problem);
     }
-    if request.headers().get(header::UPGRADE).is_some_and(|kind| kind == "websocket") {
+    let upgrade = request.headers().get(header::UPGRADE).map(HeaderValue::as_bytes);
+    if upgrade.is_some_and(|kind| kind.eq_ignore_ascii_case(b"websocket")) {
         return without_websocket(provider);
     }
     let Some(url) = proxy.upstream.url(provider, path, request.uri().query()) else {
