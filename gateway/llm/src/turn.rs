@@ -299,6 +299,7 @@ impl Turn {
                 always_on: &[],
                 active: &active,
                 deferred: self.chat.deferred.len(),
+                catalog_tokens: None,
                 search: true,
                 deferred_names: &names,
                 find: &|name| self.toolset.tool(name),
