@@ -21,7 +21,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-pub use auto::{DENIED_MODELS, may_defer};
+pub use auto::{DENIED_MODELS, is_pass_cheaper, may_defer};
 pub use ledger::Ledger;
 pub use undeferred::prepare_undeferred;
 

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Api, Endpoint, Reason, Strategy, Turn, keep, messages};
+use super::{Api, Endpoint, Prepared, Reason, Strategy, Turn, keep, messages};
 use crate::price::{Following, Rates};
-use crate::render::RenderError;
+use crate::render::{RenderError, Tool};
 
 /// Models that don't take tools amid a conversation, as patterns of whole names with `*` for any characters. All other
 /// models are assumed to take them.
@@ -119,6 +119,57 @@ fn is_cut(turn: &Turn<'_>, adding: Strategy) -> Result<bool, RenderError> {
     let following = keep::following(turn);
     let price = price_of_cutting(&rates, cut, added, &following);
     Ok(price <= rates.price_of_all(added, &following) * NEARLY)
+}
+
+/// Returns true if sending all tools costs no more than a request that defers them, with the requests that are expected to
+/// follow. `deferred_tokens` are those of the deferred definitions. Each request that follows is expected to describe as many tools anew as the
+/// first, until all are described.
+#[must_use]
+pub fn is_pass_cheaper(turn: &Turn<'_>, prepared: &Prepared, deferred_tokens: u32) -> bool {
+    let rates = Rates::of(turn.api, &turn.endpoint);
+    let following = keep::following(turn);
+    let own = messages::tokens(turn.count, turn.offer.own.iter().chain(turn.messages));
+    let passing = rates.price_of_all(own.saturating_add(deferred_tokens), &following);
+    let tokens = messages::tokens(turn.count, prepared.tools.iter().chain(&prepared.messages));
+    let deferring = if prepared.strategy == Strategy::Cut {
+        price_of_cutting(&rates, tokens, tokens, &following)
+    } else {
+        let size = |tool: &Tool<'_>| {
+            (turn.count)(tool.description).saturating_add((turn.count)(tool.input_schema_json))
+        };
+        let described = turn.offer.active.iter().map(size).fold(0, u32::saturating_add);
+        let left = deferred_tokens.saturating_sub(described);
+        price_of_describing(&rates, tokens, &following, Describing { described, left })
+    };
+    passing <= deferring * NEARLY
+}
+
+/// Descriptions that are expected to follow.
+#[derive(Clone, Copy)]
+struct Describing {
+    /// Tokens that each request describes anew.
+    described: u32,
+    /// Tokens that are not described yet.
+    left: u32,
+}
+
+/// Returns the price of a request of `tokens` tokens, and of those that follow, each with further descriptions.
+fn price_of_describing(
+    rates: &Rates,
+    tokens: u32,
+    following: &Following,
+    mut describing: Describing,
+) -> f64 {
+    let mut price = rates.price_of(tokens, 0);
+    let mut before = tokens;
+    for _ in 0..following.requests {
+        let described = describing.described.min(describing.left);
+        describing.left -= described;
+        let now = before.saturating_add(following.growth).saturating_add(described);
+        price += rates.price_of(now, before);
+        before = now;
+    }
+    price
 }
 
 /// Returns the price of requests that cut until they are long enough for the cache, and add from then on. The first has
@@ -286,6 +337,41 @@ mod tests {
         let left = Following { requests: 1, growth: 100 };
         let added = Rates::OPENAI.price_of_all(1_150, &left);
         assert!((price(900) - (900.0 + 1_000.0 + added)).abs() < 1e-9);
+    }
+
+    /// Returns true if sending so many tools of 100 tokens costs no more than to describe five of them, behind so many
+    /// earlier messages.
+    fn passes(tools: u32, earlier: usize) -> bool {
+        let tool = Tool { name: "a", input_schema_json: r#"{"type":"object"}"#, ..Tool::default() };
+        let active = [tool; 5];
+        let offer = Offer {
+            own: &[],
+            always_on: &[],
+            active: &active,
+            deferred: tools as usize,
+            search: true,
+            deferred_names: &["a"],
+            find: &|_| None,
+        };
+        let messages = vec![json!({ "role": "user", "content": "x" }); 1 + earlier];
+        let turn = Turn {
+            api: Api::OpenAiChat,
+            strategy: None,
+            endpoint: Endpoint { model: "gpt-5.5", ..Endpoint::default() },
+            offer,
+            messages: &messages,
+            ledger: &Ledger::default(),
+            count: &|text| if text.is_empty() { 0 } else { 100 },
+        };
+        let prepared = super::super::prepare(&turn).expect("it has a schema");
+        is_pass_cheaper(&turn, &prepared, tools * 100)
+    }
+
+    #[test]
+    fn few_tools_are_cheaper_sent_than_described() {
+        assert!(passes(5, 0), "the search and the envelope come on top of the same definitions");
+        assert!(!passes(200, 0));
+        assert!(!passes(200, 20));
     }
 
     #[test]
