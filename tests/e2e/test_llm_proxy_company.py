@@ -1,4 +1,4 @@
-"""`toolgate llm` for a company: price, Gate, tenants with their shares, deadlines, metrics and accounts."""
+"""`toolgate llm` for a company: price, Gate, tenants and their shares, deadlines, metrics."""
 
 import json
 import re
@@ -71,10 +71,9 @@ def many(count: int) -> list[Json]:
     ]
 
 
-def totals(proxy: Proxy, key: str = "") -> Json:
+def totals(proxy: Proxy) -> Json:
     """The sums of the proxy's accounts."""
-    headers = {"X-Toolgate-Key": key} if key else {}
-    shown: Json = proxy.ask("/toolgate/usage", method="GET", headers=headers).json["totals"]
+    shown: Json = proxy.ask("/toolgate/usage", method="GET").json["totals"]
     return shown
 
 
@@ -85,35 +84,42 @@ def series(proxy: Proxy, name: str) -> dict[str, float]:
     return {labels: float(value) for labels, value in found}
 
 
-def test_few_tools_are_sent_as_they_came_and_many_by_the_cheapest_strategy(
-    start: Callable[..., Proxy],
-) -> None:
+def priced(proxy: Proxy, count: int, *more: Json) -> str:
+    """What is done with a conversation that begins with these many tools and one message."""
+    own = anthropic_request()["tools"][0]
+    user = {"role": "user", "content": "Show me tool 7 of server 0, please."}
+    request = anthropic_request(user, *more, tools=[own, *many(count)])
+    return proxy.ask("/anthropic/v1/messages", request).note
+
+
+def test_many_tools_are_deferred_by_the_cheapest_strategy(start: Callable[..., Proxy]) -> None:
     with serving(Provider(*[answer(DONE)] * 9)) as provider:
         proxy = start(provider, AUTO)
-        own = anthropic_request()["tools"][0]
-
-        def ask(count: int, *more: Json, **fields: Any) -> str:
-            user = {"role": "user", "content": "Show me tool 7 of server 0, please."}
-            request = anthropic_request(user, *more, tools=[own, *many(count)], **fields)
-            return proxy.ask("/anthropic/v1/messages", request).note
-
-        assert ask(3) == "pass; reason=few-tools"
-        assert provider.sent[-1].json["tools"] == [own, *many(3)]
-        assert ask(14) == "pass; reason=cheaper"
-        assert provider.sent[-1].json["tools"] == [own, *many(14)]
-        said = [{"role": "assistant", "content": "There."}, {"role": "user", "content": "More."}]
-        assert ask(14, *said) == "pass; reason=cheaper"
-        note = ask(200)
+        assert priced(proxy, 3) == "pass; reason=few-tools"
+        assert len(provider.sent[-1].json["tools"]) == 4
+        note = priced(proxy, 200)
         # Too short for the provider's cache, or described: never all of them.
         assert re.match(r"(cut|envelope); deferred=200", note), note
         assert len(provider.sent[-1].json["tools"]) < 40
-        history = [{"role": "assistant", "content": WORDS * 200}, {"role": "user", "content": "7?"}]
-        note = ask(200, *history)
+        said = {"role": "assistant", "content": WORDS * 200}
+        note = priced(proxy, 200, said, {"role": "user", "content": "And tool 8?"})
         # A base URL that is not the provider's own takes no tools amid a conversation.
         assert note.startswith("envelope; deferred=200"), note
         assert "anthropic-beta" not in provider.sent[-1].headers
-        passed = totals(proxy)["passed"]
-    assert passed == {"cheaper": 2, "few-tools": 1}
+        assert totals(proxy)["passed"] == {"few-tools": 1}
+
+
+def test_a_conversation_whose_tools_cost_less_than_deferring_them_keeps_them(
+    start: Callable[..., Proxy],
+) -> None:
+    with serving(Provider(*[answer(DONE)] * 9)) as provider:
+        proxy = start(provider, AUTO + 'defer_above = "100"\n')
+        assert priced(proxy, 2) == "pass; reason=cheaper"
+        said = {"role": "assistant", "content": WORDS * 200}
+        more = [said, {"role": "user", "content": "And tool 8?"}]
+        assert priced(proxy, 2, *more) == "pass; reason=cheaper"
+        assert [len(sent.json["tools"]) for sent in provider.sent] == [3, 3]
+        assert totals(proxy)["passed"] == {"cheaper": 2}
 
 
 def test_cut_sends_the_tools_of_the_turn_and_no_envelope(start: Callable[..., Proxy]) -> None:
@@ -373,7 +379,8 @@ def test_requests_that_find_no_memory_are_sent_as_they_came(start: Callable[...,
     [
         (b"POST /anthropic/v1/messages HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", b""),
         (
-            b"POST /anthropic/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+            b"POST /anthropic/v1/messages HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Length: 9\r\n\r\n{",
             b"HTTP/1.1 408 ",
         ),
     ],
@@ -419,7 +426,8 @@ def test_metrics_say_what_was_done(start: Callable[..., Proxy]) -> None:
         assert proxy.ask("/metrics", method="GET", headers=headers).status == 200
         headers = {"Host": "evil.example"}
         assert proxy.ask("/metrics", method="GET", headers=headers).status == 403
-        families = set(re.findall(r"^# TYPE (\S+)", proxy.ask("/metrics", method="GET").body.decode(), re.MULTILINE))
+        text = proxy.ask("/metrics", method="GET").body.decode()
+        families = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
     docs = (Path(__file__).parents[2] / "docs" / "llm-proxy.md").read_text()
     documented = set(re.findall(r"^\| `(toolgate_llm_\w+?)(?:_total)?` \|", docs, re.MULTILINE))
     assert documented == families
