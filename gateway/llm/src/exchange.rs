@@ -97,11 +97,12 @@ impl Exchange {
     /// Returns the body of the request that the model goes on with behind this answer; `None` if the answer is the turn's last.
     async fn next_body(&mut self, value: &mut Value) -> Option<String> {
         let api = self.turn.api();
+        let is_cut = gate::is_cut(api, value);
         let message = answer::message(api, value)?;
         let said = answer::as_history(api, message);
         let Asked { searches, has_calls } = answer::opened(api, message);
         let calls = gate::calls_of(api, message);
-        if has_calls && self.turn.holds_calls() {
+        if has_calls && !is_cut && self.turn.holds_calls() {
             let judged = self.turn.judge(&calls).await;
             if judged.iter().any(|judged| judged.refusal.is_some()) {
                 let next = self.turn.refuse(said, &calls, &judged, &searches).await?;
@@ -109,7 +110,7 @@ impl Exchange {
                 return Some(next);
             }
         } else if has_calls {
-            self.turn.observe(Some(calls));
+            self.turn.observe((!is_cut).then_some(calls));
         }
         if searches.is_empty() || has_calls {
             self.turn.look_up(&searches).await;

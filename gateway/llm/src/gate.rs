@@ -174,6 +174,14 @@ pub(crate) fn calls_of(api: Api, message: &Value) -> Vec<Call> {
     }
 }
 
+/// Returns true if a whole answer was cut off for its length, so that its last call may be.
+pub(crate) fn is_cut(api: Api, answer: &Value) -> bool {
+    match api {
+        Api::Anthropic => answer["stop_reason"] == "max_tokens",
+        _ => answer["choices"][0]["finish_reason"] == "length",
+    }
+}
+
 /// Takes the calls out of a whole answer's message.
 pub(crate) fn remove_calls(api: Api, message: &mut Value) {
     if let Some(content) = message.get_mut("content").and_then(Value::as_array_mut)

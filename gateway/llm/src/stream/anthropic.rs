@@ -27,6 +27,8 @@ pub(crate) struct AnthropicStream {
     has_calls: bool,
     /// Index of the host's block that is the first of these calls.
     first_call: u64,
+    /// True if the answer was cut off for its length, so that its last call may be.
+    is_cut: bool,
     /// End of the answer, which is held while searches wait.
     held: Option<Value>,
     is_begun: bool,
@@ -206,6 +208,7 @@ impl AnthropicStream {
             (current, Value::Object(more)) => *current = more.clone().into(),
             _ => {}
         }
+        self.is_cut = value["delta"]["stop_reason"] == "max_tokens";
         if !self.searches.is_empty() && !self.has_calls {
             self.held = Some(value);
         } else if self.earlier.is_null() {
@@ -226,9 +229,10 @@ impl AnthropicStream {
         self.has_calls
     }
 
-    /// Returns the calls of this answer; `None` if they could not be kept.
+    /// Returns the calls of this answer; `None` if they could not be kept, or were cut off.
     pub(super) fn calls(&self) -> Option<Vec<Call>> {
-        (self.said_bytes <= KEPT_MAX).then(|| self.calls.clone())
+        let is_whole = !self.is_cut && self.said_bytes <= KEPT_MAX;
+        is_whole.then(|| self.calls.clone())
     }
 
     /// Takes this answer back from its first call on. Returns what the model said, as a message, and its searches.

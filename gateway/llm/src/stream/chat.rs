@@ -28,6 +28,8 @@ pub(crate) struct ChatStream {
     /// Events of the end of the answer, which are held while searches wait.
     held: Vec<Value>,
     is_finished: bool,
+    /// True if the answer was cut off for its length, so that its last call may be.
+    is_cut: bool,
     /// ID of the turn's first answer, once a further one was asked for.
     id: Option<Value>,
     first_id: Value,
@@ -102,6 +104,7 @@ impl ChatStream {
             set_calls(&mut value, shown);
         }
         if is_end {
+            self.is_cut = value["choices"][0]["finish_reason"] == "length";
             self.finish(&value, out);
         }
         let is_held = self.is_holding() || (is_end && self.is_searching());
@@ -256,9 +259,9 @@ impl ChatStream {
 
     /// Returns the calls of this answer; `None` if they could not be kept, or did not come to their end.
     pub(super) fn calls(&self) -> Option<Vec<Call>> {
-        let has_calls = self.is_finished || self.calls.is_empty();
+        let is_whole = (self.is_finished && !self.is_cut) || self.calls.is_empty();
         let is_kept = self.is_kept() && self.arguments_bytes <= KEPT_MAX;
-        (has_calls && is_kept).then(|| self.calls.iter().filter_map(CallPieces::shown).collect())
+        (is_whole && is_kept).then(|| self.calls.iter().filter_map(CallPieces::shown).collect())
     }
 
     /// Takes this answer back from its first call on. Returns what the model said, as a message, and its searches.

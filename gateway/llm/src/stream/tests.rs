@@ -513,6 +513,17 @@ fn an_answer_is_taken_back_from_its_first_call_on() {
 
 #[test]
 fn calls_that_did_not_come_to_their_end_are_not_known() {
+    let text =
+        stream(&anthropic(&[("Bash", "{\"a\":")])).replace("\"tool_use\"},", "\"max_tokens\"},");
+    assert!(text.contains("max_tokens"));
+    let mut machine = Machine::new(Api::Anthropic);
+    run(&mut machine, text.as_bytes(), 7);
+    assert_eq!((machine.has_calls(), machine.calls()), (true, None));
+    let text = chat("x", &[("bash", "{\"a\":")]).replace("\"tool_calls\"}", "\"length\"}");
+    assert!(text.contains("length"));
+    let mut machine = Machine::new(Api::OpenAiChat);
+    run(&mut machine, text.as_bytes(), 7);
+    assert_eq!((machine.has_calls(), machine.calls()), (true, None));
     let text = chat("x", &[("bash", "{\"a\":1}")]);
     let cut = text.find("finish_reason\":\"tool_calls").expect("there");
     let mut machine = Machine::new(Api::OpenAiChat);
