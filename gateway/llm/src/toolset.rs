@@ -435,7 +435,7 @@ mod tests {
         let mut known = Known::default();
         let (_sender, state) = watch::channel(State::Failed(Instant::now()));
         let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
-        let mut add = |known: &mut Known, number: u8, tenant: &str| {
+        let add = |known: &mut Known, number: u8, tenant: &str| {
             let tenant: Arc<str> = Arc::from(tenant);
             known.evict(4, &tenant).expect("there is one that is settled");
             let slot = Slot {
