@@ -339,11 +339,17 @@ mod tests {
         assert!((price(900) - (900.0 + 1_000.0 + added)).abs() < 1e-9);
     }
 
-    /// Returns true if sending so many tools of 100 tokens costs no more than to describe five of them, behind so many
+    /// Returns true if sending so many tools of about 100 tokens costs no more than to describe five of them, behind so many
     /// earlier messages.
     fn passes(tools: u32, earlier: usize) -> bool {
-        let tool = Tool { name: "a", input_schema_json: r#"{"type":"object"}"#, ..Tool::default() };
-        let active = [tool; 5];
+        let description = "x".repeat(300);
+        let tool = |name| Tool {
+            name,
+            description: &description,
+            input_schema_json: r#"{"type":"object"}"#,
+            ..Tool::default()
+        };
+        let active = ["a", "b", "c", "d", "e"].map(tool);
         let offer = Offer {
             own: &[],
             always_on: &[],
@@ -357,11 +363,11 @@ mod tests {
         let turn = Turn {
             api: Api::OpenAiChat,
             strategy: None,
-            endpoint: Endpoint { model: "gpt-5.5", ..Endpoint::default() },
+            endpoint: Endpoint { model: "qwen3-coder", ..Endpoint::default() },
             offer,
             messages: &messages,
             ledger: &Ledger::default(),
-            count: &|text| if text.is_empty() { 0 } else { 100 },
+            count: &|text| u32::try_from(text.len() / 4).expect("a short text"),
         };
         let prepared = super::super::prepare(&turn).expect("it has a schema");
         is_pass_cheaper(&turn, &prepared, tools * 100)
