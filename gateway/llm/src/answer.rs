@@ -5,6 +5,7 @@ use toolgate_llm::SEARCH_TOOL_NAME;
 use toolgate_llm::envelope::{self, NamedCall, is_envelope};
 use toolgate_llm::strategy::Api;
 
+use crate::gate::Call;
 use crate::toolset::Names;
 use crate::{gemini, responses};
 
@@ -104,28 +105,41 @@ fn put(call: &mut Value, key: &str, named: NamedCall) {
     call[key] = parsed.unwrap_or_else(|| written.into());
 }
 
-/// Returns the results of searches as messages, in the API's format. `texts` are in the order of the searches, which stand
-/// in what the model `said`.
-pub(crate) fn results(
-    api: Api,
-    said: &[Value],
-    searches: &[Search],
-    texts: &[String],
-) -> Vec<Value> {
-    match api {
-        Api::OpenAiResponses => return responses::results(searches, texts),
-        Api::Gemini => return vec![gemini::results(said, texts)],
-        Api::Anthropic | Api::OpenAiChat => {}
+/// Results of an answer's searches, and of its calls of the host's tools. Each list has the answer's order.
+#[derive(Debug, Default)]
+pub(crate) struct Results<'a> {
+    pub(crate) searches: &'a [Search],
+    /// Text for each search.
+    pub(crate) found: &'a [String],
+    pub(crate) calls: &'a [Call],
+    /// Text for each call.
+    pub(crate) told: &'a [String],
+}
+
+impl Results<'_> {
+    /// Returns the provider's ID of each call and its text.
+    pub(crate) fn by_id(&self) -> impl Iterator<Item = (&str, &str)> {
+        let searches = self.searches.iter().map(|search| search.id.as_str()).zip(self.found);
+        let calls = self.calls.iter().map(|call| call.id.as_str()).zip(self.told);
+        searches.chain(calls).map(|(id, text)| (id, text.as_str()))
     }
-    let answers = searches.iter().zip(texts);
-    if api == Api::Anthropic {
-        let blocks = answers.map(|(search, text)| json!({ "type": "tool_result", "tool_use_id": search.id, "content": text }));
-        return vec![json!({ "role": "user", "content": blocks.collect::<Vec<_>>() })];
+
+    /// Returns the results as messages, in the API's format. Their calls stand in what the model `said`.
+    pub(crate) fn messages(&self, api: Api, said: &[Value]) -> Vec<Value> {
+        match api {
+            Api::Anthropic => {
+                let block = |(id, text): (&str, &str)| json!({ "type": "tool_result", "tool_use_id": id, "content": text });
+                let blocks: Vec<Value> = self.by_id().map(block).collect();
+                vec![json!({ "role": "user", "content": blocks })]
+            }
+            Api::OpenAiChat => {
+                let message = |(id, text): (&str, &str)| json!({ "role": "tool", "tool_call_id": id, "content": text });
+                self.by_id().map(message).collect()
+            }
+            Api::OpenAiResponses => responses::results(said, self),
+            Api::Gemini => vec![gemini::results(said, self)],
+        }
     }
-    let messages = answers.map(
-        |(search, text)| json!({ "role": "tool", "tool_call_id": search.id, "content": text }),
-    );
-    messages.collect()
 }
 
 /// Returns the usage of a whole answer; null if there is none.

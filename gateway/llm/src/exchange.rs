@@ -10,12 +10,16 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::answer::{self, Asked};
+use crate::gate;
 use crate::provider::Provider;
 use crate::sse::Splitter;
 use crate::stream::{End, Machine};
 use crate::turn::Turn;
 use crate::upstream::{Failure, Head, Piece, Pieces, Upstream, flushed};
 use crate::{gemini, raw};
+
+/// Most bytes of an answer that are withheld until its calls are judged; those of a larger one go to the host unjudged.
+const WITHHELD_MAX: usize = 2 << 20;
 
 /// Largest answer that is read whole.
 const ANSWER_MAX: usize = 32 << 20;
@@ -62,10 +66,9 @@ impl Exchange {
     pub(crate) async fn whole(mut self, answer: reqwest::Response) -> Response {
         let mut text = match self.read(answer).await {
             Ok(text) => text,
-            Err(failure) => return self.refused(&failure),
+            Err(failure) => return self.failed(&failure),
         };
         let api = self.turn.api();
-        let names = self.turn.chat.names.clone();
         let mut earlier: Option<Value> = None;
         let mut last_id;
         loop {
@@ -74,24 +77,8 @@ impl Exchange {
             };
             self.turn.used(answer::usage(api, &value));
             last_id = text_of(&value["id"]);
-            let said =
-                answer::message(api, &mut value).map(|message| answer::as_history(api, message));
-            let asked = answer::message(api, &mut value)
-                .map(|message| answer::opened(api, message, &names));
-            let Asked { searches, has_calls } = asked.unwrap_or_default();
-            let next = match said {
-                Some(said) if !searches.is_empty() && !has_calls => {
-                    self.turn.go_on(said, &searches).await
-                }
-                _ => {
-                    self.turn.look_up(&searches).await;
-                    None
-                }
-            };
+            let next = self.next_body(&mut value).await;
             let Some(next) = next else {
-                if !searches.is_empty() && !has_calls {
-                    answer::end_turn(api, &mut value);
-                }
                 let first = earlier.as_ref().unwrap_or(&value);
                 self.turn.answered(&text_of(&first["id"]), &last_id);
                 let body = match earlier {
@@ -111,11 +98,41 @@ impl Exchange {
         }
     }
 
+    /// Returns the body of the request that the model goes on with behind this answer; `None` if the answer is the turn's last.
+    async fn next_body(&mut self, value: &mut Value) -> Option<String> {
+        let api = self.turn.api();
+        let is_cut = gate::is_cut(api, value);
+        let message = answer::message(api, value)?;
+        let said = answer::as_history(api, message);
+        let is_answerable = gate::is_answerable(api, message);
+        let Asked { searches, has_calls } = answer::opened(api, message, &self.turn.chat.names);
+        let calls = gate::calls_of(api, message);
+        if has_calls && !is_cut && is_answerable && self.turn.holds_calls() {
+            let judged = self.turn.judge(&calls).await;
+            if judged.iter().any(|judged| judged.refusal.is_some()) {
+                let next = self.turn.refuse(said, &calls, &judged, &searches).await?;
+                gate::remove_calls(api, message);
+                return Some(next);
+            }
+        } else if has_calls {
+            self.turn.observe((!is_cut).then_some(calls));
+        }
+        if searches.is_empty() || has_calls {
+            self.turn.look_up(&searches).await;
+            return None;
+        }
+        let next = self.turn.go_on(said, &searches).await;
+        if next.is_none() {
+            answer::end_turn(api, value);
+        }
+        next
+    }
+
     /// Returns the text of the answer to a further request, or what the host is told in its place.
     async fn next_text(&self, body: String) -> Result<String, Response> {
-        let answer = self.go_on(body).await.map_err(|failure| self.refused(&failure))?;
+        let answer = self.go_on(body).await.map_err(|failure| self.failed(&failure))?;
         let status = answer.status();
-        let text = self.read(answer).await.map_err(|failure| self.refused(&failure))?;
+        let text = self.read(answer).await.map_err(|failure| self.failed(&failure))?;
         if status == StatusCode::OK { Ok(text) } else { Err(whole(status, text)) }
     }
 
@@ -133,7 +150,7 @@ impl Exchange {
         String::from_utf8(bytes).map_err(|_| failed("the answer is no UTF-8".to_owned()))
     }
 
-    fn refused(&self, failure: &Failure) -> Response {
+    fn failed(&self, failure: &Failure) -> Response {
         tracing::warn!(provider = self.head.provider.name(), "{}", failure.message);
         self.head.provider.error(failure.status, &failure.message)
     }
@@ -144,6 +161,8 @@ impl Exchange {
             pieces: Some(self.upstream.pieces(answer)),
             machine: Machine::new(self.turn.api()).with_names(self.turn.chat.names.clone()),
             splitter: Splitter::default(),
+            withheld: Vec::new(),
+            is_passing: false,
             failure: None,
             exchange: self,
         };
@@ -160,6 +179,10 @@ struct Streaming {
     pieces: Option<Pieces>,
     machine: Machine,
     splitter: Splitter,
+    /// What the host gets of the answer from its first call on, once the calls are judged.
+    withheld: Vec<u8>,
+    /// True once an answer was too large to be withheld.
+    is_passing: bool,
     /// Error to end with, once what came before it is written.
     failure: Option<io::Error>,
     exchange: Exchange,
@@ -176,6 +199,7 @@ impl Streaming {
             match self.pieces.as_mut()?.next().await {
                 Some(Ok(piece)) => self.take(&piece, &mut out),
                 Some(Err(error)) => {
+                    out.append(&mut self.withheld);
                     out.extend(self.splitter.rest());
                     self.failure = Some(error);
                     // What follows the error is nothing.
@@ -190,7 +214,60 @@ impl Streaming {
     fn take(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         self.splitter.push(piece);
         while let Some(event) = self.splitter.next() {
-            self.machine.event(&event, out);
+            self.event(&event, out);
+        }
+    }
+
+    /// Takes an event. What the host gets of it is withheld if it is of a call that must be judged.
+    fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
+        let mut written = Vec::new();
+        self.machine.event(event, &mut written);
+        let is_held = self.machine.has_calls() && self.exchange.turn.holds_calls();
+        if is_held && !self.is_passing {
+            self.withheld.extend(written);
+            if self.withheld.len() <= WITHHELD_MAX {
+                return;
+            }
+            self.is_passing = true;
+            out.append(&mut self.withheld);
+        } else {
+            out.extend(written);
+        }
+    }
+
+    /// Judges the calls of an answer that has ended. Returns the body of the request that tells the model what was refused;
+    /// `None` if the calls go to the host.
+    async fn told(&mut self, out: &mut Vec<u8>) -> Option<String> {
+        let turn = &mut self.exchange.turn;
+        if !self.machine.has_calls() {
+            return None;
+        }
+        let can_be_told = !self.withheld.is_empty() && self.machine.is_answerable();
+        let calls = self.machine.calls();
+        let Some(calls) = calls.filter(|_| can_be_told) else {
+            turn.observe(self.machine.calls());
+            return None;
+        };
+        let judged = turn.judge(&calls).await;
+        if judged.iter().all(|judged| judged.refusal.is_none()) {
+            return None;
+        }
+        let (said, searches) = self.machine.take_back();
+        let body = turn.refuse(said, &calls, &judged, &searches).await?;
+        self.withheld.clear();
+        self.machine.write_said(out);
+        Some(body)
+    }
+
+    /// Returns the body of the request that answers searches; `None` if the answer is the turn's last.
+    async fn searched(&mut self) -> Option<String> {
+        let turn = &mut self.exchange.turn;
+        match self.machine.end() {
+            End::Done(searches) => {
+                turn.look_up(&searches).await;
+                None
+            }
+            End::Searching(said, searches) => turn.go_on(said, &searches).await,
         }
     }
 
@@ -198,18 +275,17 @@ impl Streaming {
     async fn ended(&mut self, out: &mut Vec<u8>) {
         // The last event may lack its empty line.
         let last = self.splitter.rest();
-        self.machine.event(&last, out);
+        self.event(&last, out);
         if !out.is_empty() && self.machine.is_holding() {
             out.extend_from_slice(b"\n\n");
         }
         self.pieces = None;
-        let turn = &mut self.exchange.turn;
-        let body = match self.machine.end() {
-            End::Done(searches) => {
-                turn.look_up(&searches).await;
-                None
+        let body = match self.told(out).await {
+            Some(body) => Some(body),
+            None => {
+                out.append(&mut self.withheld);
+                self.searched().await
             }
-            End::Searching(said, searches) => turn.go_on(said, &searches).await,
         };
         let Some(body) = body else {
             self.machine.give_up(out);

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use toolgate_llm::envelope::is_envelope;
 
-use crate::answer::{Asked, add_usage, is_search, open};
+use crate::answer::{Asked, Results, add_usage, is_search, open};
+use crate::gate::Call;
 use crate::raw;
 
 /// Reason of an answer that came to its end.
@@ -101,6 +102,33 @@ impl Parts {
     }
 }
 
+/// Returns the call in a part, as it stands there.
+pub(crate) fn call_of(part: &Value) -> Option<Call> {
+    let call = &part[call_key(part)?];
+    let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
+    let arguments = call.get("args").map_or_else(|| "{}".to_owned(), Value::to_string);
+    Some(Call { id: text("id"), name: text("name"), arguments })
+}
+
+/// Returns the calls of a whole answer, as they stand there.
+pub(crate) fn calls(answer: &Value) -> Vec<Call> {
+    let parts = answer["candidates"][0]["content"]["parts"].as_array();
+    parts.into_iter().flatten().filter_map(call_of).collect()
+}
+
+/// Takes the calls out of a whole answer.
+pub(crate) fn remove_calls(answer: &mut Value) {
+    let parts = answer.pointer_mut("/candidates/0/content/parts").and_then(Value::as_array_mut);
+    if let Some(parts) = parts {
+        parts.retain(|part| call_key(part).is_none());
+    }
+}
+
+/// Returns true if a whole answer came to its end.
+pub(crate) fn is_whole(answer: &Value) -> bool {
+    answer["candidates"][0]["finishReason"] == STOPPED
+}
+
 fn call_key(part: &Value) -> Option<&'static str> {
     ["functionCall", "function_call"].into_iter().find(|key| part[*key].is_object())
 }
@@ -142,7 +170,7 @@ pub(crate) fn as_history(answer: &Value) -> Value {
 /// Opens the envelopes of a whole answer and takes the searches out of it. Those of an answer that was cut off are not
 /// noted.
 pub(crate) fn opened(answer: &mut Value) -> Asked {
-    let is_whole = answer["candidates"][0]["finishReason"] == STOPPED;
+    let is_whole = is_whole(answer);
     let mut parts = Parts::default();
     let content = answer.pointer_mut("/candidates/0/content/parts").and_then(Value::as_array_mut);
     if let Some(all) = content {
@@ -154,16 +182,20 @@ pub(crate) fn opened(answer: &mut Value) -> Asked {
     parts.asked
 }
 
-/// Returns the results of searches, as a message. The calls stand in what the model said.
-pub(crate) fn results(said: &[Value], texts: &[String]) -> Value {
+/// Returns the results of calls as a message. It has those of the calls in what the model said, in their order: calls may have
+/// no ID.
+pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Value {
+    let mut found = results.found.iter();
+    let mut told = results.told.iter();
     let parts = said.iter().filter_map(|message| message["parts"].as_array()).flatten();
-    let calls = parts.filter_map(|part| Some(&part[call_key(part)?])).filter(|call| asks(call));
-    let answers = calls.zip(texts).map(|(call, text)| {
+    let calls = parts.filter_map(|part| Some(&part[call_key(part)?]));
+    let answers = calls.filter_map(|call| {
+        let text = if asks(call) { found.next() } else { told.next() }?;
         let mut answer = json!({ "name": call["name"], "response": { "output": text } });
         if let Some(id) = call.get("id") {
             answer["id"] = id.clone();
         }
-        json!({ "functionResponse": answer })
+        Some(json!({ "functionResponse": answer }))
     });
     json!({ "role": "user", "parts": answers.collect::<Vec<_>>() })
 }
@@ -372,7 +404,8 @@ mod tests {
         let said = as_history(&whole);
         assert_eq!(said["parts"][0], json!({ "text": "ab" }));
         assert_eq!(opened(&mut whole.clone()).searches.len(), 2);
-        let found = results(&[said], &["one".to_owned(), "two".to_owned()]);
+        let texts = ["one".to_owned(), "two".to_owned()];
+        let found = results(&[said], &Results { found: &texts, ..Results::default() });
         let expected = json!([
             { "functionResponse": { "name": SEARCH_TOOL_NAME, "response": { "output": "one" }, "id": "1" } },
             { "functionResponse": { "name": CALL_TOOL_NAME, "response": { "output": "two" } } }]);

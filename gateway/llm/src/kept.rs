@@ -1,19 +1,21 @@
 //! Answers of OpenAI's Responses that a further request names (`previous_response_id`): the provider keeps their
 //! conversation, so that the proxy remembers what it put into it. Without that, such requests are sent as they came.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::definitions::place;
 use crate::raw;
+use crate::tenant::gives_way;
 
 /// Field of a request that names the answer it goes on from.
 pub(crate) const PREVIOUS: &str = "previous_response_id";
 
-/// Most answers that are remembered.
+/// Most answers that are remembered, of all tenants together.
 const ANSWERS_MAX: usize = 4_096;
 
 /// Conversation behind an answer.
@@ -75,31 +77,50 @@ pub(crate) struct Kept {
 
 #[derive(Debug, Default)]
 struct Answers {
-    behind: HashMap<u64, Behind>,
-    order: VecDeque<u64>,
+    known: HashMap<u64, Known>,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    tenant: Arc<str>,
+    behind: Behind,
+    since: u64,
 }
 
 impl Kept {
     /// Returns what is behind an answer. `owner` tells apart who must not share.
     pub(crate) fn find(&self, owner: u64, id: &str) -> Option<Behind> {
         let key = self.hashing.hash_one((owner, id));
-        self.answers.lock().behind.get(&key).cloned()
+        self.answers.lock().known.get(&key).map(|known| known.behind.clone())
     }
 
-    /// Remembers what is behind an answer, under the ID that the host knows, and under that of the turn's last.
-    pub(crate) fn keep(&self, owner: u64, shown_id: &str, behind: &Behind) {
+    /// Remembers what is behind an answer, under the ID that the host knows, and under that of the turn's last. Where there is
+    /// no place, the tenant that has most answers loses the older half of them.
+    pub(crate) fn keep(&self, tenant: &Arc<str>, owner: u64, shown_id: &str, behind: &Behind) {
         let mut answers = self.answers.lock();
         for id in [shown_id, &behind.last_id] {
             let key = self.hashing.hash_one((owner, id));
-            if answers.behind.insert(key, behind.clone()).is_none() {
-                answers.order.push_back(key);
-            }
+            answers.keep(tenant, key, behind.clone());
         }
-        while answers.order.len() > ANSWERS_MAX {
-            if let Some(oldest) = answers.order.pop_front() {
-                answers.behind.remove(&oldest);
-            }
+    }
+}
+
+impl Answers {
+    fn keep(&mut self, tenant: &Arc<str>, key: u64, behind: Behind) {
+        self.clock += 1;
+        let since = self.clock;
+        if self.known.len() >= ANSWERS_MAX && !self.known.contains_key(&key) {
+            let victim = gives_way(self.known.values().map(|known| &known.tenant), tenant);
+            let of_victim = self.known.values().filter(|known| known.tenant == victim);
+            // Half at once, so that this is rare.
+            let mut ages: Vec<u64> = of_victim.map(|known| known.since).collect();
+            ages.sort_unstable();
+            // A tenant without any finds no place among those that have no more.
+            let Some(last) = ages.get(ages.len() / 2).copied() else { return };
+            self.known.retain(|_, known| known.tenant != victim || known.since > last);
         }
+        self.known.insert(key, Known { tenant: Arc::clone(tenant), behind, since });
     }
 }
 
@@ -114,7 +135,7 @@ mod tests {
     #[test]
     fn an_answer_is_known_by_each_of_its_ids_to_its_owner() {
         let kept = Kept::default();
-        kept.keep(1, "r1", &behind("r2"));
+        kept.keep(&Arc::from("a"), 1, "r1", &behind("r2"));
         for id in ["r1", "r2"] {
             assert_eq!(kept.find(1, id), Some(behind("r2")));
             assert_eq!(kept.find(2, id), None);
@@ -142,12 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_bound() {
+    fn there_is_a_bound_and_no_tenant_takes_anothers_place() {
         let kept = Kept::default();
+        kept.keep(&Arc::from("b"), 2, "r1", &behind("r1"));
         for number in 0..2 * ANSWERS_MAX {
-            kept.keep(1, &number.to_string(), &behind(&format!("last{number}")));
+            kept.keep(&Arc::from("a"), 1, &number.to_string(), &behind(&format!("last{number}")));
         }
-        assert!(kept.answers.lock().behind.len() <= ANSWERS_MAX);
+        assert!(kept.answers.lock().known.len() <= ANSWERS_MAX);
+        assert!(kept.find(2, "r1").is_some());
         let newest = (2 * ANSWERS_MAX - 1).to_string();
         assert!(kept.find(1, &newest).is_some());
     }

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value, json};
 use toolgate_llm::envelope::is_envelope;
 
-use crate::answer::{Asked, Search, add_usage, is_search};
+use crate::answer::{Asked, Results, Search, add_usage, is_search};
+use crate::gate::Call;
 use crate::opener::{Opener, Part};
-use crate::toolset::Names;
+use crate::toolset::{Names, Namespaced};
 
 /// Calls that the provider answers by itself. The host answers all others.
 const OF_PROVIDER: [&str; 5] = [
@@ -15,6 +16,9 @@ const OF_PROVIDER: [&str; 5] = [
     "image_generation_call",
     "mcp_call",
 ];
+
+/// Calls that a text answers, whatever tool they are of.
+const ANSWERABLE: [&str; 2] = ["function_call", "custom_tool_call"];
 
 /// Returns the reason for which a request is sent as it came.
 pub(crate) fn doubt(body: &Map<String, Value>) -> Option<&'static str> {
@@ -68,6 +72,73 @@ pub(crate) fn put(item: &mut Value, name: &str, arguments: &str, names: &Names) 
     item["arguments"] = arguments.into();
 }
 
+/// Writes a call that the model made by the name that it has in the place of the host's under the host's names. Returns false
+/// if it has them already.
+pub(crate) fn split_name(item: &mut Value, names: &Names) -> bool {
+    if item["type"] != "function_call" || item["namespace"].is_string() {
+        return false;
+    }
+    let Some(within) = item["name"].as_str().and_then(|name| names.get(name)) else { return false };
+    item["name"] = within.name.as_str().into();
+    item["namespace"] = within.namespace.as_str().into();
+    true
+}
+
+/// Returns the name of a call's tool. Of a namespace and a name it is the one that stands for both.
+fn name_of(item: &Value) -> String {
+    let text = |key: &str| item[key].as_str().map(str::to_owned);
+    let name = text("name").unwrap_or_default();
+    match text("namespace") {
+        Some(namespace) => Namespaced { namespace, name }.joined(),
+        None => name,
+    }
+}
+
+/// Returns the call of the host's in an item, if a text answers it.
+pub(crate) fn call_of(item: &Value) -> Option<Call> {
+    if !is_answerable(item) {
+        return None;
+    }
+    let text = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
+    let arguments = if item["type"] == "function_call" { "arguments" } else { "input" };
+    Some(Call { id: text("call_id"), name: name_of(item), arguments: text(arguments) })
+}
+
+/// Returns true if a text answers a call.
+pub(crate) fn is_answerable(item: &Value) -> bool {
+    item["type"].as_str().is_some_and(|kind| ANSWERABLE.contains(&kind))
+}
+
+/// Returns the calls of a whole answer that texts answer.
+pub(crate) fn calls(answer: &Value) -> Vec<Call> {
+    answer["output"].as_array().into_iter().flatten().filter_map(call_of).collect()
+}
+
+/// Returns true if a text answers each of the host's calls in a whole answer.
+pub(crate) fn are_answerable(answer: &Value) -> bool {
+    let items = answer["output"].as_array();
+    items.into_iter().flatten().all(|item| is_answerable(item) || !is_hosts(item))
+}
+
+/// Takes the calls of a whole answer out of it, and thoughts that led to nothing else.
+pub(crate) fn remove_calls(answer: &mut Value) {
+    let Some(output) = answer.get_mut("output").and_then(Value::as_array_mut) else { return };
+    output.retain(|item| !is_answerable(item));
+    remove_lone(output);
+}
+
+/// Takes thoughts at the end out of an output.
+pub(crate) fn remove_lone(output: &mut Vec<Value>) {
+    while output.last().is_some_and(|last| is_lone(last, None)) {
+        output.pop();
+    }
+}
+
+/// Returns true if an answer came to its end.
+pub(crate) fn is_whole(answer: &Value) -> bool {
+    answer["status"].as_str().is_none_or(|status| status == "completed")
+}
+
 /// Reads the call in the arguments of an envelope.
 pub(crate) fn call_in(arguments: &str) -> Part {
     let mut opener = Opener::default();
@@ -88,9 +159,8 @@ pub(crate) fn is_hosts(item: &Value) -> bool {
 pub(crate) fn open_output(output: &mut Vec<Value>, names: &Names) -> Asked {
     let mut asked = Asked::default();
     output.retain_mut(|item| keep(item, names, &mut asked));
-    let is_taken = !asked.searches.is_empty();
-    while is_taken && output.last().is_some_and(|last| is_lone(last, None)) {
-        output.pop();
+    if !asked.searches.is_empty() {
+        remove_lone(output);
     }
     asked
 }
@@ -100,6 +170,7 @@ fn keep(item: &mut Value, names: &Names, asked: &mut Asked) -> bool {
     let name = item["name"].as_str().unwrap_or_default();
     let arguments = item["arguments"].as_str().unwrap_or_default();
     if item["type"] != "function_call" || !(is_search(name) || is_envelope(name)) {
+        split_name(item, names);
         asked.has_calls |= is_hosts(item);
         return true;
     }
@@ -121,7 +192,7 @@ fn keep(item: &mut Value, names: &Names, asked: &mut Asked) -> bool {
 
 /// Opens a whole answer. Searches of one that was cut off are not noted.
 pub(crate) fn opened(answer: &mut Value, names: &Names) -> Asked {
-    let is_whole = answer["status"].as_str().is_none_or(|status| status == "completed");
+    let is_whole = is_whole(answer);
     let output = answer.get_mut("output").and_then(Value::as_array_mut);
     let mut asked = output.map(|output| open_output(output, names)).unwrap_or_default();
     if !is_whole {
@@ -148,14 +219,15 @@ pub(crate) fn sent_back(output: &[Value], is_kept: bool) -> Vec<Value> {
     output.iter().filter(holds).map(without_id).collect()
 }
 
-/// Returns the results of searches as items. `texts` are in the order of the searches.
-pub(crate) fn results(searches: &[Search], texts: &[String]) -> Vec<Value> {
-    let answers = searches.iter().zip(texts);
-    answers
-        .map(|(search, text)| {
-            json!({ "type": "function_call_output", "call_id": search.id, "output": text })
-        })
-        .collect()
+/// Returns the results of calls as items, whose kind is that of the calls in what the model said.
+pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Vec<Value> {
+    let result = |(id, text): (&str, &str)| {
+        let call = said.iter().find(|item| item["call_id"] == id && is_answerable(item));
+        let is_custom = call.is_some_and(|call| call["type"] == "custom_tool_call");
+        let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
+        json!({ "type": kind, "call_id": id, "output": text })
+    };
+    results.by_id().map(result).collect()
 }
 
 /// Joins two answers of one turn: what the first said comes first, and the usage is that of both.

@@ -7,9 +7,11 @@ mod gemini;
 mod responses;
 
 use serde_json::Value;
+use toolgate_llm::envelope::{CALL_TOOL_NAME, NamedCall};
 use toolgate_llm::strategy::Api;
 
-use crate::answer::Search;
+use crate::answer::{Search, open};
+use crate::gate::Call;
 use crate::sse;
 use crate::toolset::Names;
 
@@ -86,6 +88,52 @@ impl Machine {
         }
     }
 
+    /// Returns true if the host got the beginning of a call in this answer.
+    pub(crate) fn has_calls(&self) -> bool {
+        match self {
+            Self::Anthropic(stream) => stream.has_calls(),
+            Self::Chat(stream) => stream.has_calls(),
+            Self::Responses(stream) => stream.has_calls(),
+            Self::Gemini(stream) => stream.has_calls(),
+        }
+    }
+
+    /// Returns the calls of an answer that has ended; `None` if they could not be kept.
+    pub(crate) fn calls(&self) -> Option<Vec<Call>> {
+        match self {
+            Self::Anthropic(stream) => stream.calls(),
+            Self::Chat(stream) => stream.calls(),
+            Self::Responses(stream) => stream.calls(),
+            Self::Gemini(stream) => stream.calls(),
+        }
+    }
+
+    /// Returns true if the model can be told what became of each call of an answer that has ended.
+    pub(crate) fn is_answerable(&self) -> bool {
+        match self {
+            Self::Responses(stream) => stream.is_answerable(),
+            Self::Anthropic(_) | Self::Chat(_) | Self::Gemini(_) => true,
+        }
+    }
+
+    /// Takes an answer that has ended back, from its first call on. Returns what the model said, as messages, and its searches.
+    pub(crate) fn take_back(&mut self) -> (Vec<Value>, Vec<Search>) {
+        match self {
+            Self::Anthropic(stream) => stream.take_back(),
+            Self::Chat(stream) => stream.take_back(),
+            Self::Responses(stream) => stream.take_back(),
+            Self::Gemini(stream) => stream.take_back(),
+        }
+    }
+
+    /// Writes what stood beside the first call of an answer that was taken back, in one event with it.
+    pub(crate) fn write_said(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Gemini(stream) => stream.write_said(out),
+            Self::Anthropic(_) | Self::Chat(_) | Self::Responses(_) => {}
+        }
+    }
+
     /// Says how the answer ended.
     pub(crate) fn end(&mut self) -> End {
         match self {
@@ -134,6 +182,14 @@ impl Machine {
             Self::Gemini(stream) => stream.usage(),
         }
     }
+}
+
+/// Returns the call in an envelope. What holds no call stays one of the envelope.
+fn opened(envelope: &str) -> NamedCall {
+    open(&Value::from(envelope)).unwrap_or_else(|| NamedCall {
+        name: CALL_TOOL_NAME.to_owned(),
+        arguments_json: envelope.to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{End, KEPT_MAX};
 use crate::answer::Search;
-use crate::gemini::{Parts, STOPPED, add, add_said, message};
+use crate::gate::Call;
+use crate::gemini::{Parts, STOPPED, add, add_said, call_of, message};
 use crate::sse;
 
 /// Stream of one turn.
@@ -14,6 +15,12 @@ pub(crate) struct GeminiStream {
     /// Parts of this answer, as the model wrote them.
     said: Vec<Value>,
     said_bytes: usize,
+    /// Calls that the host is to run, as it gets them.
+    calls: Vec<Call>,
+    /// Event with what stood before the first of them in theirs.
+    beside: Option<Value>,
+    /// True once the answer came to its end, and was not cut off.
+    is_whole: bool,
     /// Event of the end of the answer, which is held while searches wait.
     held: Option<Value>,
     /// ID of the turn's first answer.
@@ -42,14 +49,22 @@ impl GeminiStream {
                 parts.iter().for_each(|part| add_said(&mut self.said, part));
             }
             let count = parts.len();
+            let had_calls = self.has_calls();
             parts.retain_mut(|part| self.parts.keep(part));
             is_emptied = parts.is_empty() && count > 0;
+            self.calls.extend(parts.iter().filter_map(call_of));
+            let before = parts.iter().take_while(|part| call_of(part).is_none());
+            let before: Vec<Value> = before.filter(|part| part["text"] != "").cloned().collect();
+            if self.has_calls() && !had_calls && !before.is_empty() {
+                self.beside = Some(amid(&value, before));
+            }
         }
         let reason = value["candidates"][0]["finishReason"].as_str().unwrap_or_default();
         if !reason.is_empty() && reason != STOPPED {
             // What was cut off is no search.
             self.parts.asked.searches.clear();
         }
+        self.is_whole |= reason == STOPPED;
         let is_end = !reason.is_empty();
         if self.held.is_some() || (is_end && self.is_searching()) {
             self.hold(value, out);
@@ -85,14 +100,7 @@ impl GeminiStream {
         let parts = value.pointer_mut("/candidates/0/content/parts").and_then(Value::as_array_mut);
         let parts = parts.map(std::mem::take).unwrap_or_default();
         if !parts.is_empty() {
-            let mut said = value.clone();
-            said["candidates"][0]["content"]["parts"] = parts.into();
-            for (at, field) in [("/candidates/0", "finishReason"), ("", "usageMetadata")] {
-                if let Some(fields) = said.pointer_mut(at).and_then(Value::as_object_mut) {
-                    fields.shift_remove(field);
-                }
-            }
-            sse::write(None, &said, out);
+            sse::write(None, &amid(&value, parts), out);
         }
         if self.held.is_none() {
             self.held = Some(value);
@@ -102,6 +110,31 @@ impl GeminiStream {
     /// Returns true if the end of the answer is held.
     pub(super) fn is_holding(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// Returns true if the host has got a call in this answer.
+    pub(super) fn has_calls(&self) -> bool {
+        self.parts.asked.has_calls
+    }
+
+    /// Returns the calls of this answer; `None` if they could not be kept, or did not come to their end.
+    pub(super) fn calls(&self) -> Option<Vec<Call>> {
+        let is_known = self.is_whole && self.said_bytes <= KEPT_MAX;
+        is_known.then(|| self.calls.clone())
+    }
+
+    /// Takes this answer back from its first call on. Returns what the model said, as messages, and its searches.
+    pub(super) fn take_back(&mut self) -> (Vec<Value>, Vec<Search>) {
+        let said = std::mem::take(&mut self.said);
+        self.said_bytes = 0;
+        (vec![message(&said)], std::mem::take(&mut self.parts).asked.searches)
+    }
+
+    /// Writes what stood before the first call of an answer that was taken back, in its event.
+    pub(super) fn write_said(&mut self, out: &mut Vec<u8>) {
+        if let Some(beside) = self.beside.take() {
+            sse::write(None, &beside, out);
+        }
     }
 
     pub(super) fn end(&mut self) -> End {
@@ -127,6 +160,9 @@ impl GeminiStream {
     /// Goes on with the next answer of the turn.
     pub(super) fn go_on(&mut self) {
         self.held = None;
+        self.calls.clear();
+        self.beside = None;
+        self.is_whole = false;
         self.earlier = self.usage();
         self.current = json!(null);
         self.is_later = true;
@@ -137,4 +173,16 @@ impl GeminiStream {
         add(&mut usage, &self.current);
         usage
     }
+}
+
+/// Returns an event amid an answer that has these parts, made of one that has more.
+fn amid(event: &Value, parts: Vec<Value>) -> Value {
+    let mut said = event.clone();
+    said["candidates"][0]["content"]["parts"] = parts.into();
+    for (at, field) in [("/candidates/0", "finishReason"), ("", "usageMetadata")] {
+        if let Some(fields) = said.pointer_mut(at).and_then(Value::as_object_mut) {
+            fields.shift_remove(field);
+        }
+    }
+    said
 }

@@ -7,8 +7,11 @@ use toolgate_llm::envelope::is_envelope;
 
 use super::{End, KEPT_MAX};
 use crate::answer::{Search, add_usage, is_search};
+use crate::gate::Call;
 use crate::opener::{Opener, Part};
-use crate::responses::{call_in, failure, is_hosts, open_output, put};
+use crate::responses::{
+    call_in, call_of, failure, is_answerable, is_hosts, open_output, put, remove_lone, split_name,
+};
 use crate::sse;
 use crate::toolset::Names;
 
@@ -26,6 +29,16 @@ pub(crate) struct ResponsesStream {
     said_bytes: usize,
     searches: Vec<Search>,
     has_calls: bool,
+    /// Calls that the host is to run and that a text answers, as the host gets them.
+    calls: Vec<Call>,
+    /// True if the host is to run a call that no text answers.
+    has_others: bool,
+    /// Items of this answer that the host got whole before the first call.
+    passed: Vec<Value>,
+    /// Place of the first call.
+    first_call: Place,
+    /// True once the answer came to its end, and was not cut off.
+    is_whole: bool,
     /// End of the answer, which is held while searches wait.
     held: Option<Value>,
     /// Response as the turn's first event has it.
@@ -37,6 +50,15 @@ pub(crate) struct ResponsesStream {
     is_later: bool,
     earlier: Value,
     current: Value,
+}
+
+/// Place in what the host gets.
+#[derive(Debug, Default, Clone, Copy)]
+struct Place {
+    /// Index of the next item.
+    next: u64,
+    /// Number of the last event.
+    number: Option<u64>,
 }
 
 /// Numbers of events, which have no gaps.
@@ -122,8 +144,18 @@ impl ResponsesStream {
             let envelope = Envelope { start, opener, is_read: false, is_ended: false, to: None };
             return Item::Envelope(Box::new(envelope));
         }
-        self.has_calls |= is_hosts(item);
+        if is_hosts(item) {
+            self.has_others |= !is_answerable(item);
+            self.begin_call();
+        }
         Item::Through(self.take_index())
+    }
+
+    fn begin_call(&mut self) {
+        if !self.has_calls {
+            self.first_call = Place { next: self.next, number: self.numbers.last };
+        }
+        self.has_calls = true;
     }
 
     fn take_index(&mut self) -> u64 {
@@ -131,11 +163,12 @@ impl ResponsesStream {
         self.next - 1
     }
 
-    fn added(&mut self, value: Value, event: &[u8], out: &mut Vec<u8>) {
+    fn added(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
         let index = value["output_index"].as_u64().unwrap_or_default();
         let item = self.open(&value["item"]);
         if let Item::Through(to) = item {
-            self.renumbered(value, to, event, out);
+            let is_same = !split_name(&mut value["item"], &self.names);
+            self.renumbered(value, to, is_same.then_some(event), out);
         }
         self.items.insert(index, item);
     }
@@ -147,19 +180,19 @@ impl ResponsesStream {
             None => self.numbers.write(value, Some(event), out),
             Some(Item::Through(to)) => {
                 let to = *to;
-                self.renumbered(value, to, event, out);
+                self.renumbered(value, to, Some(event), out);
             }
             Some(Item::Envelope(_) | Item::Search) => {}
         }
     }
 
-    /// Writes an event under another index of its item; with its bytes if that is the same.
-    fn renumbered(&mut self, mut value: Value, to: u64, event: &[u8], out: &mut Vec<u8>) {
+    /// Writes an event under another index of its item; with its bytes if they are given and the index is the same.
+    fn renumbered(&mut self, mut value: Value, to: u64, event: Option<&[u8]>, out: &mut Vec<u8>) {
         let is_same = value["output_index"] == to;
         if !is_same {
             value["output_index"] = to.into();
         }
-        self.numbers.write(value, is_same.then_some(event), out);
+        self.numbers.write(value, event.filter(|_| is_same), out);
     }
 
     fn delta(&mut self, value: Value, event: &[u8], out: &mut Vec<u8>) {
@@ -184,7 +217,7 @@ impl ResponsesStream {
     /// Writes a part of a call that stood in an envelope.
     fn write_part(&mut self, part: &Part, envelope: &mut Envelope, out: &mut Vec<u8>) {
         if let Some(name) = &part.name {
-            self.has_calls = true;
+            self.begin_call();
             let to = self.take_index();
             envelope.to = Some(to);
             let mut item = envelope.start.clone();
@@ -227,7 +260,7 @@ impl ResponsesStream {
     fn arguments(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
         let index = value["output_index"].as_u64().unwrap_or_default();
         let Some(Item::Envelope(mut envelope)) = self.take_envelope(index) else {
-            self.through(value, event, out);
+            self.plain_arguments(value, event, out);
             return;
         };
         let whole = value["arguments"].as_str().unwrap_or_default().to_owned();
@@ -245,6 +278,20 @@ impl ResponsesStream {
         self.items.insert(index, Item::Envelope(envelope));
     }
 
+    /// Hands on the arguments of a plain call, beside which newer answers have its name.
+    fn plain_arguments(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
+        let index = value["output_index"].as_u64().unwrap_or_default();
+        let own = value["name"].as_str().and_then(|name| self.names.get(name));
+        let Some((within, Some(Item::Through(to)))) = own.map(|own| (own, self.items.get(&index)))
+        else {
+            self.through(value, event, out);
+            return;
+        };
+        let to = *to;
+        value["name"] = within.name.as_str().into();
+        self.renumbered(value, to, None, out);
+    }
+
     fn done(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
         let index = value["output_index"].as_u64().unwrap_or_default();
         let item = value["item"].clone();
@@ -256,7 +303,14 @@ impl ResponsesStream {
         // Some servers send no beginning.
         let opened = self.items.remove(&index).unwrap_or_else(|| self.open(&item));
         match opened {
-            Item::Through(to) => self.renumbered(value, to, event, out),
+            Item::Through(to) => {
+                self.calls.extend(call_of(&item));
+                if !self.has_calls {
+                    self.passed.push(item);
+                }
+                let is_same = !split_name(&mut value["item"], &self.names);
+                self.renumbered(value, to, is_same.then_some(event), out);
+            }
             Item::Search => {
                 let id = item["call_id"].as_str().unwrap_or_default().to_owned();
                 self.note(&item, Search { id, arguments: arguments.into() });
@@ -266,6 +320,9 @@ impl ResponsesStream {
                 Ok(_) if !item.is_object() => {}
                 Ok(call) => {
                     let name = call.name.unwrap_or_default();
+                    let id = item["call_id"].as_str().unwrap_or_default().to_owned();
+                    let arguments = call.arguments.clone();
+                    self.calls.push(Call { id, name: name.clone(), arguments });
                     put(&mut value["item"], &name, &call.arguments, &self.names);
                     value["output_index"] = envelope.to.into();
                     self.numbers.write(value, None, out);
@@ -287,8 +344,8 @@ impl ResponsesStream {
             self.current = response["usage"].clone();
         }
         self.last_id = response["id"].clone();
-        let is_whole = value["type"] == "response.completed";
-        if is_whole && !self.searches.is_empty() && !self.has_calls {
+        self.is_whole = value["type"] == "response.completed";
+        if self.is_whole && !self.searches.is_empty() && !self.has_calls {
             self.held = Some(value);
             return;
         }
@@ -313,6 +370,35 @@ impl ResponsesStream {
     /// Returns true if the end of the answer is held.
     pub(super) fn is_holding(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// Returns true if the host has got the beginning of a call in this answer.
+    pub(super) fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    /// Returns the calls of this answer that a text answers; `None` if they could not be kept, or did not come to their end.
+    pub(super) fn calls(&self) -> Option<Vec<Call>> {
+        let is_known = self.is_whole && self.said_bytes <= KEPT_MAX;
+        is_known.then(|| self.calls.clone())
+    }
+
+    /// Returns true if a text answers each call of this answer.
+    pub(super) fn is_answerable(&self) -> bool {
+        !self.has_others
+    }
+
+    /// Takes this answer back from its first call on. Returns what the model said, as items, and its searches.
+    pub(super) fn take_back(&mut self) -> (Vec<Value>, Vec<Search>) {
+        let mut passed = std::mem::take(&mut self.passed);
+        // They led to the calls alone.
+        remove_lone(&mut passed);
+        self.shown.extend(passed);
+        self.next = self.first_call.next;
+        self.numbers.last = self.first_call.number;
+        self.items.clear();
+        self.said_bytes = 0;
+        (std::mem::take(&mut self.said), std::mem::take(&mut self.searches))
     }
 
     pub(super) fn end(&mut self) -> End {
@@ -345,6 +431,10 @@ impl ResponsesStream {
         self.earlier = self.usage();
         self.current = Value::Null;
         self.has_calls = false;
+        self.calls.clear();
+        self.has_others = false;
+        self.passed.clear();
+        self.is_whole = false;
         self.is_later = true;
         self.numbers.are_own = true;
     }

@@ -27,6 +27,7 @@ use crate::cli::output;
 use crate::cli::serve::with_causes;
 use crate::serve::{check_model, open_now, serve_until_bound};
 use followed::FollowedFiles;
+pub(in crate::cli) use plane::store_at;
 use plane::{key_store, plane_config};
 use replica::ReplicaSettings;
 use telemetry::GatewayTelemetry;
