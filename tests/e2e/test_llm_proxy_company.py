@@ -4,18 +4,16 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import test_llm_proxy_responses as responses
 from credentials import Keys
 from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
+from llm_tools import CALL, MORE, PATIENT, SEARCH, enveloped, read_events
 from test_llm_proxy_envelope import (
-    CALL,
-    MORE,
-    PATIENT,
-    SEARCH,
     anthropic_answer,
     anthropic_events,
     anthropic_request,
@@ -23,10 +21,8 @@ from test_llm_proxy_envelope import (
     chat_call,
     chat_events,
     chat_request,
-    enveloped,
     names,
     read_anthropic,
-    read_events,
     use,
 )
 from toolgate_command import run
@@ -37,26 +33,12 @@ CUT = PATIENT.replace("envelope", "cut")
 ENFORCE = PATIENT + 'gate = "enforce"\n'
 WORDS = "Shows what there is, with all that one may want to know of it. "
 DONE = anthropic_answer({"type": "text", "text": "No."})
-RULES = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+RULES = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+}
 """A schema that arguments may break."""
-
-
-@pytest.fixture
-def start(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
-    """Starts a proxy before a provider."""
-    started: list[Proxy] = []
-
-    def start(provider: Provider, settings: str = PATIENT) -> Proxy:
-        folder = tmp_path / f"proxy-{len(started)}"
-        folder.mkdir()
-        proxy = Proxy(binary, folder, provider.url, settings)
-        proxy.start()
-        started.append(proxy)
-        return proxy
-
-    yield start
-    for proxy in started:
-        proxy.__exit__()
 
 
 def many(count: int) -> list[Json]:
@@ -92,7 +74,9 @@ def priced(proxy: Proxy, count: int, *more: Json) -> str:
     return proxy.ask("/anthropic/v1/messages", request).note
 
 
-def test_many_tools_are_deferred_by_the_cheapest_strategy(start: Callable[..., Proxy]) -> None:
+def test_many_tools_are_deferred_by_the_cheapest_strategy(
+    start: Callable[..., Proxy],
+) -> None:
     with serving(Provider(*[answer(DONE)] * 9_999)) as provider:
         proxy = start(provider, AUTO)
         assert priced(proxy, 3) == "pass; reason=few-tools"
@@ -124,7 +108,9 @@ def test_a_conversation_whose_tools_cost_less_than_deferring_them_keeps_them(
         assert totals(proxy)["passed"] == {"cheaper": 2}
 
 
-def test_cut_sends_the_tools_of_the_turn_and_no_envelope(start: Callable[..., Proxy]) -> None:
+def test_cut_sends_the_tools_of_the_turn_and_no_envelope(
+    start: Callable[..., Proxy],
+) -> None:
     called = anthropic_answer(use("mcp__weather__forecast", {"city": "Bern"}))
     with serving(Provider(answer(called))) as provider:
         got = start(provider, CUT).ask("/anthropic/v1/messages", anthropic_request())
@@ -254,6 +240,28 @@ def test_chat_completions_are_corrected_too(start: Callable[..., Proxy], streame
 
 
 @pytest.mark.parametrize("streamed", [True, False])
+def test_calls_that_no_text_answers_are_observed(
+    start: Callable[..., Proxy], streamed: bool
+) -> None:
+    shell = {
+        "type": "local_shell_call",
+        "id": "ls",
+        "call_id": "k2",
+        "status": "completed",
+    }
+    wrong = responses.response(
+        responses.call(CALL, enveloped("mcp__mail__send", {"city": 7}), "k1"), shell
+    )
+    with serving(Provider(responses.step(wrong, streamed))) as provider:
+        proxy = start(provider, ENFORCE)
+        got = proxy.ask(responses.PATH, responses.request(stream=streamed))
+        expected = {"arguments_invalid": 1}
+        wait_until(lambda: totals(proxy)["calls"] == expected, lambda: str(totals(proxy)))
+    call, other = responses.got_response(got.body, streamed)["output"]
+    assert (call["name"], other) == ("mcp__mail__send", shell)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
 def test_a_model_that_insists_is_let_through(start: Callable[..., Proxy], streamed: bool) -> None:
     def insist(_sent: Sent) -> Answer:
         wrong = anthropic_answer(use(CALL, enveloped("mcp__mail__send", {}), "toolu_1"))
@@ -363,7 +371,9 @@ def test_a_tenant_has_its_share_of_requests_and_another_finds_a_place(
         wait_until(lambda: ask(acme).status == 200, "the places are not given back")
 
 
-def test_requests_that_find_no_memory_are_sent_as_they_came(start: Callable[..., Proxy]) -> None:
+def test_requests_that_find_no_memory_are_sent_as_they_came(
+    start: Callable[..., Proxy],
+) -> None:
     settings = f'{PATIENT}request_memory = "64KiB"\n'
     with serving(Provider(*[answer(DONE)] * 2)) as provider:
         proxy = start(provider, settings)
