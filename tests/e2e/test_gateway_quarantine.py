@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from gateway_process import GatewayProcess, Json, text_of
 from test_quarantine import HARMLESS, POISON
 from toolgate_process import ToolgateProcess
 from waiting import wait_until
+
+from toolgate import Client
 
 POISONED = Path(__file__).with_name("poisoned_mcp_server.py")
 ALWAYS_ON = '[gateway]\nalways_on = ["sea__tides", "sea__moon"]\n'
@@ -20,10 +23,9 @@ HARMLESS_TOO = f"{HARMLESS} Now for two days."
 class Sea:
     """A gateway before a server with a tool of a bad text, and the plane that it asks."""
 
-    def __init__(self, gateway: GatewayProcess, plane: ToolgateProcess, tenant: str) -> None:
+    def __init__(self, gateway: GatewayProcess, plane: Client) -> None:
         self.gateway = gateway
         self.plane = plane
-        self.tenant = tenant
 
     def listed(self) -> list[list[str]]:
         """The names of the server's tools that each face lists."""
@@ -50,14 +52,12 @@ class Sea:
 
     def approve(self) -> None:
         """Approves the tool as it is now."""
-        with self.plane.client(self.tenant) as client:
-            (tides,) = [tool for tool in client.list_tools() if tool.name == "tides"]
-            assert client.approve_tools("sea", {"tides": tides.hash}).refusals == {}
+        (tides,) = [tool for tool in self.plane.list_tools() if tool.name == "tides"]
+        assert self.plane.approve_tools("sea", {"tides": tides.hash}).refusals == {}
 
     def is_quarantined(self) -> bool:
         """Whether the plane keeps the tool from agents."""
-        with self.plane.client(self.tenant) as client:
-            return any(tool.quarantined for tool in client.list_tools())
+        return any(tool.quarantined for tool in self.plane.list_tools())
 
 
 def config(text: Path, **settings: str) -> str:
@@ -72,9 +72,13 @@ def text(tmp_path: Path) -> Path:
     return tmp_path / "tides.txt"
 
 
-def start(binary: Path, plane: ToolgateProcess, tenant: str, config: str, folder: Path) -> Sea:
+@contextmanager
+def started(
+    binary: Path, plane: ToolgateProcess, tenant: str, config: str, folder: Path
+) -> Iterator[Sea]:
     names = ("--server", plane.target, "--tenant", tenant)
-    return Sea(GatewayProcess(binary, folder, config, names).start(), plane, tenant)
+    with plane.client(tenant) as client, GatewayProcess(binary, folder, config, names) as gateway:
+        yield Sea(gateway, client)
 
 
 @pytest.fixture
@@ -82,9 +86,8 @@ def sea(
     binary: Path, server: ToolgateProcess, tenant: str, text: Path, tmp_path: Path
 ) -> Iterator[Sea]:
     text.write_text(POISON)
-    sea = start(binary, server, tenant, config(text), tmp_path)
-    yield sea
-    assert sea.gateway.stop() == 0
+    with started(binary, server, tenant, config(text), tmp_path) as sea:
+        yield sea
 
 
 def test_a_poisoned_tool_is_nowhere_until_it_is_approved(sea: Sea) -> None:
@@ -104,16 +107,15 @@ def test_what_was_approved_is_not_what_it_becomes(
     binary: Path, server: ToolgateProcess, tenant: str, text: Path, tmp_path: Path
 ) -> None:
     text.write_text(HARMLESS)
-    sea = start(binary, server, tenant, config(text, trust="untrusted"), tmp_path)
-    assert sea.listed() == [["moon", "tides"]] * len(FACES)
-    text.write_text(HARMLESS_TOO)
-    status, _, _ = sea.gateway.send("POST", "/gateway/restart/sea", {}, {})
-    assert status == 202
-    wait_until(sea.is_quarantined)
-    assert sea.listed() == [["moon"]] * len(FACES)
-    assert not any("sea__tides#" in shown or HARMLESS in shown for shown in sea.found())
-    assert all(refused["isError"] is True for refused in sea.called())
-    sea.approve()
-    assert sea.listed() == [["moon", "tides"]] * len(FACES)
-    assert HARMLESS_TOO in [tool["description"] for tool in sea.gateway.tools("/mcp/s/sea")]
-    assert sea.gateway.stop() == 0
+    with started(binary, server, tenant, config(text, trust="untrusted"), tmp_path) as sea:
+        assert sea.listed() == [["moon", "tides"]] * len(FACES)
+        text.write_text(HARMLESS_TOO)
+        status, _, _ = sea.gateway.send("POST", "/gateway/restart/sea", {}, {})
+        assert status == 202
+        wait_until(sea.is_quarantined)
+        assert sea.listed() == [["moon"]] * len(FACES)
+        assert not any("sea__tides#" in shown or HARMLESS in shown for shown in sea.found())
+        assert all(refused["isError"] is True for refused in sea.called())
+        sea.approve()
+        assert sea.listed() == [["moon", "tides"]] * len(FACES)
+        assert HARMLESS_TOO in [tool["description"] for tool in sea.gateway.tools("/mcp/s/sea")]
