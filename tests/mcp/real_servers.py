@@ -334,7 +334,7 @@ def own_gateway(box: Path, folder: Path) -> Iterator[str]:
         first = time.monotonic() - began
         process.wait_for("behind discover_tools")
         ready = time.monotonic() - began
-        print("".join(process.said), end="")
+        print("".join(line for line in process.said if ": ready in " in line), end="")
         whole = tokens([canonical(tool) for tool in tools])
         shown = tokens([prompt_text(tool) for tool in tools])
         print(f"first list of tools after {first:.2f} s, all ready after {ready:.1f} s")
