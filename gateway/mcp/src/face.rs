@@ -19,10 +19,9 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value};
-use tokio::sync::broadcast;
-use toolgate_upstream::Change;
 
 use crate::caller::Caller;
+use crate::changing::FaceChanges;
 use crate::config::Exposed;
 use crate::followed::{FOLLOWED_MAX, Followed};
 use crate::gateway::Gateway;
@@ -120,10 +119,7 @@ impl ServerHandler for Face {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        let mut accepted = match self.exposure {
-            Exposure::Server(_) => requested.clone(),
-            Exposure::Search | Exposure::All => SubscriptionFilter::new(),
-        };
+        let mut accepted = requested.clone();
         let resources = requested.resource_subscriptions.clone().map(|mut uris| {
             uris.retain(|uri| self.resource(uri).is_some_and(|found| self.may_follow(&found)));
             uris.truncate(FOLLOWED_MAX);
@@ -142,7 +138,7 @@ impl ServerHandler for Face {
                 return Err(ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None));
             }
         }
-        following::subscription(&subscription, self.told(), updates).await;
+        following::subscription(&subscription, self.changes(), updates).await;
         Ok(())
     }
 
@@ -180,9 +176,7 @@ impl ServerHandler for Face {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        if let Some(told) = self.told() {
-            tokio::spawn(following::session(context.peer, told));
-        }
+        tokio::spawn(following::session(context.peer, self.changes()));
     }
 
     async fn on_custom_request(
@@ -259,12 +253,9 @@ impl Face {
         Self { level, followed: Arc::default(), ..self.clone() }
     }
 
-    /// Returns the receiver of changes of the server's lists.
-    fn told(&self) -> Option<broadcast::Receiver<Change>> {
-        match &self.exposure {
-            Exposure::Search | Exposure::All => None,
-            Exposure::Server(server) => self.gateway.fleet().told(server),
-        }
+    /// Follows the lists of this face from now on.
+    fn changes(&self) -> FaceChanges {
+        FaceChanges::new(&self.gateway, &self.exposure, &self.tenant)
     }
 
     /// Sends a request of the host to a server.

@@ -447,6 +447,11 @@ impl Gateway {
         tokio::time::timeout(wait, listed).await.ok().flatten()
     }
 
+    /// Returns the listing of a server that is registered in a tenant's catalog.
+    pub(crate) fn registered(&self, tenant: &str, server: &str) -> Option<Arc<Listing>> {
+        self.0.registered.get(tenant, server)
+    }
+
     /// Waits until the plane has the tools of a server in a tenant's catalog, at most for `wait`.
     pub(crate) async fn await_registered(&self, tenant: &str, server: &str, wait: Duration) {
         let mut registered = self.0.registered.changes();

@@ -9,6 +9,7 @@ mod audit;
 mod authentication;
 mod caller;
 mod calling;
+mod changing;
 mod checking;
 mod config;
 mod connecting;

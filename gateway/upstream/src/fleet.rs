@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::{Change, LEAVE, ServerIdentity};
+use crate::connection::{LEAVE, ListChange, ServerIdentity, changes};
 use crate::credentials::{CredentialStore, Requester};
 use crate::question::Asker;
 use crate::target::{Endpoint, Upstream};
@@ -243,6 +243,7 @@ struct Surroundings {
     spawns: Arc<Semaphore>,
     credentials: Option<CredentialStore>,
     tasks: TaskTracker,
+    list_changes: broadcast::Sender<ListChange>,
     /// Resources that hosts follow, by server. They are kept when an entry changes.
     watched: Arc<Mutex<HashMap<String, Arc<Watched>>>>,
     tuning: Tuning,
@@ -335,6 +336,7 @@ impl Fleet {
             spawns: Arc::new(Semaphore::new(SPAWNS_MAX)),
             credentials,
             tasks: TaskTracker::new(),
+            list_changes: changes(),
             watched: Arc::default(),
             tuning,
         };
@@ -391,10 +393,10 @@ impl Fleet {
         self.server(server)?.kept_list(method)
     }
 
-    /// Returns the receiver of changes of a server's lists, until the server leaves the fleet.
+    /// Returns the receiver of changes of lists that the servers tell.
     #[must_use]
-    pub fn told(&self, server: &str) -> Option<broadcast::Receiver<Change>> {
-        Some(self.server(server)?.told())
+    pub fn list_changes(&self) -> broadcast::Receiver<ListChange> {
+        self.0.surroundings.list_changes.subscribe()
     }
 
     /// Returns a counter that changes with each status and listing.

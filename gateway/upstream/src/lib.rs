@@ -20,7 +20,7 @@ mod sse;
 mod tap;
 mod target;
 
-pub use connection::{Change, Connection, ServerIdentity};
+pub use connection::{Change, Connection, ListChange, ServerIdentity};
 pub use credentials::{
     Authorization, CredentialError, CredentialStore, Login, LoginClient, OAuthClient, Owner,
     Requester, Secret, is_safe, log_out,

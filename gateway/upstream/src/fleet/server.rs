@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_telemetry::McpSpan;
@@ -121,7 +121,12 @@ impl Server {
             authorizer: authorizer(&entry, &surroundings),
             live: Mutex::new(live),
             moves: watch::channel(0).0,
-            told: Told { resources: surroundings.watched(&entry.name).sender(), ..Told::default() },
+            told: Told {
+                server: Arc::from(entry.name.as_str()),
+                changes: surroundings.list_changes.clone(),
+                resources: surroundings.watched(&entry.name).sender(),
+                ..Told::default()
+            },
             own: OwnConnections::default(),
             principals: Principals::default(),
             turns: Turns::new(entry.limits.concurrency, entry.limits.queue),
@@ -168,10 +173,6 @@ impl Server {
         let live = self.live.lock();
         let is_put_off = live.state == ServerState::Idle;
         is_put_off.then(|| live.lists.get(method).cloned().unwrap_or_default())
-    }
-
-    pub(super) fn told(&self) -> broadcast::Receiver<Change> {
-        self.told.others.subscribe()
     }
 
     pub(super) fn logs(&self) -> String {
@@ -595,8 +596,7 @@ impl Server {
                     self.surroundings.changed();
                 }
                 if is_changed || told.is_ok() {
-                    // Nobody may be listening.
-                    let _nobody = self.told.others.send(Change::Tools);
+                    self.told.changed(Change::Tools);
                 }
             }
             tokio::time::sleep(tuning.list_gap).await;
