@@ -26,6 +26,7 @@ use crate::history::{Decided, History};
 use crate::listings::{Asked, Listed, Listings};
 use crate::lists::Lists;
 use crate::parked::Parked;
+use crate::placed::Resumable;
 use crate::registering::{self, Registered, RegisteredListings, Servers};
 use crate::replicas::Replica;
 use crate::results::Results;
@@ -60,6 +61,7 @@ struct Shared {
     counts: Mutex<HashMap<Arc<str>, Arc<Counts>>>,
     listings: Listings,
     lists: Lists,
+    resumable: Arc<Resumable>,
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
     registered: Registered,
     following: JoinHandle<()>,
@@ -215,6 +217,7 @@ impl Gateway {
             counts: Mutex::default(),
             listings: Listings::default(),
             lists: Lists::default(),
+            resumable: Arc::default(),
             tools: Mutex::default(),
             registered,
             following,
@@ -381,6 +384,10 @@ impl Gateway {
 
     pub(crate) fn parked(&self) -> &Parked {
         &self.0.parked
+    }
+
+    pub(crate) fn resumable(&self) -> &Arc<Resumable> {
+        &self.0.resumable
     }
 
     pub(crate) fn seal(&self) -> &Seal {
@@ -565,9 +572,9 @@ impl KnownTools {
         Self { listing, in_order, by_name, has_header_parameters }
     }
 
-    /// Returns the definition of a tool.
-    pub(crate) fn definition(&self, tool: &ListedName) -> Option<Value> {
-        serde_json::from_str(self.listing.tools.get(tool.place)?.get()).ok()
+    /// Returns the definition of a tool, as its server wrote it.
+    pub(crate) fn definition(&self, tool: &ListedName) -> Option<&str> {
+        self.listing.tools.get(tool.place).map(|raw| raw.get())
     }
 }
 

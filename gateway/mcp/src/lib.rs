@@ -30,6 +30,8 @@ mod metrics;
 mod mirrored;
 mod parked;
 mod passing;
+mod placed;
+mod raw;
 mod reading;
 mod registering;
 mod relayed;

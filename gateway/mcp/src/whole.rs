@@ -9,6 +9,7 @@ use crate::caller::Caller;
 use crate::discovering::shown_name;
 use crate::gateway::Gateway;
 use crate::lists::{self, ListKey};
+use crate::raw::{RawObject, list_of};
 
 /// Longest name of a tool. Hosts put a prefix before it, and providers take 64 characters.
 const NAME_MAX: usize = 55;
@@ -32,18 +33,23 @@ pub(crate) async fn definitions(gateway: &Gateway, caller: &Caller) -> Result<By
     let tools: Vec<_> = shown(gateway, caller, &listed).collect();
     let mut definitions = Vec::new();
     for tool in &tools {
-        let definition = serde_json::from_str(&tool.definition_json);
-        let mut definition: Value = definition
-            .map_err(|error| format!("{}: its definition is no JSON: {error}", tool.model_name))?;
-        if let Some(name) = definition.get_mut("name") {
-            *name = Value::from(name_of(&tool.model_name));
-            definitions.push(definition);
-        }
+        let name = name_of(&tool.model_name);
+        definitions.push((definition(tool, &name)?, name));
     }
-    definitions.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
-    let list = lists::text(&definitions)?;
+    definitions.sort_by(|(_, one), (_, other)| one.cmp(other));
+    let definitions: Vec<String> = definitions.into_iter().map(|(text, _)| text).collect();
+    let list = Bytes::from(list_of(&definitions));
     gateway.lists().keep(key_of(caller, tools), list.clone());
     Ok(list)
+}
+
+/// Returns the definition of a tool as its server wrote it, but for its name.
+fn definition(tool: &v1::Tool, name: &str) -> Result<String, String> {
+    let definition = RawObject::parse(tool.definition_json.clone());
+    let mut definition = definition
+        .map_err(|error| format!("{}: its definition is no JSON: {error}", tool.model_name))?;
+    definition.set("name", &Value::from(name));
+    Ok(definition.into_text())
 }
 
 /// Returns the key of the list of these tools.

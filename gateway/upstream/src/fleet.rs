@@ -387,7 +387,7 @@ impl Fleet {
     /// Returns the items of a list, such as `prompts/list`, of a server that waits for its first call: as it gave them when it
     /// listed its tools. `None` for any other server.
     #[must_use]
-    pub fn kept_list(&self, server: &str, method: &str) -> Option<Vec<Value>> {
+    pub fn kept_list(&self, server: &str, method: &str) -> Option<Vec<Box<RawValue>>> {
         self.server(server)?.kept_list(method)
     }
 

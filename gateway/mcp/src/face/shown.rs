@@ -1,9 +1,11 @@
 //! Answers of a face that shows tools of all servers.
 
+use axum::body::Bytes;
 use rmcp::RoleServer;
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::RequestContext;
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use toolgate_client::v1;
 use toolgate_telemetry::serves_tool;
 
@@ -13,6 +15,7 @@ use crate::caller::Caller;
 use crate::calling::{self, Circumstances, error_result, text_result};
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
 use crate::gathered::{self, Kind};
+use crate::raw::{RawObject, list_of};
 use crate::{discovering, reading, whole};
 
 impl Face {
@@ -22,14 +25,17 @@ impl Face {
         method: &str,
         params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<RawObject, ErrorData> {
         match method {
             "tools/list" if self.exposure == Exposure::All => {
                 let tools = whole::definitions(&self.gateway, &self.caller(context)?).await;
                 let problem = |text| ErrorData::new(ErrorCode::INTERNAL_ERROR, text, None);
-                with_tools(context, &tools.map_err(problem)?)
+                Ok(with_tools(tools.map_err(problem)?))
             }
-            "tools/list" => Ok(json!({"tools": self.tools(&self.caller(context)?).await})),
+            "tools/list" => {
+                let tools = self.tools(&self.caller(context)?).await;
+                Ok(with_tools(Bytes::from(list_of(&tools))))
+            }
             "tools/call" => self.call(params, context).await,
             _ => self.gather(method, params, context).await,
         }
@@ -41,11 +47,13 @@ impl Face {
         method: &str,
         mut params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<RawObject, ErrorData> {
         let caller = self.caller(context)?;
         if let Some(kind) = Kind::of(method) {
             let items = gathered::list(&self.gateway, &caller, kind).await;
-            return Ok(json!({kind.list(): items}));
+            let mut result = RawObject::default();
+            result.set_items(kind.list(), &items);
+            return Ok(result);
         }
         let Some(server) = gathered::take_server(&self.gateway, &caller, method, &mut params)
         else {
@@ -62,18 +70,20 @@ impl Face {
 
     /// Returns the gateway's own tools with all others where these are few, else with those of the always-on set that
     /// fit.
-    async fn tools(&self, caller: &Caller) -> Vec<Value> {
-        let mut tools = definitions::definitions(&self.servers());
+    async fn tools(&self, caller: &Caller) -> Vec<String> {
+        let own = definitions::definitions(&self.servers());
+        let mut tools: Vec<String> = own.iter().map(Value::to_string).collect();
         if self.gateway.loads_all() {
             match whole::definitions(&self.gateway, caller).await {
                 Ok(whole) => {
-                    let whole: Vec<Value> = serde_json::from_slice(&whole).unwrap_or_default();
-                    tools.extend(whole);
+                    let whole: Vec<&RawValue> = serde_json::from_slice(&whole).unwrap_or_default();
+                    tools.extend(whole.iter().map(|tool| tool.get().to_owned()));
                 }
                 Err(problem) => tracing::warn!(problem, "the tools could not be listed"),
             }
         } else {
-            tools.extend(self.always_on(caller).await);
+            let always_on = self.always_on(caller).await;
+            tools.extend(always_on.iter().map(Value::to_string));
         }
         tools
     }
@@ -119,7 +129,7 @@ impl Face {
         &self,
         params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<RawObject, ErrorData> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let empty = Map::new();
         let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&empty);

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::Map;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -164,7 +164,7 @@ impl Server {
         self.live.lock().listing.clone()
     }
 
-    pub(super) fn kept_list(&self, method: &str) -> Option<Vec<Value>> {
+    pub(super) fn kept_list(&self, method: &str) -> Option<Vec<Box<RawValue>>> {
         let live = self.live.lock();
         let is_put_off = live.state == ServerState::Idle;
         is_put_off.then(|| live.lists.get(method).cloned().unwrap_or_default())
