@@ -70,7 +70,9 @@ def main() -> None:
                 result = json.dumps({"resourceTemplates": []})
             case _:
                 error = '{"code": -32601, "message": "no such method"}'
-                answer = f'{{"jsonrpc": "2.0", "id": {json.dumps(request["id"])}, "error": {error}}}'
+                answer = (
+                    f'{{"jsonrpc": "2.0", "id": {json.dumps(request["id"])}, "error": {error}}}'
+                )
                 print(answer, flush=True)
                 continue
         number = json.dumps(request["id"])

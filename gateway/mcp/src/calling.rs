@@ -15,8 +15,8 @@ use crate::config::ShownNames;
 use crate::cutting;
 use crate::definitions::{CALL, DISCOVER};
 use crate::discovering::shown_name;
-use crate::gathered;
 use crate::gateway::Gateway;
+use crate::gathered;
 use crate::host::{Failure, Host, LOST};
 use crate::raw::{RawObject, list_of};
 
@@ -113,7 +113,8 @@ async fn attempt(
         && result.get("content").is_some()
     {
         let advice = text_item(&format!("[next time {advice}]")).to_string();
-        let mut content: Vec<&str> = result.items("content").iter().map(|item| item.get()).collect();
+        let mut content: Vec<&str> =
+            result.items("content").iter().map(|item| item.get()).collect();
         content.push(&advice);
         let content = list_of(&content);
         result.set_json("content", content);
@@ -190,12 +191,34 @@ fn is_named(tool: &RawValue, name: &str) -> bool {
     serde_json::from_str::<Named>(tool.get()).is_ok_and(|tool| tool.name == name)
 }
 
+/// Has Gate judge a call. One of a tool that is known from earlier waits for its server, and is judged by what that lists.
 async fn judge(
     gateway: &Gateway,
     of: &Circumstances<'_>,
     call: &RequestedCall,
     audited: &mut AuditedCall,
 ) -> Result<Allowed, String> {
+    let verdict = verdict_on(gateway, of, call, audited).await?;
+    let server = &verdict.server;
+    let is_known = gateway.fleet().listing(server).is_some();
+    let waits = verdict.allowed && !is_known && gateway.lets_in(of.caller, server, &verdict.name);
+    if !waits {
+        return allowed(gateway, of, call, verdict, audited);
+    }
+    audited.is_of(server, &verdict.name, None);
+    audited.is_refused("NO_SERVER");
+    gateway.await_server(&of.caller.tenant, server).await?;
+    let verdict = verdict_on(gateway, of, call, audited).await?;
+    allowed(gateway, of, call, verdict, audited)
+}
+
+/// Returns what Gate says of a call.
+async fn verdict_on(
+    gateway: &Gateway,
+    of: &Circumstances<'_>,
+    call: &RequestedCall,
+    audited: &mut AuditedCall,
+) -> Result<v1::GateVerdict, String> {
     audited.is_refused("NOT_CHECKED");
     let evidence = match gateway.config().gateway.shown_names {
         ShownNames::Assist => v1::Evidence::Catalog,
@@ -219,7 +242,17 @@ async fn judge(
         Some(ErrorReason::TenantNotFound) => NO_TOOLS_YET.to_owned(),
         _ => format!("the call could not be checked: {error}"),
     })?;
-    let verdict = answer.verdicts.into_iter().next().ok_or("the call could not be checked")?;
+    answer.verdicts.into_iter().next().ok_or_else(|| "the call could not be checked".to_owned())
+}
+
+/// Returns a call that may be sent.
+fn allowed(
+    gateway: &Gateway,
+    of: &Circumstances<'_>,
+    call: &RequestedCall,
+    verdict: v1::GateVerdict,
+    audited: &mut AuditedCall,
+) -> Result<Allowed, String> {
     let tool = gateway.tool_for(of.caller, &verdict.server, &verdict.name);
     let definition = tool.as_ref().map(|tool| &*tool.definition);
     audited.is_of(&verdict.server, &verdict.name, definition);
@@ -283,7 +316,9 @@ async fn send(
     let answer = of.host.request(&server, "tools/call", params).await;
     let is_success = answer.as_ref().is_ok_and(|result| !result.is_true("isError"));
     let mut result = match answer {
-        Ok(result) if asking::asks(&result) || result.is("resultType", "task") => return Ok(result),
+        Ok(result) if asking::asks(&result) || result.is("resultType", "task") => {
+            return Ok(result);
+        }
         answer => {
             let owner = of.caller.owner();
             let decided = gateway.history().called(&owner, &model_name, is_success);
@@ -323,6 +358,9 @@ fn failure(server: &str, failure: &Failure) -> RawObject {
         }
         RequestError::Credential { problem, .. } => {
             format!("{server} can't be called for you: {problem}. The call did not run.")
+        }
+        RequestError::Unavailable { state: ServerState::Starting, .. } => {
+            format!("{server} is starting: the call did not run. Try again in a few seconds.")
         }
         RequestError::Unavailable { problem, .. } => format!(
             "{server} is not available: {problem}. It is started again by itself; the call did not run."

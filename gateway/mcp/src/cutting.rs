@@ -104,7 +104,9 @@ impl Item {
         let text = text_of(&item);
         let texts = ["text", "resource"];
         let others = match &text {
-            Some(_) => item.sizes().filter(|(name, _)| !texts.contains(name)).map(|(_, size)| size).sum(),
+            Some(_) => {
+                item.sizes().filter(|(name, _)| !texts.contains(name)).map(|(_, size)| size).sum()
+            }
             None => json.len(),
         };
         Self { json: json.to_owned(), text, others }
@@ -287,7 +289,8 @@ mod tests {
     #[test]
     fn long_data_are_kept_beside_a_short_text() {
         let data = json!({"rows": "x".repeat(1_000)});
-        let result = json!({"content": [{"type": "text", "text": "ok"}], "structuredContent": data});
+        let result =
+            json!({"content": [{"type": "text", "text": "ok"}], "structuredContent": data});
         let (cut, results) = cut_value(100, &result);
         assert!(cut.get("structuredContent").is_none() && cut.to_string().len() < 400, "{cut}");
         assert_eq!(cut["content"][0]["text"], "ok");
@@ -349,6 +352,9 @@ mod tests {
         assert!(cut_value(usize::MAX, &field).0.get("new").is_none());
         let hidden = json!({"content": [{"type": "text", "text": "a", "_meta": {"x": "x".repeat(OTHER_MAX)}}]});
         let (told, _) = cut_value(1_000, &hidden);
-        assert!(told.to_string().len() < 200 && told.to_string().contains("a\\n[text of"), "{told}");
+        assert!(
+            told.to_string().len() < 200 && told.to_string().contains("a\\n[text of"),
+            "{told}"
+        );
     }
 }

@@ -89,13 +89,12 @@ impl ServerHandler for Face {
         let mut info = ServerConfig::new(self.capabilities())
             .with_server_info(Implementation::new("toolgate", env!("CARGO_PKG_VERSION")));
         info.instructions = match &self.exposure {
-            Exposure::Search => Some(definitions::instructions(&self.servers())),
+            Exposure::Search => Some(definitions::instructions(&self.gateway.behind(&self.tenant))),
             Exposure::All => None,
-            Exposure::Server(server) => self
-                .gateway
-                .fleet()
-                .listing(server)
-                .and_then(|listing| listing.instructions.clone()),
+            Exposure::Server(server) => {
+                let known = self.gateway.known(server);
+                known.and_then(|known| known.instructions.clone())
+            }
         };
         info
     }

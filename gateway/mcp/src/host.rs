@@ -157,7 +157,11 @@ impl Host<'_> {
     }
 
     /// Waits until a call ends or asks. A call that asks is parked, and its questions are the result.
-    async fn wait(&self, mut waiting: Waiting, purpose: &Purpose<'_>) -> Result<RawObject, Failure> {
+    async fn wait(
+        &self,
+        mut waiting: Waiting,
+        purpose: &Purpose<'_>,
+    ) -> Result<RawObject, Failure> {
         let hearer = passing::Hearer::of(self.context, self.level);
         let capabilities = self.capabilities();
         loop {

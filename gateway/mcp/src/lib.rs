@@ -23,6 +23,7 @@ mod gathered;
 mod history;
 mod host;
 mod http;
+mod instructions;
 mod listings;
 mod lists;
 mod live;

@@ -248,7 +248,10 @@ mod tests {
         assert_eq!(object.get("ab"), Some("1e400"));
         assert!(object.is("t", "ä") && !object.is("n", "1"));
         assert_eq!(object.value("ab"), Value::Null, "no value holds it");
-        assert_eq!(object.items("l").iter().map(|item| item.get()).collect::<Vec<_>>(), ["1.10", "{}"]);
+        assert_eq!(
+            object.items("l").iter().map(|item| item.get()).collect::<Vec<_>>(),
+            ["1.10", "{}"]
+        );
         assert_eq!(object.into_text(), WRITTEN);
     }
 

@@ -2,6 +2,7 @@
 
 use axum::body::Bytes;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use toolgate_client::v1;
 
@@ -52,6 +53,29 @@ fn definition(tool: &v1::Tool, name: &str) -> Result<String, String> {
     Ok(definition.into_text())
 }
 
+/// Returns the text of the list of those of these tools that a caller may see, in their order, as their servers wrote them but
+/// for the names.
+///
+/// # Errors
+/// The problem, if the plane can't say.
+pub(crate) async fn named(
+    gateway: &Gateway,
+    caller: &Caller,
+    names: &[String],
+) -> Result<Bytes, String> {
+    let every = definitions(gateway, caller).await?;
+    let every: Vec<&RawValue> =
+        serde_json::from_slice(&every).map_err(|error| error.to_string())?;
+    let named = |name: &String| {
+        every.iter().find(|tool| {
+            let shown = name_of(name);
+            RawObject::parse(tool.get().to_owned()).is_ok_and(|tool| tool.is("name", &shown))
+        })
+    };
+    let named: Vec<&str> = names.iter().filter_map(named).map(|tool| tool.get()).collect();
+    Ok(Bytes::from(list_of(&named)))
+}
+
 /// Returns the key of the list of these tools.
 fn key_of<'l>(caller: &'l Caller, tools: impl IntoIterator<Item = &'l v1::Tool>) -> ListKey {
     let tools = tools.into_iter();
@@ -87,9 +111,9 @@ fn shown<'l>(
     caller: &Caller,
     listed: &'l [v1::Tool],
 ) -> impl Iterator<Item = &'l v1::Tool> {
-    listed.iter().filter(move |tool| {
-        !tool.quarantined && gateway.tool_for(caller, &tool.server, &tool.name).is_some()
-    })
+    listed
+        .iter()
+        .filter(move |tool| !tool.quarantined && gateway.lets_in(caller, &tool.server, &tool.name))
 }
 
 /// Returns the name under which this face shows a tool: one that is too long ends with a hash of the whole.

@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::connection::{Change, LEAVE, ServerIdentity};
 use crate::credentials::{CredentialStore, Requester};
+use crate::processes::Processes;
 use crate::question::Asker;
 use crate::target::{Endpoint, Upstream};
 
@@ -242,6 +243,7 @@ struct Surroundings {
     changes: Arc<watch::Sender<u64>>,
     spawns: Arc<Semaphore>,
     credentials: Option<CredentialStore>,
+    processes: Processes,
     tasks: TaskTracker,
     /// Resources that hosts follow, by server. They are kept when an entry changes.
     watched: Arc<Mutex<HashMap<String, Arc<Watched>>>>,
@@ -321,8 +323,12 @@ impl Fleet {
 
     /// Starts servers as [`Self::start`] does. Credentials of logins are in a store; without one nobody can log in.
     #[must_use]
-    pub fn start_with(entries: Vec<Entry>, credentials: Option<CredentialStore>) -> Self {
-        Self::start_tuned(entries, Tuning::default(), credentials)
+    pub fn start_with(
+        entries: Vec<Entry>,
+        credentials: Option<CredentialStore>,
+        processes: Processes,
+    ) -> Self {
+        Self::start_watched(entries, Tuning::default(), credentials, processes)
     }
 
     fn start_tuned(
@@ -330,10 +336,20 @@ impl Fleet {
         tuning: Tuning,
         credentials: Option<CredentialStore>,
     ) -> Self {
+        Self::start_watched(entries, tuning, credentials, Processes::default())
+    }
+
+    fn start_watched(
+        entries: Vec<Entry>,
+        tuning: Tuning,
+        credentials: Option<CredentialStore>,
+        processes: Processes,
+    ) -> Self {
         let surroundings = Surroundings {
             changes: Arc::new(watch::channel(0).0),
             spawns: Arc::new(Semaphore::new(SPAWNS_MAX)),
             credentials,
+            processes,
             tasks: TaskTracker::new(),
             watched: Arc::default(),
             tuning,

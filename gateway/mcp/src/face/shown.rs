@@ -6,7 +6,6 @@ use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::RequestContext;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use toolgate_client::v1;
 use toolgate_telemetry::serves_tool;
 
 use super::answers::with_tools;
@@ -71,58 +70,41 @@ impl Face {
     /// Returns the gateway's own tools with all others where these are few, else with those of the always-on set that
     /// fit.
     async fn tools(&self, caller: &Caller) -> Vec<String> {
-        let own = definitions::definitions(&self.servers());
+        let own = definitions::definitions(&self.gateway.behind(&self.tenant));
         let mut tools: Vec<String> = own.iter().map(Value::to_string).collect();
-        if self.gateway.loads_all() {
-            match whole::definitions(&self.gateway, caller).await {
-                Ok(whole) => {
-                    let whole: Vec<&RawValue> = serde_json::from_slice(&whole).unwrap_or_default();
-                    tools.extend(whole.iter().map(|tool| tool.get().to_owned()));
-                }
-                Err(problem) => tracing::warn!(problem, "the tools could not be listed"),
-            }
+        let beside = if self.gateway.loads_all(&self.tenant) {
+            whole::definitions(&self.gateway, caller).await
+        } else if self.gateway.config().gateway.always_on.is_empty() {
+            return tools;
         } else {
-            let always_on = self.always_on(caller).await;
-            tools.extend(always_on.iter().map(Value::to_string));
+            whole::named(&self.gateway, caller, &self.gateway.config().gateway.always_on).await
+        };
+        match beside {
+            Ok(beside) => tools.extend(self.fitting(&beside)),
+            Err(problem) => tracing::warn!(problem, "the tools could not be listed"),
         }
         tools
     }
 
-    async fn always_on(&self, caller: &Caller) -> Vec<Value> {
-        let settings = &self.gateway.config().gateway;
-        if settings.always_on.is_empty() {
-            return Vec::new();
-        }
-        let request = v1::SearchToolsRequest {
-            query: format!("select:{}", settings.always_on.join(",")),
-            state: Some(caller.state(&self.gateway)),
-            detail: v1::Detail::Schemas as i32,
-            ..Default::default()
-        };
-        let found = match self.gateway.plane_for(caller).search_tools(request).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(%error, "the always-on tools could not be looked up");
-                return Vec::new();
-            }
-        };
-        let mut left = settings.start_tokens;
-        let mut shown = Vec::new();
-        for tool in found.tools {
-            let tokens = usize::try_from(tool.schema_tokens).unwrap_or(usize::MAX);
-            if tokens > left {
-                tracing::warn!(
-                    tool = tool.model_name,
-                    "an always-on tool does not fit gateway.start_tokens"
-                );
-                continue;
-            }
-            left -= tokens;
-            if let Some(definition) = always_on_definition(&tool) {
-                shown.push(definition);
+    /// Returns the tools of a list that fit into what a host may start with.
+    fn fitting(&self, list: &Bytes) -> Vec<String> {
+        let list: Vec<&RawValue> = serde_json::from_slice(list).unwrap_or_default();
+        let mut left = self.gateway.start_left(&self.tenant);
+        let mut fitting = Vec::new();
+        for tool in list {
+            match left.checked_sub(definitions::tokens_of(tool.get())) {
+                Some(rest) => {
+                    left = rest;
+                    fitting.push(tool.get().to_owned());
+                }
+                None => {
+                    let tool = RawObject::parse(tool.get().to_owned()).unwrap_or_default();
+                    let tool = tool.text("name").unwrap_or_default().into_owned();
+                    tracing::warn!(tool, "an always-on tool does not fit gateway.start_tokens");
+                }
             }
         }
-        shown
+        fitting
     }
 
     async fn call(
@@ -145,7 +127,9 @@ impl Face {
             result_limit: self.result_limit(context),
             answers: answers.clone(),
             is_read_only,
-            is_shown: is_always_on || self.exposure == Exposure::All || self.gateway.loads_all(),
+            is_shown: is_always_on
+                || self.exposure == Exposure::All
+                || self.gateway.loads_all(&self.tenant),
         };
         let told = |answer: Result<String, String>| match answer {
             Ok(text) => text_result(&text),
@@ -172,20 +156,6 @@ impl Face {
     /// Returns true if a tool of a server is shown under this name.
     fn has_tool(&self, caller: &Caller, shown: &str) -> bool {
         let named = shown.split_once("__");
-        named.is_some_and(|(server, tool)| self.gateway.tool_for(caller, server, tool).is_some())
+        named.is_some_and(|(server, tool)| self.gateway.lets_in(caller, server, tool))
     }
-}
-
-/// Returns the definition of a tool of the always-on set, under the name that the model calls it by.
-fn always_on_definition(tool: &v1::ActiveTool) -> Option<Value> {
-    let mut definition = Map::new();
-    let name = discovering::shown_name(&tool.model_name);
-    definition.insert("name".to_owned(), Value::from(name));
-    definition.insert("description".to_owned(), Value::from(tool.description.as_str()));
-    let schema = serde_json::from_str(&tool.input_schema_json).ok()?;
-    definition.insert("inputSchema".to_owned(), schema);
-    if let Ok(annotations) = serde_json::from_str(&tool.annotations_json) {
-        definition.insert("annotations".to_owned(), annotations);
-    }
-    Some(Value::Object(definition))
 }

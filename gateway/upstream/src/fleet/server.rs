@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
-use serde_json::value::RawValue;
 use serde_json::Map;
+use serde_json::value::RawValue;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -126,7 +126,7 @@ impl Server {
             principals: Principals::default(),
             turns: Turns::new(entry.limits.concurrency, entry.limits.queue),
             circuit: Circuit::new(surroundings.tuning.circuit),
-            stderr: StandardError::default(),
+            stderr: StandardError::of(&entry.name, surroundings.processes.clone()),
             stop: CancellationToken::new(),
             leave: CancellationToken::new(),
             restart: Notify::new(),
@@ -283,8 +283,9 @@ impl Server {
         RequestError::Unavailable { state, problem: problem.to_owned(), may_have_run }
     }
 
-    /// Waits for a connection while the server starts. A pause is ended, once.
+    /// Waits for a connection while the server starts, for the time of a call without progress. A pause is ended, once.
     async fn connected(&self, deadline: Instant) -> Result<Arc<Connection>, RequestError> {
+        let deadline = deadline.min(Instant::now() + self.entry.limits.call_timeout);
         let mut moves = self.moves.subscribe();
         loop {
             moves.mark_unchanged();

@@ -10,10 +10,7 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
-use toolgate_upstream::{
-    Authorization, CredentialStore, Endpoint, Entry, Fleet, Limits, Login, OAuthClient, Owner,
-    Request, RequestError, Secret, ServerState, Upstream,
-};
+use toolgate_upstream::{Authorization, CredentialStore, Endpoint, Entry, Fleet, Limits, Login, OAuthClient, Owner, Processes, Request, RequestError, Secret, ServerState, Upstream};
 use url::Url;
 
 const SERVER: &str = "scenario";
@@ -48,7 +45,7 @@ async fn main() -> Outcome<()> {
         upstream: Upstream::Http(endpoint.clone()),
         limits: Limits::default(),
     };
-    let fleet = Fleet::start_with(vec![entry], Some(store.clone()));
+    let fleet = Fleet::start_with(vec![entry], Some(store.clone()), Processes::default());
     let mut client = Client { fleet, endpoint, store, logins: 0 };
     let played = client.play().await;
     client.fleet.close().await;
