@@ -162,7 +162,9 @@ impl Others {
 fn bound(message: &[u8], elsewhere: impl Fn(&str) -> Option<Place>) -> Option<Bound> {
     let message: Message<'_> = serde_json::from_slice(message).ok()?;
     match (message.method, message.id, message.params) {
-        (Some(_), _, Some(Params { state: Some(state), .. })) => elsewhere(&state).map(Bound::Retry),
+        (Some(_), _, Some(Params { state: Some(state), .. })) => {
+            elsewhere(&state).map(Bound::Retry)
+        }
         (None, Some(Id::Text(id)), _) => elsewhere(&id).map(Bound::Answer),
         _ => None,
     }

@@ -10,7 +10,10 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
-use toolgate_upstream::{Authorization, CredentialStore, Endpoint, Entry, Fleet, Limits, Login, OAuthClient, Owner, Processes, Request, RequestError, Secret, ServerState, Upstream};
+use toolgate_upstream::{
+    Authorization, CredentialStore, Endpoint, Entry, Fleet, Limits, Login, OAuthClient, Owner,
+    Processes, Request, RequestError, Secret, ServerState, Upstream,
+};
 use url::Url;
 
 const SERVER: &str = "scenario";
