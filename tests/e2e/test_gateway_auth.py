@@ -294,7 +294,8 @@ def assert_apart(gateway: GatewayProcess, ann: dict[str, str], bob: dict[str, st
     """Checks that two callers of two tenants see nothing of each other's servers."""
     for headers, own, other in [(ann, "anvils", "brollies"), (bob, "brollies", "anvils")]:
         start = listing(gateway, headers)
-        assert f"{own}, common" in start.body or f"common, {own}" in start.body, start.body
+        assert f"{own} (4: " in start.body, start.body
+        assert "common (4: " in start.body
         assert other not in start.body
         whole = listing(gateway, headers, "/mcp/all").body
         assert f"{own}__keep_note" in whole
