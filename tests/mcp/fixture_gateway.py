@@ -71,6 +71,6 @@ def gateway(
     folder.mkdir(exist_ok=True)
     command = json.dumps([BINARY, "--stdio", *arguments])
     place = f"url = {json.dumps(url)}" if url else f"command = {command}\nquestions = true"
-    config = f"[gateway]\n{settings}\n[server.fixture]\n{place}\n{more}"
+    config = f'[gateway]\n{settings}\n[server.fixture]\n{place}\ntrust = "trusted"\n{more}'
     with GatewayProcess(Path(TOOLGATE), folder, config, address=listen) as process:
         yield Gateway(process)

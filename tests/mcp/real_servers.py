@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 from fixture_gateway import TOOLGATE
 from gateway_process import GatewayProcess
 from installing import install, npm_command, pip_command, search_path
-from mcp_client import Client, Http, Json, McpError, Stdio
+from mcp_client import Client, Http, Json, McpError, Stdio, fields_of
 
 # Moments that a server writes into its texts, and their days of the week.
 TIMES = r"\d{4}-\d\d-\d\dT[\d:.+-]+|\b[A-Z][a-z]+day\b"
@@ -56,7 +56,7 @@ class Server:
 
 @dataclass
 class Observed:
-    """What a server said: its tools and the answers to its calls, as canonical JSON."""
+    """What a server said: its tools and the answers to its calls, each field as it was written."""
 
     era: str
     tools: list[Json]
@@ -239,9 +239,10 @@ def through(url: str) -> Callable[[Server, Path], Client]:
 def observe(server: Server, client: Client) -> Observed:
     """Lists the tools and makes the calls."""
     with client:
-        tools = client.tools()
-        answers = [_masked(call, client.call(call.tool, call.arguments)) for call in server.calls]
-    return Observed(client.era, tools, canonical(tools), answers)
+        texts = client.tool_texts()
+        answers = [_answer(call, client) for call in server.calls]
+    tools = [json.loads(text) for text in texts]
+    return Observed(client.era, tools, "\n".join(texts), answers)
 
 
 def canonical(value: Any) -> str:
@@ -249,10 +250,15 @@ def canonical(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _masked(call: Call, answer: Json) -> str:
-    # `resultType` and `_meta` belong to the era of a connection, not to the tool.
-    bare = {key: value for key, value in answer.items() if key not in ("resultType", "_meta")}
-    text = canonical(bare)
+def _answer(call: Call, client: Client) -> str:
+    answer = client.call(call.tool, call.arguments)
+    if "error" in answer:
+        text = canonical(answer)
+    else:
+        fields = fields_of(fields_of(client.text)["result"])
+        # `resultType` and `_meta` belong to the era of a connection, not to the tool.
+        bare = [f'"{key}":{fields[key]}' for key in fields if key not in ("resultType", "_meta")]
+        text = "\n".join(bare)
     return re.sub(call.varies, "~", text) if call.varies else text
 
 

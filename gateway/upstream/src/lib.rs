@@ -15,6 +15,7 @@ mod lines;
 mod parameters;
 mod probing;
 mod process;
+mod processes;
 mod question;
 mod sse;
 mod tap;
@@ -32,5 +33,6 @@ pub use fleet::{
 };
 pub use http::plain_client;
 pub use parameters::HeaderParameters;
+pub use processes::{Processes, StartedProcess, Supervisor, supervise};
 pub use question::{Asker, NoAnswer, Question};
 pub use target::{Endpoint, Launch, Upstream};

@@ -7,7 +7,7 @@ use super::{Exposure, Face};
 use crate::{gathered, tasks};
 
 impl Face {
-    pub(super) fn servers(&self) -> Vec<String> {
+    fn servers(&self) -> Vec<String> {
         let servers = self.gateway.servers_of(&self.tenant);
         servers.into_iter().map(|status| status.name).collect()
     }

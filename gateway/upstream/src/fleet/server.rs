@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
+use serde_json::Map;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -131,7 +131,7 @@ impl Server {
             principals: Principals::default(),
             turns: Turns::new(entry.limits.concurrency, entry.limits.queue),
             circuit: Circuit::new(surroundings.tuning.circuit),
-            stderr: StandardError::default(),
+            stderr: StandardError::of(&entry.name, surroundings.processes.clone()),
             stop: CancellationToken::new(),
             leave: CancellationToken::new(),
             restart: Notify::new(),
@@ -169,7 +169,7 @@ impl Server {
         self.live.lock().listing.clone()
     }
 
-    pub(super) fn kept_list(&self, method: &str) -> Option<Vec<Value>> {
+    pub(super) fn kept_list(&self, method: &str) -> Option<Vec<Box<RawValue>>> {
         let live = self.live.lock();
         let is_put_off = live.state == ServerState::Idle;
         is_put_off.then(|| live.lists.get(method).cloned().unwrap_or_default())
@@ -284,8 +284,9 @@ impl Server {
         RequestError::Unavailable { state, problem: problem.to_owned(), may_have_run }
     }
 
-    /// Waits for a connection while the server starts. A pause is ended, once.
+    /// Waits for a connection while the server starts, for the time of a call without progress. A pause is ended, once.
     async fn connected(&self, deadline: Instant) -> Result<Arc<Connection>, RequestError> {
+        let deadline = deadline.min(Instant::now() + self.entry.limits.call_timeout);
         let mut moves = self.moves.subscribe();
         loop {
             moves.mark_unchanged();
