@@ -147,8 +147,9 @@ def test_langchain(client: Client) -> None:
 
     model = ScriptedModel(script=[calls((FIND, {"text": "milk"})), says("One note.")])
     scope: dict[str, Any] = {"client": client, "tools": [find_notes], "model": model}
-    block = example('client.list_tools("notes"))  # mcp__notes__...\ntoolgate = ToolgateMiddleware')
-    exec(compile(block, str(README), "exec"), scope)
+    block = example("ToolgateMiddleware.from_tools(client")
+    code = compile(block, str(README), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    asyncio.run(eval(code, scope))
     result = scope["agent"].invoke({"messages": [HumanMessage("search through my notes")]})
     assert result["messages"][-2].content == "one note about milk"
     assert model.shown_tools[0] == [FIND]
