@@ -38,7 +38,9 @@ class Endpoint:
         """
         told: RouteArguments = {}
         if self.model:
-            told["model"] = self.model.encode()[:_MODEL_BYTES].decode(errors="ignore")
+            told["model"] = self.model.encode(errors="ignore")[:_MODEL_BYTES].decode(
+                errors="ignore"
+            )
         if self.base_url and (self._is_own_host or "deferral" in route):
             told["model_base_url"] = self.base_url
         if self.context_window:
@@ -57,7 +59,10 @@ class Endpoint:
 
     @property
     def _is_own_host(self) -> bool:
-        host = urlsplit(self.base_url).hostname or ""
+        try:
+            host = urlsplit(self.base_url).hostname or ""
+        except ValueError:
+            return False
         return any(host == own or host.endswith(f".{own}") for own in _OWN_HOSTS)
 
     def to_dict(self) -> dict[str, Any]:

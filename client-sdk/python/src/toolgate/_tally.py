@@ -95,6 +95,7 @@ class Tally:
         rendered = turn.rendered
         request = None if rendered is None else rendered.request
         active = [tool.model_name for tool in turn]
+        self._tokens = {} if request is None else self._tokens
         self._tokens.update((tool.model_name, tool.schema_tokens) for tool in turn)
         offers = turn.deferral.offer_search
         routed = turn.accounting.phase2_tokens + (SEARCH_TOOL.schema_tokens if offers else 0)
