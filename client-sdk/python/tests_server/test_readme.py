@@ -66,7 +66,7 @@ def test_openai_agents_over_an_mcp_server(client: Client) -> None:
     zone = {"timezone": "Europe/Oslo"}
     call = function_call("mcp__time__get_current_time", zone, call_id="call_1")
     agent = Agent(name="desk", model=ScriptedModel([[call], [assistant_message("Noon.")]]))
-    scope = run("Conversation.from_mcp", client=client, agent=agent)
+    scope = run("Conversation.from_mcp(client, {", client=client, agent=agent)
     assert "is_dst" in str(scope["result"].to_input_list())
 
 
