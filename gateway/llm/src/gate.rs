@@ -203,7 +203,7 @@ mod tests {
             { "type": "text", "text": "x" },
             { "type": "tool_use", "id": "1", "name": "t", "input": { "a": 1 } }] });
         let call = Call { id: "1".into(), name: "t".into(), arguments: "{\"a\":1}".into() };
-        assert_eq!(calls_of(Api::Anthropic, &answer), [call.clone()]);
+        assert_eq!(calls_of(Api::Anthropic, &answer), std::slice::from_ref(&call));
         remove_calls(Api::Anthropic, &mut answer);
         assert_eq!(answer, json!({ "content": [{ "type": "text", "text": "x" }] }));
         let mut message = json!({ "content": null, "tool_calls": [
