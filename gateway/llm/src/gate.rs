@@ -21,7 +21,7 @@ const CALLS_MAX: usize = 128;
 /// Longest name that is repeated to the model, in characters.
 const NAME_MAX: usize = 128;
 
-/// What is told of a call that was not run because of another one.
+/// Text about a call that was not run because of another one.
 const NOT_RUN: &str = "Not run, because another call of the same answer was refused. Repeat it if it is still needed.";
 
 /// Call that a host is to run.
@@ -34,7 +34,7 @@ pub(crate) struct Call {
     pub(crate) arguments: String,
 }
 
-/// What is known of a call.
+/// Call with Gate's verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judged {
     /// Name in the accounts, such as `allowed` or `arguments_invalid`.

@@ -166,7 +166,7 @@ fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, Re
     Ok(prices.of_whole(whole, is_sent) < added.min(cut))
 }
 
-/// What is known of a conversation's next requests.
+/// Prices of a conversation's next requests.
 struct Prices {
     rates: Rates,
     following: Following,
