@@ -588,10 +588,10 @@ def test_a_plane_of_others_gets_the_tools_in_a_tenant_of_their_own(
             client.unregister_server(name)
         lost = proxy.ask("/anthropic/v1/messages", anthropic_request())
         again = proxy.ask("/anthropic/v1/messages", anthropic_request())
-        assert lost.note == "pass; reason=plane-failed"
-        assert again.note.startswith("envelope"), again.note
-        assert registered == ["calendar", "files", "git", "mail", "weather"]
-        assert list(client.list_servers()) == []
+    assert lost.note == "pass; reason=plane-failed"
+    assert again.note.startswith("envelope"), again.note
+    assert registered == ["calendar", "files", "git", "mail", "weather"]
+    assert list(client.list_servers()) == []
 
 
 NATIVE = PATIENT.replace("envelope", "native")
