@@ -1,30 +1,49 @@
 """Real hosts with one MCP server, `tg`, and the scripted model in the place of theirs.
 
-    python tests/mcp/hosts/hosts.py                              # the fixture
-    python tests/mcp/hosts/hosts.py http://127.0.0.1:7080/mcp    # a gateway
+    python tests/mcp/hosts/hosts.py                              # a gateway, which it starts
+    python tests/mcp/hosts/hosts.py http://127.0.0.1:7080/mcp    # a server or gateway that runs
     python tests/mcp/hosts/hosts.py --llm target/debug/toolgate  # the fixture, and `toolgate run`
 
-Each must list the server's tools, call one, and finish. Nothing leaves the machine: every other
-address is behind a proxy that refuses.
+Each must find a tool, call it, and finish. Before a gateway of this script's own, each must also
+mend a call that was refused, and call tools that a server added while the host ran: by searching,
+and by the list that changed. What hosts with a model send to it is compared with the files in
+`golden`. Nothing leaves the machine: every other address is behind a proxy that refuses.
 """
 
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+# Behind this folder: both have a `scripted_model`.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "e2e"))
 
+from fixture_gateway import gateway
 from fixture_process import fixture_url
+from golden_bodies import difference
 from installing import install, npm_command, pip_command, search_path
-from scripted_model import DONE, ENVELOPE, MESSAGE, ScriptedModel, scripted_model
+from scripted_model import (
+    DONE,
+    ENVELOPE,
+    MESSAGE,
+    Script,
+    ScriptedModel,
+    Turn,
+    read_text,
+    script_of,
+    scripted_model,
+)
 
 PROMPT = "Say hello with the echo tool"
 SECONDS = 90
@@ -33,6 +52,19 @@ NO_NETWORK = dict.fromkeys(
     ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"], "http://127.0.0.1:9"
 ) | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
 
+
+GARDEN = Path(__file__).with_name("garden_server.py")
+
+# Scripts before a gateway, and the faces that they are for.
+FACES = {
+    "find": "/mcp",
+    "mend": "/mcp",
+    "grow-behind-search": "/mcp",
+    "grow-in-list": "/mcp/s/garden",
+}
+
+# The script whose last request is compared with a file: a search, a refusal, and a call.
+GOLDEN = "mend"
 
 # The first decision waits for the encoder of a plane of its own.
 LLM = """[llm]
@@ -44,13 +76,19 @@ first_decision_timeout = "2m"
 
 @dataclass
 class Run:
-    """What a host is run with: its own home, the MCP server's URL, and the model's."""
+    """What a host is run with: its own home, the MCP server's URL, the model's, and the script."""
 
     home: Path
     mcp_url: str
     model_url: str
+    script: str = "find"
     # Binary of Toolgate, if the host's requests go through an LLM proxy.
     llm: Path | None = None
+
+    @property
+    def plant(self) -> str:
+        """A word that no other run has."""
+        return f"fern_{self.home.name.lower()}"
 
     def write(self, path: str, text: str) -> Path:
         """Writes a file of the host into its home."""
@@ -124,7 +162,16 @@ sandbox_mode = "read-only"
 url = "{run.mcp_url}"
 """,
     )
-    command = [npm_command(install("hosts"), "codex"), "exec", "--skip-git-repo-check", PROMPT]
+    return _codex(run, ["exec", "--skip-git-repo-check", PROMPT])
+
+
+def codex_again(run: Run) -> str:
+    """Codex, with the next request of a person in the same conversation."""
+    return _codex(run, ["exec", "--skip-git-repo-check", "resume", "--last", "Go on"])
+
+
+def _codex(run: Run, arguments: list[str]) -> str:
+    command = [npm_command(install("hosts"), "codex"), *arguments]
     keys = {"CODEX_API_KEY": "none", "OPENAI_BASE_URL": f"{run.model_url}/v1"} if run.llm else {}
     return run.execute(command, {"SCRIPTED_KEY": "none", **keys})
 
@@ -180,19 +227,28 @@ def fastmcp(run: Run) -> str:
 
 
 def inspector(run: Run) -> str:
-    """The Inspector's command line, which has no model: a listing, then a call."""
+    """The Inspector's command line, which has no model: each list and each call is a process."""
     cli = [npm_command(install("hosts"), "mcp-inspector"), "--cli", run.mcp_url]
     cli += ["--transport", "http", "--method"]
-    listed = run.execute([*cli, "tools/list"])
-    tool = ["--tool-name", "echo", "--tool-arg", f"message={MESSAGE}"]
-    if '"discover_tools"' in listed:
-        tool = ["--tool-name", "discover_tools", "--tool-arg", "query=echo a message back"]
-    return listed + run.execute([*cli, "tools/call", *tool])
+    script = script_of(run.script, run.plant)
+    output, results = "", list[str]()
+    while True:
+        listed = run.execute([*cli, "tools/list"])
+        output += listed
+        step = script(Turn(re.findall(r'^ {6}"name": "([^"]+)"', listed, re.MULTILINE), results))
+        if step is None:
+            return output
+        call = [*cli, "tools/call", "--tool-name", step.tool]
+        for name, value in step.arguments.items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            call += ["--tool-arg", f"{name}={text}"]
+        results.append(run.execute(call))
+        output += results[-1]
 
 
 def _python(run: Run, script: str) -> str:
     command = [pip_command(install("hosts"), "python"), str(Path(__file__).with_name(script))]
-    return run.execute([*command, run.mcp_url, run.model_url])
+    return run.execute([*command, run.mcp_url, run.model_url, run.script, run.plant])
 
 
 WITH_MODEL: dict[str, Callable[[Run], str]] = {
@@ -206,10 +262,15 @@ WITH_MODEL: dict[str, Callable[[Run], str]] = {
 BEHIND_PROXY = ("claude-code", "codex", "gemini-cli")
 WITHOUT_MODEL: dict[str, Callable[[Run], str]] = {"fastmcp": fastmcp, "inspector": inspector}
 
+# Hosts that see a list that changed with the next request of a person only.
+AGAIN = {"codex": codex_again}
 
-def trouble(model: ScriptedModel, output: str, *, llm: bool = False) -> str | None:
+
+def trouble(
+    model: ScriptedModel, output: str, wanted: str = MESSAGE, *, is_llm: bool = False
+) -> str | None:
     """What a host with a model left out; none if it called the tool, saw its answer and ended."""
-    if llm and model.turns and not any(step.tool == ENVELOPE for step in model.steps):
+    if is_llm and model.turns and not any(step.tool == ENVELOPE for step in model.steps):
         return "its requests did not come through the proxy's envelope"
     if not model.turns:
         return "it never asked the model"
@@ -217,49 +278,116 @@ def trouble(model: ScriptedModel, output: str, *, llm: bool = False) -> str | No
         return (
             f"it showed no tool of the server: {max((turn.tools for turn in model.turns), key=len)}"
         )
-    if not any(MESSAGE in result for turn in model.turns for result in turn.results):
+    if not any(turn.saw(wanted) for turn in model.turns):
         results = [turn.results for turn in model.turns if turn.results]
         return f"the tool's answer did not come back: {results[-1:]}"
     return None if DONE in output else "it did not finish"
 
 
-def check(name: str, mcp_url: str, llm: Path | None) -> str | None:
-    """Runs one host; returns what went wrong, with the end of what it said."""
+def check_behind_proxy(name: str, mcp_url: str, llm: Path) -> str | None:
+    """Runs one host behind `toolgate run`; returns what went wrong, with the end of its output."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
         scripted_model() as model,
     ):
-        run = Run(Path(home), mcp_url, model.url, llm)
+        output = WITH_MODEL[name](Run(Path(home), mcp_url, model.url, llm=llm))
+        wrong = trouble(model, output, is_llm=True)
+    return f"{wrong}\n{output[-1500:]}" if wrong else None
+
+
+def check(name: str, script: str, mcp_url: str, *, is_update: bool | None = None) -> str | None:
+    """Runs one host; returns what went wrong, with the end of what it said.
+
+    With `is_update`, the last request to the model is compared with its file, or written to it.
+    """
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, ExitStack() as stack:
+        run = Run(Path(home), mcp_url, "", script)
+        wanted = read_text(run.plant) if script.startswith("grow") else MESSAGE
         if name in WITHOUT_MODEL:
             output = WITHOUT_MODEL[name](run)
-            # The message came back, or the search found the tool behind the gateway.
-            wrong = None if MESSAGE in output or "__echo" in output else "no answer of a tool"
-        else:
-            output = WITH_MODEL[name](run)
-            wrong = trouble(model, output, llm=llm is not None)
+            wrong = None if wanted in output else "no answer of the tool"
+            return f"{wrong}\n{output[-1500:]}" if wrong else None
+        scripted: Script = script_of(script, run.plant)
+        model = stack.enter_context(scripted_model(scripted))
+        run.model_url = model.url
+        output = WITH_MODEL[name](run)
+        wrong = trouble(model, output, wanted)
+        if wrong and script == "grow-in-list" and name in AGAIN:
+            output += AGAIN[name](run)
+            wrong = trouble(model, output, wanted)
+        if wrong is None and is_update is not None:
+            output = ""
+            wrong = difference(name, model.last_body(), is_update=is_update)
     return f"{wrong}\n{output[-1500:]}" if wrong else None
+
+
+def garden(name: str) -> str:
+    """The entry of a server whose list of tools grows."""
+    return f"[server.{name}]\ncommand = {json.dumps([sys.executable, str(GARDEN)])}\n"
+
+
+@contextmanager
+def garden_at_mcp() -> Iterator[str]:
+    """The URL of that server for the Inspector, which takes no path that does not end with /mcp."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        gateway(Path(folder), more=garden("mcp")) as running,
+    ):
+        yield f"{running.root}/mcp/s/mcp"
+
+
+def report(name: str, script: str, checked: Callable[[], str | None]) -> int:
+    """Checks one host and says how it went; 1 if it failed."""
+    started = time.monotonic()
+    wrong = checked()
+    seconds = time.monotonic() - started
+    print(f"{name:14} {script:18} {'FAILED' if wrong else 'ok'} {seconds:.1f} s", flush=True)
+    print(f"  {wrong}\n" if wrong else "", end="", flush=True)
+    return int(wrong is not None)
+
+
+def all_behind_proxy(names: Sequence[str], url: str | None, llm: Path) -> int:
+    """Runs hosts behind `toolgate run`; how many failed. Without a URL, the fixture is theirs."""
+    # Gemini CLI disconnects at an event without data.
+    with fixture_url("--no-priming") as own_url:
+        mcp_url = url or own_url
+        return sum(
+            report(name, "llm", partial(check_behind_proxy, name, mcp_url, llm)) for name in names
+        )
 
 
 def main() -> int:
     """Runs the hosts that were named, or all; 1 if one fails."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("url", nargs="?", help="an MCP server; without it, the fixture")
+    parser.add_argument("url", nargs="?", help="an MCP server; without it, a gateway of its own")
     parser.add_argument("--only", nargs="*", help="names of hosts")
     parser.add_argument(
         "--llm", type=Path, help="Toolgate's binary: hosts run behind its LLM proxy"
     )
+    parser.add_argument("--scripts", nargs="*", choices=FACES, help="names of scripts")
+    parser.add_argument(
+        "--update-golden", action="store_true", help="writes the files instead of comparing"
+    )
     arguments = parser.parse_args()
-    every = BEHIND_PROXY if arguments.llm else [*WITH_MODEL, *WITHOUT_MODEL]
+    if arguments.llm:
+        names = arguments.only or BEHIND_PROXY
+        return int(all_behind_proxy(names, arguments.url, arguments.llm) > 0)
     failed = 0
-    # Gemini CLI disconnects at an event without data.
-    with fixture_url("--no-priming") as own_url:
-        for name in arguments.only or every:
-            started = time.monotonic()
-            wrong = check(name, arguments.url or own_url, arguments.llm)
-            failed += wrong is not None
-            seconds = time.monotonic() - started
-            print(f"{name:14} {'FAILED' if wrong else 'ok'} {seconds:.1f} s", flush=True)
-            print(f"  {wrong}\n" if wrong else "", end="", flush=True)
+    with ExitStack() as stack:
+        places = {"find": arguments.url}
+        if not arguments.url:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            running = stack.enter_context(gateway(Path(folder), more=garden("garden")))
+            places = {script: running.root + face for script, face in FACES.items()}
+        for name in arguments.only or [*WITH_MODEL, *WITHOUT_MODEL]:
+            for script in arguments.scripts or places:
+                is_kept = script == GOLDEN and name in WITH_MODEL
+                is_update = arguments.update_golden if is_kept else None
+                url = places[script]
+                if name == "inspector" and script == "grow-in-list":
+                    url = stack.enter_context(garden_at_mcp())
+                checked = partial(check, name, script, url, is_update=is_update)
+                failed += report(name, script, checked)
     return int(failed > 0)
 
 
