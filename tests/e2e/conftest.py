@@ -98,7 +98,9 @@ def start(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
     started: list[Proxy] = []
 
     def start(provider: Provider, settings: str = PATIENT, *arguments: str) -> Proxy:
-        proxy = Proxy(binary, tmp_path, provider.url, settings)
+        folder = tmp_path / f"proxy-{len(started)}"
+        folder.mkdir()
+        proxy = Proxy(binary, folder, provider.url, settings)
         proxy.start(*arguments)
         started.append(proxy)
         return proxy

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_llm_proxy_gemini as gemini
 import test_llm_proxy_responses as responses
 from credentials import Keys
 from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
@@ -240,6 +241,52 @@ def test_chat_completions_are_corrected_too(start: Callable[..., Proxy], streame
 
 
 @pytest.mark.parametrize("streamed", [True, False])
+def test_responses_are_corrected_too(start: Callable[..., Proxy], streamed: bool) -> None:
+    patch = {"type": "custom_tool_call", "id": "ctc", "call_id": "k3", "name": "patch"}
+    patch |= {"input": "x", "status": "completed"}
+    wrong = responses.response(
+        responses.said("I look. "),
+        responses.thought("rs_1"),
+        responses.call(CALL, enveloped("mcp__mail__send", {"city": 7}), "k1"),
+        responses.call("send", {}, "k2", namespace="mcp__own"),
+        patch,
+    )
+    right = responses.response(
+        responses.call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "k4"),
+        identifier="resp_2",
+    )
+    inner = responses.function("send", "Sends.")
+    own = [{"type": "namespace", "name": "mcp__own", "description": "", "tools": [inner]}]
+    tools = [*responses.namespaces(), *own, {"type": "custom", "name": "patch"}]
+    with serving(
+        Provider(responses.step(wrong, streamed), responses.step(right, streamed))
+    ) as provider:
+        proxy = start(provider, ENFORCE + 'keep = ["mcp__own*"]\n')
+        request = responses.request(tools=tools, stream=streamed)
+        got = proxy.ask(responses.PATH, request)
+        first, second = (sent.json["input"] for sent in provider.sent)
+        shown = totals(proxy)
+    whole = responses.got_response(got.body, streamed)
+    text, call = whole["output"]
+    plain = responses.call("send", {"city": "x"}, "k4", namespace="mcp__mail")
+    assert (text, responses.parsed(call)) == (
+        wrong["output"][0],
+        responses.parsed(plain),
+    )
+    assert (whole["id"], whole["usage"]["input_tokens"]) == ("resp_1", 20)
+    *_, refused, not_run, custom = second[len(first) :]
+    assert [item["call_id"] for item in (refused, not_run, custom)] == [
+        "k1",
+        "k2",
+        "k3",
+    ]
+    assert json.loads(refused["output"])["error"] == "arguments_invalid"
+    assert not_run["output"].startswith("Not run"), not_run
+    assert custom["type"] == "custom_tool_call_output"
+    assert shown["calls"] == {"allowed": 1, "arguments_invalid": 1}
+
+
+@pytest.mark.parametrize("streamed", [True, False])
 def test_calls_that_no_text_answers_are_observed(
     start: Callable[..., Proxy], streamed: bool
 ) -> None:
@@ -259,6 +306,100 @@ def test_calls_that_no_text_answers_are_observed(
         wait_until(lambda: totals(proxy)["calls"] == expected, lambda: str(totals(proxy)))
     call, other = responses.got_response(got.body, streamed)["output"]
     assert (call["name"], other) == ("mcp__mail__send", shell)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_gemini_is_corrected_too(start: Callable[..., Proxy], streamed: bool) -> None:
+    wrong = gemini.response(
+        {"text": "I look. "},
+        gemini.call(CALL, enveloped("mcp_git_log", {"city": 7}), thoughtSignature="czE="),
+        gemini.call(SEARCH, {"query": "mail"}),
+        gemini.call("read_file", {}),
+    )
+    right = gemini.response(gemini.call(CALL, enveloped("mcp_git_log", {"city": "x"})))
+    step = answer(wrong)
+    if streamed:
+        # All in one event.
+        step = events(f"data: {json.dumps(wrong)}\r\n\r\n".encode())
+    with serving(Provider(step, gemini.step(right, streamed))) as provider:
+        proxy = start(provider, ENFORCE)
+        path = gemini.STREAM if streamed else gemini.WHOLE
+        got = proxy.ask(path, gemini.request())
+        first, second = (sent.json["contents"] for sent in provider.sent)
+        shown = totals(proxy)
+        metrics = series(proxy, "toolgate_llm_requests_total")
+    plain = gemini.call("mcp_git_log", {"city": "x"})
+    whole = gemini.read(got.body, streamed)
+    assert gemini.parts_of(whole) == [{"text": "I look. "}, plain]
+    assert whole["usageMetadata"]["candidatesTokenCount"] == 10
+    said, told = second[len(first) :]
+    assert said["parts"] == gemini.parts_of(wrong)
+    told = [part["functionResponse"] for part in told["parts"] if "functionResponse" in part]
+    assert [one["name"] for one in told] == [CALL, SEARCH, "read_file"]
+    assert json.loads(told[0]["response"]["output"])["error"] == "arguments_invalid"
+    assert told[2]["response"]["output"].startswith("Not run")
+    assert shown["calls"] == {"allowed": 1, "arguments_invalid": 1}
+    assert list(metrics) == ['api="gemini",model="gemini-3-pro",strategy="envelope",reason=""']
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_what_is_cut_is_called_in_its_namespace_and_stays(
+    start: Callable[..., Proxy], streamed: bool
+) -> None:
+    called = responses.response(responses.call("mcp__weather__forecast", {"city": "Bern"}))
+    with serving(Provider(*[responses.step(called, streamed)] * 2)) as provider:
+        proxy = start(provider, CUT)
+        more: Json = {
+            "tools": responses.namespaces(),
+            "stream": streamed,
+            "store": True,
+        }
+        got = proxy.ask(responses.PATH, responses.request(**more))
+        assert got.note.startswith("cut; deferred=6"), got.note
+        output = {"type": "function_call_output", "call_id": "call_1", "output": "dry"}
+        following = responses.request(output, previous_response_id="resp_1", **more)
+        assert proxy.ask(responses.PATH, following).note.startswith("cut")
+        first, second = provider.sent
+    [call] = responses.got_response(got.body, streamed)["output"]
+    plain = responses.call("forecast", {"city": "Bern"}, namespace="mcp__weather")
+    assert responses.parsed(call) == responses.parsed(plain)
+    assert "mcp__weather__forecast" in responses.names(first)
+    assert responses.names(second) == responses.names(first)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_newer_apis_have_a_price_too(start: Callable[..., Proxy], is_kept: bool) -> None:
+    done = responses.response(responses.said("No."))
+    given = [
+        responses.function(one["name"], one["description"]) | {"parameters": one["input_schema"]}
+        for one in many(60)
+    ]
+    functions: list[Json] = [
+        {
+            "name": one["name"],
+            "description": one["description"],
+            "parameters": gemini.OPEN_API,
+        }
+        for one in given
+    ]
+    with serving(
+        Provider(*[answer(done)] * 4, answer(gemini.response({"text": "No."})))
+    ) as provider:
+        proxy = start(provider, AUTO + 'defer_above = "100"\n')
+        asked = responses.request(responses.user("Show me tool 7."), tools=given, store=is_kept)
+        note = proxy.ask(responses.PATH, asked).note
+        kinds = "envelope" if is_kept else "(cut|envelope)"
+        assert re.match(rf"{kinds}; deferred=60", note), note
+        following = asked | {"previous_response_id": "resp_1"}
+        note = proxy.ask(responses.PATH, following).note
+        expected = "envelope; deferred=60" if is_kept else "pass; reason=unknown-history"
+        assert note.startswith(expected), note
+        few = asked | {"tools": given[:2]}
+        assert proxy.ask(responses.PATH, few).note == "pass; reason=cheaper"
+        assert proxy.ask(responses.PATH, few).note == "pass; reason=cheaper"
+        asked = gemini.request(tools=[{"functionDeclarations": functions}])
+        note = proxy.ask(gemini.WHOLE, asked).note
+        assert re.match(r"(cut|envelope); deferred=60", note), note
 
 
 @pytest.mark.parametrize("streamed", [True, False])

@@ -42,6 +42,8 @@ pub(crate) struct Judged {
     pub(crate) outcome: String,
     /// Text for the model; `None` if the call goes to the host.
     pub(crate) refusal: Option<String>,
+    /// True if that text has the schema of the tool.
+    pub(crate) has_schema: bool,
 }
 
 /// Circumstances of a check.
@@ -56,12 +58,12 @@ pub(crate) struct Check<'a> {
 
 impl Judged {
     fn named(outcome: &str) -> Self {
-        Self { outcome: outcome.to_owned(), refusal: None }
+        Self { outcome: outcome.to_owned(), refusal: None, has_schema: false }
     }
 
     fn refused(outcome: &str, message: &str) -> Self {
         let text = json!({ "error": outcome, "message": message }).to_string();
-        Self { outcome: outcome.to_owned(), refusal: Some(text) }
+        Self { outcome: outcome.to_owned(), refusal: Some(text), has_schema: false }
     }
 }
 
@@ -133,7 +135,8 @@ impl Check<'_> {
             let message = verdict.message.replace(of_plane, &call.name);
             fields.insert("message".to_owned(), message.into());
         }
-        Judged { outcome, refusal: Some(told.to_string()) }
+        let has_schema = told["input_schema"].is_object();
+        Judged { outcome, refusal: Some(told.to_string()), has_schema }
     }
 }
 

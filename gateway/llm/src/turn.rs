@@ -111,6 +111,8 @@ pub(crate) struct Turn {
     searching_since: Option<Instant>,
     /// Answers that were taken back.
     refusals: u32,
+    /// Names of tools whose schema the model was told in a refusal.
+    told_schemas: Vec<String>,
 }
 
 impl Decider {
@@ -251,6 +253,7 @@ impl Decider {
             searches: 0,
             searching_since: None,
             refusals: 0,
+            told_schemas: Vec::new(),
         }
     }
 
@@ -642,6 +645,8 @@ impl Turn {
             found.push(self.answer(search).await);
         }
         let told: Vec<String> = gate::told(judged).collect();
+        let described = calls.iter().zip(judged).filter(|(_, judged)| judged.has_schema);
+        self.told_schemas.extend(described.map(|(call, _)| call.name.clone()));
         self.say(said, &Results { searches, found: &found, calls, told: &told });
         self.account.told_refusals();
         let request = caught(|| self.request()).ok();
@@ -666,7 +671,8 @@ impl Turn {
 
     fn shown_names(&self) -> HashSet<String> {
         let described = self.active.iter().chain(&self.described).map(String::as_str);
-        described.chain(self.ledger.names()).map(str::to_owned).collect()
+        let told = self.told_schemas.iter().map(String::as_str);
+        described.chain(told).chain(self.ledger.names()).map(str::to_owned).collect()
     }
 
     async fn answer(&mut self, search: &Search) -> String {

@@ -149,3 +149,28 @@ fn a_stream_may_end_anywhere() {
         }
     }
 }
+
+#[test]
+fn an_answer_is_taken_back_with_what_stood_beside_its_first_call() {
+    let calls = [call("toolgate_call_tool", ENVELOPE), call("own", "{}")];
+    let parts_said = json!([{ "text": "Wait." }, calls[0], calls[1]]);
+    let whole = chunk(&parts_said, Some("STOP"), 2);
+    let mut machine = Machine::new(Api::Gemini);
+    run(&mut machine, stream(std::slice::from_ref(&whole)).as_bytes(), 64);
+    let known = machine.calls().expect("they are small");
+    let known: Vec<[&str; 2]> = known.iter().map(|call| [&*call.name, &*call.arguments]).collect();
+    assert_eq!(known, [["mcp__git__log", r#"{"n":1}"#], ["own", "{}"]]);
+    let (back, searches) = machine.take_back();
+    assert_eq!((back[0]["parts"].clone(), searches.len()), (parts_said, 0));
+    let mut out = Vec::new();
+    machine.write_said(&mut out);
+    let values = shown(&String::from_utf8_lossy(&out));
+    assert_eq!((parts(&values), ends(&values)), (vec![json!({ "text": "Wait." })], 0));
+    machine.go_on();
+    assert!(!machine.has_calls());
+    let mut cut = whole;
+    cut["candidates"][0]["finishReason"] = "MAX_TOKENS".into();
+    let mut machine = Machine::new(Api::Gemini);
+    run(&mut machine, stream(&[cut]).as_bytes(), 64);
+    assert_eq!((machine.has_calls(), machine.calls()), (true, None));
+}

@@ -290,3 +290,81 @@ fn a_long_answer_is_not_gone_on_from() {
     machine.give_up(&mut out);
     assert!(String::from_utf8_lossy(&out).contains("response.completed"));
 }
+
+/// Runs a stream up to its first call, and returns what the host gets of that.
+fn before_calls(machine: &mut Machine, values: &[Value]) -> String {
+    let mut passed = Vec::new();
+    for value in values {
+        let mut written = Vec::new();
+        machine.event(event(value).as_bytes(), &mut written);
+        if !machine.has_calls() {
+            passed.extend(written);
+        }
+    }
+    String::from_utf8_lossy(&passed).into_owned()
+}
+
+#[test]
+fn a_plain_call_reaches_the_host_in_its_namespace() {
+    let within = Namespaced { namespace: "mcp__git".to_owned(), name: "log".to_owned() };
+    let names = Names::from([(within.joined(), within)]);
+    let mut machine = Machine::new(Api::OpenAiResponses).with_names(names);
+    let mut values = answer("r1", &[("mcp__git__log", r#"{"n":1}"#)]);
+    let ended = "response.function_call_arguments.done";
+    for value in values.iter_mut().filter(|value| value["type"] == ended) {
+        value["name"] = "mcp__git__log".into();
+    }
+    let values = shown(&run(&mut machine, stream(&values).as_bytes(), 5));
+    let mut expected = item(0, "log", r#"{"n":1}"#);
+    expected["namespace"] = "mcp__git".into();
+    assert_eq!(items(&values)[1], expected);
+    assert_eq!(last(&values)["output"][1], expected);
+    assert!(values.iter().any(|value| value["type"] == ended && value["name"] == "log"));
+    assert_eq!(machine.calls().expect("small")[0].name, "mcp__git__log");
+}
+
+#[test]
+fn an_answer_is_taken_back_from_its_first_call_on() {
+    let calls =
+        [("toolgate_call_tool", ENVELOPE), ("toolgate_search_tools", SEARCH), ("Bash", "{}")];
+    let mut machine = Machine::new(Api::OpenAiResponses);
+    let first = before_calls(&mut machine, &answer("r1", &calls));
+    let known = machine.calls().expect("they are small");
+    let known: Vec<[&str; 3]> =
+        known.iter().map(|call| [&*call.id, &*call.name, &*call.arguments]).collect();
+    assert_eq!(known, [["c0", "mcp__git__log", r#"{"n":1}"#], ["c2", "Bash", "{}"]]);
+    assert!(machine.is_answerable());
+    let (back, searches) = machine.take_back();
+    assert_eq!((back.len(), searches.len()), (4, 1));
+    assert_eq!(back[1], item(0, "toolgate_call_tool", ENVELOPE));
+    machine.go_on();
+    let second = run(&mut machine, text("r2", &[("Bash", "{}")]).as_bytes(), 7);
+    let values = shown(&(first + &second));
+    let expected = [said(), said(), item(0, "Bash", "{}")];
+    assert_eq!(items(&values), expected);
+    let ended = last(&values);
+    assert_eq!((&ended["id"], &ended["output"]), (&json!("r1"), &json!(expected)));
+    assert_eq!(ended["usage"]["input_tokens"], 20);
+    assert_eq!(machine.ids(), Some(("r1", "r2")));
+}
+
+#[test]
+fn calls_are_known_if_they_came_whole_and_a_text_answers_them() {
+    let mut values = answer("r1", &[("Bash", "{}")]);
+    values.pop();
+    let mut machine = Machine::new(Api::OpenAiResponses);
+    before_calls(&mut machine, &values);
+    assert_eq!((machine.has_calls(), machine.calls()), (true, None));
+    for (kind, is_answerable) in [("custom_tool_call", true), ("local_shell_call", false)] {
+        let mut values = answer("r1", &[("Bash", "{}")]);
+        for value in &mut values {
+            if value["item"]["name"] == "Bash" {
+                value["item"]["type"] = kind.into();
+            }
+        }
+        let mut machine = Machine::new(Api::OpenAiResponses);
+        before_calls(&mut machine, &values);
+        assert_eq!(machine.is_answerable(), is_answerable, "{kind}");
+        assert_eq!(machine.calls().map(|calls| calls.len()), Some(usize::from(is_answerable)));
+    }
+}
