@@ -243,5 +243,6 @@ mod tests {
         let judged = [Judged::named("allowed"), Judged::refused("unknown_tool", "no")];
         let texts: Vec<String> = told(&judged).collect();
         assert_eq!(texts, [NOT_RUN, "{\"error\":\"unknown_tool\",\"message\":\"no\"}"]);
+        assert!(judged.iter().all(|judged| !judged.has_schema));
     }
 }

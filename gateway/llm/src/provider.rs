@@ -59,15 +59,13 @@ impl Provider {
         let message = format!("toolgate: {message}");
         let body = match self {
             Self::Anthropic => {
-                let kind =
-                    if status.is_client_error() { "invalid_request_error" } else { "api_error" };
+                let kind = anthropic_kind(status);
                 json!({ "type": "error", "error": { "type": kind, "message": message } })
             }
             Self::OpenAi => json!({ "error": {
                 "message": message, "type": "proxy_error", "param": Value::Null, "code": "toolgate" } }),
             Self::Gemini => {
-                let name =
-                    if status.is_client_error() { "INVALID_ARGUMENT" } else { "UNAVAILABLE" };
+                let name = gemini_status(status);
                 json!({ "error": { "code": status.as_u16(), "message": message, "status": name } })
             }
         };
@@ -79,9 +77,48 @@ impl Provider {
     }
 }
 
+/// Returns Anthropic's name of an error with this status.
+fn anthropic_kind(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED => "authentication_error",
+        StatusCode::FORBIDDEN => "permission_error",
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+        StatusCode::GATEWAY_TIMEOUT => "timeout_error",
+        _ if status.is_client_error() => "invalid_request_error",
+        _ => "api_error",
+    }
+}
+
+/// Returns Gemini's name of an error with this status.
+fn gemini_status(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED => "UNAUTHENTICATED",
+        StatusCode::FORBIDDEN => "PERMISSION_DENIED",
+        StatusCode::TOO_MANY_REQUESTS => "RESOURCE_EXHAUSTED",
+        StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => "DEADLINE_EXCEEDED",
+        _ if status.is_client_error() => "INVALID_ARGUMENT",
+        _ => "UNAVAILABLE",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_have_the_providers_names() {
+        let named = |status: u16| {
+            let status = StatusCode::from_u16(status).expect("a status");
+            [anthropic_kind(status), gemini_status(status)]
+        };
+        assert_eq!(named(400), ["invalid_request_error", "INVALID_ARGUMENT"]);
+        assert_eq!(named(401), ["authentication_error", "UNAUTHENTICATED"]);
+        assert_eq!(named(403), ["permission_error", "PERMISSION_DENIED"]);
+        assert_eq!(named(408), ["invalid_request_error", "DEADLINE_EXCEEDED"]);
+        assert_eq!(named(429), ["rate_limit_error", "RESOURCE_EXHAUSTED"]);
+        assert_eq!(named(502), ["api_error", "UNAVAILABLE"]);
+        assert_eq!(named(504), ["timeout_error", "DEADLINE_EXCEEDED"]);
+    }
 
     #[test]
     fn paths_name_their_provider() {
