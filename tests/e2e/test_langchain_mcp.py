@@ -53,7 +53,8 @@ def test_an_agent_calls_tools_of_real_servers(client: Client) -> None:
     model = ScriptedModel(script=[calls((NOW, {"timezone": "Asia/Tokyo"})), says("Late.")])
 
     async def run() -> list[AnyMessage]:
-        toolgate = await ToolgateMiddleware.from_mcp(client, servers(time=TIME, git=GIT))
+        mcp = servers(time=TIME, git=GIT)
+        toolgate = await ToolgateMiddleware.from_mcp(client, mcp, deferral="always")
         agent = create_agent(model, middleware=[toolgate])
         result = await agent.ainvoke(asked("what time is it in Tokyo right now?"))
         messages: list[AnyMessage] = result["messages"]

@@ -71,7 +71,8 @@ def test_an_agent_calls_tools_of_real_servers(client: Client) -> None:
 
     async def run() -> list[str]:
         async with time_server() as time, stdio("-m", "mcp_server_git") as git:
-            conversation = await Conversation.from_mcp(client, {"time": time, "git": git})
+            servers = {"time": time, "git": git}
+            conversation = await Conversation.from_mcp(client, servers, deferral="always")
             return await said(conversation, model, "what time is it in Tokyo right now?")
 
     (answered,) = asyncio.run(run())

@@ -66,9 +66,8 @@ def answers(messages: list[ModelMessage]) -> list[str]:
 
 def test_an_agent_calls_tools_of_real_servers(client: Client) -> None:
     script = Script([(NOW, {"timezone": "Asia/Tokyo"})], "Late.")
-    toolgate = Toolgate.from_mcp(
-        client, {"time": time_server(), "git": stdio("-m", "mcp_server_git")}
-    )
+    servers = {"time": time_server(), "git": stdio("-m", "mcp_server_git")}
+    toolgate = Toolgate.from_mcp(client, servers, deferral="always")
     result = script.agent(toolgate).run_sync("what time is it in Tokyo right now?")
     (answered,) = answers(result.all_messages())
     assert "Asia/Tokyo" in answered

@@ -121,7 +121,7 @@ def test_b17_a_text_beside_references_moves_to_the_last_result_that_takes_it(
 def test_b18_where_the_request_can_not_be_searched_in_all_tools_go(notes: Client) -> None:
     every = {f"mcp__notes__{tool['name']}" for tool in NOTES}
     every |= {f"mcp__weather__{tool['name']}" for tool in WEATHER}
-    offered = route(notes, [ASK])
+    offered = route(notes, [ASK], deferral="always")
     assert offered.deferral.offer_search
     assert SEARCH_TOOL.model_name in names(offered.request)
     assert not every <= set(names(offered.request))

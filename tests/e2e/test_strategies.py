@@ -180,3 +180,54 @@ def test_a_call_in_an_envelope_runs_as_the_tool_in_it(client: Client) -> None:
         assert (verdict.server, verdict.name, verdict.call_id) == ("git", "git_diff_unstaged", "c1")
         assert verdict.model_name == "mcp__git__git_diff_unstaged"
         assert json.loads(verdict.arguments_json) == {"repo_path": "."}
+
+
+SMALL_CATALOG = ("git", "time")
+
+
+def small_talk(client: Client, **route: Any) -> Conversation:
+    """A conversation over a catalog that costs little, of which nobody says what to defer."""
+    talk = Conversation(client, "auto")
+    talk.route = {"model": MODEL, **route}
+    return talk
+
+
+@pytest.fixture
+def small(server: ToolgateProcess, tenant: str) -> Any:
+    with server.client(tenant, timeout=60) as client:
+        for name in SMALL_CATALOG:
+            client.register_server(name, SHIPPED / f"{name}.json")
+        yield client
+
+
+def test_a19_a_small_catalog_is_sent_whole_where_that_costs_least(small: Client) -> None:
+    talk = small_talk(small)
+    first, request = talk.turn(TEXTS[0])
+    every = {one.model_name for one in small.list_tools()}
+    assert (request.strategy, request.reason) == ("PASS", "CHEAPEST")
+    assert set(names(request.tools)) == every
+    assert first.accounting is not None
+    assert not first.deferral.offer_search
+    talk.say("Nothing changed.")
+    second = talk.turn(TEXTS[1])[1]
+    assert second.tools == request.tools, "the cached prefix stays"
+    assert second.messages == talk.messages
+    assert first.handle
+
+
+def test_a19_what_somebody_chose_is_not_undone_by_the_price(small: Client) -> None:
+    chosen: list[dict[str, Any]] = [
+        {"deferral": "always"},
+        {"top_k": 3},
+        {"threshold": 0.3},
+        {"schema_token_budget": 2_000},
+    ]
+    for options in chosen:
+        request = small_talk(small, **options).turn(TEXTS[0])[1]
+        assert request.strategy != "PASS", options
+    first = {"milestone_reached": "staged"}
+    rule = {"name": "staged", "match": {"tools": ["git_commit"]}, "precondition": first}
+    small.set_policy({"rules": [rule]})
+    assert small_talk(small).turn(TEXTS[0])[1].strategy != "PASS"
+    small.set_policy({"defaults": {"top_k": 4}})
+    assert small_talk(small).turn(TEXTS[0])[1].strategy != "PASS"

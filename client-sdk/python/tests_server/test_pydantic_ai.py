@@ -704,7 +704,9 @@ def test_tools_of_ones_own_are_registered_with_their_schemas(client: Client, des
     search = (SEARCH, {"query": f"select:{FORECAST}"})
     script = Script([(FIND, {"text": "milk"})], [search], "One.")
     given: Any = {"notes": [desk.find_notes], "weather": FunctionToolset[Any]([desk.get_forecast])}
-    result = run(script, Toolgate.from_tools(client, given), "search through my notes")
+    result = run(
+        script, Toolgate.from_tools(client, given, deferral="always"), "search through my notes"
+    )
     assert (result.output, desk.ran) == ("One.", ["find_notes"])
     (registered,) = client.list_tools("notes")
     assert registered.definition["inputSchema"]["required"] == ["text"]

@@ -14,7 +14,7 @@ use toolgate_proto::v1::{
 use super::conversation::Conversation;
 use super::edge::Edge;
 use super::request::RouteInput;
-use super::strategy::{Completed, PromptRequest};
+use super::strategy::{Completed, PromptRequest, Routed};
 use super::tool_format::{Format, rendered};
 use super::{bounded, render, request, state};
 use toolgate_config::RouterConfig;
@@ -105,8 +105,8 @@ impl Routing {
             let wire = render::route(holder.tenant, &answer, &conversation);
             let wire = bounded::route(wire, message_max);
             let state = query.state.clone();
-            let completed = Arc::clone(&prompt).complete(wire, answer, state, message_max);
-            match completed.await? {
+            let routed = Routed { wire, answer, is_whole };
+            match Arc::clone(&prompt).complete(routed, state, message_max).await? {
                 Some(Completed { mut wire, mut answer, sent }) => {
                     answer.account = answer.account.of_request(sent.search, sent.tools, beside);
                     wire.accounting = Some(render::accounting(&answer.account, &conversation));

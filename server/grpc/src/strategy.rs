@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use prost::Message as _;
 use serde_json::Value;
-use toolgate_core::deferral::Reason as DeferralReason;
+use toolgate_core::deferral::{Reason as DeferralReason, Source as DeferralSource};
 use toolgate_core::error::Error;
+use toolgate_core::policy::Choosing;
 use toolgate_core::state::AgentState;
 use toolgate_core::tokens;
 use toolgate_llm::render::{Loss, RenderError, Tool};
@@ -55,20 +56,20 @@ impl PromptRequest {
     }
 
     /// Adds the definitions and the messages to an answer of Route, in the place of the definitions of its tools. Returns
-    /// `None` if the model could neither see nor find some tools: then the whole catalog must be routed.
+    /// `None` if all tools are to be sent, and the answer lacks some: then the whole catalog must be routed, which
+    /// [`Routed::is_whole`] tells.
     ///
     /// # Errors
     /// [`Error::AnswerTooLarge`] if the answer would have more than `message_max` bytes: neither messages nor tools are
     /// ever cut.
     pub(super) async fn complete(
         self: Arc<Self>,
-        wire: RouteResponse,
-        answer: Answer,
+        routed: Routed,
         state: AgentState,
         message_max: usize,
     ) -> Result<Option<Completed>, Error> {
         let is_large = self.messages.bytes() > LARGE;
-        let work = move || self.completed(wire, answer, &state, message_max);
+        let work = move || self.completed(routed, &state, message_max);
         if is_large {
             tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
         } else {
@@ -78,11 +79,11 @@ impl PromptRequest {
 
     fn completed(
         &self,
-        mut wire: RouteResponse,
-        answer: Answer,
+        routed: Routed,
         state: &AgentState,
         message_max: usize,
     ) -> Result<Option<Completed>, Error> {
+        let Routed { mut wire, answer, is_whole } = routed;
         let catalog = Catalog::of(&answer, state, &self.pinned);
         let prepared = self.prepare(catalog, is_switched_off(&answer))?;
         if prepared.missing > 0 && !answer.deferral.sends_what_it_can() {
@@ -90,7 +91,11 @@ impl PromptRequest {
         }
         wire.active_tools.iter_mut().for_each(forget_definition);
         let sent = self.sent(&prepared, &answer.snapshot);
-        let rendered = self.rendered(prepared, is_switched_off(&answer));
+        let reason = match prepared.reason {
+            reason if is_switched_off(&answer) => reason,
+            reason => self.told(reason, is_whole),
+        };
+        let rendered = self.rendered(prepared, reason);
         let size = Size {
             tools: rendered.tools_json.len(),
             messages: rendered.messages_json.len(),
@@ -134,10 +139,11 @@ impl PromptRequest {
     }
 
     /// Returns the reason to tell. That nothing is deferred has a reason of its own where the request brought it about.
-    fn told(&self, reason: Reason) -> Reason {
+    fn told(&self, reason: Reason, is_whole: bool) -> Reason {
         match reason {
             Reason::NothingDeferred if !self.has_search => Reason::NoSearch,
             Reason::NothingDeferred if !may_defer(self.own_tools.values()) => Reason::HostDefers,
+            Reason::NothingDeferred if is_whole && self.strategy.is_none() => Reason::Cheapest,
             told => told,
         }
     }
@@ -159,10 +165,8 @@ impl PromptRequest {
         }
     }
 
-    fn rendered(&self, prepared: Prepared, is_switched_off: bool) -> RenderedTools {
+    fn rendered(&self, prepared: Prepared, reason: Reason) -> RenderedTools {
         let strategy = strategy_of(prepared.strategy);
-        let reason = prepared.reason;
-        let reason = if is_switched_off { reason } else { self.told(reason) };
         RenderedTools {
             tools_json: self.own_tools.texts_of(&prepared.tools),
             losses: prepared.losses.into_iter().map(loss_of).collect::<Vec<RenderLoss>>(),
@@ -174,6 +178,14 @@ impl PromptRequest {
             betas: prepared.betas.into_iter().map(str::to_owned).collect(),
         }
     }
+}
+
+/// Answer of Route whose request is to be put together.
+pub(super) struct Routed {
+    pub(super) wire: RouteResponse,
+    pub(super) answer: Answer,
+    /// True if the whole catalog was routed because the request needs it, whatever the mode of deferral is.
+    pub(super) is_whole: bool,
 }
 
 /// Answer of Route with a whole request.
@@ -204,6 +216,8 @@ struct Catalog<'a> {
     active: Vec<Tool<'a>>,
     deferred: usize,
     deferred_names: Vec<&'a str>,
+    /// Tokens of all tools' definitions, if they may be sent to save something.
+    tokens: Option<u32>,
     /// Tools that are left out because their schemas can't be parsed.
     unreadable: Vec<Loss>,
 }
@@ -236,6 +250,7 @@ impl<'a> Catalog<'a> {
             active: tools(active),
             deferred: answer.deferral.deferred_tools,
             deferred_names,
+            tokens: sendable_tokens(answer),
             unreadable: Vec::new(),
             snapshot,
             visibilities,
@@ -252,8 +267,7 @@ impl<'a> Catalog<'a> {
             always_on: &self.always_on,
             active: &self.active,
             deferred: self.deferred,
-            // What preconditions lock comes and goes with the turns, and with it the beginning of a request that has all tools.
-            catalog_tokens: None,
+            catalog_tokens: self.tokens.filter(|_| !request.bounds_set),
             search: request.has_search,
             deferred_names: &self.deferred_names,
             find,
@@ -288,6 +302,18 @@ impl<'a> Catalog<'a> {
         let is_shown = self.visibilities.tool(self.snapshot, slot) != Visibility::Hidden;
         (is_shown && self.is_readable(name)).then(|| tool_of(self.snapshot.tool(slot)))
     }
+}
+
+/// Returns the tokens of all tools' definitions. `None` if somebody chose a mode of deferral or the policy says how tools are
+/// chosen, or if tools have preconditions: what these lock comes and goes with the turns, and with it the beginning of a
+/// request that has all tools.
+fn sendable_tokens(answer: &Answer) -> Option<u32> {
+    let Answer { deferral, snapshot, account, .. } = answer;
+    let is_chosen = deferral.decision.source != DeferralSource::Default
+        || snapshot.policy.defaults != Choosing::default();
+    let has_conditions = !snapshot.requirements.conditions.is_empty();
+    let tokens = u32::try_from(account.full_catalog).unwrap_or(u32::MAX);
+    (!is_chosen && !has_conditions).then_some(tokens)
 }
 
 /// Sizes of an answer and of its parts, in bytes.

@@ -10,7 +10,7 @@ use toolgate_core::tokens;
 use toolgate_llm::history::is_snapshot;
 use toolgate_llm::price;
 use toolgate_llm::strategy::{Api, Ledger, Strategy};
-use toolgate_proto::v1::{PromptStrategy, RenderOptions, RouteRequest, ToolFormat};
+use toolgate_proto::v1::{PromptStrategy, RenderOptions, RouteOptions, RouteRequest, ToolFormat};
 
 use crate::fields::{Fields, within};
 
@@ -30,6 +30,8 @@ pub(crate) struct PromptRequest {
     pub(super) without_native: bool,
     /// True if the agent answers the model's searches.
     pub(super) has_search: bool,
+    /// True if the request says how many tools there may be, or of what size or rank.
+    pub(super) bounds_set: bool,
     /// Model that the request is for.
     pub(super) model: String,
     /// Base URL of its API.
@@ -81,6 +83,7 @@ impl PromptRequest {
             strategy,
             without_native: render.without_native,
             has_search: render.search_tool,
+            bounds_set: options.is_some_and(bounds_set),
             model: text(options.map(|options| &options.model)),
             base_url: text(options.map(|options| &options.model_base_url)),
             pinned: options.map_or_else(Vec::new, |options| options.pinned_tools.clone()),
@@ -118,6 +121,16 @@ fn refuse_parts(render: &RenderOptions) -> Result<(), Error> {
 /// Returns the tokens of messages or definitions.
 pub(super) fn tokens_of<'a>(values: impl IntoIterator<Item = &'a Value>) -> u64 {
     values.into_iter().map(|value| u64::from(tokens::count(&price::as_read(value)))).sum()
+}
+
+fn bounds_set(options: &RouteOptions) -> bool {
+    let sizes = [
+        options.top_k,
+        options.schema_token_budget,
+        options.active_token_budget,
+        options.active_set_limit,
+    ];
+    sizes.iter().any(Option::is_some) || options.threshold.is_some() || options.selection_rule != 0
 }
 
 fn api(render: &RenderOptions, fields: &mut Fields) -> Api {

@@ -127,7 +127,10 @@ impl<'a> Requests<'a> {
         set: &[u32],
         messages: &[Value],
     ) -> Result<Sent, Error> {
-        let prepared = self.prepare(strategy, set, messages)?;
+        let mut prepared = self.prepare(strategy, set, messages)?;
+        if prepared.missing > 0 {
+            prepared = self.prepare(strategy, &self.scene.all(), messages)?;
+        }
         let tools: Vec<Piece> =
             prepared.tools.iter().map(|tool| self.counter.piece(tool)).collect();
         let pieces = self.laid_out(&tools, &prepared.messages);
@@ -154,8 +157,7 @@ impl<'a> Requests<'a> {
                 always_on: &[],
                 active: &active,
                 deferred: scene.snapshot.tools.len() - active.len(),
-                // Route does not send the whole catalog to save something.
-                catalog_tokens: None,
+                catalog_tokens: Some(scene.catalog_tokens()),
                 search: true,
                 deferred_names: &self.names,
                 find: &find,

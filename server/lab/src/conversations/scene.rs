@@ -137,6 +137,11 @@ impl Scene<'_> {
         &self.snapshot.tool(slot).model_name
     }
 
+    /// Returns the tokens of all tools' definitions.
+    pub(super) fn catalog_tokens(&self) -> u32 {
+        self.snapshot.tools.iter().map(|tool| tool.schema_tokens).sum()
+    }
+
     /// Returns a tool to render.
     pub(super) fn tool(&self, slot: u32) -> Tool<'_> {
         let tool = self.snapshot.tool(slot);
