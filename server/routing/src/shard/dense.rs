@@ -20,8 +20,13 @@ const PULL: f32 = 0.2;
 /// of 300 intents over the shipped catalogs, .2 subtracted: .560 and .024 with it, .400 and .096 without.
 const GIVEN_BACK: f32 = 0.25;
 
-/// Weight of the nearest kind of requests against the row in [`Dense::by_kinds`]; 0 to 1. docs/packs.md has the effect.
+/// Weight of the nearest kind of requests against the row in [`Dense::ranked_by_kinds`]; 0 to 1. docs/packs.md has the effect.
 const KINDS: f32 = 0.5;
+
+/// Multiple of the amount that is subtracted once more from the overlap by which a tool with a pack is ranked. A tool without
+/// a pack must beat the best of many tools with one, and the best are nearer by more than the mean. docs/packs.md has the
+/// effect in mixed catalogs.
+const BEST_NEARER: f32 = 1.4;
 
 /// Rows that are mixed from requests, and the amounts by which they are nearer to everyday requests.
 #[derive(Debug, Default)]
@@ -123,20 +128,28 @@ impl<'s> Dense<'s> {
         Some(self.index.overlap(query, slot)? - self.pull(slot))
     }
 
+    /// Returns the overlap by which a slot is ranked for a request of several things, given its [`Dense::overlap`].
+    #[must_use]
+    pub fn ranked(&self, slot: u32, overlap: f32) -> f32 {
+        overlap - BEST_NEARER * self.pull(slot)
+    }
+
     /// Returns the overlap by which a slot is ranked for a request of one thing, given its [`Dense::overlap`]: half of
     /// it, and half of that with the nearest kind of its requests. A slot without kinds keeps its overlap. The mean of
     /// all requests is near to a request of several things, the kinds are not.
     #[must_use]
-    pub fn by_kinds(&self, query: &[f32], slot: u32, overlap: f32) -> f32 {
+    pub fn ranked_by_kinds(&self, query: &[f32], slot: u32, overlap: f32) -> f32 {
         let product = |row: &[f32]| self.index.product(query, row);
         let best = |mixed: &Mixed| {
             let of_summary = mixed.of_summary(overlap + self.footing.pull, product(mixed.mean()));
             mixed.of_kinds(of_summary, product)
         };
-        match (self.footing.kinds_pull, self.footing.mixed.get(&slot).and_then(best)) {
+        let overlap = match (self.footing.kinds_pull, self.footing.mixed.get(&slot).and_then(best))
+        {
             (Some(pull), Some(best)) => (1.0 - KINDS) * overlap + KINDS * (best - pull),
             _ => overlap,
-        }
+        };
+        self.ranked(slot, overlap)
     }
 
     /// Returns the cosine of the query and the summary of a slot.
@@ -187,14 +200,14 @@ mod tests {
             let dense = Dense::new(&index, &footing);
             [0, 1, 2].map(|slot| {
                 let overlap = dense.overlap(&[1.0, 0.0], slot).expect("a slot");
-                (overlap, dense.by_kinds(&[1.0, 0.0], slot, overlap))
+                (dense.ranked(slot, overlap), dense.ranked_by_kinds(&[1.0, 0.0], slot, overlap))
             })
         };
         let nearer = Nearer { rows: 0.1, kinds: 0.2 };
-        let [(overlap, by_kinds), others @ ..] = ranked(Some(nearer));
-        let kind = (0.4 + 0.8) / 1.2_f32.hypot(0.6);
-        assert!((by_kinds - (overlap + kind - 0.2) / 2.0).abs() < 1e-5, "{by_kinds}");
-        let has_kept = |(overlap, by_kinds): (f32, f32)| (overlap - by_kinds).abs() < 1e-6;
+        let [(by_row, by_kinds), others @ ..] = ranked(Some(nearer));
+        let kind = (0.4 + 0.8) / 1.2_f32.hypot(0.6) - BEST_NEARER * 0.1;
+        assert!((by_kinds - (by_row + kind - 0.2) / 2.0).abs() < 1e-5, "{by_kinds}");
+        let has_kept = |(by_row, by_kinds): (f32, f32)| (by_row - by_kinds).abs() < 1e-6;
         assert!(others.into_iter().all(has_kept), "{others:?}");
         assert!(ranked(None).into_iter().all(has_kept), "not known by how much kinds are nearer");
     }
@@ -219,6 +232,20 @@ mod tests {
         assert!((cosine(0) - 1.0).abs() < 1e-6, "of the summary, whatever is taken off");
         assert!((cosine(1) - 0.5).abs() < 1e-6);
         hits.iter().map(|hit| hit.slot).collect()
+    }
+
+    #[test]
+    fn a_tool_with_a_pack_is_ranked_by_less_and_is_as_near_as_before() {
+        let index = VectorIndex::build_with(2, vec![1.0, 0.0, 1.0, 0.0], &IndexOptions::default());
+        let index = index.expect("unit rows");
+        let mixed = HashMap::from([(0, Mixed::new(Arc::from([0.2, 0.8]), 1.0))]);
+        let footing = Footing::new(mixed, Some(Nearer { rows: 0.1, kinds: 0.1 }));
+        let dense = Dense::new(&index, &footing);
+        let ranked = [0, 1].map(|slot| dense.ranked(slot, 0.5));
+        assert!((ranked[0] - 0.36).abs() < 1e-6, "{ranked:?}");
+        assert!((ranked[1] - 0.5).abs() < 1e-6, "{ranked:?}");
+        let overlap = dense.overlap(&[1.0, 0.0], 0).expect("a slot");
+        assert!((overlap - 0.9).abs() < 1e-3, "the level of \"no tool fits\" is about this one");
     }
 
     #[test]

@@ -125,8 +125,8 @@ impl Blend {
         let weights = Weights { words: self.words, memory: self.memory };
         let sets_scale = |slot| !snapshot.tool(slot).untrusted;
         let ranked_by = |slot, overlap| match asks {
-            Asks::ForOne => index.by_kinds(vector, slot, overlap),
-            Asks::ForSeveral => overlap,
+            Asks::ForOne => index.ranked_by_kinds(vector, slot, overlap),
+            Asks::ForSeveral => index.ranked(slot, overlap),
         };
         let slots = Slots { overlap, ranked_by, sets_scale };
         let mut ranked = fuse(&near, &worded, &known, slots, weights);
