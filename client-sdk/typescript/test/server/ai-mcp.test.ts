@@ -8,7 +8,7 @@ import { dynamicTool, generateText, jsonSchema, stepCountIs } from "ai";
 
 import { everything, run } from "../../examples/ai-mcp.js";
 import { scripted } from "../../examples/ai-sdk.js";
-import { freshTenant, Service } from "./service.js";
+import { freshTenant, Service, told } from "./service.js";
 
 const inputSchema = { type: "object" as const, properties: {} };
 
@@ -65,7 +65,7 @@ test("a real MCP server's tools are registered as it lists them, and run", async
   const warnings: string[] = [];
   const options: FromMcpOptions = {
     route: { options: { topK: 1 } },
-    onWarning: (line) => warnings.push(line),
+    onWarning: told(warnings),
   };
   const { result, shown } = await run(client, options);
   assert.ok(shown[0]?.includes("mcp__everything__get-sum"));
@@ -98,7 +98,7 @@ test("a server that can't be reached is left out with a warning, until a refresh
   const garden = inProcess({ plant_trees: () => done });
   let tries = 0;
   const connect = () => (++tries === 1 ? Promise.reject(new Error("no such host")) : Promise.resolve(garden));
-  const options = { search: false, route: ALL, onWarning: (line: string) => warnings.push(line) };
+  const options = { search: false, route: ALL, onWarning: told(warnings) };
   const barn = inProcess({ feed_horses: () => done });
   const toolgate = await ToolgateConversation.fromMcp(client, { garden: connect, barn }, options);
   assert.deepEqual(warnings, ["MCP server garden can't be listed: Error: no such host"]);
@@ -139,7 +139,7 @@ test("servers are registered again after the service lost its catalog", async ()
   await using service = await Service.get();
   await using client = connected(service);
   const warnings: string[] = [];
-  const options = { search: false, route: ALL, onWarning: (line: string) => warnings.push(line) };
+  const options = { search: false, route: ALL, onWarning: told(warnings) };
   const garden = inProcess({ plant_trees: () => done });
   const toolgate = await ToolgateConversation.fromMcp(client, { garden }, options);
   await client.unregisterServer({ server: "garden" });

@@ -15,7 +15,7 @@ import { fromMcp, type FromMcpOptions, type McpClient } from "@toolgate/client/l
 import { createAgent } from "langchain";
 
 import { scripted } from "../../examples/langchain.js";
-import { freshTenant, Service } from "./service.js";
+import { freshTenant, Service, told } from "./service.js";
 
 const ALL = { options: { deferral: v1.DeferralMode.OFF } };
 const PLANT = "mcp__garden__plant_trees";
@@ -112,7 +112,7 @@ test("a failed result is a failed call and unlocks nothing, and a server that ca
     garden: { toolSettings: [{ name: "water_trees", precondition: { condition: needs } }] },
   };
   const warnings: string[] = [];
-  const options = { route: ALL, register, onWarning: (line: string) => warnings.push(line) };
+  const options = { route: ALL, register, onWarning: told(warnings) };
   const script = [[[PLANT, {}]], [[WATER, {}]], "No spade."] as Parameters<typeof scripted>;
   const { answers } = await answersOf(client, { garden, gone }, options, ...script);
   assert.deepEqual(
@@ -128,7 +128,7 @@ test("servers are registered again after the service lost its catalog", async ()
   await using service = await Service.get();
   await using client = connected(service);
   const warnings: string[] = [];
-  const options = { route: ALL, onWarning: (line: string) => warnings.push(line) };
+  const options = { route: ALL, onWarning: told(warnings) };
   const middleware = await fromMcp(client, { garden: inProcess({ plant_trees: done }) }, options);
   await client.unregisterServer({ server: "garden" });
   const { model } = scripted([[PLANT, {}]], "Done.");

@@ -8,7 +8,7 @@ import { AIMessage, createAgent, fakeModel, HumanMessage, tool } from "langchain
 
 import { ToolgateConversation, type ToolgateOptions } from "../../src/ai/index.js";
 import { toolgateMiddleware } from "../../src/langchain/index.js";
-import { estimatedTokens } from "../../src/middleware.js";
+import { estimatedTokens } from "../../src/messages.js";
 import { Client, v1 } from "../../src/node.js";
 import { Fake } from "../fake.js";
 

@@ -1,0 +1,96 @@
+/** Where a model is asked: what Route must know to price requests and to choose a strategy. Knows no framework. */
+
+/** APIs in whose form Route puts requests together. */
+export type Api = "anthropic" | "openai_chat" | "openai_responses" | "gemini";
+
+/** The endpoint of a model, as far as its object says. */
+export interface Endpoint {
+  readonly api: Api;
+  /** The model's name; "": unknown. */
+  readonly model: string;
+  /** Base URL without credentials and query; "": the provider's own host, or unknown. */
+  readonly baseUrl: string;
+  /** Whether the library can send tools amid the messages of this model. */
+  readonly takesNative: boolean;
+}
+
+/** Rules by which a provider prices the tokens of a prompt, as the service has them (`server/llm/src/price.rs`). */
+export interface Rates {
+  /** Price of a token that is written to the cache; one that is neither written nor read costs 1. */
+  readonly write: number;
+  /** Price of a token that is read from the cache. */
+  readonly read: number;
+  /** Least tokens of a prompt that is cached. */
+  readonly least: number;
+  /** Tokens by which longer prefixes are told apart. */
+  readonly step: number;
+}
+
+/** Nothing is known: a model of Chat Completions, which other providers and local servers have too. */
+export const UNKNOWN_ENDPOINT: Endpoint = { api: "openai_chat", model: "", baseUrl: "", takesNative: false };
+
+/** What the service takes. */
+const MODEL_BYTES = 256;
+const URL_BYTES = 2048;
+
+const ANTHROPIC: Rates = { write: 1.25, read: 0.1, least: 1024, step: 1 };
+const OPENAI: Rates = { write: 1, read: 0.1, least: 1024, step: 128 };
+const OPENAI_LATER: Rates = { ...OPENAI, write: 1.25 };
+const GEMINI: Rates = { write: 1, read: 0.1, least: 4096, step: 1 };
+const GEMINI_2_5: Rates = { ...GEMINI, least: 2048 };
+
+/** A base URL as Route takes it, without credentials and query; undefined: none, or nothing that is a URL. */
+export function baseUrlOf(url: unknown): string | undefined {
+  if (typeof url !== "string" || !URL.canParse(url)) {
+    return undefined;
+  }
+  const { protocol, host, pathname } = new URL(url);
+  const clean = `${protocol}//${host}${pathname}`.replace(/\/+$/, "");
+  return host === "" || clean.length > URL_BYTES ? undefined : clean;
+}
+
+/** A model's name as Route takes it. */
+export function modelNameOf(name: unknown): string {
+  const isTaken = typeof name === "string" && new TextEncoder().encode(name).length <= MODEL_BYTES;
+  return isTaken ? name : "";
+}
+
+/** The rules of an endpoint; undefined where they are not known. */
+export function ratesOf({ api, model }: Pick<Endpoint, "api" | "model">): Rates | undefined {
+  const name = model.toLowerCase();
+  const gpt = versionOf(name, "gpt-");
+  const openai = gpt !== undefined && gpt >= 5.06 ? OPENAI_LATER : OPENAI;
+  switch (api) {
+    case "anthropic":
+      return ANTHROPIC;
+    case "openai_responses":
+      return openai;
+    case "openai_chat":
+      return gpt === undefined ? undefined : openai;
+    case "gemini":
+      return (versionOf(name, "gemini-") ?? 3) < 3 ? GEMINI_2_5 : GEMINI;
+  }
+}
+
+/**
+ * The price of a prompt, in tokens of input that is neither read from a cache nor written to one.
+ *
+ * @param tokens tokens of the prompt.
+ * @param shared those at its beginning that an earlier request had too.
+ */
+export function priceOf({ write, read, least, step }: Rates, tokens: number, shared: number): number {
+  if (tokens < least) {
+    return tokens;
+  }
+  const same = Math.min(shared, tokens);
+  const cached = same < least ? 0 : same - ((same - least) % step);
+  return cached * read + (tokens - cached) * write;
+}
+
+/** The version behind a prefix in a model's name; its minor number counts hundredths. */
+function versionOf(name: string, prefix: string): number | undefined {
+  const at = name.indexOf(prefix);
+  const [, major, minor = "0"] =
+    /^(\d+)(?:\.(\d+))?/.exec(at < 0 ? "" : name.slice(at + prefix.length)) ?? [];
+  return major === undefined ? undefined : Number(major) + Number(minor) / 100;
+}
