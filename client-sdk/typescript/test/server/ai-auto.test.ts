@@ -1,0 +1,187 @@
+/** What the AI SDK's own providers send by default, against scripts of their APIs: bodies that the providers' types take. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { createGoogleGenerativeAI } from "@ai-sdk/google";
+import { createOpenAI } from "@ai-sdk/openai";
+import { Client } from "@toolgate/client";
+import { ToolgateConversation } from "@toolgate/client/ai";
+import {
+  generateText,
+  jsonSchema,
+  type LanguageModel,
+  type ModelMessage,
+  stepCountIs,
+  tool,
+  type ToolSet,
+} from "ai";
+
+import { mistakesIn } from "../provider-types.js";
+import { added, anthropicApi, BETAS, defined } from "./anthropic-api.js";
+import { geminiApi, responsesApi } from "./apis.js";
+import { registeredCatalog, WANTED, WORDS } from "./catalog.js";
+import { freshTenant, Service, told } from "./service.js";
+
+const [SEARCH, CALL] = ["toolgate_search_tools", "toolgate_call_tool"];
+const args = { channel_id: "C1", text: "late" };
+/** Long enough for each provider's cache. */
+const BEFORE: ModelMessage[] = [
+  { role: "user", content: "We spoke of many things. ".repeat(1_500) },
+  { role: "assistant", content: "We did." },
+];
+
+async function conversation({ target }: Service) {
+  const client = new Client(target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const tools: ToolSet = {};
+  for (const [name, { description, inputSchema }] of await registeredCatalog(client)) {
+    tools[name] = tool({ description, inputSchema: jsonSchema(inputSchema), execute: () => "done" });
+  }
+  const toolgate = new ToolgateConversation(client, tools, { onWarning: () => undefined });
+  return { client, toolgate };
+}
+
+/** Two more messages of a conversation; gives what ran. */
+async function talk(toolgate: ToolgateConversation, model: LanguageModel): Promise<string[]> {
+  const messages = [...BEFORE];
+  const ran: string[] = [];
+  for (const content of [WORDS, "Which pages are there in Notion about holidays?"]) {
+    messages.push({ role: "user", content });
+    const result = await generateText({ model, messages, stopWhen: stepCountIs(4), ...toolgate.settings() });
+    const { responseMessages } = result as typeof result & { responseMessages?: ModelMessage[] };
+    messages.push(...(responseMessages ?? result.response.messages));
+    ran.push(...result.steps.flatMap(({ toolResults }) => toolResults.map(({ toolName }) => toolName)));
+  }
+  return ran;
+}
+
+test("by default tools are added amid the messages of Anthropic", async () => {
+  await using service = await Service.get();
+  const { client, toolgate } = await conversation(service);
+  await using _ = client;
+  const { fetch, requests, betas } = anthropicApi([WANTED, args], "Posted.", "None.");
+  const model = createAnthropic({ apiKey: "none", fetch })("claude-opus-5-5");
+  assert.deepEqual(await talk(toolgate, model), [WANTED]);
+  assert.equal(requests.length, 3);
+  const shown = requests.map((request) => [...defined(request), ...added(request)]);
+  assert.ok(
+    shown.every((names) => names.includes(WANTED) && !names.includes(CALL) && names.includes(SEARCH)),
+  );
+  assert.ok(
+    (requests[2] === undefined ? [] : added(requests[2])).length > 0,
+    "the second message's are added",
+  );
+  assert.equal(new Set(requests.map(({ tools }) => JSON.stringify(tools))).size, 1, "`tools` stay");
+  for (const named of betas) for (const beta of BETAS) assert.ok(named.includes(beta), beta);
+  const typed = requests.map(({ tools, messages }, at) => ({ name: String(at), tools, messages }));
+  assert.deepEqual(mistakesIn("anthropic", typed), []);
+  const { requests: count, keptPrefixes, price, shownTokens, catalogTokens } = toolgate.report();
+  assert.deepEqual([count, keptPrefixes], [3, 2]);
+  assert.ok(price !== undefined && price.sent < price.allTools);
+  assert.ok(shownTokens > 0 && shownTokens < catalogTokens);
+});
+
+test("a model that takes no tools amid a conversation has the envelope", async () => {
+  await using service = await Service.get();
+  const { client, toolgate } = await conversation(service);
+  await using _ = client;
+  const { fetch, requests, betas } = anthropicApi(
+    [CALL, { name: WANTED, arguments: args }],
+    "Posted.",
+    "None.",
+  );
+  const model = createAnthropic({ apiKey: "none", fetch })("claude-haiku-4-5");
+  assert.deepEqual(await talk(toolgate, model), [WANTED]);
+  assert.ok(requests.map(defined).every((names) => names.includes(CALL)));
+  assert.match(JSON.stringify(requests[2]?.messages), /\[Toolgate\] More tools/);
+  assert.ok(betas.every((named) => !BETAS.some((beta) => named.includes(beta))));
+});
+
+test("a model of the same API at another host is sent all tools, and the service's reason is told", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const execute = () => "done";
+  const catalog = await registeredCatalog(client);
+  const tools = Object.fromEntries(
+    Array.from(catalog, ([name, { description, inputSchema }]) => {
+      return [name, tool({ description, inputSchema: jsonSchema(inputSchema), execute })] as const;
+    }),
+  );
+  const warnings: string[] = [];
+  const toolgate = new ToolgateConversation(client, tools, { onWarning: told(warnings) });
+  const { fetch, requests } = anthropicApi("Hello.", "Hello.");
+  const model = createAnthropic({ apiKey: "none", fetch, baseURL: "https://proxy.example/v1" })(
+    "claude-opus-5-5",
+  );
+  for (const prompt of [WORDS, WORDS]) await generateText({ model, prompt, ...toolgate.settings() });
+  assert.deepEqual(requests[0]?.tools.length, catalog.size);
+  assert.deepEqual(warnings, [
+    "all tools are sent: not deferred: the model is called at a host that the server does not know; " +
+      "choose a mode to defer all the same",
+  ]);
+});
+
+test("where the call is settled, all tools that were added are definitions", async () => {
+  await using service = await Service.get();
+  const { client, toolgate } = await conversation(service);
+  await using _ = client;
+  const { fetch, requests } = anthropicApi("Posted.", "None.");
+  const model = createAnthropic({ apiKey: "none", fetch })("claude-opus-5-5");
+  await talk(toolgate, model);
+  const second = requests[1];
+  assert.ok(second !== undefined);
+  const settled = anthropicApi([WANTED, args]);
+  const asked = createAnthropic({ apiKey: "none", fetch: settled.fetch })("claude-opus-5-5");
+  const messages: ModelMessage[] = [
+    ...BEFORE,
+    { role: "user", content: WORDS },
+    { role: "assistant", content: "Posted." },
+    { role: "user", content: "Which pages are there in Notion about holidays?" },
+  ];
+  const toolChoice = { type: "tool", toolName: WANTED } as const;
+  await generateText({ model: asked, messages, ...toolgate.settings(), toolChoice });
+  const [request] = settled.requests;
+  assert.ok(request !== undefined);
+  assert.deepEqual(added(request), []);
+  const shown = [...defined(second), ...(added(second) as string[])];
+  assert.deepEqual(defined(request).sort(), [...new Set(shown)].sort());
+});
+
+test("OpenAI's Responses have the envelope by default, since the AI SDK has no item for added tools", async () => {
+  await using service = await Service.get();
+  const { client, toolgate } = await conversation(service);
+  await using _ = client;
+  const { fetch, asked } = responsesApi([CALL, { name: WANTED, arguments: args }], "Posted.", "None.");
+  const model = createOpenAI({ apiKey: "none", fetch }).responses("gpt-6.1");
+  assert.deepEqual(await talk(toolgate, model), [WANTED]);
+  const bodies = asked.map(({ body }) => body as { tools: { name: string }[]; input: unknown[] });
+  assert.ok(bodies.every(({ tools }) => tools.some(({ name }) => name === CALL)));
+  assert.match(JSON.stringify(bodies[2]?.input), /\[Toolgate\] More tools/);
+  bodies.slice(1).forEach(({ input }, at) => {
+    const before = bodies[at]?.input ?? [];
+    assert.deepEqual(input.slice(0, before.length), before);
+  });
+  const typed = bodies.map(({ tools, input }, at) => ({ name: String(at), tools, messages: input }));
+  assert.deepEqual(mistakesIn("openai_responses", typed), []);
+});
+
+test("Gemini has the envelope by default", async () => {
+  await using service = await Service.get();
+  const { client, toolgate } = await conversation(service);
+  await using _ = client;
+  const { fetch, asked } = geminiApi([CALL, { name: WANTED, arguments: args }], "Posted.", "None.");
+  const model = createGoogleGenerativeAI({ apiKey: "none", fetch })("gemini-3.5-flash");
+  assert.deepEqual(await talk(toolgate, model), [WANTED]);
+  const bodies = asked.map(
+    ({ body }) => body as { tools: { functionDeclarations: { name: string }[] }[]; contents: unknown[] },
+  );
+  const shown = bodies.map(({ tools }) => tools.flatMap((one) => one.functionDeclarations));
+  assert.ok(shown.every((tools) => tools.some(({ name }) => name === CALL)));
+  assert.match(JSON.stringify(bodies[2]?.contents), /\[Toolgate\] More tools/);
+  bodies.slice(1).forEach(({ contents }, at) => {
+    const before = bodies[at]?.contents ?? [];
+    assert.deepEqual(contents.slice(0, before.length), before);
+  });
+  const typed = bodies.map(({ contents }, at) => ({ name: String(at), tools: [], messages: contents }));
+  assert.deepEqual(mistakesIn("gemini", typed), []);
+});
