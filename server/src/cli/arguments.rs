@@ -76,7 +76,13 @@ pub(super) enum Command {
     Config(config::Config),
     Completions(completions::Completions),
     EncoderWorker(EncoderWorker),
+    /// End the processes of a gateway's servers when the gateway is killed; it starts this itself.
+    #[command(name = SUPERVISE, hide = true)]
+    Supervise,
 }
+
+/// Name of the command that a gateway starts to have its servers' processes ended with it.
+pub(super) const SUPERVISE: &str = "supervise-processes";
 
 /// Serve a sentence encoder over gRPC: one process for one device. `serve --gpu` starts these itself.
 #[derive(Debug, Args)]

@@ -127,7 +127,10 @@ impl<'a> Requests<'a> {
         set: &[u32],
         messages: &[Value],
     ) -> Result<Sent, Error> {
-        let prepared = self.prepare(strategy, set, messages)?;
+        let mut prepared = self.prepare(strategy, set, messages)?;
+        if prepared.missing > 0 {
+            prepared = self.prepare(strategy, &self.scene.all(), messages)?;
+        }
         let tools: Vec<Piece> =
             prepared.tools.iter().map(|tool| self.counter.piece(tool)).collect();
         let pieces = self.laid_out(&tools, &prepared.messages);
@@ -154,6 +157,9 @@ impl<'a> Requests<'a> {
                 always_on: &[],
                 active: &active,
                 deferred: scene.snapshot.tools.len() - active.len(),
+                catalog_tokens: Some(
+                    scene.snapshot.tools.iter().map(|tool| tool.schema_tokens).sum(),
+                ),
                 search: true,
                 deferred_names: &self.names,
                 find: &find,
