@@ -29,9 +29,16 @@ export interface Rates {
 /** Nothing is known: a model of Chat Completions, which other providers and local servers have too. */
 export const UNKNOWN_ENDPOINT: Endpoint = { api: "openai_chat", model: "", baseUrl: "", takesNative: false };
 
+/** Hosts of the providers' own, and those below them. */
+const OWN_HOSTS = ["api.anthropic.com", "api.openai.com", "openai.azure.com", "googleapis.com"];
+
 /** What the service takes. */
 const MODEL_BYTES = 256;
 const URL_BYTES = 2048;
+
+/** Parts of the names of Anthropic's models that cache longer prompts alone. */
+const CLAUDE_4096 = /opus-4-[567]|haiku-4-5/;
+const CLAUDE_2048 = /sonnet-4-6|haiku-3|3-haiku|3-5-haiku/;
 
 const ANTHROPIC: Rates = { write: 1.25, read: 0.1, least: 1024, step: 1 };
 const OPENAI: Rates = { write: 1, read: 0.1, least: 1024, step: 128 };
@@ -55,6 +62,17 @@ export function modelNameOf(name: unknown): string {
   return isTaken ? name : "";
 }
 
+/** Whether a base URL is one of a provider's own. */
+export function isOwnHost(baseUrl: string): boolean {
+  const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : "";
+  return OWN_HOSTS.some((own) => host === own || host.endsWith(`.${own}`));
+}
+
+/** Whether tools amid the messages reach a model that takes them: the library sends them, and the host is the provider's. */
+export function carriesNative({ takesNative, baseUrl }: Endpoint): boolean {
+  return takesNative && (baseUrl === "" || isOwnHost(baseUrl));
+}
+
 /** The rules of an endpoint; undefined where they are not known. */
 export function ratesOf({ api, model }: Pick<Endpoint, "api" | "model">): Rates | undefined {
   const name = model.toLowerCase();
@@ -62,7 +80,7 @@ export function ratesOf({ api, model }: Pick<Endpoint, "api" | "model">): Rates 
   const openai = gpt !== undefined && gpt >= 5.06 ? OPENAI_LATER : OPENAI;
   switch (api) {
     case "anthropic":
-      return ANTHROPIC;
+      return { ...ANTHROPIC, least: leastOfClaude(name) };
     case "openai_responses":
       return openai;
     case "openai_chat":
@@ -85,6 +103,11 @@ export function priceOf({ write, read, least, step }: Rates, tokens: number, sha
   const same = Math.min(shared, tokens);
   const cached = same < least ? 0 : same - ((same - least) % step);
   return cached * read + (tokens - cached) * write;
+}
+
+function leastOfClaude(name: string): number {
+  if (CLAUDE_4096.test(name)) return 4096;
+  return CLAUDE_2048.test(name) ? 2048 : ANTHROPIC.least;
 }
 
 /** The version behind a prefix in a model's name; its minor number counts hundredths. */

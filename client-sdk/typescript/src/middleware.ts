@@ -3,7 +3,7 @@
  * what becomes of them when Toolgate can't be reached. Knows no framework.
  */
 import type { RemoteClient, RequestOf } from "./client.js";
-import type { Endpoint } from "./endpoint.js";
+import { type Endpoint, isOwnHost } from "./endpoint.js";
 import { type StatusCode, ToolgateError } from "./errors.js";
 import { toToolError } from "./gating.js";
 import {
@@ -314,19 +314,20 @@ export class Gatekeeper {
 
   /**
    * Options of each `route`: a model that can't search is sent every tool, unless the caller chose a mode; the prompt
-   * lists nothing of the catalog beside the active set; and so many tokens stand behind the tools, and such a model is asked
-   * at such an address, unless the caller says it.
+   * lists nothing of the catalog beside the active set; and so many tokens stand behind the tools, and such a model is asked,
+   * unless the caller says it. A host that is not a provider's own is told only where the caller chose a mode: behind a host
+   * that it does not know, the service would send all tools by default, which additions to messages do not need.
    */
   #route(historyTokens: number | undefined, { model, baseUrl }: Endpoint): RouteDefaults {
     const { route = {} } = this.#options;
     const { deferral = DeferralMode.UNSPECIFIED } = route.options ?? {};
-    const isSearchable = this.searches || deferral !== DeferralMode.UNSPECIFIED;
+    const isChosen = deferral !== DeferralMode.UNSPECIFIED;
     const options = {
       ...(historyTokens === undefined ? {} : { historyTokens }),
       ...(model === "" ? {} : { model }),
-      ...(baseUrl === "" ? {} : { modelBaseUrl: baseUrl }),
+      ...(isOwnHost(baseUrl) || (isChosen && baseUrl !== "") ? { modelBaseUrl: baseUrl } : {}),
       ...route.options,
-      ...(isSearchable ? {} : { deferral: DeferralMode.OFF }),
+      ...(this.searches || isChosen ? {} : { deferral: DeferralMode.OFF }),
     };
     return { promptListing: PromptListing.NONE, ...route, options };
   }

@@ -1,5 +1,5 @@
 /** Requests that Route puts together: what is asked of it, and what its answer adds to the messages. Knows no framework. */
-import type { Api, Endpoint } from "./endpoint.js";
+import { type Api, carriesNative, type Endpoint } from "./endpoint.js";
 import {
   PromptStrategy,
   type RouteResponse,
@@ -99,13 +99,13 @@ export function checkedStrategy(strategy: Strategy = "auto", searches: boolean):
 }
 
 /** What is asked of Route for a request. */
-export function renderOf({ strategy }: Rendered, { api, takesNative }: Endpoint, before: Prompt | undefined) {
+export function renderOf({ strategy }: Rendered, endpoint: Endpoint, before: Prompt | undefined) {
   return {
-    format: FORMATS[api],
+    format: FORMATS[endpoint.api],
     strategy: WIRE[strategy],
     searchTool: true,
     ledger: before?.ledger ?? "",
-    withoutNative: strategy === "auto" && !takesNative,
+    withoutNative: strategy === "auto" && !carriesNative(endpoint),
   };
 }
 
@@ -188,8 +188,8 @@ function textAdded(before: AnyEntry, after: AnyEntry): string {
   if (!Array.isArray(had) || !Array.isArray(has)) {
     return "";
   }
-  const more: unknown[] = has.slice(had.length);
-  return more.map((block) => (isObject(block) ? String(block["text"] ?? "") : "")).join("\n\n");
+  const more = has.slice(had.length) as readonly { readonly text?: string }[];
+  return more.map(({ text = "" }) => text).join("\n\n");
 }
 
 /** The definitions that a message adds; undefined for one that adds none. */

@@ -127,7 +127,7 @@ export function spentAfter(before: Spent = NOTHING, turn: RouteResponse, sent: S
 export function warningsOf({ accounting, deferral }: RouteResponse): string[] {
   const context = (accounting?.warnings ?? []).flatMap((warning) => CONTEXT.get(warning) ?? []);
   const isUnknown = deferral?.reason === DeferralReason.UNKNOWN_PROXY;
-  return isUnknown ? [...context, `all tools are sent: ${deferral?.message ?? ""}`] : context;
+  return isUnknown ? [...context, `all tools are sent: ${deferral.message}`] : context;
 }
 
 function requestOf(last: Last, { accounting, activeTools }: RouteResponse, { active, prompt }: Sent): Last {

@@ -69,12 +69,12 @@ export function mistakesIn(
     types: ["node"],
   };
   const host = ts.createCompilerHost(options);
-  const { getSourceFile, fileExists } = host;
+  const files = { ...host };
   host.getSourceFile = (file, ...rest) =>
     file === path
       ? ts.createSourceFile(file, source, ts.ScriptTarget.ES2022)
-      : getSourceFile.call(host, file, ...rest);
-  host.fileExists = (file) => file === path || fileExists.call(host, file);
+      : files.getSourceFile(file, ...rest);
+  host.fileExists = (file) => file === path || files.fileExists(file);
   host.getCurrentDirectory = () => PACKAGE;
   const program = ts.createProgram([path], options, host);
   const checked = program.getSourceFile(path);

@@ -6,7 +6,7 @@ import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogleGenerativeAI } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
 import { Client } from "@toolgate/client";
-import { ToolgateConversation } from "@toolgate/client/ai";
+import { ToolgateConversation, type ToolgateOptions } from "@toolgate/client/ai";
 import {
   generateText,
   jsonSchema,
@@ -31,14 +31,14 @@ const BEFORE: ModelMessage[] = [
   { role: "assistant", content: "We did." },
 ];
 
-async function conversation({ target }: Service) {
+async function conversation({ target }: Service, options: ToolgateOptions = { onWarning: () => undefined }) {
   const client = new Client(target, { tenant: freshTenant(), timeoutMs: 30_000 });
   const tools: ToolSet = {};
   for (const [name, { description, inputSchema }] of await registeredCatalog(client)) {
     tools[name] = tool({ description, inputSchema: jsonSchema(inputSchema), execute: () => "done" });
   }
-  const toolgate = new ToolgateConversation(client, tools, { onWarning: () => undefined });
-  return { client, toolgate };
+  const toolgate = new ToolgateConversation(client, tools, options);
+  return { client, tools, toolgate };
 }
 
 /** Two more messages of a conversation; gives what ran. */
@@ -97,24 +97,30 @@ test("a model that takes no tools amid a conversation has the envelope", async (
   assert.ok(betas.every((named) => !BETAS.some((beta) => named.includes(beta))));
 });
 
-test("a model of the same API at another host is sent all tools, and the service's reason is told", async () => {
+test("a model at another host has the envelope, and all tools where the host is told", async () => {
   await using service = await Service.get();
-  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
-  const execute = () => "done";
-  const catalog = await registeredCatalog(client);
-  const tools = Object.fromEntries(
-    Array.from(catalog, ([name, { description, inputSchema }]) => {
-      return [name, tool({ description, inputSchema: jsonSchema(inputSchema), execute })] as const;
-    }),
-  );
+  const baseURL = "https://proxy.example/v1";
   const warnings: string[] = [];
-  const toolgate = new ToolgateConversation(client, tools, { onWarning: told(warnings) });
-  const { fetch, requests } = anthropicApi("Hello.", "Hello.");
-  const model = createAnthropic({ apiKey: "none", fetch, baseURL: "https://proxy.example/v1" })(
-    "claude-opus-5-5",
+  const { client, tools, toolgate } = await conversation(service, { onWarning: told(warnings) });
+  await using _ = client;
+  const { fetch, requests } = anthropicApi(
+    [CALL, { name: WANTED, arguments: args }],
+    "Posted.",
+    "None.",
+    "Hello.",
+    "Hello.",
   );
-  for (const prompt of [WORDS, WORDS]) await generateText({ model, prompt, ...toolgate.settings() });
-  assert.deepEqual(requests[0]?.tools.length, catalog.size);
+  const model = createAnthropic({ apiKey: "none", fetch, baseURL })("claude-opus-5-5");
+  assert.deepEqual(await talk(toolgate, model), [WANTED]);
+  assert.ok(requests.map(defined).every((names) => names.includes(CALL)));
+  assert.deepEqual(warnings, []);
+
+  const route = { options: { modelBaseUrl: baseURL } };
+  const said = new ToolgateConversation(client, tools, { route, onWarning: told(warnings) });
+  for (const prompt of [WORDS, WORDS]) await generateText({ model, prompt, ...said.settings() });
+  const first = requests[3];
+  assert.ok(first !== undefined);
+  assert.deepEqual(defined(first).sort(), Object.keys(tools).sort());
   assert.deepEqual(warnings, [
     "all tools are sent: not deferred: the model is called at a host that the server does not know; " +
       "choose a mode to defer all the same",

@@ -188,7 +188,7 @@ test("what a real server says of its tools is followed without a refresh", async
   const plant = garden.registerTool("plant_trees", { description: "Plants trees." }, act);
   const [ours, theirs] = InMemoryTransport.createLinkedPair();
   await garden.connect(theirs);
-  const mcp = await createMCPClient({ transport: ours as never });
+  const mcp = await createMCPClient({ transport: ours });
   const options = { search: false, route: ALL, onWarning: () => undefined };
   const toolgate = await ToolgateConversation.fromMcp(client, { garden: mcp }, options);
   assert.deepEqual((await shownIn(toolgate, "Hello.")).shown, [[PLANT]]);

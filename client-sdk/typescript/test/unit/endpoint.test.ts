@@ -13,7 +13,7 @@ import { MockLanguageModelV3 } from "ai/test";
 import { initChatModel } from "langchain";
 
 import { endpointOf as ofAi } from "../../src/ai/endpoint.js";
-import { baseUrlOf, modelNameOf, priceOf, ratesOf } from "../../src/endpoint.js";
+import { baseUrlOf, isOwnHost, modelNameOf, priceOf, ratesOf } from "../../src/endpoint.js";
 import { endpointOf as ofLangChain } from "../../src/langchain/endpoint.js";
 
 const apiKey = "none";
@@ -99,6 +99,17 @@ test("a base URL is told without credentials and query, and what is none is not 
   assert.equal(modelNameOf("a".repeat(257)), "");
 });
 
+test("a provider's own hosts are those of its domains", () => {
+  const own = [
+    "https://api.openai.com/v1",
+    "https://me.openai.azure.com",
+    "https://generativelanguage.googleapis.com",
+  ];
+  for (const url of own) assert.equal(isOwnHost(url), true, url);
+  const others = ["", "proxy", LOCAL, "https://api.openai.com.example", "https://notapi.anthropic.com"];
+  for (const url of others) assert.equal(isOwnHost(url), false, url);
+});
+
 test("prices are those of the service", () => {
   const openai = { write: 1, read: 0.1, least: 1024, step: 128 };
   for (const model of ["gpt-5.5", "gpt-4o", "gpt-5-mini"]) {
@@ -111,6 +122,14 @@ test("prices are those of the service", () => {
   assert.equal(ratesOf({ api: "openai_chat", model: "qwen3-coder" }), undefined);
   assert.equal(ratesOf({ api: "gemini", model: "gemini-2.5-pro" })?.least, 2048);
   assert.equal(ratesOf({ api: "gemini", model: GEMINI })?.least, 4096);
+  for (const [model, least] of [
+    ["claude-opus-4-8", 1024],
+    ["claude-sonnet-4-6", 2048],
+    ["claude-3-5-haiku-latest", 2048],
+    ["Claude-Haiku-4-5-20251001", 4096],
+  ] as const) {
+    assert.equal(ratesOf({ api: "anthropic", model })?.least, least, model);
+  }
   const anthropic = ratesOf({ api: "anthropic", model: CLAUDE });
   assert.ok(anthropic !== undefined);
   const prices = [
