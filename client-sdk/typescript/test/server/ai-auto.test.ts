@@ -127,30 +127,21 @@ test("a model at another host has the envelope, and all tools where the host is 
   ]);
 });
 
-test("where the call is settled, all tools that were added are definitions", async () => {
+test("where the call is settled, a tool that was added amid the messages is a definition", async () => {
   await using service = await Service.get();
   const { client, toolgate } = await conversation(service);
   await using _ = client;
-  const { fetch, requests } = anthropicApi("Posted.", "None.");
+  const { fetch, requests } = anthropicApi("Hello.", [WANTED, args]);
   const model = createAnthropic({ apiKey: "none", fetch })("claude-opus-5-5");
-  await talk(toolgate, model);
-  const second = requests[1];
-  assert.ok(second !== undefined);
-  const settled = anthropicApi([WANTED, args]);
-  const asked = createAnthropic({ apiKey: "none", fetch: settled.fetch })("claude-opus-5-5");
-  const messages: ModelMessage[] = [
-    ...BEFORE,
-    { role: "user", content: WORDS },
-    { role: "assistant", content: "Posted." },
-    { role: "user", content: "Which pages are there in Notion about holidays?" },
-  ];
+  const messages: ModelMessage[] = [...BEFORE, { role: "user", content: WORDS }];
+  await generateText({ model, messages, ...toolgate.settings() });
   const toolChoice = { type: "tool", toolName: WANTED } as const;
-  await generateText({ model: asked, messages, ...toolgate.settings(), toolChoice });
-  const [request] = settled.requests;
-  assert.ok(request !== undefined);
-  assert.deepEqual(added(request), []);
-  const shown = [...defined(second), ...(added(second) as string[])];
-  assert.deepEqual(defined(request).sort(), [...new Set(shown)].sort());
+  await generateText({ model, messages, ...toolgate.settings(), toolChoice });
+  const [free, settled] = requests;
+  assert.ok(free !== undefined && settled !== undefined);
+  assert.ok(added(free).includes(WANTED) && !defined(free).includes(WANTED));
+  assert.deepEqual(added(settled), []);
+  assert.deepEqual(defined(settled), [WANTED], "this model is sent no other tool then");
 });
 
 test("OpenAI's Responses have the envelope by default, since the AI SDK has no item for added tools", async () => {
@@ -163,11 +154,12 @@ test("OpenAI's Responses have the envelope by default, since the AI SDK has no i
   const bodies = asked.map(({ body }) => body as { tools: { name: string }[]; input: unknown[] });
   assert.ok(bodies.every(({ tools }) => tools.some(({ name }) => name === CALL)));
   assert.match(JSON.stringify(bodies[2]?.input), /\[Toolgate\] More tools/);
-  bodies.slice(1).forEach(({ input }, at) => {
-    const before = bodies[at]?.input ?? [];
-    assert.deepEqual(input.slice(0, before.length), before);
+  assert.equal(new Set(bodies.map(({ tools }) => JSON.stringify(tools))).size, 1, "`tools` stay");
+  // The AI SDK leaves `strict` of functions and `annotations` of the model's texts out, which the types ask for.
+  const typed = bodies.map(({ input }, at) => {
+    const messages = input.filter((item) => (item as { role?: string }).role !== "assistant");
+    return { name: String(at), tools: [], messages };
   });
-  const typed = bodies.map(({ tools, input }, at) => ({ name: String(at), tools, messages: input }));
   assert.deepEqual(mistakesIn("openai_responses", typed), []);
 });
 
@@ -184,10 +176,7 @@ test("Gemini has the envelope by default", async () => {
   const shown = bodies.map(({ tools }) => tools.flatMap((one) => one.functionDeclarations));
   assert.ok(shown.every((tools) => tools.some(({ name }) => name === CALL)));
   assert.match(JSON.stringify(bodies[2]?.contents), /\[Toolgate\] More tools/);
-  bodies.slice(1).forEach(({ contents }, at) => {
-    const before = bodies[at]?.contents ?? [];
-    assert.deepEqual(contents.slice(0, before.length), before);
-  });
+  assert.equal(new Set(bodies.map(({ tools }) => JSON.stringify(tools))).size, 1, "`tools` stay");
   const typed = bodies.map(({ contents }, at) => ({ name: String(at), tools: [], messages: contents }));
   assert.deepEqual(mistakesIn("gemini", typed), []);
 });
