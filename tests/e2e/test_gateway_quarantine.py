@@ -63,6 +63,7 @@ class Sea:
 def config(text: Path, **settings: str) -> str:
     command = json.dumps([sys.executable, str(POISONED), str(text)])
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    lines.append('tools = { read_only = ["tides"] }')
     return "\n".join([ALWAYS_ON + "[server.sea]", f"command = {command}", *lines, ""])
 
 

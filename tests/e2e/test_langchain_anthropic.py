@@ -216,7 +216,10 @@ def test_by_default_tools_are_added_amid_the_messages_where_the_model_takes_them
 
 @pytest.mark.parametrize(
     ("base_url", "name"),
-    [("http://proxy.example", "claude-opus-5-5"), ("http://api.anthropic.com", "claude-haiku-4-5")],
+    [
+        ("http://proxy.example", "claude-opus-5-5"),
+        ("http://api.anthropic.com", "claude-sonnet-4-5"),
+    ],
 )
 def test_by_default_other_models_and_hosts_get_descriptions(
     client: Client, tools: list[BaseTool], base_url: str, name: str

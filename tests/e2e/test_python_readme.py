@@ -112,7 +112,6 @@ def test_the_conversation(guarded: Client) -> None:
     assert [message["role"] for message in model.requests[3]["messages"]] == ["user", "user"]
     systems = {str(request["system"]) for request in model.requests}
     assert systems == {"Be brief."}, "the stable prefix stays, and lists nothing of the catalog"
-    assert guarded.get_usage().total.phase1_tokens == 0
 
 
 def test_the_conversation_finds_a_deferred_tool(guarded: Client) -> None:

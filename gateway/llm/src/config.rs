@@ -106,7 +106,7 @@ pub enum StrategyConfig {
 pub enum GateConfig {
     /// Calls are not looked at.
     Off,
-    /// What Gate says of calls is counted. Nothing is changed.
+    /// Counts what Gate says of calls, and changes nothing.
     Observe,
     /// The model is told what Gate refuses, and goes on; the host does not see the refused call.
     Enforce,

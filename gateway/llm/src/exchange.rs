@@ -174,7 +174,7 @@ struct Streaming {
     pieces: Option<Pieces>,
     machine: Machine,
     splitter: Splitter,
-    /// What the host gets of the answer from its first call on, once the calls are judged.
+    /// Bytes of the answer from its first call on. The host gets them once the calls are judged.
     withheld: Vec<u8>,
     /// True once an answer was too large to be withheld.
     is_passing: bool,

@@ -21,7 +21,7 @@ const CALLS_MAX: usize = 128;
 /// Longest name that is repeated to the model, in characters.
 const NAME_MAX: usize = 128;
 
-/// What is told of a call that was not run because of another one.
+/// Text about a call that was not run because of another one.
 const NOT_RUN: &str = "Not run, because another call of the same answer was refused. Repeat it if it is still needed.";
 
 /// Call that a host is to run.
@@ -34,7 +34,7 @@ pub(crate) struct Call {
     pub(crate) arguments: String,
 }
 
-/// What is known of a call.
+/// Call with Gate's verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judged {
     /// Name in the accounts, such as `allowed` or `arguments_invalid`.
@@ -203,7 +203,7 @@ mod tests {
             { "type": "text", "text": "x" },
             { "type": "tool_use", "id": "1", "name": "t", "input": { "a": 1 } }] });
         let call = Call { id: "1".into(), name: "t".into(), arguments: "{\"a\":1}".into() };
-        assert_eq!(calls_of(Api::Anthropic, &answer), [call.clone()]);
+        assert_eq!(calls_of(Api::Anthropic, &answer), std::slice::from_ref(&call));
         remove_calls(Api::Anthropic, &mut answer);
         assert_eq!(answer, json!({ "content": [{ "type": "text", "text": "x" }] }));
         let mut message = json!({ "content": null, "tool_calls": [

@@ -31,7 +31,7 @@ const BOUNDS: [f64; 12] =
 type Labels<const N: usize> = [(&'static str, String); N];
 type Times = Family<Labels<1>, Histogram, fn() -> Histogram>;
 
-/// What became of a chat request.
+/// Outcome of a chat request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Done<'a> {
     pub(crate) api: Api,

@@ -93,7 +93,7 @@ struct Proxy {
     body_timeout: Duration,
 }
 
-/// What a request holds until its answer has ended.
+/// Places that a request holds until its answer has ended.
 type Held = (Share, OpenRequest);
 
 /// Chat request of a host that was let in.

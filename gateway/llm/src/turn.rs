@@ -484,10 +484,9 @@ impl Turn {
         if self.decider.settings().gate == GateConfig::Off {
             return;
         }
-        let turn = Arc::clone(&self.decider.checks).try_acquire_owned();
-        let (Some(calls), Ok(turn)) = (calls, turn) else {
-            self.account.gated(gate::UNCHECKED);
-            return;
+        let Some(calls) = calls else { return self.account.gated(gate::UNCHECKED) };
+        let Ok(turn) = Arc::clone(&self.decider.checks).try_acquire_owned() else {
+            return self.account.gated(gate::UNCHECKED);
         };
         if calls.is_empty() {
             return;

@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn tools_change_with_each_new_listing_and_not_while_a_server_is_away() {
-        let (old, new) = (listing("a"), listing("a"));
+        let old = listing("a");
+        let new = listing("a");
         let face = Exposure::All;
         let changed = |before: &FaceLists, now: &FaceLists| before.changed_to(now, &face).tools;
         let with_old = tools(&[("a", Some(&old))]);

@@ -128,7 +128,8 @@ impl Told {
 
     pub(crate) fn changed(&self, change: Change) {
         // Nobody may be listening.
-        let _nobody = self.changes.send(ListChange { server: Arc::clone(&self.server), list: change });
+        let _nobody =
+            self.changes.send(ListChange { server: Arc::clone(&self.server), list: change });
     }
 }
 

@@ -86,9 +86,6 @@ impl PromptRequest {
         let catalog = Catalog::of(&answer, state, &self.pinned);
         let prepared = self.prepare(catalog, is_switched_off(&answer))?;
         if prepared.missing > 0 && !answer.deferral.sends_what_it_can() {
-            if matches!(prepared.reason, Reason::Cheapest | Reason::Kept) {
-                self.whole.get_or_init(|| prepared.reason);
-            }
             return Ok(None);
         }
         wire.active_tools.iter_mut().for_each(forget_definition);
@@ -139,9 +136,6 @@ impl PromptRequest {
     /// Returns the reason to tell. That nothing is deferred has a reason of its own where the request brought it about.
     fn told(&self, reason: Reason) -> Reason {
         match reason {
-            Reason::NothingDeferred if self.whole.get().is_some() => {
-                self.whole.get().copied().unwrap_or(reason)
-            }
             Reason::NothingDeferred if !self.has_search => Reason::NoSearch,
             Reason::NothingDeferred if !may_defer(self.own_tools.values()) => Reason::HostDefers,
             told => told,
@@ -209,8 +203,6 @@ struct Catalog<'a> {
     always_on: Vec<Tool<'a>>,
     active: Vec<Tool<'a>>,
     deferred: usize,
-    /// Tokens of the definitions of all tools that are shown.
-    catalog_tokens: u32,
     deferred_names: Vec<&'a str>,
     /// Tools that are left out because their schemas can't be parsed.
     unreadable: Vec<Loss>,
@@ -234,9 +226,7 @@ impl<'a> Catalog<'a> {
         always_on.sort_unstable();
         let all = (0u32..).take(snapshot.tools.len());
         let shown = |slot: &u32| visibilities.tool(snapshot, *slot) != Visibility::Hidden;
-        let shown: Vec<u32> = all.filter(shown).collect();
-        let catalog_tokens = shown.iter().map(|slot| snapshot.tool(*slot).schema_tokens).sum();
-        let deferred_names = shown.into_iter().filter(|slot| !is_constant(*slot));
+        let deferred_names = all.filter(|slot| !is_constant(*slot)).filter(shown);
         let deferred_names = deferred_names.map(|slot| &*snapshot.tool(slot).model_name).collect();
         let tools = |slots: Vec<u32>| {
             slots.into_iter().map(|slot| tool_of(snapshot.tool(slot))).collect::<Vec<_>>()
@@ -245,7 +235,6 @@ impl<'a> Catalog<'a> {
             always_on: tools(always_on),
             active: tools(active),
             deferred: answer.deferral.deferred_tools,
-            catalog_tokens,
             deferred_names,
             unreadable: Vec::new(),
             snapshot,
@@ -263,7 +252,8 @@ impl<'a> Catalog<'a> {
             always_on: &self.always_on,
             active: &self.active,
             deferred: self.deferred,
-            catalog_tokens: Some(self.catalog_tokens),
+            // What preconditions lock comes and goes with the turns, and with it the beginning of a request that has all tools.
+            catalog_tokens: None,
             search: request.has_search,
             deferred_names: &self.deferred_names,
             find,

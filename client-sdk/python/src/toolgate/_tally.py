@@ -23,6 +23,15 @@ _NAME = re.compile(r'\\?"name\\?":\s?\\?"([\w.-]+)')
 _VERSION = re.compile(r"(gpt|gemini)-(\d+)(?:\.(\d+))?")
 
 
+def _least_of_claude(model: str) -> int:
+    """The least number of tokens that a model of Anthropic's caches, as the service has it."""
+    if any(name in model for name in ("opus-4-5", "opus-4-6", "opus-4-7", "haiku-4-5")):
+        return 4_096
+    if any(name in model for name in ("sonnet-4-6", "haiku-3", "3-haiku", "3-5-haiku")):
+        return 2_048
+    return 1_024
+
+
 @dataclass(frozen=True, slots=True)
 class Rates:
     """Rules by which an API prices the tokens of a prompt; those of the service's `price.rs`."""
@@ -42,7 +51,7 @@ class Rates:
         named = _VERSION.search(endpoint.model.lower())
         version = (named[1], int(named[2]), int(named[3] or 0)) if named else ("", 0, 0)
         if endpoint.api == "anthropic":
-            return cls(1.25, 0.1, 1_024)
+            return cls(1.25, 0.1, _least_of_claude(endpoint.model.lower()))
         if endpoint.api == "gemini":
             return cls(1.0, 0.1, 2_048 if version[0] == "gemini" and version[1] < 3 else 4_096)
         is_openai = endpoint.api == "openai_responses" or version[0] == "gpt"

@@ -1,7 +1,6 @@
 //! Parsing of what a request says about strategies.
 
 use std::collections::HashSet;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,7 +9,7 @@ use toolgate_core::error::Error;
 use toolgate_core::tokens;
 use toolgate_llm::history::is_snapshot;
 use toolgate_llm::price;
-use toolgate_llm::strategy::{Api, Ledger, Reason, Strategy};
+use toolgate_llm::strategy::{Api, Ledger, Strategy};
 use toolgate_proto::v1::{PromptStrategy, RenderOptions, RouteRequest, ToolFormat};
 
 use crate::fields::{Fields, within};
@@ -43,8 +42,6 @@ pub(crate) struct PromptRequest {
     pub(super) messages: Listed,
     /// Ledger of the turn before.
     pub(super) ledger: Ledger,
-    /// Reason to send the whole catalog, where its price is the reason.
-    pub(super) whole: OnceLock<Reason>,
 }
 
 impl PromptRequest {
@@ -90,7 +87,6 @@ impl PromptRequest {
             own_tools,
             messages,
             ledger,
-            whole: OnceLock::new(),
         }))
     }
 

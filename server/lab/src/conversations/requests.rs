@@ -127,10 +127,7 @@ impl<'a> Requests<'a> {
         set: &[u32],
         messages: &[Value],
     ) -> Result<Sent, Error> {
-        let mut prepared = self.prepare(strategy, set, messages)?;
-        if prepared.missing > 0 {
-            prepared = self.prepare(strategy, &self.scene.all(), messages)?;
-        }
+        let prepared = self.prepare(strategy, set, messages)?;
         let tools: Vec<Piece> =
             prepared.tools.iter().map(|tool| self.counter.piece(tool)).collect();
         let pieces = self.laid_out(&tools, &prepared.messages);
@@ -157,9 +154,8 @@ impl<'a> Requests<'a> {
                 always_on: &[],
                 active: &active,
                 deferred: scene.snapshot.tools.len() - active.len(),
-                catalog_tokens: Some(
-                    scene.snapshot.tools.iter().map(|tool| tool.schema_tokens).sum(),
-                ),
+                // Route does not send the whole catalog to save something.
+                catalog_tokens: None,
                 search: true,
                 deferred_names: &self.names,
                 find: &find,

@@ -38,7 +38,7 @@ pub(super) struct Scene<'a> {
     slots: HashMap<String, u32>,
 }
 
-/// What a catalog needs to be routed from.
+/// Parts that a catalog is indexed with.
 pub(super) struct Stage<'a> {
     /// Embeddings of all summaries and turns.
     pub embeddings: &'a Embeddings,
@@ -56,7 +56,7 @@ pub(super) struct Stage<'a> {
 pub(super) struct Scenes<'a> {
     /// Whole catalog.
     pub whole: Scene<'a>,
-    /// What the servers of one conversation are indexed from; `None` if all conversations are played over the whole catalog.
+    /// Parts that the servers of one conversation are indexed with; `None` if all conversations are played over the whole catalog.
     pub own: Option<(&'a Stage<'a>, &'a StoredCatalog)>,
 }
 

@@ -39,11 +39,8 @@ pub const DENIED_MODELS: [&str; 26] = [
     "codex-*",
 ];
 
-/// Factor by which cutting must be cheaper than adding: what is cut is never carried on.
-const NEARLY: f64 = 0.95;
-
-/// Factor by which a conversation may outlast what is expected of it.
-const LONGEST: f64 = 1.4;
+/// Factor within which prices are taken for equal: the expected requests are a guess, and what is cut is never carried on.
+const NEARLY: f64 = 1.02;
 
 /// Tokens of definitions that a following request is expected to add, as a share of the active set's.
 const NEW: f64 = 0.2;
@@ -95,10 +92,9 @@ fn settled(turn: &Turn<'_>) -> Option<Choice> {
     }
 }
 
-/// Returns the strategy that is cheapest, or nearly so, however long the conversation goes on: the one whose price is the
-/// least above that of the cheapest at the length that suits it least. Additions keep the cached prefix, so that a conversation
-/// which has them never changes again. Where the provider caches nothing of so short a request, there is no prefix to keep, and
-/// [`Strategy::Cut`] may have fewer tokens. A small catalog is sooner sent whole than added bit by bit.
+/// Returns the cheapest strategy of those that keep the catalog deferred. Additions keep the cached prefix, so that a
+/// conversation which has them never changes again. Where the provider caches nothing of so short a request, there is
+/// no prefix to keep, and [`Strategy::Cut`] may have fewer tokens.
 fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
     let takes_native = takes_additions(turn.api, &turn.endpoint);
     let earlier = turn.ledger.way.filter(|way| way.api == turn.api).map(|way| way.strategy);
@@ -110,35 +106,69 @@ fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
     if earlier == Some(adding) {
         return Ok(Choice { strategy: adding, reason: Reason::Kept });
     }
-    let prices = Prices::of(turn, adding, earlier == Some(Strategy::Pass))?;
-    let strategy = match prices.best() {
-        Course::Adding => adding,
-        Course::Cutting => Strategy::Cut,
-        Course::Whole => Strategy::Pass,
+    let is_sent_whole = earlier == Some(Strategy::Pass);
+    let strategy = if is_whole(turn, adding, is_sent_whole)? {
+        Strategy::Pass
+    } else if is_cut(turn, adding)? {
+        Strategy::Cut
+    } else {
+        adding
     };
     let reason = if earlier == Some(strategy) { Reason::Kept } else { Reason::Cheapest };
     Ok(Choice { strategy, reason })
 }
 
-/// Course of a conversation's requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Course {
-    /// Each adds what is new.
-    Adding,
-    /// Each has the active set alone, until they are long enough for the cache. From then on each adds.
-    Cutting,
-    /// Each has the whole catalog.
-    Whole,
+/// Returns true if the request is so short that nothing of it is cached, and [`Strategy::Cut`] costs no more than adding.
+fn is_cut(turn: &Turn<'_>, adding: Strategy) -> Result<bool, RenderError> {
+    let rates = Rates::of(turn.api, &turn.endpoint);
+    let cut = tokens(turn, Strategy::Cut)?;
+    if cut >= rates.least {
+        return Ok(false);
+    }
+    let added = tokens(turn, adding)?;
+    let following = keep::following(turn);
+    let price = price_of_cutting(&rates, cut, added, &following);
+    Ok(price <= rates.price_of_all(added, &following) * NEARLY)
 }
 
-/// Lengths of a conversation's next request by each course, in tokens, and what is known of those that follow.
+/// Returns the price of requests that cut until they are long enough for the cache, and add from then on. The first has
+/// `cut` tokens, or `added` if it adds.
+fn price_of_cutting(rates: &Rates, cut: u32, added: u32, following: &Following) -> f64 {
+    let mut price = 0.0;
+    for number in 0..=following.requests {
+        let grown = number.saturating_mul(following.growth);
+        let tokens = cut.saturating_add(grown);
+        if tokens >= rates.least {
+            let left = Following { requests: following.requests - number, ..*following };
+            return price + rates.price_of_all(added.saturating_add(grown), &left);
+        }
+        price += f64::from(tokens);
+    }
+    price
+}
+
+/// Returns true if the whole catalog costs less than the shortest request that defers tools, with the requests that are expected to
+/// follow. `is_sent` tells that the cache holds it already.
+fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, RenderError> {
+    let Some(catalog) = turn.offer.catalog_tokens else { return Ok(false) };
+    let others = turn.offer.own.iter().chain(turn.messages);
+    let whole = catalog.saturating_add(messages::tokens(turn.count, others));
+    let active = toolset::render(turn.api, turn.offer.active)?.tools;
+    let active = messages::tokens(turn.count, &active);
+    let prices = Prices {
+        rates: Rates { step: 1, ..Rates::of(turn.api, &turn.endpoint) },
+        following: keep::following(turn),
+        new: (f64::from(active) * NEW) as u32,
+        left: catalog.saturating_sub(active),
+    };
+    let added = prices.of_adding(tokens(turn, adding)?);
+    let cut = prices.of_adding(tokens(turn, Strategy::Cut)?);
+    Ok(prices.of_whole(whole, is_sent) < added.min(cut))
+}
+
+/// Prices of a conversation's next requests.
 struct Prices {
     rates: Rates,
-    added: u32,
-    cut: u32,
-    whole: u32,
-    /// True if the cache holds the whole catalog already.
-    has_whole: bool,
     following: Following,
     /// Tokens of definitions that a following request adds.
     new: u32,
@@ -147,73 +177,31 @@ struct Prices {
 }
 
 impl Prices {
-    fn of(turn: &Turn<'_>, adding: Strategy, has_whole: bool) -> Result<Self, RenderError> {
-        let offer = &turn.offer;
-        let others = offer.own.iter().chain(turn.messages);
-        let whole = offer.catalog_tokens.unwrap_or(u32::MAX);
-        let whole = whole.saturating_add(messages::tokens(turn.count, others));
-        let cut = tokens(turn, Strategy::Cut)?;
-        let active = toolset::render(turn.api, offer.active)?.tools;
-        let active = messages::tokens(turn.count, &active);
-        Ok(Self {
-            rates: Rates { step: 1, ..Rates::of(turn.api, &turn.endpoint) },
-            added: tokens(turn, adding)?,
-            cut,
-            whole,
-            has_whole,
-            following: keep::following(turn),
-            new: (f64::from(active) * NEW) as u32,
-            left: offer.catalog_tokens.unwrap_or(u32::MAX).saturating_sub(active),
-        })
-    }
-
-    /// Returns the course whose price is the least above the cheapest, at the length of the conversation that suits it least. A
-    /// conversation is expected to have two requests at least: a call, and what follows from its result.
-    fn best(&self) -> Course {
-        let end = f64::from(self.following.requests + 1) * LONGEST;
-        let requests = end as usize;
-        let courses = [Course::Adding, Course::Cutting, Course::Whole];
-        let prices = courses.map(|course| self.prices(course, requests));
-        let least = |number: usize| prices.iter().map(|all| all[number]).fold(f64::MAX, f64::min);
-        let least: Vec<f64> = (0..requests).map(least).collect();
-        let worst = |all: &[f64]| {
-            let ratios =
-                all.iter().zip(&least).skip(1).map(|(price, least)| price / least.max(1.0));
-            ratios.fold(1.0, f64::max)
-        };
-        let ratios = prices.each_ref().map(|all| worst(all));
-        let [adding, cutting, whole] = ratios;
-        if whole < adding.min(cutting) {
-            Course::Whole
-        } else if self.cut < self.rates.least && cutting <= adding * NEARLY {
-            Course::Cutting
-        } else {
-            Course::Adding
-        }
-    }
-
-    /// Returns the price of the first request of a course, of the first two, and so on.
-    fn prices(&self, course: Course, requests: usize) -> Vec<f64> {
-        let mut prices = Vec::with_capacity(requests);
-        let mut price = 0.0;
-        let mut before = if course == Course::Whole && self.has_whole { self.whole } else { 0 };
-        for number in 0..u32::try_from(requests).unwrap_or(u32::MAX) {
-            let said = number.saturating_mul(self.following.growth);
+    /// Returns the price of requests of which the first has `tokens` tokens and each further one adds definitions.
+    fn of_adding(&self, tokens: u32) -> f64 {
+        let length = |number: u32| {
             let new = number.saturating_mul(self.new).min(self.left);
-            let cut = self.cut.saturating_add(said);
-            let added = self.added.saturating_add(said).saturating_add(new);
-            let tokens = match course {
-                Course::Whole => self.whole.saturating_add(said),
-                Course::Cutting if cut < self.rates.least => cut,
-                Course::Cutting | Course::Adding => added,
-            };
+            tokens.saturating_add(new).saturating_add(number.saturating_mul(self.following.growth))
+        };
+        self.price(0, length)
+    }
+
+    /// Returns the price of requests of which the first has `tokens` tokens, all definitions among them.
+    fn of_whole(&self, tokens: u32, is_sent: bool) -> f64 {
+        let length =
+            |number: u32| tokens.saturating_add(number.saturating_mul(self.following.growth));
+        self.price(if is_sent { tokens } else { 0 }, length)
+    }
+
+    fn price(&self, cached: u32, length: impl Fn(u32) -> u32) -> f64 {
+        let mut before = cached;
+        let mut price = 0.0;
+        for number in 0..=self.following.requests {
+            let tokens = length(number);
             price += self.rates.price_of(tokens, before);
-            prices.push(price);
-            // What is cut is never carried on.
-            let is_cut = course == Course::Cutting && cut < self.rates.least;
-            before = if is_cut { 0 } else { tokens };
+            before = tokens;
         }
-        prices
+        price
     }
 }
 
@@ -281,6 +269,7 @@ fn is_like(text: &str, pattern: &str) -> bool {
 mod tests {
     use serde_json::json;
 
+    use super::super::{Ledger, Offer};
     use super::*;
 
     fn takes(api: Api, model: &str, base_url: &str) -> bool {
@@ -327,75 +316,62 @@ mod tests {
         }
     }
 
+    /// Returns Gemini's strategy for a message of so many tokens.
+    fn chosen(tokens: u32) -> Strategy {
+        let offer = Offer {
+            own: &[],
+            always_on: &[],
+            active: &[],
+            deferred: 1,
+            catalog_tokens: None,
+            search: true,
+            deferred_names: &["a"],
+            find: &|_| None,
+        };
+        let turn = Turn {
+            api: Api::Gemini,
+            strategy: None,
+            endpoint: Endpoint::default(),
+            offer,
+            messages: &[json!({ "role": "user", "parts": [{ "text": "[long]" }] })],
+            ledger: &Ledger::default(),
+            count: &|text| if text.contains("[long]") { tokens } else { 10 },
+        };
+        choose(&turn).expect("there is no tool to render").strategy
+    }
+
     #[test]
     fn shortly_below_the_cache_a_longer_request_is_cheaper() {
-        let best = |cut| {
-            let rates = Rates::GEMINI;
-            let following = Following { requests: 4, growth: 100 };
-            Prices {
-                rates,
-                following,
-                added: cut + 400,
-                new: 200,
-                left: 2_000,
-                ..prices(cut, u32::MAX)
-            }
-            .best()
-        };
-        assert_eq!(best(1_000), Course::Cutting);
-        assert_eq!(best(3_900), Course::Adding, "only with what is added it is cached");
-        assert_eq!(best(5_000), Course::Adding);
-    }
-
-    fn prices(cut: u32, whole: u32) -> Prices {
-        Prices {
-            rates: Rates { step: 1, ..Rates::OPENAI },
-            added: cut + 50,
-            cut,
-            whole,
-            has_whole: false,
-            following: Following { requests: 3, growth: 100 },
-            new: 10,
-            left: 25,
-        }
-    }
-
-    #[track_caller]
-    fn check(prices: &[f64], expected: &[f64]) {
-        let differences = prices.iter().zip(expected).map(|(price, wanted)| (price - wanted).abs());
-        assert!(differences.fold(0.0, f64::max) < 1e-9, "{prices:?} instead of {expected:?}");
-        assert_eq!(prices.len(), expected.len());
+        assert_eq!(chosen(1_000), Strategy::Cut);
+        assert_eq!(chosen(4_080), Strategy::Envelope, "only with the envelope it is cached");
+        assert_eq!(chosen(5_000), Strategy::Envelope);
     }
 
     #[test]
     fn cutting_has_the_price_of_adding_from_where_the_cache_begins() {
-        check(&prices(500, 0).prices(Course::Cutting, 3), &[500.0, 1_100.0, 1_800.0]);
-        // The third request would have 1,100 tokens: it adds, with what came in the meantime, and the fourth reads it.
-        let third = 1_170.0;
-        let fourth = 117.0 + 105.0;
-        let expected = [900.0, 1_900.0, 1_900.0 + third, 1_900.0 + third + fourth];
-        check(&prices(900, 0).prices(Course::Cutting, 4), &expected);
-    }
-
-    #[test]
-    fn adding_ends_with_the_catalog_and_a_cached_catalog_is_read() {
-        let added = prices(2_000, 0).prices(Course::Adding, 5);
-        let steps: Vec<f64> = added.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        check(&steps, &[205.0 + 110.0, 216.0 + 110.0, 227.0 + 105.0, 237.5 + 100.0]);
-        let whole = Prices { has_whole: true, ..prices(2_000, 4_000) };
-        check(&whole.prices(Course::Whole, 2), &[400.0, 900.0]);
+        let following = Following { requests: 3, growth: 100 };
+        let price = |cut| price_of_cutting(&Rates::OPENAI, cut, cut + 50, &following);
+        assert!((price(500) - (500.0 + 600.0 + 700.0 + 800.0)).abs() < 1e-9);
+        let left = Following { requests: 1, growth: 100 };
+        let added = Rates::OPENAI.price_of_all(1_150, &left);
+        assert!((price(900) - (900.0 + 1_000.0 + added)).abs() < 1e-9);
     }
 
     #[test]
     fn a_catalog_that_is_hardly_longer_is_sent_whole_and_a_long_one_is_not() {
-        assert_eq!(prices(2_000, 2_040).best(), Course::Whole);
-        assert_eq!(prices(2_000, 4_000).best(), Course::Adding);
-        let added = Prices { added: 500, new: 100, left: 2_000, ..prices(200, u32::MAX) };
-        assert_eq!(added.best(), Course::Cutting);
-        // Another course would write the request anew, until the whole is ten times as long.
-        let has_whole = |whole| Prices { has_whole: true, ..prices(2_000, whole) }.best();
-        assert_eq!(has_whole(4_000), Course::Whole);
-        assert_eq!(has_whole(40_000), Course::Adding);
+        let prices = Prices {
+            rates: Rates { step: 1, ..Rates::OPENAI },
+            following: Following { requests: 2, growth: 100 },
+            new: 10,
+            left: 15,
+        };
+        let added = 2_000.0 + (200.0 + 110.0) + (211.0 + 105.0);
+        assert!((prices.of_adding(2_000) - added).abs() < 1e-9);
+        assert!((prices.of_whole(2_000, false) - (2_000.0 + 300.0 + 310.0)).abs() < 1e-9);
+        // The cache holds it already.
+        assert!((prices.of_whole(4_000, true) - (400.0 + 500.0 + 510.0)).abs() < 1e-9);
+        assert!(prices.of_whole(2_010, false) < prices.of_adding(2_000));
+        assert!(prices.of_whole(4_000, false) > prices.of_adding(2_000));
     }
 
     #[test]

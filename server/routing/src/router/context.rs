@@ -69,7 +69,10 @@ pub fn beside(own: &[Intent], before: Before<'_>, weights: Weights) -> Vec<Inten
     let most = own.iter().map(|intent| intent.weight).fold(0.0, f32::max);
     let mut heaviest = own.iter().filter(|intent| intent.weight >= most);
     // Lighter intents, such as the last result, stand beside the message. Of several that weigh the same, none is the message.
-    let (Some(message), None) = (heaviest.next(), heaviest.next()) else { return Vec::new() };
+    let Some(message) = heaviest.next() else { return Vec::new() };
+    if heaviest.next().is_some() {
+        return Vec::new();
+    }
     let leans = |text: &str| size(text) <= weights.words;
     let is_other = |ask: &&String| ask.trim() != message.text.trim();
     let mut earlier = before.asks.iter().rev().filter(is_other);
