@@ -79,8 +79,6 @@ export async function run(client: Client) {
   );
   const managed = await modelFacing(tools, client.listTools({ server: "notes" }));
   const toolgate = toolgateMiddleware(client, managed, {
-    // By default so small a catalog may be sent whole, which costs less.
-    strategy: "cut",
     route: { options: { topK: 2, deferral: v1.DeferralMode.ALWAYS } },
   });
   const { model, shown } = scripted(

@@ -46,6 +46,35 @@ export interface Typed {
   readonly messages: readonly unknown[];
 }
 
+/**
+ * A request of a framework's library, with what such libraries write in another way than the types say. The AI SDK leaves out
+ * `strict` of OpenAI's functions, and of what the model said `type`, `id`, `status` and `annotations`. For Gemini the libraries write
+ * `type` of schemas in small letters.
+ */
+export function asTyped(api: "openai_responses" | "gemini", { name, tools, messages }: Typed): Typed {
+  if (api === "gemini") {
+    return { name, tools: tools.map(inCapitals), messages };
+  }
+  const strict = tools.map((tool) => ({ strict: null, ...(tool as object) }));
+  return { name, tools: strict, messages: messages.map(annotated) };
+}
+
+function annotated(item: unknown): unknown {
+  const { role, content } = item as { role?: string; content?: readonly object[] };
+  if (role !== "assistant" || content === undefined) return item;
+  const parts = content.map((part) => ({ annotations: [], ...part }));
+  return { type: "message", id: "", status: "completed", ...(item as object), content: parts };
+}
+
+function inCapitals(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inCapitals);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).map(([key, part]: [string, unknown]) => {
+    return [key, key === "type" && typeof part === "string" ? part.toUpperCase() : inCapitals(part)];
+  });
+  return Object.fromEntries(entries);
+}
+
 /** What the compiler says against requests of an API, by their names; each is checked as if it were written in a program. */
 export function mistakesIn(
   api: TypedApi,

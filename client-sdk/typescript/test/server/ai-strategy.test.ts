@@ -16,7 +16,6 @@ import {
 import { MockLanguageModelV3 } from "ai/test";
 
 import { notes, scripted } from "../../examples/ai-sdk.js";
-import { registeredCatalog, WORDS } from "./catalog.js";
 import { freshTenant, Service } from "./service.js";
 
 const [SEARCH, CALL] = ["toolgate_search_tools", "toolgate_call_tool"];
@@ -192,17 +191,12 @@ test("auto defines tools where nothing is deferred, and a model that can't searc
 test("by default a long request has the envelope", async () => {
   await using service = await Service.get();
   await using client = connected(service);
-  const managed = Object.fromEntries(
-    Array.from(await registeredCatalog(client), ([name, { description, inputSchema }]) => {
-      return [name, tool({ description, inputSchema: jsonSchema(inputSchema), execute: () => "done" })];
-    }),
-  );
-  const toolgate = new ToolgateConversation(client, managed, { route: ROUTE });
-  const model = scripted("Posted.");
-  await generateText({ model, prompt: `${WORDS} `.repeat(1_000), ...toolgate.settings() });
+  const toolgate = await conversation(client, { strategy: "auto" });
+  const model = scripted("One.");
+  const prompt = "Find the note about milk. ".repeat(1_000);
+  await generateText({ model, prompt, ...toolgate.settings() });
   const shown = model.doGenerateCalls[0]?.tools?.map(({ name }) => name) ?? [];
-  assert.deepEqual(shown.slice(0, 2), [SEARCH, CALL]);
-  assert.ok(shown.length <= 3, "the first set is added or defined behind the envelope");
+  assert.deepEqual(shown, ["clock", SEARCH, CALL, FIND], "the first set is defined behind the envelope");
 });
 
 test("a strategy that there is not is refused with those that can be had", () => {

@@ -87,10 +87,7 @@ for (const name of ["burn_notes", "mcp__notes__burn", "toolgate_search"]) {
   test(`a call of ${name}, which is no tool, is refused by Gate, and no hidden tool is named`, async () => {
     await using service = await Service.get();
     await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
-    const toolgate = new ToolgateConversation(client, await registered(client), {
-      strategy: "cut",
-      route: ALWAYS,
-    });
+    const toolgate = new ToolgateConversation(client, await registered(client), { route: ALWAYS });
     const model = scripted([[name, { text: "milk" }]], "No such thing.");
     const prompt = "Find the note about milk.";
     const result = await generateText({ model, prompt, stopWhen: stepCountIs(3), ...toolgate.settings() });
@@ -131,7 +128,7 @@ test("a refused call brings no tool in", async () => {
   await using service = await Service.get();
   await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
   const route = { options: { pinnedTools: [FIND], deferral: v1.DeferralMode.ALWAYS } };
-  const toolgate = new ToolgateConversation(client, await registered(client), { strategy: "cut", route });
+  const toolgate = new ToolgateConversation(client, await registered(client), { route });
   const refused: [string, object] = ["mcp__notes__lists the calendars of this account", {}];
   const model = scripted([refused], [refused], "I can't.");
   const prompt = "Hello, how are you?";

@@ -18,6 +18,11 @@ export interface Listed {
 /** Asks for `WANTED`. */
 export const WORDS = "Post in the team's Slack channel that I'll be ten minutes late.";
 export const WANTED = "mcp__slack__slack_post_message";
+/** What `WANTED` answers. */
+export const DONE = "Posted the message to the Slack channel.";
+/** Asks for another tool, at a length that leans on no message before. */
+export const PAGES =
+  "Search the pages of our Notion workspace for all that somebody wrote about the holidays of next summer.";
 
 /** Registers the servers; gives their tools by the names that the model is to see. */
 export async function registeredCatalog(client: Client): Promise<Map<string, Listed>> {

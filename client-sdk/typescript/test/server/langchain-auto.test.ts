@@ -13,10 +13,11 @@ import { Client } from "@toolgate/client";
 import { type Report, toolgateMiddleware } from "@toolgate/client/langchain";
 import { createAgent } from "langchain";
 
-import { mistakesIn } from "../provider-types.js";
+import { asTyped, mistakesIn } from "../provider-types.js";
 import { added, anthropicApi, BETAS, defined } from "./anthropic-api.js";
 import { geminiApi, responsesApi } from "./apis.js";
-import { registeredCatalog, WANTED, WORDS } from "./catalog.js";
+import { DONE, PAGES, registeredCatalog, WANTED, WORDS } from "./catalog.js";
+import { checkRequests } from "./prefix.js";
 import { freshTenant, Service } from "./service.js";
 
 const [SEARCH, CALL] = ["toolgate_search_tools", "toolgate_call_tool"];
@@ -31,16 +32,20 @@ async function talk({ target }: Service, model: BaseChatModel) {
   const tools = Array.from(
     await registeredCatalog(client),
     ([name, { description, inputSchema: schema }]) => {
-      return new DynamicStructuredTool({ name, description, schema, func: () => Promise.resolve("done") });
+      return new DynamicStructuredTool({ name, description, schema, func: () => Promise.resolve(DONE) });
     },
   );
   const reports: Report[] = [];
   const onReport = (report: Report) => reports.push(report);
-  const toolgate = toolgateMiddleware(client, tools, { onReport, onWarning: () => undefined });
+  const toolgate = toolgateMiddleware(client, tools, {
+    // One tool for each message, which is used: nothing of the prefix is worth dropping.
+    route: { options: { topK: 1 } },
+    ...{ onReport, onWarning: () => undefined },
+  });
   const agent = createAgent({ model, middleware: [toolgate], checkpointer: new MemorySaver() });
   const thread = { configurable: { thread_id: "1" } };
   await agent.invoke({ messages: [...BEFORE, new HumanMessage(WORDS)] }, thread);
-  const asked = [new HumanMessage("Which pages are there in Notion about holidays?")];
+  const asked = [new HumanMessage(PAGES)];
   const { messages } = await agent.invoke({ messages: asked }, thread);
   const { values } = (await agent.graph.getState(thread)) as { values: object };
   assert.deepEqual(toolgate.report(values), reports.at(-1), "the report is in the graph's state");
@@ -64,6 +69,7 @@ test("by default tools are added amid the messages of Anthropic", async () => {
     "the second message's are added",
   );
   assert.deepEqual(betas, Array(3).fill(BETAS));
+  checkRequests(requests);
   const typed = requests.map(({ tools, messages }, at) => ({ name: String(at), tools, messages }));
   assert.deepEqual(mistakesIn("anthropic", typed), []);
   assert.deepEqual([report?.requests, report?.keptPrefixes], [3, 2]);
@@ -80,6 +86,7 @@ test("by default tools are added amid the items of OpenAI's Responses", async ()
   assert.ok(bodies[2]?.input.some(({ type }) => type === "additional_tools"));
   assert.doesNotMatch(JSON.stringify(bodies), /toolgate_call_tool/);
   const typed = bodies.map(({ tools, input }, at) => ({ name: String(at), tools, messages: input }));
+  checkRequests(typed);
   assert.deepEqual(mistakesIn("openai_responses", typed), []);
 });
 
@@ -89,9 +96,21 @@ test("Gemini has the envelope by default", async (context) => {
   context.mock.method(globalThis, "fetch", (url: unknown, init?: RequestInit) => fetch(url, init));
   const model = new ChatGoogleGenerativeAI({ model: "gemini-3.5-flash", apiKey });
   assert.deepEqual((await talk(service, model)).ran, [WANTED]);
-  const bodies = asked.map(({ body }) => body as { tools: unknown[]; contents: unknown[] });
+  const bodies = asked.map(
+    ({ body }) => body as { tools: { functionDeclarations: unknown[] }[]; contents: unknown[] },
+  );
   assert.ok(bodies.every(({ tools }) => JSON.stringify(tools).includes(CALL)));
-  assert.match(JSON.stringify(bodies[2]?.contents), /\[Toolgate\] More tools/);
-  const typed = bodies.map(({ contents }, at) => ({ name: String(at), tools: [], messages: contents }));
-  assert.deepEqual(mistakesIn("gemini", typed), []);
+  assert.match(JSON.stringify(bodies[2]?.contents.at(-1)), /\[Toolgate\] More tools/);
+  const typed = bodies.map(({ tools, contents }, at) => {
+    const declared = tools.flatMap((one) => one.functionDeclarations);
+    return { name: String(at), tools: declared, messages: contents };
+  });
+  checkRequests(typed);
+  assert.deepEqual(
+    mistakesIn(
+      "gemini",
+      typed.map((one) => asTyped("gemini", one)),
+    ),
+    [],
+  );
 });

@@ -3,14 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { type BaseMessage, HumanMessage, type ToolMessage } from "@langchain/core/messages";
-import { DynamicStructuredTool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
 import { Client, v1 } from "@toolgate/client";
 import { mcpDefinitions, modelFacing, toolgateMiddleware } from "@toolgate/client/langchain";
 import { createAgent, createMiddleware } from "langchain";
 
 import { notes, scripted } from "../../examples/langchain.js";
-import { registeredCatalog, WORDS } from "./catalog.js";
 import { freshTenant, Service } from "./service.js";
 
 const [SEARCH, CALL] = ["toolgate_search_tools", "toolgate_call_tool"];
@@ -61,14 +59,12 @@ test("described tools are called through the envelope, and the beginning of each
   }
 });
 
-test("the default describes tools of a catalog of some size, and defines all where nothing is deferred", async () => {
+test("the default goes by the length of the request, and defines all tools where nothing is deferred", async () => {
   await using service = await Service.get();
   await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
-  const managed = Array.from(
-    await registeredCatalog(client),
-    ([name, { description, inputSchema: schema }]) =>
-      new DynamicStructuredTool({ name, description, schema, func: () => Promise.resolve("done") }),
-  );
+  const tools = notes();
+  await client.registerServer({ server: "notes", toolsListJson: mcpDefinitions(tools) });
+  const managed = await modelFacing(tools, client.listTools({ server: "notes" }));
   const shownBy = async (deferral: v1.DeferralMode, text: string) => {
     const toolgate = toolgateMiddleware(client, managed, { route: { options: { topK: 1, deferral } } });
     const { model, shown } = scripted("One.");
@@ -76,12 +72,16 @@ test("the default describes tools of a catalog of some size, and defines all whe
     await agent.invoke({ messages: [new HumanMessage(text)] });
     return shown[0];
   };
+  const asked = "Find the note about milk.";
   const { ALWAYS, OFF } = v1.DeferralMode;
-  const long = (await shownBy(ALWAYS, `${WORDS} `.repeat(1_000))) ?? [];
-  assert.deepEqual(long.slice(0, 2), [SEARCH, CALL], "the envelope");
-  assert.ok(long.length <= 3, "the first set is added or defined behind it");
+  assert.deepEqual(await shownBy(ALWAYS, asked), [SEARCH, FIND], "no cache keeps so short a request");
+  assert.deepEqual(
+    await shownBy(ALWAYS, asked + " Once more.".repeat(2_000)),
+    [SEARCH, CALL, FIND],
+    "the envelope",
+  );
   const all = managed.map(({ name }) => name);
-  assert.deepEqual((await shownBy(OFF, WORDS))?.toSorted(), all.toSorted());
+  assert.deepEqual((await shownBy(OFF, asked))?.toSorted(), all.toSorted());
 });
 
 test("a strategy that is none is refused with those that can be had", () => {

@@ -27,8 +27,9 @@ test("a call is refused and corrected, a search loads a tool, and gated calls ru
     [SEARCH, FIND],
     [SEARCH, FIND],
     [SEARCH, FIND, DELETE],
-    [SEARCH, FIND, DELETE],
-    [SEARCH, FIND, DELETE],
+    // Nearly long enough for a cache: from here on tools are described, and `tools` stay.
+    [SEARCH, "toolgate_call_tool"],
+    [SEARCH, "toolgate_call_tool"],
   ]);
   const results = messages.filter((message) => ToolMessage.isInstance(message));
   const [refused, found, searched, deleted] = results;
@@ -95,7 +96,6 @@ test("calls of names that no tool has are refused by Gate, and no hidden tool is
     (name) => [name, { text: "milk" }] as const,
   );
   const { agent } = await agentOf(client, [[...calls], "No such thing."], {
-    strategy: "cut",
     route: { options: { topK: 1, deferral: v1.DeferralMode.ALWAYS } },
   });
   const { messages } = await agent.invoke(ASKED);
@@ -144,7 +144,6 @@ test("a refused call brings no tool in", async () => {
   await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
   const refused = [["mcp__notes__lists the calendars of this account", {}]] as [string, object][];
   const { agent, shown } = await agentOf(client, [refused as never, refused as never, "I can't."], {
-    strategy: "cut",
     route: { options: { pinnedTools: [FIND], deferral: v1.DeferralMode.ALWAYS } },
   });
   await agent.invoke({ messages: [{ role: "user", content: "Hello, how are you?" }] });
