@@ -10,6 +10,8 @@ export interface Endpoint {
   readonly model: string;
   /** Base URL without credentials and query; "": the provider's own host, or unknown. */
   readonly baseUrl: string;
+  /** Its context window, in tokens; absent: unknown. */
+  readonly contextWindow?: number;
   /** Whether the library can send tools amid the messages of this model. */
   readonly takesNative: boolean;
 }

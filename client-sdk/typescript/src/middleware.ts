@@ -318,13 +318,14 @@ export class Gatekeeper {
    * unless the caller says it. A host that is not a provider's own is told only where the caller chose a mode: behind a host
    * that it does not know, the service would send all tools by default, which additions to messages do not need.
    */
-  #route(historyTokens: number | undefined, { model, baseUrl }: Endpoint): RouteDefaults {
+  #route(historyTokens: number | undefined, { model, baseUrl, contextWindow }: Endpoint): RouteDefaults {
     const { route = {} } = this.#options;
     const { deferral = DeferralMode.UNSPECIFIED } = route.options ?? {};
     const isChosen = deferral !== DeferralMode.UNSPECIFIED;
     const options = {
       ...(historyTokens === undefined ? {} : { historyTokens }),
       ...(model === "" ? {} : { model }),
+      ...(contextWindow === undefined ? {} : { contextWindow }),
       ...(isOwnHost(baseUrl) || (isChosen && baseUrl !== "") ? { modelBaseUrl: baseUrl } : {}),
       ...route.options,
       ...(this.searches || isChosen ? {} : { deferral: DeferralMode.OFF }),

@@ -1,6 +1,11 @@
 /** What a conversation cost beside sending all tools, folded from what Route's answers say. Knows no framework. */
-import { type Endpoint, priceOf, ratesOf } from "./endpoint.js";
-import { ContextWarning, DeferralReason, type RouteResponse } from "./gen/toolgate/v1/router_pb.js";
+import { type Endpoint, priceOf, type Rates, ratesOf } from "./endpoint.js";
+import {
+  ContextWarning,
+  DeferralReason,
+  PromptStrategy,
+  type RouteResponse,
+} from "./gen/toolgate/v1/router_pb.js";
 import { estimatedTokens } from "./messages.js";
 import { SEARCH_TOOL } from "./offering.js";
 import type { Prompt } from "./prompting.js";
@@ -21,6 +26,8 @@ export interface Report {
   readonly keptPrefixes: number;
   /** Computed prices; absent where the provider's rules are not known for each request. */
   readonly price?: Price;
+  /** Requests by the strategy that put them together, such as `{ native: 3 }`. */
+  readonly strategies: Readonly<Record<string, number>>;
   /** What the service warned of, each once, in the order of their first time. */
   readonly warnings: readonly string[];
 }
@@ -35,6 +42,8 @@ export interface Price {
   readonly sent: number;
   /** The same requests with all tools of the catalog. */
   readonly allTools: number;
+  /** The same requests with each active set in `tools`, where a change of it costs the cached conversation. */
+  readonly routedAnew: number;
 }
 
 /** What is kept of the requests so far: JSON. */
@@ -45,6 +54,7 @@ export interface Spent {
   readonly catalog: number;
   readonly kept: number;
   readonly price: Price | null;
+  readonly strategies: Readonly<Record<string, number>>;
   readonly warnings: readonly string[];
   /** The last request. */
   readonly last: Last;
@@ -57,6 +67,9 @@ interface Last {
   readonly added: number;
   readonly messages: number;
   readonly catalog: number;
+  /** Names of the active set and the search, and their tokens. */
+  readonly active: readonly string[];
+  readonly routed: number;
 }
 
 /** What went into a request beside the agent's own. */
@@ -69,9 +82,10 @@ export interface Sent {
 
 const NOTHING: Spent = {
   ...{ requests: 0, searches: 0, shown: 0, catalog: 0, kept: 0 },
-  price: { sent: 0, allTools: 0 },
+  price: { sent: 0, allTools: 0, routedAnew: 0 },
+  strategies: {},
   warnings: [],
-  last: { defined: [], added: 0, messages: 0, catalog: 0 },
+  last: { defined: [], added: 0, messages: 0, catalog: 0, active: [], routed: 0 },
 };
 
 const CONTEXT: ReadonlyMap<ContextWarning, string> = new Map([
@@ -84,11 +98,11 @@ const CONTEXT: ReadonlyMap<ContextWarning, string> = new Map([
 
 /** The report of what is kept. */
 export function reportOf(spent: Spent = NOTHING): Report {
-  const { requests, searches, shown, catalog, kept, price, warnings } = spent;
+  const { requests, searches, shown, catalog, kept, price, strategies, warnings } = spent;
   const tokens = { shownTokens: shown, catalogTokens: catalog, savedTokens: catalog - shown };
-  const rounded = price === null ? undefined : { sent: round(price.sent), allTools: round(price.allTools) };
+  const rounded = price === null ? undefined : roundedOf(price);
   const counts = { requests, searches, ...tokens, keptPrefixes: kept };
-  return { ...counts, ...(rounded === undefined ? {} : { price: rounded }), warnings };
+  return { ...counts, ...(rounded === undefined ? {} : { price: rounded }), strategies, warnings };
 }
 
 /** What is kept after so many more searches. */
@@ -103,21 +117,20 @@ export function spentAfter(before: Spent = NOTHING, turn: RouteResponse, sent: S
   const kept = shared(before.last, now);
   const isKept = before.requests > 0 && hasSameTools(before.last, now);
   const rates = ratesOf(sent.endpoint);
-  const prices =
-    rates === undefined || before.price === null
-      ? null
-      : {
-          sent: before.price.sent + priceOf(rates, shown + now.messages, kept),
-          allTools:
-            before.price.allTools + priceOf(rates, now.catalog + now.messages, sharedByAll(before.last, now)),
-        };
+  const strategy = strategyOf(turn, sent.prompt);
+  const priceAfter = ({ sent: paid, allTools, routedAnew }: Price, by: Rates): Price => ({
+    sent: paid + priceOf(by, shown + now.messages, kept),
+    allTools: allTools + priceOf(by, now.catalog + now.messages, sharedByAll(before.last, now)),
+    routedAnew: routedAnew + priceOf(by, now.routed + now.messages, sharedAnew(before.last, now)),
+  });
   return {
     requests: before.requests + 1,
     searches: before.searches,
     shown: before.shown + shown,
     catalog: before.catalog + now.catalog,
     kept: before.kept + Number(isKept),
-    price: prices,
+    price: rates === undefined || before.price === null ? null : priceAfter(before.price, rates),
+    strategies: { ...before.strategies, [strategy]: (before.strategies[strategy] ?? 0) + 1 },
     warnings: [...new Set([...before.warnings, ...warningsOf(turn)])],
     last: now,
   };
@@ -147,6 +160,8 @@ function requestOf(last: Last, { accounting, activeTools }: RouteResponse, { act
     added: isPutTogether && texts.length > 0 ? estimatedTokens(texts) : 0,
     messages: Number(accounting?.conversationTokens ?? 0),
     catalog: Number(accounting?.fullCatalogTokens ?? 0),
+    active,
+    routed: active.reduce((sum, name) => sum + (counted.get(name) ?? 0), 0),
   };
 }
 
@@ -166,6 +181,11 @@ function sharedByAll(before: Last, now: Last): number {
   return before.catalog + (now.messages >= before.messages ? before.messages : 0);
 }
 
+function sharedAnew(before: Last, now: Last): number {
+  const isSame = JSON.stringify(before.active) === JSON.stringify(now.active);
+  return isSame ? before.routed + (now.messages >= before.messages ? before.messages : 0) : 0;
+}
+
 function hasSameTools(before: Last, now: Last): boolean {
   const isSame = now.defined.every(([name], at) => before.defined[at]?.[0] === name);
   return isSame && now.defined.length === before.defined.length;
@@ -175,6 +195,16 @@ function definedTokens({ defined }: Pick<Last, "defined">): number {
   return defined.reduce((sum, [, tokens]) => sum + tokens, 0);
 }
 
-function round(price: number): number {
-  return Math.round(price);
+/** How a request was put together. One whose additions have no place is sent with its active set in `tools`. */
+function strategyOf({ rendered }: RouteResponse, prompt: Prompt | undefined): string {
+  const { PASS } = PromptStrategy;
+  const isPutTogether = prompt !== undefined && prompt.tools.length > 0;
+  if (rendered === undefined || (!isPutTogether && rendered.strategy !== PASS)) {
+    return "cut";
+  }
+  return PromptStrategy[rendered.strategy].toLowerCase();
+}
+
+function roundedOf({ sent, allTools, routedAnew }: Price): Price {
+  return { sent: Math.round(sent), allTools: Math.round(allTools), routedAnew: Math.round(routedAnew) };
 }

@@ -8,6 +8,7 @@ interface Model {
   readonly _useResponsesApi?: (options: object) => boolean;
   readonly lc_kwargs?: { readonly createClient?: unknown };
   readonly model?: unknown;
+  readonly profile?: { readonly maxInputTokens?: unknown };
   /** Of `ChatAnthropic`. */
   readonly apiUrl?: unknown;
   readonly clientOptions?: { readonly baseURL?: unknown };
@@ -34,10 +35,12 @@ export async function endpointOf(asked: object, said?: string): Promise<Endpoint
   const api = apiOf(model, kind);
   // A client of the caller's own may ask another service of the model.
   const isOwn = model.lc_kwargs?.createClient === undefined;
+  const window = model.profile?.maxInputTokens;
   return {
     api,
     model: modelNameOf(model.model),
     baseUrl: baseUrlOf(said) ?? baseUrlOf(urlOf(model)) ?? "",
+    ...(typeof window === "number" && window > 0 ? { contextWindow: window } : {}),
     takesNative: isOwn && (kind === "anthropic" || (kind === "openai" && api === "openai_responses")),
   };
 }

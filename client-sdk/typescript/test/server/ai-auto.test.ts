@@ -82,9 +82,11 @@ test("by default tools are added amid the messages of Anthropic", async () => {
   for (const named of betas) for (const beta of BETAS) assert.ok(named.includes(beta), beta);
   const typed = requests.map(({ tools, messages }, at) => ({ name: String(at), tools, messages }));
   assert.deepEqual(mistakesIn("anthropic", typed), []);
-  const { requests: count, keptPrefixes, price, shownTokens, catalogTokens } = toolgate.report();
+  const { requests: count, keptPrefixes, price, strategies, shownTokens, catalogTokens } = toolgate.report();
   assert.deepEqual([count, keptPrefixes], [3, 2]);
+  assert.deepEqual(strategies, { native: 3 });
   assert.ok(price !== undefined && price.sent < price.allTools);
+  assert.ok(price.sent < price.routedAnew, "another set costs the cached conversation");
   assert.ok(shownTokens > 0 && shownTokens < catalogTokens);
 });
 

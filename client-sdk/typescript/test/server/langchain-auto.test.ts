@@ -73,8 +73,9 @@ test("by default tools are added amid the messages of Anthropic", async () => {
   const typed = requests.map(({ tools, messages }, at) => ({ name: String(at), tools, messages }));
   assert.deepEqual(mistakesIn("anthropic", typed), []);
   assert.deepEqual([report?.requests, report?.keptPrefixes], [3, 2]);
-  const { sent = 0, allTools = 0 } = report?.price ?? {};
-  assert.ok(0 < sent && sent < allTools);
+  assert.deepEqual(report?.strategies, { native: 3 });
+  const { sent = 0, allTools = 0, routedAnew = 0 } = report.price ?? {};
+  assert.ok(0 < sent && sent < allTools && sent < routedAnew);
 });
 
 test("by default tools are added amid the items of OpenAI's Responses", async () => {

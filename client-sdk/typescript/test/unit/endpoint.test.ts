@@ -57,6 +57,8 @@ test("what can't be read is not told, and nothing that only the provider takes i
 });
 
 test("LangChain's models say theirs, also where they were given by name", async () => {
+  const profiled = await ofLangChain(new ChatAnthropic({ model: "claude-opus-4-8", apiKey }));
+  assert.equal(profiled.contextWindow, 1_000_000, "as its profile says");
   const claude = { api: "anthropic", model: CLAUDE, takesNative: true };
   assert.deepEqual(await ofLangChain(new ChatAnthropic({ model: CLAUDE, apiKey })), {
     ...claude,

@@ -4,6 +4,7 @@ import { test } from "node:test";
 
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ChatAnthropic } from "@langchain/anthropic";
 import { jsonSchema, type LanguageModel, type ModelMessage, tool as aiTool } from "ai";
 import { AIMessage, createAgent, fakeModel, HumanMessage, tool } from "langchain";
 
@@ -12,6 +13,7 @@ import { toolgateMiddleware } from "../../src/langchain/index.js";
 import { estimatedTokens } from "../../src/messages.js";
 import { Client, v1 } from "../../src/node.js";
 import { Fake } from "../fake.js";
+import { anthropicApi } from "../server/anthropic-api.js";
 
 const asked: ModelMessage = { role: "user", content: "the weather in Oslo?" };
 const answered: ModelMessage[] = [
@@ -280,4 +282,25 @@ test("LangChain's middleware tells Route the messages, and only tool messages ar
   });
   await byDefault.invoke({ messages: [new HumanMessage({ content })] });
   assert.deepEqual(listener.routed[2], [said], "so with the default");
+});
+
+test("LangChain's middleware tells Route the model and the context window of its profile", async () => {
+  const requests: v1.RouteRequest[] = [];
+  const route = (request: v1.RouteRequest) => {
+    requests.push(request);
+    return {};
+  };
+  await using service = await Fake.http2({ router: { route } });
+  await using client = new Client(service.target);
+  const ask = async (model: string, options: NonNullable<ToolgateOptions["route"]>["options"] = {}) => {
+    const { fetch } = anthropicApi("Rain.");
+    const claude = new ChatAnthropic({ model, apiKey: "none", clientOptions: { fetch } });
+    const middleware = [toolgateMiddleware(client, [], { route: { options } })];
+    await createAgent({ model: claude, middleware }).invoke({ messages: [new HumanMessage("Hello.")] });
+    const { options: told } = requests.at(-1) ?? {};
+    return [told?.model, told?.contextWindow];
+  };
+  assert.deepEqual(await ask("claude-opus-4-8"), ["claude-opus-4-8", 1_000_000]);
+  assert.deepEqual(await ask("claude-opus-4-8", { contextWindow: 5 }), ["claude-opus-4-8", 5]);
+  assert.deepEqual(await ask("claude-next"), ["claude-next", undefined], "it has no profile");
 });
