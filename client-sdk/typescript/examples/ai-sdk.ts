@@ -14,7 +14,7 @@ import { MockLanguageModelV3 } from "ai/test";
 /** A model's answer: a text, or calls of tools. */
 type Line = string | (readonly [tool: string, input: object])[];
 
-/** A model that says what a script says. */
+/** A model of Chat Completions that says what a script says. */
 export function scripted(...script: Line[]): MockLanguageModelV3 {
   const usage = {
     inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
@@ -22,6 +22,7 @@ export function scripted(...script: Line[]): MockLanguageModelV3 {
   };
   let calls = 0;
   return new MockLanguageModelV3({
+    ...{ provider: "openai.chat", modelId: "gpt-5.5" },
     doGenerate: script.map((line) => {
       const isText = typeof line === "string";
       return {

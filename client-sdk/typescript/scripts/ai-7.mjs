@@ -3,7 +3,7 @@ import { register } from "node:module";
 
 register(
   `data:text/javascript,${encodeURIComponent(`
-    const names = { ai: "ai-7", "ai/test": "ai-7/test", "@ai-sdk/anthropic": "ai-anthropic-7", "@ai-sdk/mcp": "ai-mcp-7", "@ai-sdk/mcp/mcp-stdio": "ai-mcp-7/mcp-stdio" };
+    const names = { ai: "ai-7", "ai/test": "ai-7/test", "@ai-sdk/anthropic": "ai-anthropic-7", "@ai-sdk/google": "ai-google-7", "@ai-sdk/mcp": "ai-mcp-7", "@ai-sdk/mcp/mcp-stdio": "ai-mcp-7/mcp-stdio" };
     export const resolve = (name, context, next) => next(names[name] ?? name, context);
   `)}`,
 );

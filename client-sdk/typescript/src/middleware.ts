@@ -3,24 +3,24 @@
  * what becomes of them when Toolgate can't be reached. Knows no framework.
  */
 import type { RemoteClient, RequestOf } from "./client.js";
+import { type Endpoint, isOwnHost } from "./endpoint.js";
 import { type StatusCode, ToolgateError } from "./errors.js";
 import { toToolError } from "./gating.js";
 import {
   DeferralMode,
   type GateVerdict,
   PromptListing,
-  PromptStrategy,
   type RequestedCall,
   type RouteResponse,
   type RouterService,
   type SearchToolsResponse,
-  StrategyReason,
-  ToolFormat,
 } from "./gen/toolgate/v1/router_pb.js";
 import type { AgentState } from "./gen/toolgate/v1/state_pb.js";
 import type { JsonObject } from "./json.js";
+import { type Intent, newest } from "./messages.js";
 import { answerOf, SEARCH_TOOL } from "./offering.js";
-import { modelRequest } from "./rendering.js";
+import { type Prompt, promptOf, type Rendered, renderOf } from "./prompting.js";
+import { searched, type Spent, spentAfter, warningsOf } from "./report.js";
 import { isLost, type ServedServers } from "./serving.js";
 import { agentState, type Grants } from "./state.js";
 
@@ -51,41 +51,11 @@ export interface MiddlewareOptions {
    * Toolgate can't be reached and all are shown. Default: a line by `console.warn`, once in a process.
    */
   readonly onManyTools?: (count: number) => void;
-}
-
-/**
- * Way of tools into requests: "cut" defines those of the turn in `tools`; "envelope" describes them in the messages, so
- * that the provider's cached prefix stays; "auto" takes what is cheaper of these two. "native" adds them amid the messages, as
- * Anthropic's Messages and OpenAI's Responses take them.
- */
-export type Strategy = "cut" | "auto" | "envelope" | "native";
-
-/** Endpoint whose requests carry tools amid the messages. */
-export interface Native {
-  readonly api: "anthropic" | "openai_responses";
-  /** The model's name; Route knows those that take no tools there. */
-  readonly model: string;
-}
-
-/** A definition of Chat Completions, without its wrapping. */
-export interface Defined {
-  readonly name: string;
-  readonly description?: string;
-  readonly parameters?: JsonObject;
-}
-
-/** What Route added to a conversation. */
-export interface Prompt {
-  /** For Route. */
-  readonly ledger: string;
-  /** The definitions to send; empty: the active set is sent as it is. */
-  readonly tools: readonly Defined[];
-  /** The texts that are added, by their places. */
-  readonly added: Readonly<Record<string, string>>;
-  /** With "native": the provider's definitions that are added behind a message, by the messages' places. */
-  readonly changes?: Readonly<Record<string, readonly JsonObject[]>>;
-  /** With "native": names of Anthropic's betas that the request needs. */
-  readonly betas?: readonly string[];
+  /**
+   * Told once in a conversation of each thing that the service warns of, such as a context window that is nearly full.
+   * Default: a line by `console.warn`, once in a process.
+   */
+  readonly onWarning?: (warning: string) => void;
 }
 
 /** What a conversation remembers: JSON, to be kept wherever its messages are. */
@@ -102,6 +72,8 @@ export interface Held {
   readonly prompt?: Prompt;
   /** Names of the agent's own tools, where only a request tells them. */
   readonly own?: readonly string[];
+  /** What its requests cost, for its report. */
+  readonly spent?: Spent;
 }
 
 /** A refusal, as the content of the call's result. */
@@ -116,9 +88,6 @@ export interface Allowed {
   readonly argumentsJson: string;
 }
 
-const STRATEGIES: readonly Strategy[] = ["auto", "cut", "envelope", "native"];
-/** Nothing is added, and Route forgets what was. */
-const NOTHING: Prompt = { ledger: "", tools: [], added: {} };
 const FAULTS: readonly StatusCode[] = [
   "UNAVAILABLE",
   "DEADLINE_EXCEEDED",
@@ -136,69 +105,24 @@ const NOT_SEARCHED = JSON.stringify({
   message: "Tools could not be searched just now. Try it once more, or go on without it.",
 });
 const MODEL_FACING = "mcp__";
-const INTENT_BYTES = 16 * 1024;
-/** The service takes 1 MiB by default; the rest is for the snapshot. */
-const CONVERSATION_BYTES = 768 * 1024;
-/** UTF-16 units of one text. The service reads no longer one as an error. */
-const TEXT_UNITS = 64 * 1024 + 1;
-const OBSERVATION_WEIGHT = 0.5;
-/** Of English text, about. */
-const BYTES_A_TOKEN = 4;
 const NAMES_TOLD = 10;
 const NAME_CHARS = 128;
-/** Own tools that were told of, by their names; bounded by forgetting all of them. */
+/** Own tools that were told of, by their names, and warnings; bounded by forgetting all of them. */
 const told = new Set<string>();
 const TOLD_MAX = 256;
 /** The most tools that OpenAI takes in a request; it answers more of them with an error. */
 const OPENAI_TOOLS = 128;
 let hasWarnedOfMany = false;
 
-/** An intent: what the user said, or less heavily what a tool answered since. */
-export interface Intent {
-  readonly text: string;
-  readonly weight?: number;
-}
-
 /** What is asked of Route in one step. */
 export interface Turn {
   readonly intents: readonly Intent[];
   /** Tokens of the messages behind the tools; absent where Route is not to be told. */
   readonly historyTokens?: number | undefined;
+  /** Where the request goes. */
+  readonly endpoint: Endpoint;
   /** How Route is to put the request together; absent: "cut". */
   readonly rendered?: Rendered | undefined;
-}
-
-/** How Route is to put a request together. */
-interface Rendered {
-  readonly strategy: Strategy;
-  /** The place of each entry: "" where nothing can be added. */
-  readonly places: readonly string[];
-  /** For "native": where the request goes. */
-  readonly native?: Native | undefined;
-}
-
-/** The tool through which a model calls those that are described in the messages. */
-export const CALL_TOOL = "toolgate_call_tool";
-
-/** A definition of Anthropic's, or of OpenAI's Responses. */
-interface AnyTool {
-  readonly type?: string;
-  readonly name?: string;
-  readonly description?: string;
-  readonly input_schema?: JsonObject;
-  readonly parameters?: JsonObject;
-}
-
-/** A message of Anthropic's, or an item of OpenAI's Responses. */
-interface AnyEntry {
-  readonly type?: string;
-  readonly role?: string;
-  readonly content?: readonly { readonly tool: { readonly definition: JsonObject } }[];
-  readonly tools?: readonly JsonObject[];
-}
-
-interface Entry {
-  readonly content?: unknown;
 }
 
 /** Routes, gates and searches for one agent's tools. It holds nothing of a conversation. */
@@ -257,6 +181,20 @@ export class Gatekeeper {
     return this.#managed.has(name) || (own === undefined ? isModelFacing(name) : !own.includes(name));
   }
 
+  /** Base URL of the model's API, where the caller says it. */
+  get baseUrl(): string | undefined {
+    return this.#options.route?.options?.modelBaseUrl;
+  }
+
+  /** Does what may fail with the service: a fault passes. */
+  async attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#passOver(error);
+    }
+  }
+
   /** Tells once of the tools that the agent has beside Toolgate's. */
   tellOwn(names: readonly string[]): void {
     if (names.length === 0 || this.#hasTold) {
@@ -291,7 +229,7 @@ export class Gatekeeper {
    */
   async route(
     entries: readonly unknown[],
-    { intents, historyTokens, rendered }: Turn,
+    { intents, historyTokens, endpoint, rendered }: Turn,
     held: Held,
     grants: Grants,
   ): Promise<Held> {
@@ -303,8 +241,8 @@ export class Gatekeeper {
     // What does not fit as a whole is sent without additions.
     const asked = messages.length === entries.length ? rendered : undefined;
     const request = {
-      ...this.#route(historyTokens, asked?.native?.model),
-      ...(asked === undefined ? {} : { render: renderOf(asked, held.prompt) }),
+      ...this.#route(historyTokens, endpoint),
+      ...(asked === undefined ? {} : { render: renderOf(asked, endpoint, held.prompt) }),
       intents: intents.map((intent) => ({ ...intent })),
       state: agentState({ ...grants, messages, snapshot: held.history }),
     };
@@ -316,8 +254,11 @@ export class Gatekeeper {
       const search = offered && this.searches ? [SEARCH_TOOL.modelName] : [];
       const active = [...search, ...turn.activeTools.map(({ modelName }) => modelName)];
       const { prompt: _, ...kept } = held;
-      const prompt = asked === undefined ? {} : { prompt: promptOf(turn, messages, asked) };
-      return { ...kept, ...prompt, ...readIn(turn), handle: turn.activeSetHandle, active };
+      const prompt = asked === undefined ? undefined : promptOf(turn, messages, asked, endpoint);
+      const spent = spentAfter(held.spent, turn, { active, prompt, endpoint });
+      this.#tellWarnings(warningsOf(turn), held.spent?.warnings ?? []);
+      const added = prompt === undefined ? {} : { prompt };
+      return { ...kept, ...added, ...readIn(turn), handle: turn.activeSetHandle, active, spent };
     } catch (error) {
       this.#passOver(error);
       return unread;
@@ -373,19 +314,30 @@ export class Gatekeeper {
 
   /**
    * Options of each `route`: a model that can't search is sent every tool, unless the caller chose a mode; the prompt
-   * lists nothing of the catalog beside the active set; and so many tokens stand behind the tools, unless the caller says it.
+   * lists nothing of the catalog beside the active set; and so many tokens stand behind the tools, and such a model is asked,
+   * unless the caller says it. A host that is not a provider's own is told only where the caller chose a mode: behind a host
+   * that it does not know, the service would send all tools by default, which additions to messages do not need.
    */
-  #route(historyTokens: number | undefined, model: string | undefined): RouteDefaults {
+  #route(historyTokens: number | undefined, { model, baseUrl, contextWindow }: Endpoint): RouteDefaults {
     const { route = {} } = this.#options;
     const { deferral = DeferralMode.UNSPECIFIED } = route.options ?? {};
-    const isSearchable = this.searches || deferral !== DeferralMode.UNSPECIFIED;
+    const isChosen = deferral !== DeferralMode.UNSPECIFIED;
     const options = {
       ...(historyTokens === undefined ? {} : { historyTokens }),
-      ...(model === undefined ? {} : { model }),
+      ...(model === "" ? {} : { model }),
+      ...(contextWindow === undefined ? {} : { contextWindow }),
+      ...(isOwnHost(baseUrl) || (isChosen && baseUrl !== "") ? { modelBaseUrl: baseUrl } : {}),
       ...route.options,
-      ...(isSearchable ? {} : { deferral: DeferralMode.OFF }),
+      ...(this.searches || isChosen ? {} : { deferral: DeferralMode.OFF }),
     };
     return { promptListing: PromptListing.NONE, ...route, options };
+  }
+
+  #tellWarnings(warnings: readonly string[], known: readonly string[]): void {
+    const { onWarning = warnOnce } = this.#options;
+    for (const warning of warnings) {
+      if (!known.includes(warning)) onWarning(warning);
+    }
   }
 
   /** What becomes of a call of an agent that may not have all tools of the catalog. */
@@ -450,159 +402,9 @@ export class Gatekeeper {
   }
 }
 
-/**
- * The strategy to use. Without a search it is "cut": nothing may be described then, and Route would send the whole catalog.
- *
- * @throws TypeError no such strategy.
- */
-export function checkedStrategy(strategy: Strategy = "auto", searches: boolean): Strategy {
-  if (!STRATEGIES.includes(strategy)) {
-    const known = STRATEGIES.map((one) => `"${one}"`).join(", ");
-    throw new TypeError(`strategy is one of ${known}, not "${strategy}"`);
-  }
-  return searches ? strategy : "cut";
-}
-
-/**
- * An estimate of what texts cost: a token for four bytes of UTF-8, and at least 1, since 0 would say that the tools stand
- * behind the messages.
- */
-export function estimatedTokens(texts: readonly string[]): number {
-  const encoder = new TextEncoder();
-  const bytes = texts.reduce((sum, text) => sum + encoder.encode(text).length, 0);
-  return Math.max(1, Math.floor(bytes / BYTES_A_TOKEN));
-}
-
 /** Whether a name looks like one that the catalog gave. */
 export function isModelFacing(name: string): boolean {
   return name.startsWith(MODEL_FACING);
-}
-
-/** An intent of a text, cut to what is worth embedding; none of a text that says nothing. */
-export function intentOf(text: string, isObservation = false): Intent[] {
-  const bytes = new TextEncoder().encode(text).subarray(0, INTENT_BYTES);
-  // What was cut within a character is left out.
-  const cut = new TextDecoder().decode(bytes, { stream: true });
-  const weight = isObservation ? { weight: OBSERVATION_WEIGHT } : {};
-  return cut.trim() === "" ? [] : [{ text: cut, ...weight }];
-}
-
-/** A text of a message, cut to what the service is to read of it. */
-export function cut(text: string): string {
-  return text.length > TEXT_UNITS ? text.slice(0, TEXT_UNITS) : text;
-}
-
-/** A call's arguments as JSON text; none of them where they are too long to be read. */
-export function argumentsOf(args: unknown): string {
-  const written = JSON.stringify(args ?? {});
-  return written.length > TEXT_UNITS ? "{}" : written;
-}
-
-/** The newest messages, as many as the service takes: a snapshot stands for the others. */
-function newest(entries: readonly unknown[]): unknown[] {
-  const encoder = new TextEncoder();
-  let left = CONVERSATION_BYTES;
-  const tooMany = entries.findLastIndex((entry) => {
-    left -= encoder.encode(JSON.stringify(entry)).length + 1;
-    return left < 0;
-  });
-  return entries.slice(tooMany + 1);
-}
-
-const WIRE: Readonly<Record<Strategy, PromptStrategy>> = {
-  auto: PromptStrategy.AUTO,
-  cut: PromptStrategy.CUT,
-  envelope: PromptStrategy.ENVELOPE,
-  native: PromptStrategy.NATIVE,
-};
-
-const FORMATS: Readonly<Record<Native["api"], ToolFormat>> = {
-  anthropic: ToolFormat.ANTHROPIC,
-  openai_responses: ToolFormat.OPENAI_RESPONSES,
-};
-
-function renderOf({ strategy, native }: Rendered, before: Prompt | undefined) {
-  return {
-    format: native === undefined ? ToolFormat.OPENAI_CHAT : FORMATS[native.api],
-    strategy: WIRE[strategy],
-    searchTool: true,
-    ledger: before?.ledger ?? "",
-  };
-}
-
-/** What Route added to the messages that it was asked with. */
-function promptOf(turn: RouteResponse, asked: readonly unknown[], { native, places }: Rendered): Prompt {
-  if (turn.rendered === undefined) {
-    // The service is older than strategies.
-    return NOTHING;
-  }
-  if (native !== undefined) {
-    return nativePromptOf(turn, asked, places, native);
-  }
-  const { strategy, ledger, tools, messages } = modelRequest<{ function: Defined }, Entry>(turn);
-  if (strategy !== PromptStrategy.ENVELOPE) {
-    return { ledger, tools: [], added: {} };
-  }
-  // The snapshot stands before the conversation.
-  const answered = messages.slice(messages.length - asked.length);
-  const added = answered.flatMap(({ content }, at) => {
-    const { content: before } = asked[at] as Entry;
-    const isAdded = typeof content === "string" && typeof before === "string" && content.startsWith(before);
-    const text = isAdded ? content.slice(before.length) : "";
-    return text === "" ? [] : [[places[at] ?? "", text] as const];
-  });
-  return { ledger, tools: tools.map((tool) => tool.function), added: Object.fromEntries(added) };
-}
-
-/**
- * The tools that Route added amid the messages; nothing where it put the request together in another way.
- *
- * @throws TypeError the model takes none there.
- */
-function nativePromptOf(
-  turn: RouteResponse,
-  asked: readonly unknown[],
-  places: readonly string[],
-  { model }: Native,
-): Prompt {
-  const { strategy, reason, ledger, tools, messages, betas } = modelRequest<AnyTool, AnyEntry>(turn);
-  if (reason === StrategyReason.NOT_TAKEN) {
-    throw new TypeError(
-      `strategy: "native" is for models that take tools amid a conversation, not ${model}: take "auto", "cut" or "envelope"`,
-    );
-  }
-  const changes: Record<string, readonly JsonObject[]> = {};
-  let read = 0;
-  for (const message of messages) {
-    if (read < asked.length && JSON.stringify(message) === JSON.stringify(asked[read])) {
-      read += 1;
-      continue;
-    }
-    const place = places[read - 1] ?? "";
-    const added = additionIn(message);
-    if (added === undefined || place === "") {
-      return NOTHING;
-    }
-    changes[place] = added;
-  }
-  const isWhole = strategy === PromptStrategy.NATIVE && read === asked.length;
-  return isWhole ? { ledger, tools: tools.map(definedOf), added: {}, changes, betas } : NOTHING;
-}
-
-/** The definitions that a message adds; undefined for one that adds none. */
-function additionIn({ type, role, content, tools }: AnyEntry): readonly JsonObject[] | undefined {
-  if (type === "additional_tools") return tools;
-  return role === "system" ? content?.map(({ tool }) => tool.definition) : undefined;
-}
-
-/** A provider's definition without what is the provider's own. Its own search has no name there. */
-export function definedOf(tool: AnyTool): Defined {
-  const { name = SEARCH_TOOL.modelName, description, input_schema, parameters = input_schema } = tool;
-  return {
-    name,
-    ...(description === undefined ? {} : { description }),
-    ...(parameters === undefined ? {} : { parameters }),
-  };
 }
 
 /** What Route read of the messages; nothing where the service is older than its snapshots. */
@@ -616,6 +418,20 @@ function readIn({ conversationSnapshot }: RouteResponse): Pick<Held, "history" |
 export function noSuchTool(called: string): string {
   const message = `There is no tool ${JSON.stringify(called.slice(0, NAME_CHARS))}. Call one of the tools that you see.`;
   return JSON.stringify({ error: "unknown_tool", message });
+}
+
+/** What a conversation remembers after so many more searches. */
+export function afterSearches(held: Held, handle: string, searches: number): Held {
+  return searches === 0 ? { ...held, handle } : { ...held, handle, spent: searched(held.spent, searches) };
+}
+
+function warnOnce(warning: string): void {
+  if (told.has(warning)) {
+    return;
+  }
+  if (told.size >= TOLD_MAX) told.clear();
+  told.add(warning);
+  console.warn(`toolgate: ${warning}`);
 }
 
 function warnOfOwn(names: readonly string[]): void {

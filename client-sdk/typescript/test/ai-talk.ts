@@ -19,6 +19,7 @@ const usage = {
   outputTokens: { total: 1, text: 1, reasoning: 0 },
 };
 const model = new MockLanguageModelV3({
+  ...{ provider: "openai.chat", modelId: "gpt-5.5" },
   doGenerate: ({ prompt, tools = [] }: Asked) => {
     const call = next(tools.map(definition), prompt.flatMap(chat));
     const [content, reason] =

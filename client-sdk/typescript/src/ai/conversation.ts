@@ -3,22 +3,26 @@ import { jsonSchema, type LanguageModel, type ModelMessage, NoSuchToolError, too
 
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
+import type { Endpoint } from "../endpoint.js";
+import { conversationIn } from "../forms.js";
 import {
+  afterSearches,
   type Allowed,
-  checkedStrategy,
   Gatekeeper,
   type Held,
   type MiddlewareOptions,
-  type Native,
   noSuchTool,
-  type Strategy,
 } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
+import { checkedStrategy, type Strategy } from "../prompting.js";
+import { type Report, reportOf } from "../report.js";
 import type { ServingOptions } from "../serving.js";
 import type { Grants } from "../state.js";
+import { endpointOf, isAnthropic } from "./endpoint.js";
 import { type McpSource, McpTools } from "./mcp.js";
-import { entryOf, intentsOf, tokensOf } from "./messages.js";
-import { anthropicOf, chatOf, nativeOf, prompted } from "./prompt.js";
+import { entryOf, intentsOf, spokenOf, tokensOf } from "./messages.js";
+import { prompted } from "./prompt.js";
+import { RegisteredTools } from "./tools.js";
 
 /** Settings of a conversation. */
 export interface ToolgateOptions extends MiddlewareOptions {
@@ -31,7 +35,8 @@ export interface ToolgateOptions extends MiddlewareOptions {
   readonly countTokens?: ((messages: readonly ModelMessage[]) => number) | false;
   /**
    * Way of tools into requests. "envelope" needs the model itself, not its name, and `search`; "auto" is "cut" without
-   * them. "native" needs a model of `@ai-sdk/anthropic`, and `search`; "auto" leaves it out. Default: "auto".
+   * them. "native" needs a model of `@ai-sdk/anthropic`, and `search`; "auto" takes it there at Anthropic's own host.
+   * Default: "auto".
    */
   readonly strategy?: Strategy;
   /** The agent's own tools: always shown and never gated. Default: none. */
@@ -40,7 +45,7 @@ export interface ToolgateOptions extends MiddlewareOptions {
   readonly state?: Held;
 }
 
-/** Settings of a conversation that registers MCP servers itself; their tenant is `route.tenant`. */
+/** Settings of a conversation that registers its tools itself; their tenant is `route.tenant`. */
 export type FromMcpOptions = ToolgateOptions & Omit<ServingOptions, "tenant">;
 
 /** A step's settings, as the AI SDK asks for them before each step. */
@@ -103,7 +108,7 @@ export class ToolgateConversation {
   /** All tools: the agent's own, the search, and those that Toolgate manages. */
   readonly tools: ToolSet;
   readonly #gatekeeper: Gatekeeper;
-  readonly #mcp: McpTools | undefined;
+  readonly #listed: McpTools | undefined;
   #managed: ToolSet;
   readonly #own: readonly string[];
   readonly #grants: () => Grants | Promise<Grants>;
@@ -115,15 +120,20 @@ export class ToolgateConversation {
   readonly #repaired = new Map<string, Allowed>();
 
   /**
-   * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`), or those of MCP servers, among
-   *     which alone turns are routed then.
+   * @param tools all tools that Toolgate manages, under model-facing names (`modelFacing`), or those that were registered
+   *     (`McpTools`, `RegisteredTools`), among whose servers alone turns are routed then.
    * @throws TypeError tools under other names, or no such strategy.
    */
-  constructor(client: RemoteClient, tools: ToolSet | McpTools, options: ToolgateOptions = {}) {
+  constructor(
+    client: RemoteClient,
+    tools: ToolSet | McpTools | RegisteredTools,
+    options: ToolgateOptions = {},
+  ) {
     const { grants = {}, own = {}, state = { handle: "" } } = options;
-    this.#mcp = tools instanceof McpTools ? tools : undefined;
-    this.#managed = tools instanceof McpTools ? tools.tools : tools;
-    const served = this.#mcp?.served;
+    this.#listed = tools instanceof McpTools ? tools : undefined;
+    const registered = tools instanceof McpTools || tools instanceof RegisteredTools ? tools : undefined;
+    this.#managed = registered?.tools ?? (tools as ToolSet);
+    const served = registered?.served;
     const settings = served === undefined ? options : amongServers(options, served.names);
     this.#gatekeeper = new Gatekeeper(client, Object.keys(this.#managed), settings, served);
     this.#own = Object.keys(own);
@@ -149,9 +159,30 @@ export class ToolgateConversation {
     servers: Readonly<Record<string, McpSource>>,
     options: FromMcpOptions = {},
   ): Promise<ToolgateConversation> {
-    const tenant = options.route?.tenant;
-    const serving = { ...options, ...(tenant === undefined ? {} : { tenant }) };
-    return new ToolgateConversation(client, await McpTools.load(client, servers, serving), options);
+    return new ToolgateConversation(
+      client,
+      await McpTools.load(client, servers, servingOf(options)),
+      options,
+    );
+  }
+
+  /**
+   * A conversation over tools that come from no MCP server, which are registered with their schemas, and again after the service
+   * lost its catalog. For many conversations, `RegisteredTools.load` once.
+   *
+   *     const toolgate = await ToolgateConversation.fromTools(client, { notes: { find, erase } });
+   *
+   * @param tools the tools, by the names of the servers that they are to be in the catalog.
+   * @throws TypeError settings of a server that is not among them.
+   * @throws ToolgateError a registration failed.
+   */
+  static async fromTools(
+    client: RemoteClient,
+    tools: Readonly<Record<string, ToolSet>>,
+    options: FromMcpOptions = {},
+  ): Promise<ToolgateConversation> {
+    const registered = await RegisteredTools.load(client, tools, servingOf(options));
+    return new ToolgateConversation(client, registered, options);
   }
 
   /**
@@ -161,20 +192,25 @@ export class ToolgateConversation {
    * @throws ToolgateError a registration failed.
    */
   async refresh(): Promise<void> {
-    if (this.#mcp === undefined) {
+    if (this.#listed === undefined) {
       throw new TypeError("only a conversation over MCP servers (fromMcp) can be refreshed");
     }
-    await this.#mcp.refresh();
+    await this.#listed.refresh();
   }
 
   /** Closes the MCP clients that `fromMcp` connected. */
   async close(): Promise<void> {
-    await this.#mcp?.close();
+    await this.#listed?.close();
   }
 
   /** What the conversation remembers, as JSON: keep it with the messages, and give it back to go on elsewhere. */
   get state(): Held {
     return this.#held;
+  }
+
+  /** What the conversation cost so far, beside sending all tools. It is kept in `state`. */
+  report(): Report {
+    return reportOf(this.#held.spent);
   }
 
   /** What `generateText`, `streamText` and `ToolLoopAgent` take: the tools, and what to do around each step. */
@@ -186,11 +222,15 @@ export class ToolgateConversation {
   /** Routes, and shows the model the active set; see the AI SDK's `prepareStep`. */
   readonly prepareStep: PrepareStep = async ({ messages, model }) => {
     this.#repaired.clear();
+    await this.#gatekeeper.attempt(async () => this.#listed?.follow());
     this.#takeOver();
-    const native = this.#strategy === "native" ? nativeOf(model) : undefined;
+    const endpoint = endpointOf(model, this.#gatekeeper.baseUrl);
+    if (this.#strategy === "native" && !isAnthropic(model)) {
+      throw new TypeError('strategy: "native" needs a model of @ai-sdk/anthropic, such as anthropic(name)');
+    }
     // A model that is known by its name alone can't be given requests that Route put together.
     const strategy = this.#strategy === "auto" && typeof model !== "object" ? "cut" : this.#strategy;
-    this.#held = await this.#routed(messages, strategy, native);
+    this.#held = await this.#routed(messages, strategy, endpoint);
     const { active, prompt } = this.#held;
     if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
       const isOurs = (name: string) => Object.hasOwn(this.tools, name) && !this.#own.includes(name);
@@ -227,26 +267,23 @@ export class ToolgateConversation {
     return { ...toolCall, toolName: meant, input: argumentsJson || input };
   };
 
-  async #routed(
-    messages: readonly ModelMessage[],
-    strategy: Strategy,
-    native: Native | undefined,
-  ): Promise<Held> {
+  async #routed(messages: readonly ModelMessage[], strategy: Strategy, endpoint: Endpoint): Promise<Held> {
     const grants = await this.#grants();
     const intents = intentsOf(messages);
     if (strategy !== "cut") {
-      const { entries, places } = native === undefined ? chatOf(messages) : anthropicOf(messages);
+      const { entries, places } = conversationIn(endpoint.api, messages.map(spokenOf));
       // What is described at the end of the messages has nothing behind it.
-      const turn = { intents, historyTokens: 0, rendered: { strategy, places, native } };
+      const turn = { intents, historyTokens: 0, endpoint, rendered: { strategy, places } };
       return this.#gatekeeper.route(entries, turn, this.#held, grants);
     }
     const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);
-    return this.#gatekeeper.route(messages.map(entryOf), { intents, historyTokens }, this.#held, grants);
+    const turn = { intents, historyTokens, endpoint };
+    return this.#gatekeeper.route(messages.map(entryOf), turn, this.#held, grants);
   }
 
   /** Takes over what the MCP servers list since, in the object that the AI SDK was given. */
   #takeOver(): void {
-    const managed = this.#mcp?.tools ?? this.#managed;
+    const managed = this.#listed?.tools ?? this.#managed;
     if (managed === this.#managed) {
       return;
     }
@@ -306,7 +343,7 @@ export class ToolgateConversation {
   async #search(input: unknown, toolCallId: string, messages: readonly ModelMessage[]): Promise<string> {
     const call = callOf(SEARCH_TOOL.modelName, input, toolCallId);
     const answer = await this.#gatekeeper.search(call, this.#held.handle, await this.#agent(messages));
-    this.#held = { ...this.#held, handle: answer.handle };
+    this.#held = afterSearches(this.#held, answer.handle, 1);
     if (answer.failed) throw new ToolRefusedError(answer.text);
     return answer.text;
   }
@@ -314,6 +351,11 @@ export class ToolgateConversation {
   async #agent(messages: readonly ModelMessage[]) {
     return this.#gatekeeper.state(messages.map(entryOf), this.#held, await this.#grants());
   }
+}
+
+function servingOf(options: FromMcpOptions): ServingOptions {
+  const tenant = options.route?.tenant;
+  return tenant === undefined ? options : { ...options, tenant };
 }
 
 /** The settings of turns that are routed among these MCP servers alone, unless the caller names others. */

@@ -6,7 +6,9 @@
  *     await generateText({ model, prompt, stopWhen: stepCountIs(8), ...toolgate.settings() });
  */
 export type { CatalogTools, McpDefinition } from "../catalog.js";
-export type { Held, MiddlewareOptions, RouteDefaults, Strategy } from "../middleware.js";
+export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
+export type { Strategy } from "../prompting.js";
+export type { Price, Report } from "../report.js";
 export type { RegisterSettings, ServingOptions } from "../serving.js";
 export {
   type FromMcpOptions,
@@ -19,4 +21,4 @@ export {
   type UnparsedCall,
 } from "./conversation.js";
 export { type McpClient, type McpPage, type McpSource, McpTools } from "./mcp.js";
-export { mcpDefinitions, modelFacing } from "./tools.js";
+export { mcpDefinitions, modelFacing, RegisteredTools } from "./tools.js";

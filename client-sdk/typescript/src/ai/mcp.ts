@@ -2,6 +2,7 @@
 import type { ToolSet } from "ai";
 
 import type { RemoteClient } from "../client.js";
+import { Listener } from "../following.js";
 import { ServedServers, type ServingOptions } from "../serving.js";
 
 /** A page of a server's `tools/list`. */
@@ -40,6 +41,10 @@ export class McpTools implements AsyncDisposable {
   readonly #served: ServedServers;
   readonly #sources: Readonly<Record<string, McpSource>>;
   readonly #connected = new Map<string, McpClient>();
+  readonly #listener = new Listener();
+  readonly #changed = new Set<string>();
+  readonly #loaded = new Map<string, [string, AnyTool][]>();
+  #following: Promise<void> | undefined;
   #tools: ToolSet = {};
 
   private constructor(served: ServedServers, sources: Readonly<Record<string, McpSource>>) {
@@ -80,15 +85,27 @@ export class McpTools implements AsyncDisposable {
   }
 
   /**
-   * Lists the servers again: their tools are registered and shown anew. Call it when a server says that its tools changed
-   * (`notifications/tools/list_changed`), or from time to time. Servers that can't be reached are left out with a warning,
-   * until a `refresh` reaches them.
+   * Lists the servers again: their tools are registered and shown anew. What a server says of itself
+   * (`notifications/tools/list_changed`) is followed without it; call it for servers that don't, and for those that could not be
+   * reached, which are left out with a warning until then.
    *
    * @throws ToolgateError a registration failed.
    */
   async refresh(): Promise<void> {
-    const loaded = await Promise.all(this.#served.names.map((name) => this.#load(name)));
-    this.#tools = Object.fromEntries(loaded.flat());
+    await this.#loadAll(this.#served.names);
+  }
+
+  /**
+   * Lists the servers again that said since that their tools changed; conversations do so before each step.
+   *
+   * @throws ToolgateError a registration failed.
+   */
+  async follow(): Promise<void> {
+    if (this.#changed.size === 0 && this.#following === undefined) {
+      return;
+    }
+    this.#following ??= this.#loadAll([...this.#changed]).finally(() => (this.#following = undefined));
+    await this.#following;
   }
 
   /** Closes the clients that functions connected. */
@@ -100,11 +117,28 @@ export class McpTools implements AsyncDisposable {
     await this.close();
   }
 
+  async #loadAll(names: readonly string[]): Promise<void> {
+    await Promise.all(
+      names.map(async (name) => {
+        this.#changed.delete(name);
+        try {
+          this.#loaded.set(name, await this.#load(name));
+        } catch (error) {
+          // It was not registered: the next step tries again.
+          this.#changed.add(name);
+          throw error;
+        }
+      }),
+    );
+    this.#tools = Object.fromEntries(this.#served.names.flatMap((name) => this.#loaded.get(name) ?? []));
+  }
+
   async #load(name: string): Promise<[string, AnyTool][]> {
     let client: McpClient;
     let definitions: object[];
     try {
       client = await this.#connect(name);
+      this.#listener.listen(client, () => this.#changed.add(name), false);
       definitions = await listed(client);
     } catch (error) {
       await this.#disconnect(name);

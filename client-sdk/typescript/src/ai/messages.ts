@@ -1,7 +1,8 @@
 /** The AI SDK's messages: as a conversation for Route, and as a step's intents. */
 import type { ModelMessage, ToolModelMessage } from "ai";
 
-import { argumentsOf, cut, estimatedTokens, type Intent, intentOf } from "../middleware.js";
+import type { Spoken } from "../forms.js";
+import { argumentsOf, cut, estimatedTokens, type Intent, intentOf } from "../messages.js";
 import { SEARCH_TOOL } from "../offering.js";
 
 type Part = ToolModelMessage["content"][number];
@@ -18,6 +19,31 @@ export function entryOf(message: ModelMessage): object {
     default:
       // Whatever else looks like a result is not read.
       return { role: message.role, content: cut(textOf(message.content)) };
+  }
+}
+
+/** A message for Route, whatever API it is written for. */
+export function spokenOf({ role, content }: ModelMessage): Spoken {
+  switch (role) {
+    case "assistant": {
+      const calls = partsOf(content).flatMap((part) => {
+        const { type, toolCallId, toolName, input } = part as Record<string, unknown>;
+        return type === "tool-call" ? [{ id: String(toolCallId), name: String(toolName), args: input }] : [];
+      });
+      return { role, text: textOf(content), calls };
+    }
+    case "tool": {
+      const results = partsOf(content).filter(isResult);
+      return {
+        role,
+        results: results.map((result) => {
+          const { toolCallId: id, toolName: name } = result;
+          return { id, name, text: outputOf(result), failed: isFailed(result) };
+        }),
+      };
+    }
+    default:
+      return { role, text: textOf(content) };
   }
 }
 
@@ -84,8 +110,9 @@ function blockOf(part: object): object[] {
   return [];
 }
 
-function isResult(part: Part): part is Result {
-  return part.type === "tool-result";
+/** Whether a part of a message is a result. */
+export function isResult(part: object): part is Result {
+  return (part as { readonly type?: unknown }).type === "tool-result";
 }
 
 /** Whether the call failed, or was not allowed. */

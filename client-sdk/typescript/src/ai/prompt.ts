@@ -1,17 +1,10 @@
 /** Requests that Route puts together: its additions to prompts, and calls through the envelope. */
-import type { LanguageModel, ModelMessage } from "ai";
+import type { LanguageModel } from "ai";
 
-import {
-  argumentsOf,
-  CALL_TOOL,
-  cut,
-  type Defined,
-  definedOf,
-  type Native,
-  type Prompt,
-} from "../middleware.js";
+import { placeOfResult, placeOfUser } from "../forms.js";
 import { SEARCH_TOOL } from "../offering.js";
-import { entryOf, isFailed, outputOf, partsOf, type Result, textOf } from "./messages.js";
+import { CALL_TOOL, type Defined, definedOf, type Prompt } from "../prompting.js";
+import { isFailed, isResult, outputOf, type Result } from "./messages.js";
 
 /** A part of a prompt, of an answer, or of a stream of one. */
 type Part = Readonly<Record<string, unknown>>;
@@ -25,6 +18,7 @@ interface PromptMessage {
 interface ModelOptions {
   readonly prompt: readonly PromptMessage[];
   readonly tools?: readonly Part[];
+  readonly toolChoice?: { readonly type: string };
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -32,63 +26,6 @@ interface ModelOptions {
 interface Model {
   doGenerate(options: ModelOptions): PromiseLike<{ content: readonly Part[] }>;
   doStream(options: ModelOptions): PromiseLike<{ stream: ReadableStream<Part> }>;
-}
-
-/** Where Route's additions go, in the order of the entries. */
-export interface Chat {
-  readonly entries: readonly object[];
-  /** The place of each entry: "" where nothing can be added. */
-  readonly places: readonly string[];
-}
-
-/** The conversation as one of Chat Completions, one entry for each message, or for each result in it. */
-export function chatOf(messages: readonly ModelMessage[]): Chat {
-  const entries: object[] = [];
-  const places: string[] = [];
-  let users = 0;
-  for (const { role, content } of messages) {
-    if (role === "tool") {
-      for (const result of partsOf(content).filter(isResult)) {
-        const status = isFailed(result) ? { status: "error" } : {};
-        const { toolCallId } = result;
-        entries.push({ role, tool_call_id: toolCallId, content: cut(outputOf(result)), ...status });
-        places.push(`tool:${toolCallId}`);
-      }
-      continue;
-    }
-    const calls = role === "assistant" ? (partsOf(content) as Part[]).flatMap(callIn) : [];
-    const made = calls.length > 0 ? { tool_calls: calls } : {};
-    entries.push({ role, content: cut(textOf(content)), ...made });
-    places.push(role === "user" ? `user:${String(users++)}` : "");
-  }
-  return { entries, places };
-}
-
-/** The conversation as one of Anthropic's, one entry for each message. Tools are added behind users' words and results. */
-export function anthropicOf(messages: readonly ModelMessage[]): Chat {
-  let users = 0;
-  const places = messages.map(({ role, content }) => {
-    if (role === "user") return `user:${String(users++)}`;
-    const last = role === "tool" ? partsOf(content).filter(isResult).at(-1) : undefined;
-    return last === undefined ? "" : `tool:${last.toolCallId}`;
-  });
-  // Route would put tools into a system message of the agent's.
-  const entries = messages.map((message) =>
-    message.role === "system" ? { role: "user", content: cut(message.content) } : entryOf(message),
-  );
-  return { entries, places };
-}
-
-/**
- * The endpoint of a model whose requests can carry tools amid the messages.
- *
- * @throws TypeError no model of `@ai-sdk/anthropic`.
- */
-export function nativeOf(model: LanguageModel | undefined): Native {
-  if (typeof model !== "object" || !model.provider.startsWith("anthropic")) {
-    throw new TypeError('strategy: "native" needs a model of @ai-sdk/anthropic, such as anthropic(name)');
-  }
-  return { api: "anthropic", model: model.modelId };
 }
 
 /**
@@ -128,7 +65,9 @@ export function prompted(
 function requestOf(options: ModelOptions, prompt: Prompt, isOurs: (name: string) => boolean): ModelOptions {
   const tools = toolsOf(options, prompt, isOurs);
   if (prompt.changes !== undefined) {
-    return { ...changed(options, prompt), tools };
+    return isForced(options)
+      ? { ...options, tools: [...tools, ...addedTo(prompt)] }
+      : { ...changed(options, prompt), tools };
   }
   const defined = new Map(prompt.tools.map((tool) => [tool.name, tool]));
   const isWrapped = (name: string) => isOurs(name) && !defined.has(name);
@@ -137,10 +76,26 @@ function requestOf(options: ModelOptions, prompt: Prompt, isOurs: (name: string)
     if (typeof message.content === "string") return message;
     const content = message.content.map((part) => partOf(part, prompt, isWrapped));
     if (message.role !== "user") return { ...message, content };
-    const text = prompt.added[`user:${String(users++)}`];
+    const text = prompt.added[placeOfUser(users++)];
     return text === undefined ? message : { ...message, content: [...content, { type: "text", text }] };
   });
   return { ...options, prompt: messages, tools };
+}
+
+/** Whether the call is settled, by a name or as none: `@ai-sdk/anthropic` adds no other tools amid the messages then. */
+function isForced({ toolChoice }: ModelOptions): boolean {
+  return toolChoice?.type === "tool" || toolChoice?.type === "none";
+}
+
+/** The tools that are added amid the messages, each once, as definitions for `tools`. */
+function addedTo({ tools, changes = {} }: Prompt): Part[] {
+  const defined = new Set(tools.map(({ name }) => name));
+  const added = new Map(
+    Object.values(changes)
+      .flatMap((some) => some.map(definedOf))
+      .map((tool) => [tool.name, tool]),
+  );
+  return [...added.values()].filter(({ name }) => !defined.has(name)).map(functionOf);
 }
 
 /** The agent's own tools, and those of Route's answer. */
@@ -166,7 +121,7 @@ function changed(options: ModelOptions, { changes = {}, betas = [] }: Prompt): M
   const messages = options.prompt.flatMap((message) => {
     const { role, content } = message;
     const parts = typeof content === "string" ? [] : content;
-    const places = role === "user" ? [`user:${String(users++)}`] : parts.flatMap(placeOf);
+    const places = role === "user" ? [placeOfUser(users++)] : parts.flatMap(placeOf);
     const tools = places.flatMap((place) => changes[place] ?? []);
     return tools.length === 0 ? [message] : [message, addition(tools.map(definedOf))];
   });
@@ -176,7 +131,7 @@ function changed(options: ModelOptions, { changes = {}, betas = [] }: Prompt): M
 }
 
 function placeOf(part: Part): string[] {
-  return isResult(part) ? [`tool:${part.toolCallId}`] : [];
+  return isResult(part) ? [placeOfResult(part.toolCallId)] : [];
 }
 
 function addition(tools: readonly Defined[]): PromptMessage {
@@ -193,7 +148,7 @@ function partOf(part: Part, { added }: Prompt, isWrapped: (name: string) => bool
   if (part["type"] !== "tool-result") {
     return part;
   }
-  const text = added[`tool:${String(part["toolCallId"])}`];
+  const text = added[placeOfResult(String(part["toolCallId"]))];
   return text === undefined ? named : { ...named, output: withText(part as unknown as Result, text) };
 }
 
@@ -203,7 +158,8 @@ function withText(result: Result, text: string): object {
   if (output.type === "content") {
     return { ...output, value: [...output.value, { type: "text", text }] };
   }
-  return { type: isFailed(result) ? "error-text" : "text", value: outputOf(result) + text };
+  const said = outputOf(result);
+  return { type: isFailed(result) ? "error-text" : "text", value: said === "" ? text : `${said}\n\n${text}` };
 }
 
 /** A call in an envelope as the tool's own. A mistaken envelope stays: Gate tells the model what is wrong with it. */
@@ -229,18 +185,6 @@ function opening(): TransformStream<Part, Part> {
       if (!isPiece) controller.enqueue(opened(part));
     },
   });
-}
-
-function callIn(part: Part): object[] {
-  if (part["type"] !== "tool-call") {
-    return [];
-  }
-  const call = { name: part["toolName"], arguments: argumentsOf(part["input"]) };
-  return [{ id: part["toolCallId"], type: "function", function: call }];
-}
-
-function isResult(part: object): part is Result {
-  return (part as Part)["type"] === "tool-result";
 }
 
 function parsed(text: string): unknown {

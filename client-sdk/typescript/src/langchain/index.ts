@@ -8,11 +8,15 @@
  */
 export type { CatalogTools, McpDefinition } from "../catalog.js";
 export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
+export type { Strategy } from "../prompting.js";
+export type { Price, Report } from "../report.js";
+export type { RegisterSettings, ServingOptions } from "../serving.js";
 export type { McpClient, McpTool, McpToolsPage } from "./mcp.js";
 export {
   type Asked,
   fromMcp,
   type FromMcpOptions,
+  fromTools,
   toolgateMiddleware,
   type ToolgateMiddlewareOptions,
 } from "./middleware.js";

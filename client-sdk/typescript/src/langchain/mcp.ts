@@ -2,6 +2,7 @@
 import { DynamicStructuredTool, type StructuredToolInterface } from "@langchain/core/tools";
 
 import type { RemoteClient } from "../client.js";
+import { Listener } from "../following.js";
 import { ServedServers, type ServingOptions } from "../serving.js";
 
 /** A tool as a server lists it. */
@@ -37,6 +38,10 @@ export class ListedMcp {
   readonly served: ServedServers;
   readonly #clients: Readonly<Record<string, McpClient>>;
   readonly #known = new Map<string, DynamicStructuredTool>();
+  readonly #listener = new Listener();
+  readonly #changed = new Set<string>();
+  readonly #loaded = new Map<string, readonly DynamicStructuredTool[]>();
+  #following: Promise<void> | undefined;
   #tools: readonly StructuredToolInterface[] = [];
 
   /**
@@ -61,9 +66,39 @@ export class ListedMcp {
    * @throws ToolgateError a registration failed.
    */
   async load(): Promise<void> {
-    const servers = Object.entries(this.#clients);
-    const loaded = await Promise.all(servers.map(([name, mcp]) => this.#toolsOf(name, mcp)));
-    this.#tools = loaded.flat();
+    await this.#loadAll(Object.keys(this.#clients));
+  }
+
+  /**
+   * Lists the servers again that said since that their tools changed.
+   *
+   * @throws ToolgateError a registration failed.
+   */
+  async follow(): Promise<void> {
+    if (this.#changed.size === 0 && this.#following === undefined) {
+      return;
+    }
+    this.#following ??= this.#loadAll([...this.#changed]).finally(() => (this.#following = undefined));
+    await this.#following;
+  }
+
+  async #loadAll(names: readonly string[]): Promise<void> {
+    await Promise.all(
+      names.map(async (name) => {
+        const mcp = this.#clients[name];
+        if (mcp === undefined) return;
+        this.#listener.listen(mcp, () => this.#changed.add(name), true);
+        this.#changed.delete(name);
+        try {
+          this.#loaded.set(name, await this.#toolsOf(name, mcp));
+        } catch (error) {
+          // It was not registered: the next step tries again.
+          this.#changed.add(name);
+          throw error;
+        }
+      }),
+    );
+    this.#tools = this.served.names.flatMap((name) => this.#loaded.get(name) ?? []);
   }
 
   async #toolsOf(server: string, mcp: McpClient): Promise<DynamicStructuredTool[]> {

@@ -9,7 +9,9 @@ import {
 } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 
-import { type Allowed, argumentsOf, cut, estimatedTokens, type Intent, intentOf } from "../middleware.js";
+import type { Spoken } from "../forms.js";
+import { argumentsOf, cut, estimatedTokens, type Intent, intentOf } from "../messages.js";
+import type { Allowed } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 
 /** Blocks of the model's messages that say what a provider found or called by itself. */
@@ -34,6 +36,20 @@ export function entryOf(message: BaseMessage): object {
   }
   // LangChain has results in tool messages only: whatever else looks like one is not read.
   return { role: SystemMessage.isInstance(message) ? "system" : "user", content: cut(message.text) };
+}
+
+/** A message for Route, whatever API it is written for. */
+export function spokenOf(message: BaseMessage): Spoken {
+  const { text } = message;
+  if (AIMessage.isInstance(message)) {
+    const calls = callsOf(message).map(({ id = "", name, args }) => ({ id, name, args }));
+    return { role: "assistant", text, calls, found: foundIn(message) };
+  }
+  if (ToolMessage.isInstance(message)) {
+    const { tool_call_id: id, name = "", status } = message;
+    return { role: "tool", results: [{ id, name, text, failed: status === "error" }] };
+  }
+  return { role: SystemMessage.isInstance(message) ? "system" : "user", text };
 }
 
 /**
@@ -110,7 +126,7 @@ function callsOf(message: AIMessage): ToolCall[] {
 }
 
 /** What a provider found or called by itself. LangChain has Anthropic's `tool_use` blocks in `tool_calls` as well. */
-export function foundIn({ content }: AIMessage): unknown[] {
+function foundIn({ content }: AIMessage): unknown[] {
   const blocks = Array.isArray(content) ? content.filter(({ type }) => PROVIDERS_OWN.includes(type)) : [];
   return blocks.filter((block) => JSON.stringify(block).length <= OWN_UNITS);
 }

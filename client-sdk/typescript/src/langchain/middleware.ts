@@ -8,25 +8,20 @@ import { z } from "zod";
 
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
-import {
-  type Allowed,
-  checkedStrategy,
-  type Defined,
-  Gatekeeper,
-  type Held,
-  type MiddlewareOptions,
-  type Native,
-  type Prompt,
-  type Strategy,
-} from "../middleware.js";
+import type { Endpoint } from "../endpoint.js";
+import { conversationIn } from "../forms.js";
+import { afterSearches, type Allowed, Gatekeeper, type Held, type MiddlewareOptions } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
-import type { ServingOptions } from "../serving.js";
+import { checkedStrategy, type Defined, type Prompt, type Strategy } from "../prompting.js";
+import { type Report, reportOf } from "../report.js";
+import { ServedServers, type ServingOptions } from "../serving.js";
 import type { Grants } from "../state.js";
+import { endpointOf } from "./endpoint.js";
 import { ListedMcp, type McpClient } from "./mcp.js";
-import { entryOf, intentsOf, lastAnswer, openCalls, renamed, tokensOf } from "./messages.js";
-import { conversationOf, nativeOf, withBetas, withTools } from "./native.js";
-import { chatEntryOf, messagesOf, placesOf } from "./prompt.js";
-import { answeringErrors, searchTool } from "./tools.js";
+import { entryOf, intentsOf, lastAnswer, openCalls, renamed, spokenOf, tokensOf } from "./messages.js";
+import { checkNative, withBetas, withTools } from "./native.js";
+import { messagesOf } from "./prompt.js";
+import { answeringErrors, registered, searchTool } from "./tools.js";
 
 /** What a function that gives an agent's grants is told. */
 export interface Asked {
@@ -47,12 +42,14 @@ export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
   readonly countTokens?: ((messages: readonly BaseMessage[]) => number) | false;
   /**
    * Way of tools into requests; other strategies than "cut" need `search`. "native" needs a `ChatAnthropic`, or a `ChatOpenAI`
-   * with `useResponsesApi`; "auto" leaves it out. Default: "auto".
+   * with `useResponsesApi`; "auto" takes it there at the provider's own host. Default: "auto".
    */
   readonly strategy?: Strategy;
+  /** Told after each run of the agent what its conversation cost so far. Default: nobody. */
+  readonly onReport?: (report: Report, asked: Asked) => void;
 }
 
-/** Settings of a middleware that registers MCP servers itself; their tenant is `route.tenant`. */
+/** Settings of a middleware that registers its tools itself; their tenant is `route.tenant`. */
 export type FromMcpOptions = ToolgateMiddlewareOptions & Omit<ServingOptions, "tenant">;
 
 /** What the middleware keeps in the graph's state, and so in its checkpoints. */
@@ -88,7 +85,27 @@ export function toolgateMiddleware(
   tools: readonly StructuredToolInterface[],
   options: ToolgateMiddlewareOptions = {},
 ) {
-  return middlewareOf(client, tools, options, undefined).middleware;
+  return middlewareOf(client, tools, options, undefined, undefined).middleware;
+}
+
+/**
+ * The middleware over tools that come from no MCP server, which are registered with their schemas, and again after the service
+ * lost its catalog. Turns are routed among these servers alone, unless `route` names others.
+ *
+ *     const agent = createAgent({ model, middleware: [await fromTools(client, { notes: [find, erase] })] });
+ *
+ * @param tools the tools, by the names of the servers that they are to be in the catalog.
+ * @throws TypeError settings of a server that is not among them.
+ * @throws ToolgateError a registration failed.
+ */
+export async function fromTools(
+  client: RemoteClient,
+  tools: Readonly<Record<string, readonly StructuredToolInterface[]>>,
+  options: FromMcpOptions = {},
+) {
+  const served = new ServedServers(client, Object.keys(tools), servingOf(options));
+  const managed = await registered(served, tools);
+  return middlewareOf(client, managed, among(served.names, options), served, undefined).middleware;
 }
 
 /**
@@ -101,8 +118,8 @@ export function toolgateMiddleware(
  *
  * A server that can't be listed is left out with a warning, and so is each tool that is rejected or waits for approval.
  *
- * `refresh` of the middleware lists the servers again: their tools are registered and shown anew, in agents that exist too.
- * Call it when a server says that its tools changed (`notifications/tools/list_changed`), or from time to time. It throws
+ * After a server said that its tools changed (`notifications/tools/list_changed`), the next step registers and shows what it lists
+ * by then, in agents that exist too. `refresh` of the middleware does so at once, for servers that don't say it. It throws
  * ToolgateError where a registration fails.
  *
  * @param servers connected clients of `@modelcontextprotocol/sdk`, by the servers' names in the catalog; the caller closes
@@ -115,13 +132,10 @@ export async function fromMcp(
   servers: Readonly<Record<string, McpClient>>,
   options: FromMcpOptions = {},
 ) {
-  const tenant = options.route?.tenant;
-  const serving = { ...options, ...(tenant === undefined ? {} : { tenant }) };
-  const mcp = new ListedMcp(client, servers, serving);
+  const mcp = new ListedMcp(client, servers, servingOf(options));
   await mcp.load();
-  const among = { servers: [...mcp.served.names], ...options.route?.options };
-  const settings = { ...options, route: { ...options.route, options: among } };
-  const { middleware, takeOver } = middlewareOf(client, mcp.tools, settings, mcp);
+  const settings = among(mcp.served.names, options);
+  const { middleware, takeOver } = middlewareOf(client, mcp.tools, settings, mcp.served, mcp);
   const refresh = async (): Promise<void> => {
     await mcp.load();
     takeOver(mcp.tools);
@@ -129,13 +143,25 @@ export async function fromMcp(
   return Object.assign(middleware, { refresh });
 }
 
+function servingOf(options: FromMcpOptions): ServingOptions {
+  const tenant = options.route?.tenant;
+  return tenant === undefined ? options : { ...options, tenant };
+}
+
+/** The settings of turns that are routed among these servers alone, unless the caller names others. */
+function among(names: readonly string[], options: FromMcpOptions): FromMcpOptions {
+  const servers = [...names];
+  return { ...options, route: { ...options.route, options: { servers, ...options.route?.options } } };
+}
+
 function middlewareOf(
   client: RemoteClient,
   tools: readonly StructuredToolInterface[],
   options: ToolgateMiddlewareOptions,
+  served: ServedServers | undefined,
   mcp: ListedMcp | undefined,
 ) {
-  const gatekeeper = new Gatekeeper(client, namesOf(tools), options, mcp?.served);
+  const gatekeeper = new Gatekeeper(client, namesOf(tools), options, served);
   const search = gatekeeper.searches ? [searchTool()] : [];
   // An agent keeps the tools that it was made with: one that a refresh took away is no tool of the agent's own.
   const first: ReadonlySet<unknown> = new Set([...search, ...tools]);
@@ -146,31 +172,27 @@ function middlewareOf(
     managed = listed;
     ours = byName([...search, ...listed]);
   };
-  const { grants = {}, countTokens = tokensOf } = options;
+  const { grants = {}, countTokens = tokensOf, onReport } = options;
   const strategy = checkedStrategy(options.strategy, gatekeeper.searches);
-  const routed = (
-    messages: readonly BaseMessage[],
-    held: Held,
-    granted: Grants,
-    native: Native | undefined,
-  ) => {
+  const routed = (messages: readonly BaseMessage[], held: Held, granted: Grants, endpoint: Endpoint) => {
     const intents = intentsOf(messages);
-    if (native !== undefined) {
-      const { entries, places } = conversationOf(messages, native);
-      const turn = { intents, historyTokens: 0, rendered: { strategy, places, native } };
+    if (strategy !== "cut") {
+      const { entries, places } = conversationIn(endpoint.api, messages.map(spokenOf));
+      // What is described at the end of the messages has nothing behind it.
+      const turn = { intents, historyTokens: 0, endpoint, rendered: { strategy, places } };
       return gatekeeper.route(entries, turn, held, granted);
     }
-    if (strategy !== "cut") {
-      // What is described at the end of the messages has nothing behind it.
-      const turn = { intents, historyTokens: 0, rendered: { strategy, places: placesOf(messages) } };
-      return gatekeeper.route(messages.map(chatEntryOf), turn, held, granted);
-    }
     const historyTokens = countTokens === false ? undefined : countTokens(messages);
-    return gatekeeper.route(messages.map(entryOf), { intents, historyTokens }, held, granted);
+    return gatekeeper.route(messages.map(entryOf), { intents, historyTokens, endpoint }, held, granted);
   };
   const described = (messages: readonly BaseMessage[], prompt: Prompt) => {
     const defined = new Set(prompt.tools.map(({ name }) => name));
     return messagesOf(messages, prompt, (name) => ours.has(name) && !defined.has(name));
+  };
+  const follow = async (): Promise<void> => {
+    if (mcp === undefined) return;
+    await mcp.follow();
+    if (mcp.tools !== managed) takeOver(mcp.tools);
   };
   const grantsOf = async (state: AgentState, runtime: unknown) =>
     typeof grants === "function" ? grants({ state, runtime }) : grants;
@@ -189,7 +211,8 @@ function middlewareOf(
     });
     const messages = [...refused];
     let carried = handle;
-    for (const call of calls.filter(({ name }) => gatekeeper.isSearch(name))) {
+    const searches = calls.filter(({ name }) => gatekeeper.isSearch(name));
+    for (const call of searches) {
       // One after another: each adds to the handle that the one before gave.
       const answer = await gatekeeper.search(requested(call), carried, agent);
       carried = answer.handle;
@@ -201,7 +224,7 @@ function middlewareOf(
       if (verdict !== undefined && "tool" in verdict && verdict.tool !== name) meant.set(id ?? "", verdict);
     });
     const isDone = messages.length === calls.length;
-    return { messages, meant, handle: carried, isDone };
+    return { messages, meant, held: afterSearches(held, carried, searches.length), isDone };
   }
 
   const middleware = createMiddleware({
@@ -210,10 +233,12 @@ function middlewareOf(
     tools: [...search, ...tools],
     wrapModelCall: async (request, handler) => {
       const { messages } = request;
-      const native = strategy === "native" ? nativeOf(request.model) : undefined;
+      const endpoint = await endpointOf(request.model, gatekeeper.baseUrl);
+      if (strategy === "native") checkNative(request.model, endpoint);
+      await gatekeeper.attempt(follow);
       const granted = await grantsOf(request.state, request.runtime);
       const held = heldIn(request.state);
-      const after = await routed(messages, held, granted, native);
+      const after = await routed(messages, held, granted, endpoint);
       // The agent's own tools first, then the active set in its order, so that caches hold.
       const own = request.tools.filter((tool) => !first.has(tool));
       const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
@@ -223,7 +248,8 @@ function middlewareOf(
       const { prompt } = after;
       if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
         const listed = prompt.tools.map((tool) => definitionOf(tool, ours));
-        const sent = native === undefined ? described(messages, prompt) : withTools(messages, prompt, native);
+        const isNative = prompt.changes !== undefined;
+        const sent = isNative ? withTools(messages, prompt, endpoint) : described(messages, prompt);
         const settings = withBetas(request.modelSettings, prompt);
         await handler({ ...request, ...settings, messages: sent, tools: [...own, ...listed] });
       } else {
@@ -234,26 +260,34 @@ function middlewareOf(
     },
     // Tools that came after the agent was made are not among those that it runs.
     ...(mcp === undefined ? {} : { wrapToolCall: answeringErrors((name) => ours.get(name)) }),
+    ...(onReport === undefined
+      ? {}
+      : {
+          afterAgent: (state: AgentState, runtime: unknown) => {
+            onReport(reportIn(state), { state, runtime });
+            return undefined;
+          },
+        }),
     afterModel: {
       canJumpTo: ["model"],
       hook: async (state, runtime) => {
         if (openCalls(state.messages).length === 0) {
           return undefined;
         }
-        const { messages, meant, handle, isDone } = await answered(state, runtime);
+        const { messages, meant, held, isDone } = await answered(state, runtime);
         const answer = lastAnswer(state.messages);
         // In the place of the model's message, since the identifier is the same.
         const corrected = meant.size > 0 && answer !== undefined ? [renamed(answer, meant)] : [];
         if (messages.length + corrected.length === 0) {
           return undefined;
         }
-        const update = { messages: [...corrected, ...messages], _toolgate: { ...heldIn(state), handle } };
+        const update = { messages: [...corrected, ...messages], _toolgate: held };
         // Where no call is left to run, LangChain would take the turn for over.
         return isDone ? { ...update, jumpTo: "model" as const } : update;
       },
     },
   });
-  return { middleware, takeOver };
+  return { middleware: Object.assign(middleware, { report: reportIn }), takeOver };
 }
 
 /** A tool of Route's answer. The search says there which tools it finds. */
@@ -268,6 +302,15 @@ function namesOf(tools: readonly StructuredToolInterface[]): string[] {
 
 function byName(tools: readonly StructuredToolInterface[]): ReadonlyMap<string, StructuredToolInterface> {
   return new Map(tools.map((tool) => [tool.name, tool]));
+}
+
+/**
+ * What a conversation cost so far, beside sending all tools.
+ *
+ * @param state the graph's state, such as `(await agent.graph.getState(thread)).values`.
+ */
+function reportIn(state: { readonly _toolgate?: Held | undefined }): Report {
+  return reportOf(state._toolgate?.spent);
 }
 
 function heldIn(state: AgentState): Held {

@@ -1,39 +1,17 @@
 /** Requests that Route puts together: its additions to LangChain's messages, and calls through the envelope. */
-import {
-  AIMessage,
-  type BaseMessage,
-  HumanMessage,
-  SystemMessage,
-  ToolMessage,
-} from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 
-import { type Allowed, argumentsOf, CALL_TOOL, cut, type Prompt } from "../middleware.js";
+import { placeOfResult, placeOfUser } from "../forms.js";
+import type { Allowed } from "../middleware.js";
+import { CALL_TOOL, type Prompt } from "../prompting.js";
 import { renamed } from "./messages.js";
-
-/** A message as one of Chat Completions. */
-export function chatEntryOf(message: BaseMessage): object {
-  const content = cut(message.text);
-  if (AIMessage.isInstance(message)) {
-    const calls = (message.tool_calls ?? []).map(({ id, name, args }) => ({
-      id,
-      type: "function",
-      function: { name, arguments: argumentsOf(args) },
-    }));
-    return { role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
-  }
-  if (ToolMessage.isInstance(message)) {
-    const status = message.status === "error" ? { status: "error" } : {};
-    return { role: "tool", tool_call_id: message.tool_call_id, content, ...status };
-  }
-  return { role: SystemMessage.isInstance(message) ? "system" : "user", content };
-}
 
 /** The place of each message, where Route adds to it: "" where nothing can be added. */
 export function placesOf(messages: readonly BaseMessage[]): string[] {
   let users = 0;
   return messages.map((message) => {
-    if (ToolMessage.isInstance(message)) return `tool:${message.tool_call_id}`;
-    return HumanMessage.isInstance(message) ? `user:${String(users++)}` : "";
+    if (ToolMessage.isInstance(message)) return placeOfResult(message.tool_call_id);
+    return HumanMessage.isInstance(message) ? placeOfUser(users++) : "";
   });
 }
 
@@ -79,7 +57,7 @@ function wrapsOf(message: AIMessage, isWrapped: (name: string) => boolean): Map<
 
 function withText({ content }: BaseMessage, text: string): Exclude<BaseMessage["content"], undefined> {
   if (typeof content === "string") {
-    return content + text;
+    return content === "" || text === "" ? content + text : `${content}\n\n${text}`;
   }
   return text === "" ? content : [...content, { type: "text", text }];
 }

@@ -6,6 +6,7 @@ import { isGraphBubbleUp } from "@langchain/langgraph";
 import type { AgentMiddleware } from "langchain";
 
 import { type CatalogTools, type McpDefinition, modelNames } from "../catalog.js";
+import type { ServedServers } from "../serving.js";
 import { SEARCH_TOOL } from "../offering.js";
 
 /**
@@ -34,6 +35,27 @@ export async function modelFacing<T extends StructuredToolInterface>(
   const names = listed.map(({ name }) => name);
   const nameOf = await modelNames(names, catalog);
   return listed.map((tool) => renamed(tool, nameOf(tool.name)));
+}
+
+/**
+ * Registers tools that come from no MCP server; gives copies of them under the names that the model is to see. Those that are
+ * rejected or wait for approval are left out.
+ *
+ * @throws ToolgateError a registration failed.
+ */
+export async function registered(
+  served: ServedServers,
+  sets: Readonly<Record<string, readonly StructuredToolInterface[]>>,
+): Promise<StructuredToolInterface[]> {
+  const tools: StructuredToolInterface[] = [];
+  for (const [server, set] of Object.entries(sets)) {
+    const names = await served.register(server, mcpDefinitions(set));
+    for (const tool of set) {
+      const modelName = names.get(tool.name);
+      if (modelName !== undefined) tools.push(renamed(tool, modelName));
+    }
+  }
+  return tools;
 }
 
 /** The search as LangChain's tool, for the model to see; the middleware answers its calls. */

@@ -2,13 +2,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { createMCPClient } from "@ai-sdk/mcp";
+import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { Client, v1 } from "@toolgate/client";
 import { type FromMcpOptions, type McpClient, McpTools, ToolgateConversation } from "@toolgate/client/ai";
 import { dynamicTool, generateText, jsonSchema, stepCountIs } from "ai";
 
 import { everything, run } from "../../examples/ai-mcp.js";
-import { scripted } from "../../examples/ai-sdk.js";
-import { freshTenant, Service } from "./service.js";
+import { notes, scripted } from "../../examples/ai-sdk.js";
+import { freshTenant, Service, told } from "./service.js";
 
 const inputSchema = { type: "object" as const, properties: {} };
 
@@ -65,7 +68,7 @@ test("a real MCP server's tools are registered as it lists them, and run", async
   const warnings: string[] = [];
   const options: FromMcpOptions = {
     route: { options: { topK: 1 } },
-    onWarning: (line) => warnings.push(line),
+    onWarning: told(warnings),
   };
   const { result, shown } = await run(client, options);
   assert.ok(shown[0]?.includes("mcp__everything__get-sum"));
@@ -98,7 +101,7 @@ test("a server that can't be reached is left out with a warning, until a refresh
   const garden = inProcess({ plant_trees: () => done });
   let tries = 0;
   const connect = () => (++tries === 1 ? Promise.reject(new Error("no such host")) : Promise.resolve(garden));
-  const options = { search: false, route: ALL, onWarning: (line: string) => warnings.push(line) };
+  const options = { search: false, route: ALL, onWarning: told(warnings) };
   const barn = inProcess({ feed_horses: () => done });
   const toolgate = await ToolgateConversation.fromMcp(client, { garden: connect, barn }, options);
   assert.deepEqual(warnings, ["MCP server garden can't be listed: Error: no such host"]);
@@ -139,7 +142,7 @@ test("servers are registered again after the service lost its catalog", async ()
   await using service = await Service.get();
   await using client = connected(service);
   const warnings: string[] = [];
-  const options = { search: false, route: ALL, onWarning: (line: string) => warnings.push(line) };
+  const options = { search: false, route: ALL, onWarning: told(warnings) };
   const garden = inProcess({ plant_trees: () => done });
   const toolgate = await ToolgateConversation.fromMcp(client, { garden }, options);
   await client.unregisterServer({ server: "garden" });
@@ -175,4 +178,40 @@ test("settings for a server that there is not are a mistake, and so is a refresh
     /no MCP server barn: there is garden/,
   );
   await assert.rejects(new ToolgateConversation(client, {}).refresh(), TypeError);
+});
+
+test("what a real server says of its tools is followed without a refresh", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const garden = new McpServer({ name: "garden", version: "1" });
+  const act = () => ({ content: [{ type: "text" as const, text: "done" }] });
+  const plant = garden.registerTool("plant_trees", { description: "Plants trees." }, act);
+  const [ours, theirs] = InMemoryTransport.createLinkedPair();
+  await garden.connect(theirs);
+  const mcp = await createMCPClient({ transport: ours });
+  const options = { search: false, route: ALL, onWarning: () => undefined };
+  const toolgate = await ToolgateConversation.fromMcp(client, { garden: mcp }, options);
+  assert.deepEqual((await shownIn(toolgate, "Hello.")).shown, [[PLANT]]);
+  plant.remove();
+  garden.registerTool("water_trees", { description: "Waters trees." }, act);
+  const { result, shown } = await shownIn(toolgate, [[WATER, {}]], "Done.");
+  assert.deepEqual(shown, [[WATER], [WATER]]);
+  assert.equal(result.steps[0]?.content.at(-1)?.type, "tool-result");
+  await mcp.close();
+});
+
+test("tools that come from no server are registered with their schemas, in one line", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const warnings: string[] = [];
+  const options = { route: ALL, onWarning: told(warnings) };
+  const toolgate = await ToolgateConversation.fromTools(client, { notes: notes() }, options);
+  const find = "mcp__notes__find_notes";
+  await client.unregisterServer({ server: "notes" });
+  const { result } = await shownIn(toolgate, [[find, { word: "milk" }]], [[find, { text: "milk" }]], "One.");
+  const [refused, found] = result.steps.map(({ content }) => content.at(-1));
+  assert.ok(refused?.type === "tool-error");
+  assert.match(String(refused.error), /arguments_invalid/, "Gate knows the schema");
+  assert.equal(found?.type, "tool-result");
+  assert.deepEqual(warnings, ["the service has lost the catalog: MCP servers are registered again"]);
 });

@@ -9,6 +9,7 @@ import { generateText, jsonSchema, type ModelMessage, stepCountIs, tool } from "
 
 import { notes, scripted } from "../../examples/ai-sdk.js";
 import { added, anthropicApi, BETAS, type Line } from "./anthropic-api.js";
+import { checkPrefix } from "./prefix.js";
 import { freshTenant, Service } from "./service.js";
 
 const SEARCH = "toolgate_search_tools";
@@ -67,11 +68,7 @@ test("tools are added amid the messages of Anthropic, and the beginning of each 
   assert.deepEqual(additions[0], [FIND]);
   assert.ok(additions[3]?.includes(CALENDARS), "what a search found is added");
   for (const named of api.betas) for (const beta of BETAS) assert.ok(named.includes(beta), beta);
-  const sent = requests.map(({ messages: one }) => one.map(uncached));
-  sent.slice(1).forEach((after, at) => {
-    const before = sent[at];
-    assert.deepEqual(after.slice(0, before?.length), before);
-  });
+  checkPrefix(requests.map((request) => request.messages));
   const calls = [...first.steps, ...second.steps].flatMap(({ toolCalls }) => toolCalls);
   assert.deepEqual(
     calls.map(({ toolName }) => toolName),
@@ -112,10 +109,3 @@ test("another provider's model is refused", async () => {
   const answered = generateText({ model: scripted("One."), prompt, ...toolgate.settings() });
   await assert.rejects(answered, /"native" needs a model of @ai-sdk\/anthropic/);
 });
-
-/** A message without the marks that end cached prefixes. */
-function uncached(message: object): unknown {
-  return JSON.parse(
-    JSON.stringify(message, (key, value: unknown) => (key === "cache_control" ? undefined : value)),
-  );
-}

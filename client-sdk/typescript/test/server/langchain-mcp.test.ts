@@ -11,11 +11,11 @@ import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { Client, v1 } from "@toolgate/client";
-import { fromMcp, type FromMcpOptions, type McpClient } from "@toolgate/client/langchain";
+import { fromMcp, type FromMcpOptions, fromTools, type McpClient } from "@toolgate/client/langchain";
 import { createAgent } from "langchain";
 
-import { scripted } from "../../examples/langchain.js";
-import { freshTenant, Service } from "./service.js";
+import { notes, scripted } from "../../examples/langchain.js";
+import { freshTenant, Service, told } from "./service.js";
 
 const ALL = { options: { deferral: v1.DeferralMode.OFF } };
 const PLANT = "mcp__garden__plant_trees";
@@ -112,7 +112,7 @@ test("a failed result is a failed call and unlocks nothing, and a server that ca
     garden: { toolSettings: [{ name: "water_trees", precondition: { condition: needs } }] },
   };
   const warnings: string[] = [];
-  const options = { route: ALL, register, onWarning: (line: string) => warnings.push(line) };
+  const options = { route: ALL, register, onWarning: told(warnings) };
   const script = [[[PLANT, {}]], [[WATER, {}]], "No spade."] as Parameters<typeof scripted>;
   const { answers } = await answersOf(client, { garden, gone }, options, ...script);
   assert.deepEqual(
@@ -128,7 +128,7 @@ test("servers are registered again after the service lost its catalog", async ()
   await using service = await Service.get();
   await using client = connected(service);
   const warnings: string[] = [];
-  const options = { route: ALL, onWarning: (line: string) => warnings.push(line) };
+  const options = { route: ALL, onWarning: told(warnings) };
   const middleware = await fromMcp(client, { garden: inProcess({ plant_trees: done }) }, options);
   await client.unregisterServer({ server: "garden" });
   const { model } = scripted([[PLANT, {}]], "Done.");
@@ -138,7 +138,7 @@ test("servers are registered again after the service lost its catalog", async ()
   assert.deepEqual(warnings, ["the service has lost the catalog: MCP servers are registered again"]);
 });
 
-test("a refresh shows and runs what a real server lists now, in an agent that exists", async () => {
+test("what a real server says of its tools is shown and run without a refresh, in an agent that exists", async () => {
   await using service = await Service.get();
   await using client = connected(service);
   const garden = new McpServer({ name: "garden", version: "1" });
@@ -153,17 +153,10 @@ test("a refresh shows and runs what a real server lists now, in an agent that ex
   const { model, shown } = scripted("Hello.", [[WATER, {}]], [[PLANT, {}]], "No spade.");
   const agent = createAgent({ model, tools: [failing], middleware: [middleware] });
   await agent.invoke({ messages: [new HumanMessage("Plant trees.")] });
-  const refreshed = new Promise<void>((resolve, reject) => {
-    const follow = async () => {
-      await middleware.refresh();
-      const { tools } = await mcp.listTools();
-      if (tools.some(({ name }) => name === "water_trees")) resolve();
-    };
-    mcp.setNotificationHandler(ToolListChangedNotificationSchema, () => follow().catch(reject));
-  });
+  let isHeard = false;
+  mcp.setNotificationHandler(ToolListChangedNotificationSchema, () => void (isHeard = true));
   plant.remove();
   garden.registerTool("water_trees", { description: "Waters trees." }, () => acts("no water", true));
-  await refreshed;
   const { messages } = await agent.invoke({ messages: [new HumanMessage("Plant trees.")] });
   const dig = "mcp__garden__dig_holes";
   assert.deepEqual(shown[0], ["failing", dig, PLANT]);
@@ -172,7 +165,21 @@ test("a refresh shows and runs what a real server lists now, in an agent that ex
   assert.match(watered?.text ?? "", /no water/, "a new tool runs, and its error is an answer");
   assert.match(planted?.text ?? "", /"error":"unknown_tool"/, "one that is gone is refused");
   assert.deepEqual([watered?.status, planted?.status], ["error", "error"]);
+  assert.ok(isHeard, "handlers of the client's own are told too");
   await mcp.close();
+});
+
+test("tools that come from no server are registered with their schemas, in one line", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const find = "mcp__notes__find_notes";
+  const middleware = await fromTools(client, { notes: notes() }, { route: ALL, onWarning: () => undefined });
+  const { model } = scripted([[find, { word: "milk" }]], [[find, { text: "milk" }]], "One.");
+  const agent = createAgent({ model, middleware: [middleware] });
+  const { messages } = await agent.invoke({ messages: [new HumanMessage("Find the note about milk.")] });
+  const [refused, found] = messages.filter((message) => ToolMessage.isInstance(message));
+  assert.match(refused?.text ?? "", /arguments_invalid/, "Gate knows the schema");
+  assert.equal(found?.text, '["1"]');
 });
 
 test("a refresh shows a tool as its server defines it now", async () => {

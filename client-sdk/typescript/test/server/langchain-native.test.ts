@@ -19,6 +19,7 @@ import type { OpenAI } from "openai";
 
 import { notes, scripted } from "../../examples/langchain.js";
 import { added, anthropicApi, BETAS, defined, type Line } from "./anthropic-api.js";
+import { checkPrefix } from "./prefix.js";
 import { freshTenant, Service } from "./service.js";
 
 const SEARCH = "toolgate_search_tools";
@@ -95,14 +96,6 @@ async function native({ target }: Service, options: ToolgateMiddlewareOptions = 
 function resultsOf({ messages }: { messages: BaseMessage[] }): [name: string, status: string][] {
   const results = messages.filter((message) => ToolMessage.isInstance(message));
   return results.map(({ name = "", status = "success" }) => [name, status]);
-}
-
-/** Holds that each list begins with the one before. */
-function checkPrefix(lists: readonly (readonly unknown[])[]): void {
-  lists.slice(1).forEach((after, at) => {
-    const before = lists[at];
-    assert.deepEqual(after.slice(0, before?.length), before);
-  });
 }
 
 test("tools are added amid the messages of Anthropic, and the beginning of each request stays", async () => {

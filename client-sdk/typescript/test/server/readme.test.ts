@@ -7,9 +7,15 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
+import Anthropic from "@anthropic-ai/sdk";
+
 import { run as runAgent } from "../../examples/agent.js";
-import { Client } from "@toolgate/client";
+import { ask } from "../../examples/strategy.js";
+import { calls, Client } from "@toolgate/client";
 import { repository, sdkFolder } from "../folders.js";
+import { added, anthropicApi, BETAS, defined } from "./anthropic-api.js";
+import { DONE, PAGES, registeredCatalog, WANTED, WORDS } from "./catalog.js";
+import { checkRequests } from "./prefix.js";
 import { freshTenant, Service } from "./service.js";
 
 const README = readFileSync(join(sdkFolder, "README.md"), "utf8");
@@ -59,4 +65,42 @@ test("the example agent", async () => {
   assert.deepEqual(listed, [], "the prompt lists nothing of the catalog");
   const { routeCalls, phase1Tokens } = await client.getUsage({});
   assert.deepEqual({ routeCalls, phase1Tokens }, { routeCalls: 5n, phase1Tokens: 0n });
+});
+
+test("the step with a strategy", async () => {
+  const source = readFileSync(join(sdkFolder, "examples", "strategy.ts"), "utf8");
+  assert.equal(example("function ask("), source);
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  await registeredCatalog(client);
+  const api = anthropicApi([WANTED, { channel_id: "C1", text: "late" }], "Posted.", "None.");
+  const anthropic = new Anthropic({ apiKey: "none", fetch: api.fetch });
+  // Long enough for the provider's cache.
+  const messages: Anthropic.Beta.BetaMessageParam[] = [
+    { role: "user", content: "We spoke of many things. ".repeat(1_500) },
+    { role: "assistant", content: "We did." },
+  ];
+  const held = { intent: "", handle: "", snapshot: "", ledger: "" };
+  for (const said of [WORDS, PAGES]) {
+    held.intent = said;
+    messages.push({ role: "user", content: said });
+    for (;;) {
+      const { content } = await ask(client, anthropic, "claude-opus-5-5", messages, held);
+      messages.push({ role: "assistant", content });
+      const use = content.find((block) => block.type === "tool_use");
+      if (use === undefined) break;
+      const { verdicts } = await client.gate({
+        activeSetHandle: held.handle,
+        calls: [calls.of(use.name, use.input)],
+      });
+      assert.deepEqual([verdicts[0]?.allowed, verdicts[0]?.server], [true, "slack"]);
+      messages.push({ role: "user", content: [{ type: "tool_result", tool_use_id: use.id, content: DONE }] });
+    }
+  }
+  assert.equal(api.requests.length, 3);
+  checkRequests(api.requests);
+  const shown = api.requests.map((request) => [...defined(request), ...added(request)]);
+  assert.ok(shown.every((names) => names.includes(WANTED)));
+  assert.ok(shown[2]?.some((name) => String(name).startsWith("mcp__notion__")));
+  assert.deepEqual(api.betas, Array(3).fill(BETAS));
 });

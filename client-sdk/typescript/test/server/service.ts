@@ -63,6 +63,13 @@ export class Service implements AsyncDisposable {
   }
 }
 
+/** Keeps warnings, without those of conversations that are as short as these. */
+export function told(warnings: string[]): (warning: string) => void {
+  return (warning) => {
+    if (!warning.startsWith("tools and system prompt are")) warnings.push(warning);
+  };
+}
+
 /** A tenant that no other test has. */
 export function freshTenant(): string {
   return `ts-${crypto.randomUUID()}`;

@@ -12,11 +12,19 @@ import {
 } from "@langchain/core/messages";
 import { ChatOpenAI } from "@langchain/openai";
 
-import { conversationOf, nativeOf, withTools } from "../../src/langchain/native.js";
-import type { Native } from "../../src/middleware.js";
+import { type Conversation, conversationIn } from "../../src/forms.js";
+import { spokenOf } from "../../src/langchain/messages.js";
+import { withTools } from "../../src/langchain/native.js";
 
-const CLAUDE: Native = { api: "anthropic", model: "claude-opus-5-5" };
-const GPT: Native = { api: "openai_responses", model: "gpt-6.1" };
+const CLAUDE = { api: "anthropic", model: "claude-opus-5-5" } as const;
+const GPT = { api: "openai_responses", model: "gpt-6.1" } as const;
+
+function conversationOf(
+  messages: BaseMessage[],
+  { api }: { api: "anthropic" | "openai_responses" | "gemini" },
+): Conversation {
+  return conversationIn(api, messages.map(spokenOf));
+}
 
 const history: BaseMessage[] = [
   new HumanMessage("the weather in Oslo?"),
@@ -109,10 +117,16 @@ test("OpenAI is sent tools as an item, and nothing else", async () => {
   ]);
 });
 
-test("only endpoints that carry tools amid the messages are taken", () => {
-  const claude = new ChatAnthropic({ model: CLAUDE.model, apiKey: "none" });
-  assert.deepEqual(nativeOf(claude), CLAUDE);
-  const openai = { model: GPT.model, apiKey: "none" };
-  assert.deepEqual(nativeOf(new ChatOpenAI({ ...openai, useResponsesApi: true })), GPT);
-  assert.throws(() => nativeOf(new ChatOpenAI(openai)), /not ChatOpenAI: take "auto"/);
+test("Gemini's contents have results by name, and what failed as an error", () => {
+  const { entries, places } = conversationOf(history.slice(0, 4), { api: "gemini" });
+  assert.deepEqual(entries, [
+    { role: "user", parts: [{ text: "the weather in Oslo?" }] },
+    { role: "model", parts: [{ functionCall: { id: "1", name: "mcp__a__b", args: { city: "Oslo" } } }] },
+    {
+      role: "user",
+      parts: [{ functionResponse: { id: "1", name: "", response: { error: "no such city" } } }],
+    },
+    { role: "model", parts: [{ text: "It is unknown." }] },
+  ]);
+  assert.deepEqual(places, ["user:0", "", "tool:1", ""]);
 });

@@ -2,15 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { createAnthropic } from "@ai-sdk/anthropic";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { jsonSchema, type ModelMessage, tool as aiTool } from "ai";
+import { ChatAnthropic } from "@langchain/anthropic";
+import { jsonSchema, type LanguageModel, type ModelMessage, tool as aiTool } from "ai";
 import { AIMessage, createAgent, fakeModel, HumanMessage, tool } from "langchain";
 
 import { ToolgateConversation, type ToolgateOptions } from "../../src/ai/index.js";
 import { toolgateMiddleware } from "../../src/langchain/index.js";
-import { estimatedTokens } from "../../src/middleware.js";
+import { estimatedTokens } from "../../src/messages.js";
 import { Client, v1 } from "../../src/node.js";
 import { Fake } from "../fake.js";
+import { anthropicApi } from "../server/anthropic-api.js";
 
 const asked: ModelMessage = { role: "user", content: "the weather in Oslo?" };
 const answered: ModelMessage[] = [
@@ -33,7 +36,11 @@ const answered: ModelMessage[] = [
 ];
 
 /** What Route is asked in one step after these messages. */
-async function told(messages: ModelMessage[], options: ToolgateOptions): Promise<v1.RouteRequest> {
+async function told(
+  messages: ModelMessage[],
+  options: ToolgateOptions,
+  model?: LanguageModel,
+): Promise<v1.RouteRequest> {
   const requests: v1.RouteRequest[] = [];
   const route = (request: v1.RouteRequest) => {
     requests.push(request);
@@ -41,7 +48,10 @@ async function told(messages: ModelMessage[], options: ToolgateOptions): Promise
   };
   await using service = await Fake.http2({ router: { route } });
   await using client = new Client(service.target, { tenant: "acme" });
-  await new ToolgateConversation(client, {}, options).prepareStep({ messages });
+  await new ToolgateConversation(client, {}, options).prepareStep({
+    messages,
+    ...(model === undefined ? {} : { model }),
+  });
   const [request] = requests;
   assert.ok(request !== undefined);
   return request;
@@ -64,6 +74,21 @@ test("a count of one's own or none is told, and what the caller says for every s
   assert.equal(said.options?.historyTokens, 0);
   assert.equal(said.options.topK, 3);
   assert.equal(said.promptListing, v1.PromptListing.NAMES);
+});
+
+test("a host that is no provider's own is told only where a mode was chosen, and gets no tools amid messages", async () => {
+  const proxy = "https://proxy.example/v1";
+  const own = "https://api.anthropic.com/v1";
+  const at = async (baseURL: string, options?: NonNullable<ToolgateOptions["route"]>["options"]) => {
+    const model = createAnthropic({ apiKey: "none", baseURL })("claude-opus-5-5");
+    const request = await told([asked], options === undefined ? {} : { route: { options } }, model);
+    return [request.options?.model, request.options?.modelBaseUrl, request.render?.withoutNative];
+  };
+  assert.deepEqual(await at(own), ["claude-opus-5-5", own, false]);
+  assert.deepEqual(await at(proxy), ["claude-opus-5-5", "", true]);
+  const deferral = v1.DeferralMode.ALWAYS;
+  assert.deepEqual(await at(proxy, { deferral }), ["claude-opus-5-5", proxy, true]);
+  assert.deepEqual(await at(own, { modelBaseUrl: proxy }), ["claude-opus-5-5", proxy, true]);
 });
 
 test("four bytes of text are a token, and no message is not nothing", () => {
@@ -257,4 +282,25 @@ test("LangChain's middleware tells Route the messages, and only tool messages ar
   });
   await byDefault.invoke({ messages: [new HumanMessage({ content })] });
   assert.deepEqual(listener.routed[2], [said], "so with the default");
+});
+
+test("LangChain's middleware tells Route the model and the context window of its profile", async () => {
+  const requests: v1.RouteRequest[] = [];
+  const route = (request: v1.RouteRequest) => {
+    requests.push(request);
+    return {};
+  };
+  await using service = await Fake.http2({ router: { route } });
+  await using client = new Client(service.target);
+  const ask = async (model: string, options: NonNullable<ToolgateOptions["route"]>["options"] = {}) => {
+    const { fetch } = anthropicApi("Rain.");
+    const claude = new ChatAnthropic({ model, apiKey: "none", clientOptions: { fetch } });
+    const middleware = [toolgateMiddleware(client, [], { route: { options } })];
+    await createAgent({ model: claude, middleware }).invoke({ messages: [new HumanMessage("Hello.")] });
+    const { options: told } = requests.at(-1) ?? {};
+    return [told?.model, told?.contextWindow];
+  };
+  assert.deepEqual(await ask("claude-opus-4-8"), ["claude-opus-4-8", 1_000_000]);
+  assert.deepEqual(await ask("claude-opus-4-8", { contextWindow: 5 }), ["claude-opus-4-8", 5]);
+  assert.deepEqual(await ask("claude-next"), ["claude-next", undefined], "it has no profile");
 });

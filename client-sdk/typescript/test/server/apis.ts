@@ -1,0 +1,50 @@
+/** Providers' APIs by scripts, for clients that take a `fetch`, and what they were asked. */
+import type { Line } from "./anthropic-api.js";
+
+/** A request as it came. */
+export interface Asked {
+  readonly url: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+type Answer = (step: Line, number: number) => object;
+
+function scripted(script: readonly Line[], answer: Answer) {
+  const asked: Asked[] = [];
+  const fetch = (url: unknown, init?: RequestInit): Promise<Response> => {
+    const step = script[asked.length] ?? "";
+    // A client may give the whole request.
+    const whole = url instanceof Request ? url.clone() : new Request(String(url), init);
+    return whole.text().then((body) => {
+      asked.push({ url: whole.url, body: JSON.parse(body) as Asked["body"] });
+      return Response.json(answer(step, asked.length));
+    });
+  };
+  return { fetch, asked };
+}
+
+/** OpenAI's Responses. */
+export function responsesApi(...script: readonly Line[]) {
+  return scripted(script, (step, at) => {
+    const number = String(at);
+    const said = { type: "output_text", text: step, annotations: [] };
+    const message = { type: "message", id: `msg_${number}`, role: "assistant", content: [said] };
+    const [name, args] = typeof step === "string" ? ["", {}] : step;
+    const call = { type: "function_call", id: `fc_${number}`, call_id: `call_${number}`, name };
+    const item = typeof step === "string" ? message : { ...call, arguments: JSON.stringify(args) };
+    const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
+    const answer = { id: `resp_${number}`, object: "response", created_at: 1, model: "gpt-6.1", usage };
+    return { ...answer, status: "completed", output: [{ ...item, status: "completed" }] };
+  });
+}
+
+/** Gemini's `generateContent`. */
+export function geminiApi(...script: readonly Line[]) {
+  return scripted(script, (step) => {
+    const part =
+      typeof step === "string" ? { text: step } : { functionCall: { name: step[0], args: step[1] } };
+    const content = { role: "model", parts: [part] };
+    const usage = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
+    return { candidates: [{ content, finishReason: "STOP", index: 0 }], usageMetadata: usage };
+  });
+}

@@ -1,0 +1,44 @@
+/** Requests that strategies make, held to the types of the providers' own packages. They are those of the service's tests. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { repository } from "../folders.js";
+import { mistakesIn, type Typed, type TypedApi } from "../provider-types.js";
+
+interface Cases {
+  readonly definitions: Readonly<Record<string, unknown>>;
+  readonly cases: readonly {
+    readonly name: string;
+    readonly turns: readonly { readonly expect: { tools: unknown[]; messages: unknown[] } }[];
+  }[];
+}
+
+/** Each request that a case expects, with its tools written out. */
+function requests(api: TypedApi): Typed[] {
+  const path = join(repository, "server", "llm", "tests", "cases", "strategy", `${api}.json`);
+  const { definitions, cases } = JSON.parse(readFileSync(path, "utf8")) as Cases;
+  return cases.flatMap(({ name, turns }) =>
+    turns.map(({ expect: { tools, messages } }, at) => ({
+      name: `${name}, turn ${String(at)}`,
+      tools: tools.map((tool) => (typeof tool === "string" ? definitions[tool] : tool)),
+      messages,
+    })),
+  );
+}
+
+for (const api of ["anthropic", "openai_chat", "openai_responses", "gemini"] as const) {
+  test(`every request of ${api} is one that the provider's types take, and a changed one is not`, () => {
+    const all = requests(api);
+    assert.ok(all.length > 20);
+    const [first] = all;
+    assert.ok(first !== undefined);
+    const strange = (values: readonly unknown[]) =>
+      values.map((value) => ({ ...(value as object), stranger: true }));
+    const tools = { ...first, name: "tools", tools: strange(first.tools) };
+    const messages = { ...first, name: "messages", messages: strange(first.messages) };
+    const mistaken = mistakesIn(api, [...all, tools, messages]).map(([name]) => name);
+    assert.deepEqual([...new Set(mistaken)], ["tools", "messages"]);
+  });
+}
