@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::events::{Event, read};
-use super::reading::{blocks, field, text};
+use super::reading::{blocks, field, first, text};
 
 /// Number of the user's last messages that are read.
 const ASKS: usize = 6;
@@ -34,7 +34,9 @@ pub fn said(messages: &[Value]) -> Said {
     // Each entry yields few texts, so the newest entries are enough.
     for entry in messages.iter().rev() {
         if asks.len() < ASKS && text(field(entry, "role")) == "user" {
-            let ask = joined(field(entry, "content"), ASK_CHARS);
+            // Gemini's messages have `parts`.
+            let content = first(entry, ["content", "parts"]).unwrap_or(&Value::Null);
+            let ask = joined(content, ASK_CHARS);
             asks.extend((!ask.is_empty()).then_some(ask));
         }
         for event in read(entry).into_iter().rev() {
@@ -106,8 +108,16 @@ mod tests {
             { "jsonrpc": "2.0", "id": 1, "result": { "content": [{ "type": "text", "text": "BUG-1" }] } },
             { "role": "user", "content": { "type": "text", "text": "close it" } },
         ]);
+        let gemini = json!([
+            { "role": "user", "parts": [{ "text": "list the bugs" }] },
+            { "role": "model", "parts": [{ "functionCall": { "id": "1", "name": "t", "args": {} } }] },
+            { "role": "user", "parts": [{ "functionResponse":
+                { "id": "1", "name": "t", "response": { "output": "BUG-1" } } }] },
+            { "role": "model", "parts": [{ "text": "One." }] },
+            { "role": "user", "parts": [{ "text": "close it" }] },
+        ]);
         let wanted = (vec!["list the bugs".to_owned(), "close it".into()], vec!["BUG-1".into()]);
-        for messages in [chat, anthropic, responses, mcp] {
+        for messages in [chat, anthropic, responses, mcp, gemini] {
             assert_eq!(of(&messages), wanted, "{messages}");
         }
     }
