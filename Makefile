@@ -238,8 +238,9 @@ test-e2e: tools postgres debug-bin model ## The wire contract, end to end, again
 test-mcp-conformance: tools debug-bin model ## The official MCP conformance suite against the fixture and through a gateway; questions of servers
 	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) \
-		PYTHONPATH=tests/e2e $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py \
-		tests/mcp/test_questions.py tests/mcp/test_replicas.py tests/mcp/test_login_conformance.py tests/mcp/test_changes.py
+		PYTHONPATH=tests/e2e $(VENV)/bin/pytest -q --numprocesses 4 --dist loadfile --no-loadscope-reorder \
+		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_older_server.py tests/mcp/test_conformance.py \
+		tests/mcp/test_client_conformance.py tests/mcp/test_questions.py tests/mcp/test_replicas.py tests/mcp/test_changes.py
 
 .PHONY: test-mcp-servers
 test-mcp-servers: tools debug-bin model ## Twelve real MCP servers, each compared with itself behind a gateway; downloads them

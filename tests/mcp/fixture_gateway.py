@@ -5,15 +5,18 @@ import os
 import signal
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from fixture_process import BINARY
+from fixture_process import BINARY, fixture_url
 from gateway_process import GatewayProcess
 
 TOOLGATE = os.environ.get(
     "TOOLGATE_BIN", str(Path(__file__).resolve().parents[2] / "target" / "debug" / "toolgate")
 )
+
+TRANSPORTS = ("stdio", "http")
+"""Ways from the gateway to the fixture."""
 
 
 class Gateway:
@@ -74,3 +77,12 @@ def gateway(
     config = f'[gateway]\n{settings}\n[server.fixture]\n{place}\ntrust = "trusted"\n{more}'
     with GatewayProcess(Path(TOOLGATE), folder, config, address=listen) as process:
         yield Gateway(process)
+
+
+@contextmanager
+def gateway_before(folder: Path, transport: str, *arguments: str) -> Iterator[Gateway]:
+    """A gateway before the fixture as its process, or behind a URL."""
+    with ExitStack() as stack:
+        over_http = transport == "http"
+        url = stack.enter_context(fixture_url(*arguments)) if over_http else None
+        yield stack.enter_context(gateway(folder, *arguments, url=url))

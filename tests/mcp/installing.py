@@ -1,5 +1,6 @@
 """Packages that the MCP tests run, installed at pinned versions into `.cache/mcp`."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -17,14 +18,16 @@ def install(group: str) -> Path:
     folder = CACHE / group
     stamp = folder / ".installed"
     wanted = json.dumps(pins, sort_keys=True)
-    if stamp.exists() and stamp.read_text() == wanted:
-        return folder
     folder.mkdir(parents=True, exist_ok=True)
-    if "npm" in pins:
-        _install_from_npm(folder, pins["npm"])
-    if "pip" in pins:
-        _install_from_pip(folder, pins["pip"])
-    stamp.write_text(wanted)
+    with (folder / ".lock").open("w") as lock:
+        # Tests of several groups run beside each other.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text() != wanted:
+            if "npm" in pins:
+                _install_from_npm(folder, pins["npm"])
+            if "pip" in pins:
+                _install_from_pip(folder, pins["pip"])
+            stamp.write_text(wanted)
     return folder
 
 
