@@ -160,10 +160,13 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
     parser.add_argument("--catalog", choices=CATALOGS, help="the only one to measure")
     parser.add_argument("--framework", choices=SEARCHES, help="the only one to measure")
+    parser.add_argument("--searches", action="store_true", help="leave Toolgate's rows out")
     arguments = parser.parse_args()
     catalogs = [arguments.catalog] if arguments.catalog else list(CATALOGS)
     for left_out in set(SEARCHES) - {arguments.framework or name for name in SEARCHES}:
         del SEARCHES[left_out]
+    if arguments.searches:
+        TOOLGATE.clear()
     with tempfile.TemporaryDirectory() as folder:
         binary = Path(os.environ["TOOLGATE_BIN"]).resolve()
         server = ToolgateProcess(binary, Path(folder) / "server").start()
