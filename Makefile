@@ -179,7 +179,8 @@ check-python: tools ## Ruff and strict mypy
 	MYPYPATH=client-sdk/python/src:tests/e2e:tests/bench:tests/languages:tests $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		tests/e2e tests/load tests/ci tests/bench tests/languages tests/promises
 	MYPYPATH=tests/mcp:tests/mcp/hosts:tests/e2e:client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/*.py \
-		tests/mcp/hosts/hosts.py tests/mcp/hosts/scripted_model.py tests/mcp/hosts/test_scripted_model.py
+		tests/mcp/hosts/hosts.py tests/mcp/hosts/scripted_model.py tests/mcp/hosts/test_scripted_model.py \
+		tests/mcp/hosts/golden_bodies.py tests/mcp/hosts/garden_server.py
 	MYPYPATH=tests/mcp:tests/mcp/peers:tests/e2e:client-sdk/python/src $(VENV)/bin/mypy --config-file $(PY_CONFIG) tests/mcp/peers/peer*.py
 	MYPYPATH=client-sdk/python/src:tests/e2e:client-sdk/conformance $(VENV)/bin/mypy --config-file $(PY_CONFIG) \
 		client-sdk/conformance/runner client-sdk/python/tests_server client-sdk/python/examples
@@ -238,20 +239,21 @@ test-mcp-conformance: tools debug-bin model ## The official MCP conformance suit
 	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) \
 		PYTHONPATH=tests/e2e $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_conformance.py \
-		tests/mcp/test_questions.py tests/mcp/test_replicas.py tests/mcp/test_login_conformance.py
+		tests/mcp/test_questions.py tests/mcp/test_replicas.py tests/mcp/test_login_conformance.py tests/mcp/test_changes.py
 
 .PHONY: test-mcp-servers
-test-mcp-servers: tools ## Twelve real MCP servers, each compared with itself, or with MCP_URL/NAME; downloads them
+test-mcp-servers: tools debug-bin model ## Twelve real MCP servers, each compared with itself behind a gateway; downloads them
 	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
-	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(VENV)/bin/pytest -q \
+	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture PYTHONPATH=tests/e2e $(VENV)/bin/pytest -q \
 		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_real_servers.py
-	$(PY) tests/mcp/real_servers.py $(MCP_URL)
+	TOOLGATE_BIN=$(DEBUG_BIN) $(PY) tests/mcp/real_servers.py $(MCP_URL)
 
 .PHONY: test-mcp-hosts
-test-mcp-hosts: tools ## Seven real MCP hosts with a scripted model before the fixture, or before MCP_URL; downloads them
+test-mcp-hosts: tools debug-bin model ## Seven real MCP hosts with a scripted model before a gateway, or before MCP_URL; downloads them
 	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
 	$(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/hosts
-	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture $(PY) tests/mcp/hosts/hosts.py $(MCP_URL)
+	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) \
+		$(PY) tests/mcp/hosts/hosts.py $(MCP_URL)
 
 .PHONY: test-clients
 test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server

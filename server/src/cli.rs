@@ -57,6 +57,11 @@ pub fn main() -> ExitCode {
     if let Command::EncoderWorker(arguments) = arguments.command {
         return worker::main(arguments.worker);
     }
+    if let Command::Supervise = arguments.command {
+        // It is a helper: nobody reads what it says.
+        let _read = toolgate_upstream::supervise(std::io::stdin().lock());
+        return ExitCode::SUCCESS;
+    }
     let outcome = run(arguments.command);
     let exit = outcome.unwrap_or_else(|failure| {
         failure.report();
@@ -97,8 +102,8 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Completions(completions) => {
             completions::run(&completions, &mut Arguments::command())
         }
-        // `main` has run it already, because it has exit codes of its own.
-        Command::EncoderWorker(_) => Ok(Exit::Done),
+        // `main` has run them already: the first has exit codes of its own.
+        Command::EncoderWorker(_) | Command::Supervise => Ok(Exit::Done),
     }
 }
 

@@ -21,8 +21,9 @@ REVISION = "2026-07-28"
 
 
 def plain_server(name: str, **settings: str) -> str:
-    """Returns the entry of a server with four tools."""
+    """Returns the entry of a server with four tools, trusted unless a setting says else."""
     command = json.dumps([sys.executable, str(PLAIN)])
+    settings = {"trust": "trusted", **settings}
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     return "\n".join([f"[server.{name}]", f"command = {command}", *lines, ""])
 

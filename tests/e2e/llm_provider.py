@@ -205,6 +205,17 @@ class Proxy:
             )
         wait_until(self._is_ready, self.log)
 
+    @contextmanager
+    def started(
+        self, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> Iterator[Self]:
+        """Starts it with further arguments and variables, and ends it whatever happens."""
+        self.start(*arguments, environment=environment)
+        try:
+            yield self
+        finally:
+            self.__exit__()
+
     def __exit__(self, *_: object) -> None:
         """Ends it as an operator does."""
         assert self._process is not None

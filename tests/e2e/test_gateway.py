@@ -5,6 +5,7 @@ import json
 import re
 import socket
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,7 +13,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from exact_mcp_server import DEFINITIONS
 from gateway_process import (
+    PLAIN,
     GatewayProcess,
     Json,
     free_address,
@@ -28,6 +31,7 @@ from toolgate_process import ToolgateProcess
 from waiting import wait_until
 
 SERVERS = ["notes", "other"]
+EXACT = "exact_mcp_server.py"
 DOCS = Path(__file__).parents[2] / "docs"
 OWN_TOOLS = ["discover_tools", "call_read_tool", "call_tool", "read_result"]
 
@@ -51,7 +55,7 @@ def test_a_host_starts_with_four_small_tools(gateway: GatewayProcess) -> None:
     assert [tool["name"] for tool in tools] == OWN_TOOLS
     assert len(json.dumps(tools)) < 4 * 1_000, "about 4 characters a token"
     assert tools[0]["title"] == "Find tools", "by which a screen can leave searches out"
-    assert "notes, other" in tools[0]["description"]
+    assert "notes (4: note, keep), other (4: note, keep)." in tools[0]["description"]
     assert gateway.tools() == tools, "the same bytes each time keep the provider's cache"
 
 
@@ -283,11 +287,14 @@ def test_metrics_are_for_scrapers_and_not_for_pages(
     assert answer.status == status
 
 
-@pytest.mark.parametrize(("up_to", "is_whole"), [(3, False), (4, True)])
+@pytest.mark.parametrize(
+    ("up_to", "tokens", "is_whole"), [(3, 2_000, False), (4, 2_000, True), (4, 500, False)]
+)
 def test_c8_few_tools_are_all_shown_where_the_file_says_so(
-    binary: Path, tmp_path: Path, up_to: int, is_whole: bool
+    binary: Path, tmp_path: Path, up_to: int, tokens: int, is_whole: bool
 ) -> None:
     config = f'[gateway]\nload_all_up_to = {up_to}\nshown_names = "strict"\n'
+    config += f"start_tokens = {tokens}\n"
     with GatewayProcess(binary, tmp_path, config + plain_server("notes")) as gateway:
         shown = [tool["name"] for tool in gateway.tools()]
         called = gateway.call("notes__read_note", {})
@@ -408,6 +415,63 @@ def test_no_process_is_left_behind_a_gateway_that_was_killed(binary: Path, tmp_p
         wait_until(lambda: not any(is_running(child) for child in children), "orphans are left")
 
 
+def test_no_process_of_a_server_outlives_a_gateway_that_was_killed(
+    binary: Path, tmp_path: Path
+) -> None:
+    # It neither reads its input nor heeds SIGTERM, and belongs to its server's group.
+    told = tmp_path / "deaf"
+    script = f"(trap '' TERM HUP; echo $$ >&2; exec sleep 600) <&- >&- & echo $! > {told}; exec "
+    command = json.dumps(["sh", "-c", script + '"$0" "$1"', sys.executable, str(PLAIN)])
+    entry = f"[server.notes]\ncommand = {command}\n"
+    with GatewayProcess(binary, tmp_path, entry) as gateway:
+        deaf = int(told.read_text())
+        assert is_running(deaf)
+        kill(gateway.process_id)
+        wait_until(lambda: not is_running(deaf), "an orphan is left")
+
+
+def test_what_a_host_starts_with_is_bounded_and_told(binary: Path, tmp_path: Path) -> None:
+    settings = 'always_on = ["titled__odd", "notes__read_note"]\n'
+    servers = plain_server("notes") + plain_server("titled").replace(PLAIN.name, EXACT)
+    gateway = GatewayProcess(binary, tmp_path, f"[gateway]\n{settings}{servers}")
+    gateway.start("a host starts with")
+    try:
+        tools = gateway.tools()
+    finally:
+        gateway.stop()
+    assert [tool["name"] for tool in tools] == [*OWN_TOOLS, "titled__odd", "notes__read_note"]
+    assert tools[4] == {**json.loads(DEFINITIONS[0]), "name": "titled__odd"}
+    line = re.search(r"(\d+) tools, ([\d,]+) tokens; a host starts with ([\d,]+)", gateway.said[-1])
+    assert line, gateway.said
+    assert line[1] == str(len(TOOLS) + len(DEFINITIONS))
+    whole = int(line[3].replace(",", ""))
+    tight = GatewayProcess(
+        binary, tmp_path, f"[gateway]\nstart_tokens = {whole - 1}\n{settings}{servers}"
+    )
+    with tight:
+        cut = [tool["name"] for tool in tight.tools()]
+    assert cut == [*OWN_TOOLS, "titled__odd"], "the last does not fit"
+
+
+@pytest.mark.parametrize(
+    ("trust", "word", "is_read"),
+    [
+        ("trusted", "", True),
+        ("standard", "", False),
+        ("standard", 'tools = { read_only = ["read_*"] }\n', True),
+    ],
+)
+def test_a_tool_reads_by_the_word_of_a_trusted_server_or_of_the_operator(
+    binary: Path, tmp_path: Path, trust: str, word: str, is_read: bool
+) -> None:
+    config = plain_server("notes", trust=trust) + word
+    with GatewayProcess(binary, tmp_path, config) as gateway:
+        shown = gateway.text("discover_tools", {"query": "select:notes__read_note"})
+        result = gateway.call("call_read_tool", {"name": "notes__read_note"})
+    assert ("\n  read: " in shown) is is_read
+    assert result.get("isError", False) is not is_read
+
+
 def test_strict_gateways_run_only_what_was_shown(binary: Path, tmp_path: Path) -> None:
     config = '[gateway]\nshown_names = "strict"\nalways_on = ["notes__read_note"]\n'
     config += plain_server("notes")
@@ -523,6 +587,8 @@ def test_what_a_call_names_wrong_is_told_with_the_nearest(binary: Path, tmp_path
             "error: notes has no tool `raed_note`: did you mean `read_note`? "
             "`toolgate gateway why notes` lists them\n"
         )
+        pending = gateway.text("discover_tools", {"query": "store a note"})
+        assert "Not there yet: broken (waiting: the handshake failed: it ended" in pending
         assert called("call", "broken", "echo") == (
             "error: broken is not ready (waiting): the handshake failed: "
             "it ended (exit status: 3); its standard error ends with: no package\n"

@@ -1,8 +1,10 @@
 """Who may call `toolgate gateway`, and what each tenant sees of it."""
 
+import hashlib
 import json
 import os
 import re
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -292,7 +294,8 @@ def assert_apart(gateway: GatewayProcess, ann: dict[str, str], bob: dict[str, st
     """Checks that two callers of two tenants see nothing of each other's servers."""
     for headers, own, other in [(ann, "anvils", "brollies"), (bob, "brollies", "anvils")]:
         start = listing(gateway, headers)
-        assert f"{own}, common" in start.body or f"common, {own}" in start.body, start.body
+        assert f"{own} (4: " in start.body, start.body
+        assert "common (4: " in start.body
         assert other not in start.body
         whole = listing(gateway, headers, "/mcp/all").body
         assert f"{own}__keep_note" in whole
@@ -386,9 +389,16 @@ def test_each_call_is_a_line_of_the_audit_without_its_words(
     assert (sent["server"], sent["tool"]) == ("anvils", "keep_note")
     assert (sent["verdict"], sent["outcome"]) == ("allowed", "done")
     assert len(sent["definition"]) == 64
-    assert sent["argument_bytes"] == len('{"text":"words of nobody else"}')
+    text = '{"text":"words of nobody else"}'
+    assert sent["argument_bytes"] == len(text)
+    assert sent["arguments"] == hashlib.sha256(text.encode()).hexdigest()
     assert refused["verdict"] == "UNKNOWN_TOOL"
     assert refused["outcome"] == "refused"
+    started = [json.loads(line) for line in told.splitlines()]
+    started = [record for record in started if record["event"] == "start"]
+    assert {record["server"] for record in started} == {"anvils", "brollies", "common"}
+    assert {record["program"] for record in started} == {sys.executable}
+    assert all(record["process"] > 1 for record in started)
     assert direct["definition"] == sent["definition"]
     assert direct["outcome"] == "done"
 

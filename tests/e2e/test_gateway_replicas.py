@@ -8,7 +8,15 @@ from urllib.parse import urlsplit
 
 import pytest
 from conftest import StartServer
-from gateway_process import GatewayProcess, Json, answer_of, message, plain_server, text_of
+from gateway_process import (
+    GatewayProcess,
+    Json,
+    answer_of,
+    free_address,
+    message,
+    plain_server,
+    text_of,
+)
 from postgres_server import PostgresServer
 from waiting import wait_until
 
@@ -159,6 +167,35 @@ def test_gateways_with_planes_of_their_own_share_a_database(
         wait_until(lambda: "mail__read_note" not in searched(other), "it was taken out for both")
         host.end(one)
         wait_until(lambda: refused_everywhere(host), "a session that was ended goes on")
+
+
+def test_a_result_that_one_gateway_cut_is_read_at_another(
+    start_server: StartServer, binary: Path, tmp_path: Path
+) -> None:
+    plane = start_server({})
+    gateways = []
+    for name in ["one", "other"]:
+        folder = tmp_path / name
+        folder.mkdir()
+        address = free_address()
+        own = f'result_limit = "1KiB"\nreplica_url = "http://{address}"\n'
+        text = config(tmp_path).replace("[gateway]\n", "[gateway]\n" + own)
+        before = ("--server", f"http://{plane.target}")
+        gateways.append(GatewayProcess(binary, folder, text, before, address))
+    one, other = gateways
+    call = {"name": "notes__list_lines", "arguments": {"count": 2_000}}
+    with other:
+        with one:
+            cut = one.text("call_tool", call)
+            pointer = re.search(r"read_result handle=(\S+) offset=(\d+)", cut)
+            assert pointer, cut
+            asked = {"handle": pointer[1], "offset": int(pointer[2])}
+            there = other.text("read_result", asked)
+            assert there == one.text("read_result", asked)
+            assert "line 100\n" in there
+        gone = other.call("read_result", asked)
+    assert gone["isError"] is True
+    assert "there is no result" in text_of(gone)
 
 
 def searched(gateway: GatewayProcess) -> str:

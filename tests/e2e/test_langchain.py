@@ -305,7 +305,8 @@ def test_tools_beside_toolgates_are_told_once(
     )
     for text in ("search my notes", "thank you"):
         agent.invoke(asked(text))
-    told = [r.getMessage() for r in caplog.records if r.name == "toolgate.langchain"]
+    logged = [r.getMessage() for r in caplog.records if r.name == "toolgate.langchain"]
+    told = [text for text in logged if "beside Toolgate's" in text]
     assert told == [
         "toolgate: 2 tools are on the agent beside Toolgate's (clock, sundial): sent with every "
         "request, and no call of them passes Gate"

@@ -58,6 +58,34 @@ def model_at(api: AnthropicApi, name: str = "claude-opus-5-5") -> ChatAnthropic:
     return ChatAnthropic(model_name=name, api_key=key, base_url=api.url, timeout=30, stop=None)
 
 
+def model_behind(
+    api: AnthropicApi, base_url: str = "http://api.anthropic.com", name: str = "claude-opus-5-5"
+) -> ChatAnthropic:
+    """A model of the provider's own host, which the script stands in for as a proxy."""
+    return ChatAnthropic(
+        model_name=name,
+        api_key=SecretStr("none"),
+        base_url=base_url,
+        anthropic_proxy=api.url,
+        timeout=30,
+        stop=None,
+    )
+
+
+class Routed:
+    """Keeps what a client's Route was asked with."""
+
+    def __init__(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[dict[str, Any]] = []
+        route = client.route
+
+        def kept(*given: Any, **named: Any) -> Any:
+            self.asked.append(named)
+            return route(*given, **named)
+
+        monkeypatch.setattr(client, "route", kept)
+
+
 def native(client: Client, tools: Sequence[BaseTool], **options: Any) -> ToolgateMiddleware:
     options = {"top_k": 1, "deferral": "always", "strategy": "native", **options}
     return ToolgateMiddleware(client, tools, **options)
@@ -156,3 +184,70 @@ def test_native_is_refused_where_the_model_can_not_carry_it(
         with pytest.raises(ValueError, match=r'mid_conversation_tools, not .*: take "auto"'):
             agent.invoke({"messages": [HumanMessage(RAIN)]})
     assert api.requests == []
+
+
+LONG = "Here is what I know of the weather so far, at length. " * 120
+
+
+def test_by_default_tools_are_added_amid_the_messages_where_the_model_takes_them(
+    client: Client, tools: list[BaseTool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    routed = Routed(client, monkeypatch)
+    api = AnthropicApi([OSLO], "Rain.", [(FIND, {"text": "milk"})], "One.")
+    with serving(api):
+        toolgate = ToolgateMiddleware(client, tools, top_k=1)
+        agent = create_agent(model_behind(api), middleware=[toolgate], checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        agent.invoke({"messages": [HumanMessage(LONG + RAIN)]}, thread)
+        agent.invoke({"messages": [HumanMessage("search through my notes for milk")]}, thread)
+    assert [set(defined(r)) >= {SEARCH} for r in api.requests] == [True] * 4
+    assert len({tuple(defined(request)) for request in api.requests}) == 1, "tools stay"
+    assert FIND in added(api.requests[3])
+    assert api.betas == [BETAS] * 4
+    for before, after in pairwise(request["messages"] for request in api.requests):
+        assert after[: len(before)] == before, "the cached prefix stays"
+    assert {asked["model"] for asked in routed.asked} == {"claude-opus-5-5"}
+    assert {asked["model_base_url"] for asked in routed.asked} == {"http://api.anthropic.com"}
+    assert {asked["context_window"] for asked in routed.asked} == {1_000_000}
+    renders = [asked["render"] for asked in routed.asked]
+    assert {(one.format, one.without_native) for one in renders} == {("anthropic", False)}
+    assert len(routed.asked) == 4, "one for each call of the model, the first too"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name"),
+    [
+        ("http://proxy.example", "claude-opus-5-5"),
+        ("http://api.anthropic.com", "claude-sonnet-4-5"),
+    ],
+)
+def test_by_default_other_models_and_hosts_get_descriptions(
+    client: Client, tools: list[BaseTool], base_url: str, name: str
+) -> None:
+    api = AnthropicApi([("toolgate_call_tool", {"name": OSLO[0], "arguments": OSLO[1]})], "Rain.")
+    with serving(api):
+        toolgate = ToolgateMiddleware(client, tools, top_k=1)
+        agent = create_agent(model_behind(api, base_url, name), middleware=[toolgate])
+        result = agent.invoke({"messages": [HumanMessage(LONG + RAIN)]})
+    assert api.betas == [[], []]
+    assert [set(defined(r)) >= {SEARCH, "toolgate_call_tool"} for r in api.requests] == [True] * 2
+    assert len(defined(api.requests[0])) < len(tools), "tools are deferred there too"
+    assert [m.name for m in result["messages"] if isinstance(m, ToolMessage)] == [FORECAST]
+
+
+def test_another_model_is_routed_for_anew(
+    client: Client, tools: list[BaseTool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    routed = Routed(client, monkeypatch)
+    api = AnthropicApi("Rain.", "Snow.")
+    with serving(api):
+        toolgate = ToolgateMiddleware(client, tools, top_k=1)
+        saver, thread = InMemorySaver(), {"configurable": {"thread_id": "1"}}
+        for name in ("claude-opus-5-5", "claude-haiku-4-5"):
+            model = model_behind(api, name=name)
+            agent: Any = create_agent(model, middleware=[toolgate], checkpointer=saver)
+            agent.invoke({"messages": [HumanMessage(LONG + RAIN)]}, thread)
+    asked = [one["model"] for one in routed.asked]
+    assert asked == ["claude-opus-5-5", "claude-opus-5-5", "claude-haiku-4-5"]
+    assert api.betas == [BETAS, []]
+    assert added(api.requests[1]) == []

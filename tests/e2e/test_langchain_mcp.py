@@ -23,6 +23,7 @@ from toolgate import SEARCH_TOOL, AsyncClient, Client, ToolgateError
 from toolgate.langchain import ToolgateMiddleware
 
 CHANGING = Path(__file__).with_name("changing_mcp_server.py")
+GROWING = Path(__file__).with_name("growing_mcp_server.py")
 NOW = "mcp__time__get_current_time"
 STATUS = "mcp__git__git_status"
 SEARCH, CALL = SEARCH_TOOL.model_name, "toolgate_call_tool"
@@ -155,6 +156,28 @@ def test_changes_of_a_server_are_followed(client: Client, tmp_path: Path) -> Non
     assert not any("water_tomatoes has" in answer for answer in others), "it is gone"
     assert mow in model.shown_tools[2]
     assert water not in model.shown_tools[2]
+
+
+@pytest.mark.parametrize("is_connected", [True, False], ids=["a session", "a session a call"])
+def test_a_server_that_says_that_its_tools_changed_is_listed_anew(
+    client: Client, tmp_path: Path, *, is_connected: bool
+) -> None:
+    build, water = "mcp__garden__build_greenhouse", "mcp__garden__water_tomatoes"
+    text = "build a greenhouse in the garden and water the tomatoes"
+    model = ScriptedModel(script=[calls((build, {})), calls((water, {})), says("Watered.")])
+    mcp = servers(garden=stdio(str(GROWING), str(tmp_path / "grown")))
+
+    async def run(source: Any) -> list[str]:
+        toolgate = await ToolgateMiddleware.from_mcp(client, source, strategy="cut")
+        agent = create_agent(model, middleware=[toolgate])
+        return answers((await agent.ainvoke(asked(text)))["messages"])
+
+    async def connected() -> list[str]:
+        async with mcp.session("garden") as session:
+            return await run({"garden": session})
+
+    assert asyncio.run(connected() if is_connected else run(mcp)) == ["built", "watered"]
+    assert [water in names for names in model.shown_tools] == [False, True, True]
 
 
 def enveloped(*wanted: tuple[str, dict[str, Any]]) -> AIMessage:

@@ -161,9 +161,9 @@ def test_a_proxy_of_the_network_is_followed(binary: Path, tmp_path: Path) -> Non
     with serving(Provider(answer({"data": []}))) as network:
         proxy = Proxy(binary, tmp_path, "http://models.invalid")
         # The plane within the process is not behind it.
-        proxy.start(environment={"HTTP_PROXY": network.url, "NO_PROXY": "127.0.0.1"})
-        got = proxy.ask("/openai/v1/models", method="GET")
-        proxy.__exit__()
+        around = {"HTTP_PROXY": network.url, "NO_PROXY": "127.0.0.1"}
+        with proxy.started(environment=around):
+            got = proxy.ask("/openai/v1/models", method="GET")
         [sent] = network.sent
     assert (got.status, got.json) == (200, {"data": []})
     assert sent.path == "http://models.invalid/v1/models"

@@ -570,12 +570,17 @@ def test_a_plane_of_others_gets_the_tools_in_a_tenant_of_their_own(
     binary: Path, tmp_path: Path, server: ToolgateProcess
 ) -> None:
     done = answer(anthropic_answer({"type": "text", "text": "No."}))
-    with serving(Provider(done, done, done)) as provider:
-        proxy = Proxy(binary, tmp_path, provider.url, PATIENT)
-        proxy.start("--server", f"http://{server.target}")
+    with (
+        serving(Provider(done, done, done)) as provider,
+        Proxy(binary, tmp_path, provider.url, PATIENT).started(
+            "--server", f"http://{server.target}"
+        ) as proxy,
+    ):
         got = proxy.ask("/anthropic/v1/messages", anthropic_request())
         assert got.note.startswith("envelope"), got.note
         texts = [json.dumps(tool).encode() for tool in anthropic_tools()[1:]]
+        # A set is of the proxy's tenant, also where another's has the same tools.
+        texts = [b"default", *texts]
         digest = hashlib.sha256(b"".join(len(text).to_bytes(8, "little") + text for text in texts))
         client = server.client(f"llm-{digest.hexdigest()[:32]}")
         registered = sorted(found.name for found in client.list_servers())
@@ -583,11 +588,10 @@ def test_a_plane_of_others_gets_the_tools_in_a_tenant_of_their_own(
             client.unregister_server(name)
         lost = proxy.ask("/anthropic/v1/messages", anthropic_request())
         again = proxy.ask("/anthropic/v1/messages", anthropic_request())
-        proxy.__exit__()
-        assert lost.note == "pass; reason=plane-failed"
-        assert again.note.startswith("envelope"), again.note
-        assert registered == ["calendar", "files", "git", "mail", "weather"]
-        assert list(client.list_servers()) == []
+    assert lost.note == "pass; reason=plane-failed"
+    assert again.note.startswith("envelope"), again.note
+    assert registered == ["calendar", "files", "git", "mail", "weather"]
+    assert list(client.list_servers()) == []
 
 
 NATIVE = PATIENT.replace("envelope", "native")

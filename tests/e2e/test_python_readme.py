@@ -14,6 +14,8 @@ from anthropic.types import Message, TextBlock, ToolUseBlock, Usage
 from catalogs import NOTES, SHIPPED, WEATHER
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from scripted_model import ScriptedModel, calls, says
 from toolgate_process import ToolgateProcess
 
@@ -36,7 +38,7 @@ class FakeAnthropic:
     """Answers with a script of tool uses and texts; keeps the requests."""
 
     def __init__(self, *script: str | tuple[str, dict[str, Any]]) -> None:
-        self.messages = self
+        self.beta = self.messages = self
         self.requests: list[dict[str, Any]] = []
         self._script = list(script)
 
@@ -110,7 +112,6 @@ def test_the_conversation(guarded: Client) -> None:
     assert [message["role"] for message in model.requests[3]["messages"]] == ["user", "user"]
     systems = {str(request["system"]) for request in model.requests}
     assert systems == {"Be brief."}, "the stable prefix stays, and lists nothing of the catalog"
-    assert guarded.get_usage().total.phase1_tokens == 0
 
 
 def test_the_conversation_finds_a_deferred_tool(guarded: Client) -> None:
@@ -139,6 +140,31 @@ def test_the_conversation_finds_a_deferred_tool(guarded: Client) -> None:
     assert [FORECAST in names for names in shown] == [False, False, False, True, True]
 
 
+def test_the_short_loop_over_an_mcp_server(client: Client, capsys: Any) -> None:
+    now = "mcp__time__get_current_time"
+    model = FakeAnthropic((now, {"timezone": "Europe/Oslo"}), "Noon.")
+
+    class Awaited:
+        beta = messages = property(lambda self: self)
+
+        async def create(self, **request: Any) -> Message:
+            return model.create(**request)
+
+    block = example('Conversation.from_mcp(client, "anthropic"')
+    code = compile(block, str(README), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    time = StdioServerParameters(command=sys.executable, args=["-m", "mcp_server_time"])
+
+    async def run() -> None:
+        async with stdio_client(time) as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            scope = {"client": client, "session": session, "anthropic": Awaited(), "model": "m"}
+            await eval(code, scope)
+
+    asyncio.run(run())
+    assert capsys.readouterr().out.startswith("Noon. 2 requests: ")
+    assert "is_dst" in model.requests[1]["messages"][-1]["content"][0]["content"]
+
+
 def test_langchain(client: Client) -> None:
     @tool
     def find_notes(text: str) -> str:
@@ -147,8 +173,9 @@ def test_langchain(client: Client) -> None:
 
     model = ScriptedModel(script=[calls((FIND, {"text": "milk"})), says("One note.")])
     scope: dict[str, Any] = {"client": client, "tools": [find_notes], "model": model}
-    block = example('client.list_tools("notes"))  # mcp__notes__...\ntoolgate = ToolgateMiddleware')
-    exec(compile(block, str(README), "exec"), scope)
+    block = example("ToolgateMiddleware.from_tools(client")
+    code = compile(block, str(README), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    asyncio.run(eval(code, scope))
     result = scope["agent"].invoke({"messages": [HumanMessage("search through my notes")]})
     assert result["messages"][-2].content == "one note about milk"
     assert model.shown_tools[0] == [FIND]

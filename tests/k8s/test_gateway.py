@@ -137,8 +137,12 @@ def test_the_way_in_has_what_hosts_call_and_nothing_of_operators() -> None:
     route = chart.find(chart.render(chart.example("gateway")), "HTTPRoute", NAME)["spec"]
     assert route["parentRefs"] == [{"name": "public", "namespace": "gateways"}]
     [rule] = route["rules"]
-    paths = [match["path"]["value"] for match in rule["matches"]]
-    assert paths == ["/mcp", "/.well-known/oauth-protected-resource"]
+    paths = {match["path"]["value"]: match["path"]["type"] for match in rule["matches"]}
+    prefixes = ["/mcp", "/.well-known/oauth-protected-resource", "/gateway/connect"]
+    pages = ["/gateway/connected", "/gateway/signed-in"]
+    assert paths == dict.fromkeys(prefixes, "PathPrefix") | dict.fromkeys(pages, "Exact")
+    source = (chart.ROOT / "gateway/mcp/src/connecting.rs").read_text()
+    assert all(f'"{page}"' in source for page in ["/gateway/connect", *pages])
     service = chart.find(chart.render(chart.example("gateway")), "Service", NAME)["spec"]
     assert rule["backendRefs"] == [{"name": NAME, "port": service["ports"][0]["port"]}]
 

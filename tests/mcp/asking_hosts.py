@@ -112,7 +112,7 @@ class LegacyHost:
         params = {"requestId": self._last_id, "reason": "no longer wanted"}
         self._tell({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
-    def updates(self) -> Iterator[Json]:
+    def updates(self) -> Generator[Json]:
         """The messages that belong to no request."""
         request = urllib.request.Request(self._url, headers=ACCEPT | self._headers)
         with urllib.request.urlopen(request, timeout=60) as response:

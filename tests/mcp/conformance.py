@@ -13,22 +13,32 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
 from fixture_process import BINARY, fixture_url
 from installing import install, npm_command
 
+Json = dict[str, Any]
+
 REVISIONS = ("2025-11-25", "2026-07-28")
 
 CLIENT = Path(BINARY).with_name("toolgate-mcp-client")
 
-# Client scenarios that are not played: servers of older revisions can't ask questions yet.
-NOT_PLAYED = ["elicitation-sep1034-client-defaults"]
+# Client scenarios that are not played: extensions, which no revision requires and no run scores.
+NOT_PLAYED = [
+    "auth/client-credentials-jwt",
+    "auth/dpop",
+    "auth/dpop-nonce",
+    "auth/enterprise-managed-authorization",
+    "auth/wif-jwt-bearer",
+]
 
-# Runs of the client's scenarios, at most. See `is_spoilt`.
+# Runs of a scenario of the client, at most. See `is_spoilt`.
 CLIENT_RUNS = 10
 
 
@@ -46,8 +56,23 @@ class Outcome:
     unscored_failed: list[str] = field(default_factory=list)
     # Checks by scenario: how many had which status.
     statuses: dict[str, Counter[str]] = field(default_factory=dict)
-    # Scenarios that the suite's own server spoilt: they say nothing of the client.
-    spoilt: list[str] = field(default_factory=list)
+
+    def take(self, scenario: str, checks: list[Json], *, is_scored: bool) -> None:
+        """Counts the checks of a scenario."""
+        statuses = Counter[str](check["status"] for check in checks)
+        # The suite counts a warning as neither, but a SHOULD that is not kept is a difference.
+        failed = [
+            f"{scenario}: {check['id']}: {check.get('errorMessage', '')}"
+            for check in checks
+            if check["status"] in ("FAILURE", "WARNING")
+        ]
+        if is_scored:
+            self.passed += statuses["SUCCESS"]
+            self.failed += failed
+        else:
+            self.unscored_passed += statuses["SUCCESS"]
+            self.unscored_failed += failed
+        self.statuses[scenario] = statuses
 
     def __str__(self) -> str:
         """One line of figures, and one for each failed check."""
@@ -64,24 +89,60 @@ class Outcome:
 
 def run(url: str, revision: str) -> Outcome:
     """Runs every server scenario of a revision's requirements against a URL."""
-    return _run(["server", "--url", url], revision, lambda _scenario: True)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder)
+        told = _execute(["server", "--url", url, "--requirements", revision], results)
+        outcome = Outcome(revision, time.monotonic() - started)
+        unscored = set(_unscored(revision, "server"))
+        for file in sorted(results.rglob("checks.json")):
+            # server-SCENARIO-2026-11-26T21-23-28-010Z
+            scenario = file.parent.name.removeprefix("server-").rsplit("-", 6)[0]
+            outcome.take(scenario, json.loads(file.read_text()), is_scored=scenario not in unscored)
+    if not outcome.statuses:
+        raise RuntimeError(f"the suite ran nothing:\n{told}")
+    return outcome
 
 
+@cache
 def run_client(revision: str) -> Outcome:
-    """Runs those client scenarios of a revision's requirements that are played."""
+    """Runs those client scenarios of a revision's requirements that are played, two at a time."""
+    unscored = _unscored(revision, "client")
+    scenarios = [one for one in [*required(revision, "client"), *unscored] if one not in NOT_PLAYED]
+    started = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        played = list(pool.map(lambda scenario: play(scenario, revision), scenarios))
+    outcome = Outcome(revision, time.monotonic() - started)
+    for scenario, checks in zip(scenarios, played, strict=True):
+        outcome.take(scenario, checks, is_scored=scenario not in unscored)
+    return outcome
+
+
+def play(scenario: str, revision: str) -> list[Json]:
+    """Plays one of the client's scenarios at a revision; returns what was checked."""
+    arguments = ["client", "--command", str(CLIENT), "--scenario", scenario]
+    arguments += ["--spec-version", revision, "--force"]
     for _ in range(CLIENT_RUNS):
-        outcome = _run(["client", "--command", str(CLIENT)], revision, is_played)
-        if not outcome.spoilt:
-            return outcome
-    raise RuntimeError(f"{outcome.spoilt} were spoilt {CLIENT_RUNS} times")
+        with tempfile.TemporaryDirectory() as results:
+            told = _execute(arguments, Path(results))
+            files = list(Path(results).rglob("checks.json"))
+            if not files:
+                raise RuntimeError(f"{scenario} was not played:\n{told}")
+            checks: list[Json] = json.loads(files[0].read_text())
+        if not is_spoilt(scenario, checks):
+            return checks
+    raise RuntimeError(f"{scenario} was spoilt {CLIENT_RUNS} times")
 
 
-def is_played(scenario: str) -> bool:
-    """False for scenarios of what the client does not do yet."""
-    return not scenario.startswith("auth/") and scenario not in NOT_PLAYED
+def required(revision: str, side: str) -> list[str]:
+    """Scenarios that a revision requires of one side, `server` or `client`, in its own order."""
+    lines = _requirements(revision)
+    start = lines.index(f"{side}:") + 1
+    listed = takewhile(lambda line: line.startswith("  - "), lines[start:])
+    return [line.removeprefix("  - ") for line in listed]
 
 
-def is_spoilt(scenario: str, checks: list[dict[str, Any]]) -> bool:
+def is_spoilt(scenario: str, checks: list[Json]) -> bool:
     """True where the suite's server answered the call of `sse-retry` on a stream of no call.
 
     That server takes any GET that comes while the call runs for the reconnection. On a busy machine
@@ -99,59 +160,34 @@ def is_spoilt(scenario: str, checks: list[dict[str, Any]]) -> bool:
     return False
 
 
-def _run(arguments: list[str], revision: str, is_counted: Callable[[str], bool]) -> Outcome:
-    folder = install("conformance")
-    node = Path(npm_command(folder, "node"))
-    package = folder / "node_modules" / "@modelcontextprotocol" / "conformance"
-    command = [str(node), str(package / "dist" / "index.js"), *arguments]
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory() as results:
-        done = subprocess.run(
-            [*command, "--requirements", revision, "--output-dir", results],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-            env=os.environ | {"NO_COLOR": "1"},
-        )
-        outcome = Outcome(revision, time.monotonic() - started)
-        _read_results(Path(results), _unscored(package, revision), is_counted, outcome)
-    if not outcome.statuses:
-        raise RuntimeError(f"the suite ran nothing:\n{done.stdout}\n{done.stderr}")
-    return outcome
+def _execute(arguments: list[str], results: Path) -> str:
+    """Runs the suite, whose results go into a folder; returns what it said."""
+    node = npm_command(install("conformance"), "node")
+    done = subprocess.run(
+        [node, _package() / "dist" / "index.js", *arguments, "--output-dir", results],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env=os.environ | {"NO_COLOR": "1"},
+    )
+    return f"{done.stdout}\n{done.stderr}"
 
 
-def _unscored(package: Path, revision: str) -> set[str]:
-    """Scenarios that a revision's requirements list as not scored; the file's own plain lines."""
-    lines = (package / "requirements" / f"{revision}.yaml").read_text().splitlines()
-    return {line.split(":", 1)[1].strip() for line in lines if "- scenario:" in line}
+def _package() -> Path:
+    return install("conformance") / "node_modules" / "@modelcontextprotocol" / "conformance"
 
 
-def _read_results(
-    results: Path, unscored: set[str], is_counted: Callable[[str], bool], outcome: Outcome
-) -> None:
-    for file in sorted(results.rglob("checks.json")):
-        # server-SCENARIO-2026-11-26T21-23-28-010Z; names of the client's scenarios may have a slash
-        name = str(file.parent.relative_to(results))
-        scenario = name.removeprefix("server-").rsplit("-", 6)[0]
-        if not is_counted(scenario):
-            continue
-        statuses: Counter[str] = Counter()
-        checks = json.loads(file.read_text())
-        if is_spoilt(scenario, checks):
-            outcome.spoilt.append(scenario)
-        for check in checks:
-            statuses[check["status"]] += 1
-            named = f"{scenario}: {check['id']}: {check.get('errorMessage', '')}"
-            # The suite counts a warning as neither, but a SHOULD that is not kept is a difference.
-            bad = check["status"] in ("FAILURE", "WARNING")
-            if scenario in unscored:
-                outcome.unscored_passed += check["status"] == "SUCCESS"
-                outcome.unscored_failed += [named] if bad else []
-            else:
-                outcome.passed += check["status"] == "SUCCESS"
-                outcome.failed += [named] if bad else []
-        outcome.statuses[scenario] = statuses
+def _unscored(revision: str, side: str) -> list[str]:
+    """Scenarios of one side that a revision's requirements list as not scored."""
+    lines = _requirements(revision)
+    named = [line.removeprefix("  - scenario: ") for line in lines]
+    return [name for name, leg in pairwise(named) if leg == f"    leg: {side}"]
+
+
+def _requirements(revision: str) -> list[str]:
+    """The file's own plain lines."""
+    return (_package() / "requirements" / f"{revision}.yaml").read_text().splitlines()
 
 
 def main() -> int:

@@ -62,11 +62,15 @@ def gateway(
     url: str | None = None,
     settings: str = "",
     listen: str = "",
+    more: str = "",
 ) -> Iterator[Gateway]:
-    """Runs a gateway before the fixture: a process with more arguments, or one at a URL."""
+    """Runs a gateway before the fixture: a process with more arguments, or one at a URL.
+
+    `more` are entries of other servers.
+    """
     folder.mkdir(exist_ok=True)
     command = json.dumps([BINARY, "--stdio", *arguments])
     place = f"url = {json.dumps(url)}" if url else f"command = {command}\nquestions = true"
-    config = f"[gateway]\n{settings}\n[server.fixture]\n{place}\n"
+    config = f'[gateway]\n{settings}\n[server.fixture]\n{place}\ntrust = "trusted"\n{more}'
     with GatewayProcess(Path(TOOLGATE), folder, config, address=listen) as process:
         yield Gateway(process)

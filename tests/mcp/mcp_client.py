@@ -28,8 +28,43 @@ class McpError(Exception):
         self.error = error
 
 
+def fields_of(text: str) -> dict[str, str]:
+    """The fields of a JSON object, each as it was written."""
+    decoder = json.JSONDecoder()
+    fields, place = {}, _next(text, text.index("{") + 1)
+    while text[place] != "}":
+        name, end = decoder.raw_decode(text, place)
+        start = _next(text, _next(text, end) + 1)
+        _, end = decoder.raw_decode(text, start)
+        fields[str(name)] = text[start:end]
+        place = _next(text, end)
+        place = _next(text, place + 1) if text[place] == "," else place
+    return fields
+
+
+def items_of(text: str) -> list[str]:
+    """The items of a JSON list, each as it was written."""
+    decoder = json.JSONDecoder()
+    items, place = [], _next(text, text.index("[") + 1)
+    while text[place] != "]":
+        _, end = decoder.raw_decode(text, place)
+        items.append(text[place:end])
+        place = _next(text, end)
+        place = _next(text, place + 1) if text[place] == "," else place
+    return items
+
+
+def _next(text: str, place: int) -> int:
+    while text[place].isspace():
+        place += 1
+    return place
+
+
 class Transport(Protocol):
     """A way to a server."""
+
+    # Text of the last response.
+    text: str
 
     def exchange(self, message: Json, seconds: float) -> Json:
         """Sends a request; returns the response to it."""
@@ -54,13 +89,15 @@ class Stdio:
             start_new_session=True,
         )
         self._pending = b""
+        self.text = ""
 
     def exchange(self, message: Json, seconds: float) -> Json:
         """Sends a request; returns the response to it."""
         self.notify(message)
         until = time.monotonic() + seconds
         while True:
-            answer: Json = json.loads(self._line(until))
+            self.text = self._line(until).decode()
+            answer: Json = json.loads(self.text)
             if answer.get("id") == message["id"] and "method" not in answer:
                 return answer
 
@@ -106,6 +143,7 @@ class Http:
             "Accept": "application/json, text/event-stream",
             **(headers or {}),
         }
+        self.text = ""
 
     def exchange(self, message: Json, seconds: float) -> Json:
         """Sends a request; returns the response to it."""
@@ -114,6 +152,7 @@ class Http:
             data = line.removeprefix("data:").strip() if line.startswith("data:") else line
             answer = json.loads(data) if data.startswith("{") else {}
             if answer.get("id") == message["id"] and "method" not in answer:
+                self.text = data
                 return dict(answer)
         raise McpError({"code": 0, "message": f"no answer in {text[:200]!r}"})
 
@@ -187,13 +226,22 @@ class Client:
         result: Json = answer["result"]
         return result
 
+    @property
+    def text(self) -> str:
+        """The text of the last response."""
+        return self._transport.text
+
     def tools(self) -> list[Json]:
         """Every tool, page after page."""
-        tools: list[Json] = []
+        return [json.loads(text) for text in self.tool_texts()]
+
+    def tool_texts(self) -> list[str]:
+        """The definition of every tool as the server writes it, page after page."""
+        tools: list[str] = []
         params: Json = {}
         while True:
             page = self.request("tools/list", params)
-            tools += page["tools"]
+            tools += items_of(fields_of(fields_of(self.text)["result"])["tools"])
             if "nextCursor" not in page:
                 return tools
             params = {"cursor": page["nextCursor"]}

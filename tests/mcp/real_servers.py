@@ -1,6 +1,7 @@
 """Twelve MCP servers from npm and PyPI: what they list and answer, directly and through a URL.
 
-    python tests/mcp/real_servers.py                          # direct against direct
+    python tests/mcp/real_servers.py                          # through a gateway, which it starts
+    python tests/mcp/real_servers.py --direct                 # each with itself
     python tests/mcp/real_servers.py --box B --write-config gateway.toml     # for a gateway, then:
     python tests/mcp/real_servers.py --box B http://127.0.0.1:7080/mcp/s/    # + the server's name
 
@@ -16,13 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+
+from fixture_gateway import TOOLGATE
+from gateway_process import GatewayProcess
 from installing import install, npm_command, pip_command, search_path
-from mcp_client import Client, Http, Json, McpError, Stdio
+from mcp_client import Client, Http, Json, McpError, Stdio, fields_of
 
 # Moments that a server writes into its texts, and their days of the week.
 TIMES = r"\d{4}-\d\d-\d\dT[\d:.+-]+|\b[A-Z][a-z]+day\b"
@@ -50,7 +56,7 @@ class Server:
 
 @dataclass
 class Observed:
-    """What a server said: its tools and the answers to its calls, as canonical JSON."""
+    """What a server said: its tools and the answers to its calls, each field as it was written."""
 
     era: str
     tools: list[Json]
@@ -233,9 +239,10 @@ def through(url: str) -> Callable[[Server, Path], Client]:
 def observe(server: Server, client: Client) -> Observed:
     """Lists the tools and makes the calls."""
     with client:
-        tools = client.tools()
-        answers = [_masked(call, client.call(call.tool, call.arguments)) for call in server.calls]
-    return Observed(client.era, tools, canonical(tools), answers)
+        texts = client.tool_texts()
+        answers = [_answer(call, client) for call in server.calls]
+    tools = [json.loads(text) for text in texts]
+    return Observed(client.era, tools, "\n".join(texts), answers)
 
 
 def canonical(value: Any) -> str:
@@ -243,10 +250,15 @@ def canonical(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _masked(call: Call, answer: Json) -> str:
-    # `resultType` and `_meta` belong to the era of a connection, not to the tool.
-    bare = {key: value for key, value in answer.items() if key not in ("resultType", "_meta")}
-    text = canonical(bare)
+def _answer(call: Call, client: Client) -> str:
+    answer = client.call(call.tool, call.arguments)
+    if "error" in answer:
+        text = canonical(answer)
+    else:
+        fields = fields_of(fields_of(client.text)["result"])
+        # `resultType` and `_meta` belong to the era of a connection, not to the tool.
+        bare = [f'"{key}":{fields[key]}' for key in fields if key not in ("resultType", "_meta")]
+        text = "\n".join(bare)
     return re.sub(call.varies, "~", text) if call.varies else text
 
 
@@ -316,46 +328,85 @@ def gateway_config(box: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+@contextmanager
+def own_gateway(box: Path, folder: Path) -> Iterator[str]:
+    """Runs a gateway before the servers; says what a host starts with, and gives its URL."""
+    process = GatewayProcess(Path(TOOLGATE), folder, gateway_config(box))
+    began = time.monotonic()
+    with ExitStack() as stack:
+        stack.callback(process.__exit__)
+        process.start("serving on")
+        tools = process.tools()
+        first = time.monotonic() - began
+        process.wait_for("behind discover_tools")
+        ready = time.monotonic() - began
+        print("".join(line for line in process.said if ": ready in " in line), end="")
+        whole = tokens([canonical(tool) for tool in tools])
+        shown = tokens([prompt_text(tool) for tool in tools])
+        print(f"first list of tools after {first:.2f} s, all ready after {ready:.1f} s")
+        print(f"a host starts with {len(tools)} tools: {shown} tokens, {whole} with annotations")
+        yield f"{process.url}/mcp/s/"
+
+
+def compare(server: Server, box: Path, connect: Callable[[Server, Path], Client]) -> list[Json]:
+    """Compares a server's own process with a second connection; returns its tools.
+
+    Raises:
+        DifferentError: They list or answer different things.
+    """
+    started = time.monotonic()
+    first = observe(server, direct(server, box))
+    found = differences(server, first, observe(server, connect(server, box)))
+    seconds = time.monotonic() - started
+    print(
+        f"{server.name:20} {first.era} {len(first.tools):3} tools,"
+        f" {len(server.calls)} calls, {len(found)} differences, {seconds:.1f} s",
+        flush=True,
+    )
+    if found:
+        raise DifferentError("".join(f"  {line}\n" for line in found))
+    return first.tools
+
+
+class DifferentError(Exception):
+    """A server that is another through the gateway, one difference a line."""
+
+
 def main() -> int:
-    """Compares each server with itself or with the URL; 1 if one differs or fails."""
+    """Compares each server with itself behind a URL; 1 if one differs or fails."""
     parser = argparse.ArgumentParser()
     parser.add_argument("url", nargs="?", help="the server's name is added to it")
+    parser.add_argument("--direct", action="store_true", help="each with itself, no gateway")
     parser.add_argument("--only", nargs="*", help="names of servers")
     parser.add_argument("--box", type=Path, help="the folder that servers see; a temporary one")
     parser.add_argument(
         "--write-config", type=Path, help="writes a gateway's configuration, no more"
     )
     arguments = parser.parse_args()
-    second = through(arguments.url) if arguments.url else direct
-    failed, texts = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        box = (arguments.box or Path(folder)).resolve()
+    failed, texts, calls = list[str](), list[str](), 0
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        box = (arguments.box or folder / "box").resolve()
         if not (box / "repository").exists():
             make_box(box)
         if arguments.write_config:
             arguments.write_config.write_text(gateway_config(box))
             return 0
+        url = arguments.url
+        if not url and not arguments.direct:
+            url = stack.enter_context(own_gateway(box, folder))
         for server in servers(box):
             if arguments.only and server.name not in arguments.only:
                 continue
-            started = time.monotonic()
             try:
-                first = observe(server, direct(server, box))
-                found = differences(server, first, observe(server, second(server, box)))
-            except (McpError, OSError) as error:
+                tools = compare(server, box, through(url) if url else direct)
+            except (McpError, OSError, DifferentError) as error:
                 failed.append(server.name)
-                print(f"{server.name:20} FAILED {error}", flush=True)
+                print(f"{server.name:20} FAILED\n{error}", flush=True)
                 continue
-            texts += [prompt_text(tool) for tool in first.tools]
-            failed += [server.name] if found else []
-            seconds = time.monotonic() - started
-            print(
-                f"{server.name:20} {first.era} {len(first.tools):3} tools,"
-                f" {len(server.calls)} calls, {len(found)} differences, {seconds:.1f} s",
-                flush=True,
-            )
-            print("".join(f"  {line}\n" for line in found), end="")
-    print(f"{len(texts)} tools, {tokens(texts)} cl100k tokens of names, descriptions and schemas")
+            texts += [prompt_text(tool) for tool in tools]
+            calls += len(server.calls)
+    print(f"{calls} calls, {len(texts)} tools, {tokens(texts)} cl100k tokens of their prompts")
     return int(bool(failed))
 
 

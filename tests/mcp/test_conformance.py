@@ -1,12 +1,13 @@
 """The official conformance suite: the fixture, the gateway before it, and the gateway's client."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import conformance
 import pytest
-from fixture_gateway import gateway
+from fixture_gateway import Gateway, gateway
 from fixture_process import fixture_url
 
 # Checks that pass: those a revision requires, and those that the suite runs beside them.
@@ -54,8 +55,8 @@ TASKS = {
 # Required checks of 2026-07-28 that pass before a fixture of 2025-11-25.
 BEFORE_AN_OLDER_SERVER = 118
 
-# Of the client, in the scenarios that are not about OAuth.
-OF_THE_CLIENT = {"2025-11-25": (6, 9), "2026-07-28": (52, 9)}
+# Of the client, those of OAuth among them.
+OF_THE_CLIENT = {"2025-11-25": (263, 18), "2026-07-28": (414, 16)}
 
 
 def names(failed: list[str]) -> set[str]:
@@ -76,18 +77,37 @@ def test_every_required_check_passes(revision: str, direct: str) -> None:
     assert (outcome.passed, outcome.unscored_passed) == EXPECTED[revision], outcome
 
 
+@pytest.fixture(params=["stdio", "http"])
+def transport(request: pytest.FixtureRequest) -> str:
+    """How the gateway reaches the fixture."""
+    return str(request.param)
+
+
+@contextmanager
+def gateway_before(folder: Path, transport: str, *arguments: str) -> Iterator[Gateway]:
+    """A gateway before the fixture as its process, or behind a URL."""
+    with ExitStack() as stack:
+        over_http = transport == "http"
+        url = stack.enter_context(fixture_url(*arguments)) if over_http else None
+        yield stack.enter_context(gateway(folder, *arguments, url=url))
+
+
 @pytest.mark.parametrize(("era", "revision"), THROUGH_GATEWAY)
-def test_the_gateway_passes_what_its_upstream_does(era: str, revision: str, tmp_path: Path) -> None:
+def test_the_gateway_passes_what_its_upstream_does(
+    era: str, revision: str, transport: str, tmp_path: Path
+) -> None:
     arguments = ["--legacy"] if era == "legacy" else []
-    with gateway(tmp_path, *arguments) as running:
+    with gateway_before(tmp_path, transport, *arguments) as running:
         outcome = conformance.run(running.url, revision)
     assert outcome.failed == [], outcome
     assert (outcome.passed, outcome.unscored_passed) == EXPECTED[revision], outcome
     assert outcome.unscored_failed == [], outcome
 
 
-def test_newer_hosts_before_an_older_server_miss_what_it_can_not_give(tmp_path: Path) -> None:
-    with gateway(tmp_path, "--legacy") as running:
+def test_newer_hosts_before_an_older_server_miss_what_it_can_not_give(
+    transport: str, tmp_path: Path
+) -> None:
+    with gateway_before(tmp_path, transport, "--legacy") as running:
         outcome = conformance.run(running.url, "2026-07-28")
     assert names(outcome.failed) == NAMES_OF_QUESTIONS, outcome
     assert outcome.passed == BEFORE_AN_OLDER_SERVER, outcome
@@ -98,7 +118,9 @@ def test_newer_hosts_before_an_older_server_miss_what_it_can_not_give(tmp_path: 
 def test_the_client_of_upstreams_passes_its_scenarios(revision: str) -> None:
     outcome = conformance.run_client(revision)
     assert outcome.failed == [], outcome
+    assert outcome.unscored_failed == [], outcome
     assert (outcome.passed, outcome.unscored_passed) == OF_THE_CLIENT[revision], outcome
+    assert set(conformance.required(revision, "client")) <= outcome.statuses.keys()
 
 
 CALL = {"details": {"method": "POST", "jsonrpcMethod": "tools/call"}}

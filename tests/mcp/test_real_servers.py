@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from fixture_process import BINARY, fixture_url
-from mcp_client import MODERN, Client, Http
+from mcp_client import MODERN, Client, Http, fields_of, items_of
 from real_servers import Call, Observed, Server, differences, direct, observe
 
 FIXTURE = Server(
@@ -32,6 +32,15 @@ def test_answers_are_kept_as_they_came(over_stdio: Observed) -> None:
     assert '"text":"hello"' in echo
     assert '"isError":true' in failure
     assert '"error":{"code":-32602' in unknown
+
+
+def test_texts_are_taken_apart_as_they_were_written() -> None:
+    text = r'{ "a":1e400, "b" : [ 1.10,{"x":"\u0041,]"} ] ,"c":{}}'
+    fields = fields_of(text)
+    assert fields == {"a": "1e400", "b": r'[ 1.10,{"x":"\u0041,]"} ]', "c": "{}"}
+    assert items_of(fields["b"]) == ["1.10", r'{"x":"\u0041,]"}']
+    assert fields_of("{}") == {}
+    assert items_of("[ ]") == []
 
 
 def test_a_changed_definition_and_a_changed_answer_are_differences(over_stdio: Observed) -> None:

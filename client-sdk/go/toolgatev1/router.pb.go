@@ -2695,9 +2695,11 @@ type TokenAccounting struct {
 	// Full definitions of all tools of the catalog: what sending everything costs.
 	FullCatalogTokens uint64 `protobuf:"varint,2,opt,name=full_catalog_tokens,json=fullCatalogTokens,proto3" json:"full_catalog_tokens,omitempty"`
 	// What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
-	// lists nothing, and when all tools are in the active set because nothing is deferred.
+	// lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
+	// definitions of the search and of the envelope.
 	Phase1Tokens uint64 `protobuf:"varint,3,opt,name=phase1_tokens,json=phase1Tokens,proto3" json:"phase1_tokens,omitempty"`
-	// What the active set costs at the asked detail, phase 2.
+	// What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools
+	// cost that the request has, those of earlier turns included, in `tools` and amid the conversation.
 	Phase2Tokens uint64 `protobuf:"varint,4,opt,name=phase2_tokens,json=phase2Tokens,proto3" json:"phase2_tokens,omitempty"`
 	// `full_catalog_tokens - phase1_tokens - phase2_tokens`; negative when deferral does not pay.
 	SavedTokens int64 `protobuf:"zigzag64,5,opt,name=saved_tokens,json=savedTokens,proto3" json:"saved_tokens,omitempty"`

@@ -4,6 +4,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
+from toolgate._forms import formed
 from toolgate.enums import PromptStrategy, StrategyReason
 from toolgate.langchain._messages import chat
 from toolgate.langchain._prompt import CALL_TOOL, Prompt, opened
@@ -38,7 +39,8 @@ def answered(messages: list[AnyMessage], strategy: PromptStrategy, *more: Any) -
 
 def read(strategy: PromptStrategy = PromptStrategy.ENVELOPE, *more: Any) -> Prompt:
     messages = talk()
-    return Prompt.of_turn(answered(messages, strategy, *more), chat(messages), messages)
+    sent = formed(chat(messages), "openai_chat")
+    return Prompt.of_turn(answered(messages, strategy, *more), sent, messages)
 
 
 def test_what_was_added_is_kept_as_json_and_stands_in_copies() -> None:
@@ -76,7 +78,7 @@ def test_a_description_whose_message_is_gone_stands_at_the_end() -> None:
 
 def test_other_strategies_and_answers_of_another_length_add_nothing() -> None:
     assert read(PromptStrategy.PASS).to_dict() == {"ledger": "{}", "tools": [], "added": {}}
-    longer = read(PromptStrategy.ENVELOPE, {"role": "user", "content": "Tools: z"})
+    longer = read(PromptStrategy.ENVELOPE, {"role": "assistant", "content": "Tools: z"})
     assert longer.to_dict() == {"ledger": "", "tools": [], "added": {}}
 
 

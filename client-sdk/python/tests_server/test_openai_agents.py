@@ -26,8 +26,9 @@ from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_messag
 from desk import CREATE, DELETE, FIND, FORECAST, GUARDED, SEARCH, Desk, clock
 from mcp.types import CallToolResult, GetPromptResult, ListPromptsResult
 from mcp.types import Tool as MCPTool
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from openai_api import OpenAIApi, serving
+from routed import routed
 
 from toolgate import AgentState, AsyncClient, Client
 from toolgate.openai_agents import Conversation, mcp_definitions, model_facing
@@ -814,3 +815,72 @@ def test_route_is_told_what_stands_behind_the_tools(
     run(script("Rain."), Conversation(client, tools, count_tokens=lambda _: 7), text)
     run(script("Rain."), Conversation(client, tools, history_tokens=0), text)
     assert asked[2:] == [None, 7, 0]
+
+
+def model_behind(api: OpenAIApi, base_url: str, name: str = "gpt-6.1") -> OpenAIResponsesModel:
+    """A model of a host, which the script stands in for as a proxy."""
+    proxy = DefaultAsyncHttpxClient(proxy=api.url.removesuffix("/v1"))
+    return OpenAIResponsesModel(
+        name, AsyncOpenAI(api_key="none", base_url=base_url, http_client=proxy)
+    )
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name", "is_native"),
+    [
+        ("http://api.openai.com/v1", "gpt-6.1", True),
+        ("http://api.openai.com/v1", "gpt-5", False),
+        ("http://proxy.example/v1", "gpt-6.1", False),
+    ],
+)
+def test_by_default_tools_are_added_amid_the_items_where_the_model_takes_them(
+    client: Client,
+    tools: list[FunctionTool],
+    monkeypatch: pytest.MonkeyPatch,
+    base_url: str,
+    name: str,
+    *,
+    is_native: bool,
+) -> None:
+    asked = routed(client, monkeypatch)
+    inner = {"name": FORECAST, "arguments": {"city": "Oslo"}}
+    call = (FORECAST, {"city": "Oslo"}) if is_native else ("toolgate_call_tool", inner)
+    api = OpenAIApi(call, "Rain.", "None.")
+    conversation = Conversation(client, tools, top_k=1)
+
+    async def run() -> None:
+        agent = Agent[None](name="desk", model=model_behind(api, base_url, name))
+        session = SQLiteSession("1")
+        rain = "Here is what I know of the weather. " * 150 + "what will the weather be in Oslo?"
+        for text in (rain, "search through my notes"):
+            await Runner.run(conversation.agent(agent), text, session=session)
+
+    with serving(api):
+        asyncio.run(run())
+    sent = [json.dumps(request["input"]) for request in api.requests]
+    assert [('"additional_tools"' in text) for text in sent] == [is_native] * 3
+    assert ("[Toolgate]" in sent[2]) is not is_native, "the first tools may stand in `tools`"
+    assert FIND in sent[2]
+    assert len({json.dumps(request["tools"]) for request in api.requests}) == 1
+    for before, after in itertools.pairwise(request["input"] for request in api.requests):
+        assert after[: len(before)] == before, "the cached prefix stays"
+    assert {one["model"] for one in asked} == {name}
+    told = base_url + "/" if base_url.startswith("http://api.") else None
+    assert {one.get("model_base_url") for one in asked} == {told}
+
+
+def test_tools_of_ones_own_are_registered_with_their_schemas(client: Client, desk: Desk) -> None:
+    model = script([(FIND, {"text": "milk"})], "One.")
+
+    async def run() -> tuple[RunResult, Conversation]:
+        given = {"notes": [function_tool(desk.find_notes)]}
+        conversation = await Conversation.from_tools(client, given)
+        agent = Agent[None](name="desk", model=model)
+        return await Runner.run(conversation.agent(agent), "search my notes"), conversation
+
+    result, conversation = asyncio.run(run())
+    assert (result.final_output, desk.ran) == ("One.", ["find_notes"])
+    (registered,) = client.list_tools("notes")
+    assert registered.definition["inputSchema"]["required"] == ["text"]
+    report = conversation.report()
+    assert (report.requests, report.searches) == (2, 0)

@@ -23,11 +23,18 @@ from pydantic_ai import (
     ToolCallPart,
 )
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolReturnPart
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
+from routed import routed
 
 from toolgate import AsyncClient, Client
 from toolgate.pydantic_ai import Toolgate, mcp_definitions, model_facing
@@ -634,3 +641,74 @@ def test_route_is_told_what_stands_behind_the_tools(
     run(Script("Rain."), Toolgate(client, tools, count_tokens=lambda _: 7), text)
     run(Script("Rain."), Toolgate(client, tools, history_tokens=0), text)
     assert asked[2:] == [None, 7, 0]
+
+
+FORMS = {
+    "anthropic": "claude-opus-5-5",
+    "gemini": "gemini-2.5-pro",
+    "openai_responses": "gpt-5",
+    "openai_chat": "gpt-5",
+}
+
+
+def named_model(form: str) -> Any:
+    """A model of a provider's, which is never asked."""
+    if form == "anthropic":
+        return AnthropicModel(FORMS[form], provider=AnthropicProvider(api_key="none"))
+    if form == "gemini":
+        return GoogleModel(FORMS[form], provider=GoogleProvider(api_key="none"))
+    kind = OpenAIResponsesModel if form == "openai_responses" else OpenAIChatModel
+    return kind(FORMS[form], provider=OpenAIProvider(api_key="none"))
+
+
+class Named(WrapperModel):
+    """Asks a script, and says that it is another model."""
+
+    def __init__(self, form: str, script: Script) -> None:
+        super().__init__(named_model(form))
+        self._script = script.model
+
+    async def request(self, *given: Any, **named: Any) -> ModelResponse:
+        return await self._script.request(*given, **named)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_route_is_told_which_model_is_asked_and_answers_in_its_form(
+    client: Client, tools: AbstractToolset[Any], form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = routed(client, monkeypatch)
+    call = ("toolgate_call_tool", {"name": FORECAST, "arguments": {"city": "Oslo"}})
+    script = Script([call], "Rain.", [(FIND, {"text": "milk"})], "One.")
+    toolgate = Toolgate(client, tools, top_k=1, deferral="always", strategy="envelope")
+    agent = Agent(
+        FallbackModel(Named(form, script), named_model("openai_chat")), capabilities=[toolgate]
+    )
+    first = agent.run_sync("what will the weather be in Oslo?")
+    agent.run_sync("search through my notes", message_history=first.all_messages())
+    assert {(one["model"], one["render"].format) for one in asked} == {(FORMS[form], form)}
+    assert all(one["render"].without_native for one in asked)
+    assert all(one["context_window"] > 100_000 for one in asked)
+    assert all("model_base_url" in one for one in asked)
+    assert script.shown == [[SEARCH, "toolgate_call_tool"]] * 4
+    calls = [part for part in script.sent[-1] if part[0] == "tool-call"]
+    assert calls == [["tool-call", *call]] * 1 + [
+        ["tool-call", call[0], {"name": FIND, "arguments": {"text": "milk"}}]
+    ], "the model's calls are sent as it made them"
+    described = [str(part[-1]) for part in script.sent[-1] if "[Toolgate]" in str(part[-1])]
+    assert [name in "".join(described) for name in (FORECAST, FIND, DELETE)] == [True, True, False]
+    for before, after in itertools.pairwise(script.sent):
+        assert after[: len(before)] == before, "the cached prefix stays"
+
+
+def test_tools_of_ones_own_are_registered_with_their_schemas(client: Client, desk: Desk) -> None:
+    search = (SEARCH, {"query": f"select:{FORECAST}"})
+    script = Script([(FIND, {"text": "milk"})], [search], "One.")
+    given: Any = {"notes": [desk.find_notes], "weather": FunctionToolset[Any]([desk.get_forecast])}
+    result = run(script, Toolgate.from_tools(client, given), "search through my notes")
+    assert (result.output, desk.ran) == ("One.", ["find_notes"])
+    (registered,) = client.list_tools("notes")
+    assert registered.definition["inputSchema"]["required"] == ["text"]
+    report = Toolgate.report(result.all_messages())
+    assert (report.requests, report.searches) == (3, 1)
+    assert report.price is None, "nothing says which model is asked"
+    assert report.shown_tokens > 0

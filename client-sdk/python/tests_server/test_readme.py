@@ -44,9 +44,7 @@ def test_pydantic_ai(client: Client) -> None:
         return script.pop(0)
 
     toolset = FunctionToolset[Any]([desk.find_notes])
-    scope = run(
-        "Toolgate, mcp_definitions", client=client, toolset=toolset, model=FunctionModel(answer)
-    )
+    scope = run("Toolgate.from_tools", client=client, toolset=toolset, model=FunctionModel(answer))
     result = scope["agent"].run_sync("search through my notes", deps=["notes:write"])
     assert (result.output, desk.ran) == ("1", ["find_notes"])
 
@@ -68,7 +66,7 @@ def test_openai_agents_over_an_mcp_server(client: Client) -> None:
     zone = {"timezone": "Europe/Oslo"}
     call = function_call("mcp__time__get_current_time", zone, call_id="call_1")
     agent = Agent(name="desk", model=ScriptedModel([[call], [assistant_message("Noon.")]]))
-    scope = run("Conversation.from_mcp", client=client, agent=agent)
+    scope = run("Conversation.from_mcp(client, {", client=client, agent=agent)
     assert "is_dst" in str(scope["result"].to_input_list())
 
 
@@ -78,5 +76,5 @@ def test_openai_agents(client: Client) -> None:
     call = function_call(FIND, {"text": "milk"}, call_id="call_1")
     agent = Agent(name="desk", model=ScriptedModel([[call], [assistant_message("1")]]))
     tools = [function_tool(desk.find_notes)]
-    scope = run("Conversation, mcp_definitions", client=client, agent=agent, tools=tools)
+    scope = run("Conversation.from_tools", client=client, agent=agent, tools=tools)
     assert (scope["result"].final_output, desk.ran) == ("1", ["find_notes"])

@@ -33,13 +33,31 @@ pub struct LlmConfig {
     pub public_url: String,
     /// Most open connections of hosts. Over HTTP/1.1 each has one request at a time.
     pub max_connections: usize,
+    /// Time for the head of a request.
+    #[serde(deserialize_with = "duration")]
+    pub head_timeout: Duration,
+    /// Time for the body of a chat request.
+    #[serde(deserialize_with = "duration")]
+    pub body_timeout: Duration,
+    /// Most requests under way. A tenant has at most four fifths of them, and less when others have theirs.
+    pub max_requests: usize,
+    /// Most bytes of chat requests in memory, as they came, with the same shares.
+    #[serde(deserialize_with = "size")]
+    pub request_memory: usize,
+    /// Tenant of hosts, where they show no key.
+    pub tenant: String,
+    /// Store of API keys that hosts must show one of: a data directory, or the URL of a PostgreSQL database. Empty: none is
+    /// needed.
+    pub key_store: String,
     /// Rule for tools in requests.
     pub strategy: StrategyConfig,
+    /// Rule for calls that models make.
+    pub gate: GateConfig,
     /// Names of tools that may be deferred, with `*` for any characters.
     pub defer: Vec<String>,
     /// Names of tools that are never deferred, with `*` for any characters.
     pub keep: Vec<String>,
-    /// Bytes of definitions of tools that may be deferred; with fewer, all are sent.
+    /// Bytes of definitions of tools that may be deferred; with fewer, `auto` sends all without asking for a price.
     #[serde(deserialize_with = "size")]
     pub defer_above: usize,
     /// Time for the decision on a request; later it is sent as it came.
@@ -70,7 +88,7 @@ pub struct LlmConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StrategyConfig {
-    /// The envelope where `defer_above` is passed and the host does not defer by itself, else pass.
+    /// The cheapest strategy that the API and the model take; pass where that costs no more, and where the host defers by itself.
     Auto,
     /// Requests are sent as they come.
     Pass,
@@ -78,6 +96,20 @@ pub enum StrategyConfig {
     Envelope,
     /// Tools are added amid the conversation where the API and the model take that, else the envelope.
     Native,
+    /// The tools of a turn are sent, and no others.
+    Cut,
+}
+
+/// Rule for calls that models make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GateConfig {
+    /// Calls are not looked at.
+    Off,
+    /// Counts what Gate says of calls, and changes nothing.
+    Observe,
+    /// The model is told what Gate refuses, and goes on; the host does not see the refused call.
+    Enforce,
 }
 
 /// Base URLs of the providers. What a host asks for is sent there and nowhere else.
@@ -127,10 +159,17 @@ impl Default for LlmConfig {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
             public_url: String::new(),
             max_connections: 256,
+            head_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(2 * 60),
+            max_requests: 256,
+            request_memory: 128 << 20,
+            tenant: "default".to_owned(),
+            key_store: String::new(),
             strategy: StrategyConfig::Auto,
+            gate: GateConfig::Observe,
             defer: vec!["mcp_*".to_owned()],
             keep: Vec::new(),
-            defer_above: 32 << 10,
+            defer_above: 4 << 10,
             decision_timeout: Duration::from_millis(30),
             first_decision_timeout: Duration::from_millis(150),
             max_toolsets: 64,
@@ -202,8 +241,17 @@ impl Config {
         if !llm.public_url.is_empty() && Url::parse(&llm.public_url).is_err() {
             return Some("llm.public_url is no URL".to_owned());
         }
-        if llm.max_connections == 0 || llm.max_toolsets == 0 {
-            return Some("llm.max_connections and llm.max_toolsets must be at least 1".to_owned());
+        let at_least_one =
+            [llm.max_connections, llm.max_toolsets, llm.max_requests, llm.request_memory];
+        if at_least_one.contains(&0) {
+            let keys = "llm.max_connections, max_toolsets, max_requests and request_memory";
+            return Some(format!("{keys} must be at least 1"));
+        }
+        if llm.head_timeout.is_zero() || llm.body_timeout.is_zero() {
+            return Some("llm.head_timeout and llm.body_timeout must not be 0".to_owned());
+        }
+        if llm.tenant.is_empty() {
+            return Some("llm.tenant must not be empty".to_owned());
         }
         Provider::ALL.into_iter().find_map(|provider| {
             let url = self.upstream.of(provider);
@@ -245,11 +293,12 @@ mod tests {
     #[test]
     fn keys_are_read() {
         let config = parsed(
-            "[llm]\nstrategy = \"envelope\"\ndefer_above = \"1KiB\"\ndecision_timeout = \"1s\"\n\
+            "[llm]\nstrategy = \"cut\"\ngate = \"enforce\"\ndefer_above = \"1KiB\"\ndecision_timeout = \"1s\"\n\
              [upstream]\nopenai = \"http://127.0.0.1:8000/base\"\n",
         )
         .expect("valid");
-        assert_eq!(config.llm.strategy, StrategyConfig::Envelope);
+        assert_eq!(config.llm.strategy, StrategyConfig::Cut);
+        assert_eq!(config.llm.gate, GateConfig::Enforce);
         assert_eq!(config.llm.defer_above, 1 << 10);
         assert_eq!(config.llm.decision_timeout, Duration::from_secs(1));
         assert_eq!(config.upstream.openai.path(), "/base");
@@ -261,6 +310,10 @@ mod tests {
             ("[llm]\nlisten = \"0.0.0.0:1\"", "llm.public_url"),
             ("[llm]\nlisten = \"0.0.0.0:1\"\npublic_url = \"http://llm.example\"", "https URL"),
             ("[llm]\nmax_connections = 0", "at least 1"),
+            ("[llm]\nrequest_memory = \"0\"", "at least 1"),
+            ("[llm]\nhead_timeout = \"0s\"", "head_timeout"),
+            ("[llm]\ntenant = \"\"", "llm.tenant"),
+            ("[llm]\ngate = \"strict\"", "strict"),
             ("[llm]\nnothing = 1", "nothing"),
             ("[upstream]\nopenai = \"ftp://x\"", "upstream.openai must be"),
             ("[upstream]\ngemini = \"https://a:b@x\"", "password"),

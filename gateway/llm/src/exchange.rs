@@ -10,12 +10,16 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::answer::{self, Asked};
+use crate::gate;
 use crate::provider::Provider;
 use crate::raw;
 use crate::sse::Splitter;
 use crate::stream::{End, Machine};
 use crate::turn::Turn;
 use crate::upstream::{Failure, Head, Piece, Pieces, Upstream, flushed};
+
+/// Most bytes of an answer that are withheld until its calls are judged; those of a larger one go to the host unjudged.
+const WITHHELD_MAX: usize = 2 << 20;
 
 /// Largest answer that is read whole.
 const ANSWER_MAX: usize = 32 << 20;
@@ -62,7 +66,7 @@ impl Exchange {
     pub(crate) async fn whole(mut self, answer: reqwest::Response) -> Response {
         let mut text = match self.read(answer).await {
             Ok(text) => text,
-            Err(failure) => return self.refused(&failure),
+            Err(failure) => return self.failed(&failure),
         };
         let api = self.turn.api();
         let mut earlier: Option<Value> = None;
@@ -71,24 +75,8 @@ impl Exchange {
                 return whole(StatusCode::OK, text);
             };
             self.turn.used(&value["usage"]);
-            let said =
-                answer::message(api, &mut value).map(|message| answer::as_history(api, message));
-            let asked =
-                answer::message(api, &mut value).map(|message| answer::opened(api, message));
-            let Asked { searches, has_calls } = asked.unwrap_or_default();
-            let next = match said {
-                Some(said) if !searches.is_empty() && !has_calls => {
-                    self.turn.go_on(said, &searches).await
-                }
-                _ => {
-                    self.turn.look_up(&searches).await;
-                    None
-                }
-            };
+            let next = self.next_body(&mut value).await;
             let Some(next) = next else {
-                if !searches.is_empty() && !has_calls {
-                    answer::end_turn(api, &mut value);
-                }
                 let body = match earlier {
                     Some(earlier) => answer::joined(api, &earlier, value).to_string(),
                     None => raw::graft(&value, &text),
@@ -106,11 +94,40 @@ impl Exchange {
         }
     }
 
+    /// Returns the body of the request that the model goes on with behind this answer; `None` if the answer is the turn's last.
+    async fn next_body(&mut self, value: &mut Value) -> Option<String> {
+        let api = self.turn.api();
+        let is_cut = gate::is_cut(api, value);
+        let message = answer::message(api, value)?;
+        let said = answer::as_history(api, message);
+        let Asked { searches, has_calls } = answer::opened(api, message);
+        let calls = gate::calls_of(api, message);
+        if has_calls && !is_cut && self.turn.holds_calls() {
+            let judged = self.turn.judge(&calls).await;
+            if judged.iter().any(|judged| judged.refusal.is_some()) {
+                let next = self.turn.refuse(said, &calls, &judged, &searches).await?;
+                gate::remove_calls(api, message);
+                return Some(next);
+            }
+        } else if has_calls {
+            self.turn.observe((!is_cut).then_some(calls));
+        }
+        if searches.is_empty() || has_calls {
+            self.turn.look_up(&searches).await;
+            return None;
+        }
+        let next = self.turn.go_on(said, &searches).await;
+        if next.is_none() {
+            answer::end_turn(api, value);
+        }
+        next
+    }
+
     /// Returns the text of the answer to a further request, or what the host is told in its place.
     async fn next_text(&self, body: String) -> Result<String, Response> {
-        let answer = self.go_on(body).await.map_err(|failure| self.refused(&failure))?;
+        let answer = self.go_on(body).await.map_err(|failure| self.failed(&failure))?;
         let status = answer.status();
-        let text = self.read(answer).await.map_err(|failure| self.refused(&failure))?;
+        let text = self.read(answer).await.map_err(|failure| self.failed(&failure))?;
         if status == StatusCode::OK { Ok(text) } else { Err(whole(status, text)) }
     }
 
@@ -128,7 +145,7 @@ impl Exchange {
         String::from_utf8(bytes).map_err(|_| failed("the answer is no UTF-8".to_owned()))
     }
 
-    fn refused(&self, failure: &Failure) -> Response {
+    fn failed(&self, failure: &Failure) -> Response {
         tracing::warn!(provider = self.head.provider.name(), "{}", failure.message);
         self.head.provider.error(failure.status, &failure.message)
     }
@@ -139,6 +156,8 @@ impl Exchange {
             pieces: Some(self.upstream.pieces(answer)),
             machine: Machine::new(self.turn.api()),
             splitter: Splitter::default(),
+            withheld: Vec::new(),
+            is_passing: false,
             failure: None,
             exchange: self,
         };
@@ -155,6 +174,10 @@ struct Streaming {
     pieces: Option<Pieces>,
     machine: Machine,
     splitter: Splitter,
+    /// Bytes of the answer from its first call on. The host gets them once the calls are judged.
+    withheld: Vec<u8>,
+    /// True once an answer was too large to be withheld.
+    is_passing: bool,
     /// Error to end with, once what came before it is written.
     failure: Option<io::Error>,
     exchange: Exchange,
@@ -171,6 +194,7 @@ impl Streaming {
             match self.pieces.as_mut()?.next().await {
                 Some(Ok(piece)) => self.take(&piece, &mut out),
                 Some(Err(error)) => {
+                    out.append(&mut self.withheld);
                     out.extend(self.splitter.rest());
                     self.failure = Some(error);
                     // What follows the error is nothing.
@@ -185,7 +209,58 @@ impl Streaming {
     fn take(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         self.splitter.push(piece);
         while let Some(event) = self.splitter.next() {
-            self.machine.event(&event, out);
+            self.event(&event, out);
+        }
+    }
+
+    /// Takes an event. What the host gets of it is withheld if it is of a call that must be judged.
+    fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
+        let mut written = Vec::new();
+        self.machine.event(event, &mut written);
+        let is_held = self.machine.has_calls() && self.exchange.turn.holds_calls();
+        if is_held && !self.is_passing {
+            self.withheld.extend(written);
+            if self.withheld.len() <= WITHHELD_MAX {
+                return;
+            }
+            self.is_passing = true;
+            out.append(&mut self.withheld);
+        } else {
+            out.extend(written);
+        }
+    }
+
+    /// Judges the calls of an answer that has ended. Returns the body of the request that tells the model what was refused;
+    /// `None` if the calls go to the host.
+    async fn told(&mut self) -> Option<String> {
+        let turn = &mut self.exchange.turn;
+        if !self.machine.has_calls() {
+            return None;
+        }
+        let calls = self.machine.calls();
+        let Some(calls) = calls.filter(|_| !self.withheld.is_empty()) else {
+            turn.observe(self.machine.calls());
+            return None;
+        };
+        let judged = turn.judge(&calls).await;
+        if judged.iter().all(|judged| judged.refusal.is_none()) {
+            return None;
+        }
+        let (said, searches) = self.machine.take_back();
+        let body = turn.refuse(said, &calls, &judged, &searches).await?;
+        self.withheld.clear();
+        Some(body)
+    }
+
+    /// Returns the body of the request that answers searches; `None` if the answer is the turn's last.
+    async fn searched(&mut self) -> Option<String> {
+        let turn = &mut self.exchange.turn;
+        match self.machine.end() {
+            End::Done(searches) => {
+                turn.look_up(&searches).await;
+                None
+            }
+            End::Searching(said, searches) => turn.go_on(said, &searches).await,
         }
     }
 
@@ -193,18 +268,17 @@ impl Streaming {
     async fn ended(&mut self, out: &mut Vec<u8>) {
         // The last event may lack its empty line.
         let last = self.splitter.rest();
-        self.machine.event(&last, out);
+        self.event(&last, out);
         if !out.is_empty() && self.machine.is_holding() {
             out.extend_from_slice(b"\n\n");
         }
         self.pieces = None;
-        let turn = &mut self.exchange.turn;
-        let body = match self.machine.end() {
-            End::Done(searches) => {
-                turn.look_up(&searches).await;
-                None
+        let body = match self.told().await {
+            Some(body) => Some(body),
+            None => {
+                out.append(&mut self.withheld);
+                self.searched().await
             }
-            End::Searching(said, searches) => turn.go_on(said, &searches).await,
         };
         let Some(body) = body else {
             self.machine.give_up(out);

@@ -1,6 +1,6 @@
 //! Names under which the proxy may be called. A page could have another name resolve to this machine (DNS rebinding).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http::uri::Authority;
 use http::{HeaderMap, Uri, header};
@@ -27,17 +27,34 @@ impl Names {
 
     /// Returns true if a request names the proxy, and comes from no foreign page.
     pub(crate) fn allow(&self, uri: &Uri, headers: &HeaderMap) -> bool {
-        let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let authority = named.or(uri.authority().map(Authority::as_str));
-        let host = authority
-            .and_then(|authority| authority.parse::<Authority>().ok())
-            .map(|authority| authority.host().to_ascii_lowercase());
-        let is_named = host.is_some_and(|host| self.hosts.contains(&host));
-        let is_own = headers.get_all(header::ORIGIN).iter().all(|origin| {
-            origin.to_str().is_ok_and(|origin| self.origins.iter().any(|own| own == origin))
-        });
-        is_named && is_own
+        let is_named = host_of(uri, headers).is_some_and(|host| self.hosts.contains(&host));
+        is_named && self.is_own(headers)
     }
+
+    /// Returns true if metrics may be read so: scrapers ask by address, and no name resolves to one anew.
+    pub(crate) fn allow_scrape(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let is_address = |host: &str| {
+            host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok()
+        };
+        let is_named = host_of(uri, headers)
+            .is_some_and(|host| is_address(&host) || self.hosts.contains(&host));
+        is_named && self.is_own(headers)
+    }
+
+    /// Returns true if a request comes from no foreign page.
+    fn is_own(&self, headers: &HeaderMap) -> bool {
+        headers.get_all(header::ORIGIN).iter().all(|origin| {
+            origin.to_str().is_ok_and(|origin| self.origins.iter().any(|own| own == origin))
+        })
+    }
+}
+
+/// Returns the host that a request names, in lower case.
+fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let authority = named.or(uri.authority().map(Authority::as_str));
+    let authority = authority.and_then(|authority| authority.parse::<Authority>().ok());
+    authority.map(|authority| authority.host().to_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -63,6 +80,12 @@ mod tests {
         for host in [None, Some("evil.example"), Some("localhost.evil.example"), Some("a b")] {
             assert!(!allows(host, None), "{host:?}");
         }
+        let scraped = |host: &'static str| {
+            let headers = [(header::HOST, HeaderValue::from_static(host))].into_iter().collect();
+            names.allow_scrape(&Uri::from_static("/metrics"), &headers)
+        };
+        assert!(scraped("10.0.0.7:7090") && scraped("[fd00::7]:7090") && scraped("localhost"));
+        assert!(!scraped("evil.example"));
         for origin in ["null", "http://localhost:8000", "https://evil.example"] {
             assert!(!allows(Some("localhost"), Some(origin)), "{origin}");
         }

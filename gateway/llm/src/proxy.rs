@@ -6,27 +6,34 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Json, Response};
 use axum::routing::get;
 use axum::serve::Listener;
-use axum::{Router, serve as serve_router};
 use futures_util::{StreamExt as _, stream};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use serde::Deserialize;
 use serde_json::json;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use toolgate_client::Client;
 use toolgate_llm::strategy::Api;
+use toolgate_serving::{Owner as Holder, Share, Shares};
 
 use crate::chat::PassReason;
 use crate::config::Config;
 use crate::exchange::{Exchange, Original, ask_for_plain, is_compressed, is_refusal, is_stream};
 use crate::guard::Names;
 use crate::headers;
+use crate::held::holding;
+use crate::metrics::{OPEN_METRICS, OpenRequest};
 use crate::provider::Provider;
-use crate::savings::Savings;
-use crate::turn::{Decider, Turn, warm_up};
+use crate::savings::{Account, Savings};
+use crate::serving::{self, Peer};
+use crate::tenant::{Authentication, Caller, PresentedKey, Refusal, key_of, own_key_of};
+use crate::turn::{Decider, Owner, Turn, warm_up};
 use crate::upstream::{Failure, Head, Upstream, UpstreamError};
 
 /// Header of an answer that says what was done with its request.
@@ -35,8 +42,8 @@ const NOTE: HeaderName = HeaderName::from_static("x-toolgate");
 /// Time between two pieces of a request.
 const PIECE_MAX: Duration = Duration::from_secs(30);
 
-/// Time for answers that are under way when the proxy is stopped.
-const DRAIN: Duration = Duration::from_secs(10);
+/// Largest request whose model is read for the accounts when it is sent as it came.
+const NAMED_MAX: usize = 1 << 20;
 
 /// Time for taking the sets of tools out of the routing plane when the proxy is stopped.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
@@ -60,66 +67,123 @@ pub enum ProxyError {
     Io(#[from] io::Error),
 }
 
+/// Surroundings of a proxy.
+pub struct Plane {
+    /// Routing plane that chooses tools.
+    pub client: Client,
+    /// Check of hosts' keys; `None` if none is needed.
+    pub authentication: Option<Arc<dyn Authentication>>,
+    /// Accounts to keep.
+    pub savings: Savings,
+}
+
 struct Proxy {
     names: Names,
     upstream: Upstream,
     decider: Decider,
     savings: Savings,
+    authentication: Option<Arc<dyn Authentication>>,
+    /// Tenant of hosts without keys.
+    tenant: Arc<str>,
+    /// Requests under way, and bytes of their bodies, with the share of each tenant.
+    requests: Shares,
+    memory: Shares,
+    request_memory: usize,
     max_body: usize,
+    body_timeout: Duration,
 }
 
-/// Body of a request: read whole, or too large for that.
+/// Places that a request holds until its answer has ended.
+type Held = (Share, OpenRequest);
+
+/// Chat request of a host that was let in.
+struct Chat {
+    api: Api,
+    caller: Caller,
+    head: Head,
+}
+
+/// Body of a request: read whole, or not.
 enum ReadBody {
-    Whole(Vec<u8>),
-    /// The part that was read, and the rest.
-    Large(Vec<u8>, BodyDataStream),
+    /// The body, and its share of the memory.
+    Whole(Vec<u8>, Share),
+    /// The part that was read, the rest, and the reason why that was not.
+    Part(Vec<u8>, BodyDataStream, PassReason),
 }
 
-/// Serves hosts until `stop`, and then ends answers under way within ten seconds. `plane` is the routing plane that chooses tools, `savings` the account to keep.
+/// Serves hosts until `stop`, and then ends answers under way within ten seconds.
 ///
 /// # Errors
 /// [`ProxyError`] if TLS can't be set up, or the listener fails.
 pub async fn serve(
     config: &Config,
-    plane: Client,
-    savings: Savings,
+    plane: Plane,
     listener: impl Listener<Addr = SocketAddr>,
     stop: CancellationToken,
 ) -> Result<(), ProxyError> {
-    let names = Names::new(listener.local_addr()?, &config.llm.public_url);
-    let decider = Decider::new(plane, &config.llm, savings.clone());
-    let upstream = Upstream::new(config)?;
-    let max_body = config.llm.max_body;
+    let Plane { client, authentication, savings } = plane;
+    let decider = Decider::new(client, config, savings.clone());
+    let llm = &config.llm;
     tokio::task::spawn_blocking(warm_up);
-    let proxy = Proxy { names, upstream, decider: decider.clone(), savings, max_body };
+    let proxy = Proxy {
+        names: Names::new(listener.local_addr()?, &llm.public_url),
+        upstream: Upstream::new(config)?,
+        decider: decider.clone(),
+        savings,
+        authentication,
+        tenant: Arc::from(llm.tenant.as_str()),
+        requests: Shares::new(llm.max_requests),
+        memory: Shares::new(llm.request_memory),
+        request_memory: llm.request_memory,
+        max_body: llm.max_body,
+        body_timeout: llm.body_timeout,
+    };
     let router = Router::new()
         .route("/livez", get(StatusCode::OK))
+        .route("/metrics", get(exposed_metrics))
         .route("/toolgate/usage", get(usage))
         .fallback(forward)
         .with_state(Arc::new(proxy));
-    let stopped = stop.clone().cancelled_owned();
-    let serving = serve_router(listener, router).with_graceful_shutdown(stopped).into_future();
-    let drained = async {
-        stop.cancelled().await;
-        tokio::time::sleep(DRAIN).await;
-    };
-    let served = tokio::select! {
-        served = serving => served,
-        () = drained => Ok(()),
-    };
-    if tokio::time::timeout(CLOSING_MAX, decider.close()).await.is_err() {
+    serving::serve(listener, router, llm.head_timeout, stop).await;
+    if timeout(CLOSING_MAX, decider.close()).await.is_err() {
         tracing::warn!("sets of tools were left in the routing plane");
     }
-    served.map_err(ProxyError::Io)
+    Ok(())
 }
 
 async fn usage(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
     if !proxy.names.allow(request.uri(), request.headers()) {
         return StatusCode::FORBIDDEN.into_response();
     }
-    let totals = proxy.savings.totals();
-    Json(json!({ "totals": totals, "saved_tokens_computed": totals.saved_tokens() }))
+    let caller = match proxy.caller(peer_of(&request), own_key_of(request.headers())).await {
+        Ok(caller) => caller,
+        Err(refusal) => return own_refusal(refusal),
+    };
+    let seen = if caller.is_operator { None } else { Some(&*caller.tenant) };
+    let totals = proxy.savings.totals_of(seen);
+    let accounts = proxy.savings.accounts_of(seen);
+    let saved = totals.saved_tokens();
+    Json(json!({ "totals": totals, "saved_tokens_computed": saved, "accounts": accounts }))
         .into_response()
+}
+
+async fn exposed_metrics(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
+    if !proxy.names.allow_scrape(request.uri(), request.headers()) {
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    match proxy.caller(peer_of(&request), own_key_of(request.headers())).await {
+        Ok(caller) if caller.is_operator => {}
+        Ok(_) => return own_refusal(Refusal::Forbidden),
+        Err(refusal) => return own_refusal(refusal),
+    }
+    let metrics = proxy.savings.metrics();
+    metrics.bodies(proxy.request_memory.saturating_sub(proxy.memory.free()));
+    ([(header::CONTENT_TYPE, OPEN_METRICS)], metrics.exposed()).into_response()
+}
+
+/// Answers a request to a page of the proxy's own that is not let in.
+fn own_refusal(refusal: Refusal) -> Response {
+    (refusal.status(), format!("{}\n", refusal.problem())).into_response()
 }
 
 async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
@@ -134,53 +198,93 @@ async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response 
     let Some(url) = proxy.upstream.url(provider, path, request.uri().query()) else {
         return provider.error(StatusCode::BAD_REQUEST, "the path has a part that climbs");
     };
+    let caller = match proxy.caller(peer_of(&request), key_of(request.headers())).await {
+        Ok(caller) => caller,
+        Err(refusal) => {
+            proxy.savings.metrics().refused(refusal.name());
+            return provider.error(refusal.status(), refusal.problem());
+        }
+    };
+    let Some(held) = proxy.hold(&caller) else {
+        proxy.savings.metrics().refused("requests");
+        let problem = "too many requests are under way (llm.max_requests): try again";
+        let mut response = provider.error(StatusCode::TOO_MANY_REQUESTS, problem);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        return response;
+    };
     let chat = provider.chat(path).filter(|_| request.method() == Method::POST);
     let (parts, body) = request.into_parts();
     let headers = headers::of_request(parts.headers);
     let head = Head { provider, method: parts.method, url, headers };
-    match chat {
-        Some(api) => proxy.chat(api, head, body).await,
+    let response = match chat {
+        Some(api) => Box::pin(proxy.chat(Chat { api, caller, head }, body)).await,
         // A request without a body has none on its way on either.
         None if body.is_end_stream() => {
             proxy.pass(&head, reqwest::Body::default(), "no-chat").await
         }
-        None => proxy.pass(&head, streamed(body.into_data_stream()), "no-chat").await,
-    }
+        None => proxy.pass(&head, streamed(in_time(body.into_data_stream())), "no-chat").await,
+    };
+    holding(response, held)
 }
 
 impl Proxy {
-    /// Sends a chat request with the tools that it needs, or as it came.
-    async fn chat(&self, api: Api, head: Head, body: Body) -> Response {
-        let bytes = match self.read(body).await {
-            Ok(ReadBody::Whole(bytes)) => bytes,
-            Ok(ReadBody::Large(begun, rest)) => {
-                let begun = stream::iter([Ok(Bytes::from(begun))]);
-                self.savings.passed("large");
-                return self.pass(&head, streamed(begun.chain(rest)), "large").await;
-            }
-            Err(failure) => return refused(head.provider, &failure),
+    /// Returns who calls with a key.
+    async fn caller(&self, peer: Option<Peer>, key: Option<Vec<u8>>) -> Result<Caller, Refusal> {
+        let Some(authentication) = &self.authentication else {
+            return Ok(Caller { tenant: Arc::clone(&self.tenant), is_operator: true });
         };
-        match self.decide(api, &head.headers, &bytes).await {
-            Ok((turn, body)) => self.rewritten(turn, head, bytes, body).await,
+        let Peer(address) = peer.ok_or(Refusal::Unavailable)?;
+        authentication.authenticate(PresentedKey { key, peer: address.ip() }).await
+    }
+
+    /// Takes a place among the requests under way. `None` if its tenant has its share of them.
+    fn hold(&self, caller: &Caller) -> Option<Held> {
+        let share = self.requests.take(&holder(caller), 1)?;
+        Some((share, self.savings.metrics().opened()))
+    }
+
+    /// Sends a chat request with the tools that it needs, or as it came.
+    async fn chat(&self, chat: Chat, body: Body) -> Response {
+        let account = |model: &str| self.savings.account(&chat.caller.tenant, chat.api, model);
+        let read = self.read(&chat.caller, body).await;
+        let begun = Instant::now();
+        let (bytes, memory) = match read {
+            Ok(ReadBody::Whole(bytes, memory)) => (bytes, memory),
+            Ok(ReadBody::Part(begun, rest, reason)) => {
+                let begun = stream::iter([Ok(Bytes::from(begun))]);
+                account("").passed(reason);
+                let body = streamed(begun.chain(in_time(rest)));
+                return self.pass(&chat.head, body, reason).await;
+            }
+            Err(failure) => {
+                self.savings.metrics().refused("body");
+                return refused(chat.head.provider, &failure);
+            }
+        };
+        match self.decide(&chat, &bytes).await {
+            Ok((turn, body)) => {
+                turn.account().added(turn.strategy(), begun.elapsed());
+                let response = self.rewritten(turn, chat.head, bytes, body).await;
+                holding(response, memory)
+            }
             Err(reason) => {
-                self.savings.passed(reason);
-                self.pass(&head, bytes.into(), reason).await
+                let account: Account = account(&model_of(&bytes));
+                account.passed(reason);
+                account.added("pass", begun.elapsed());
+                self.pass(&chat.head, bytes.into(), reason).await
             }
         }
     }
 
-    async fn decide(
-        &self,
-        api: Api,
-        headers: &HeaderMap,
-        bytes: &[u8],
-    ) -> Result<(Turn, String), PassReason> {
+    async fn decide(&self, chat: &Chat, bytes: &[u8]) -> Result<(Turn, String), PassReason> {
+        let headers = &chat.head.headers;
         if headers.contains_key(header::CONTENT_ENCODING) {
             return Err("encoded");
         }
         let text = std::str::from_utf8(bytes).map_err(|_| "shape")?;
         let keys = KEYS.iter().flat_map(|name| headers.get_all(name)).map(HeaderValue::as_bytes);
-        self.decider.decide(api, text, &keys.collect::<Vec<_>>()).await
+        let owner = Owner { tenant: &chat.caller.tenant, keys: &keys.collect::<Vec<_>>() };
+        self.decider.decide(chat.api, text, owner).await
     }
 
     /// Sends a request whose tools were deferred. If the provider refuses it, the original is sent once.
@@ -229,33 +333,47 @@ impl Proxy {
                 if answer.status().is_success() {
                     exchange.turn.refused();
                 }
-                self.savings.passed("refused");
+                exchange.turn.account().passed("refused");
                 self.handed_on(answer, "pass; reason=refused")
             }
             Err(failure) => refused(head.provider, &failure),
         }
     }
 
-    /// Reads the body of a request, whose pieces must follow each other in time.
-    async fn read(&self, body: Body) -> Result<ReadBody, Failure> {
+    /// Reads the body of a request, whose pieces must follow each other in time, and which has a deadline as a whole.
+    async fn read(&self, caller: &Caller, body: Body) -> Result<ReadBody, Failure> {
         let failed = |status, problem: String| Failure { status, message: problem };
+        let late = || {
+            let within = self.body_timeout.min(PIECE_MAX);
+            let problem = format!(
+                "the request did not come in time (llm.body_timeout, or {within:?} between two pieces)"
+            );
+            failed(StatusCode::REQUEST_TIMEOUT, problem)
+        };
+        let until = Instant::now() + self.body_timeout;
         let mut pieces = body.into_data_stream();
         let mut bytes = Vec::new();
+        // Of nothing there is always a share.
+        let Some(mut memory) = self.memory.take(&holder(caller), 0) else {
+            return Ok(ReadBody::Part(bytes, pieces, "no-memory"));
+        };
         loop {
-            let next = tokio::time::timeout(PIECE_MAX, pieces.next()).await.map_err(|_| {
-                let problem = format!("nothing of the request came for {PIECE_MAX:?}");
-                failed(StatusCode::REQUEST_TIMEOUT, problem)
-            })?;
+            let next = timeout_at(until, timeout(PIECE_MAX, pieces.next())).await;
+            let next = next.map_err(|_| late())?.map_err(|_| late())?;
             let Some(piece) = next else { break };
             let piece = piece.map_err(|error| {
                 failed(StatusCode::BAD_REQUEST, format!("the request broke off: {error}"))
             })?;
+            let has_memory = memory.grow(piece.len());
             bytes.extend_from_slice(&piece);
             if bytes.len() > self.max_body {
-                return Ok(ReadBody::Large(bytes, pieces));
+                return Ok(ReadBody::Part(bytes, pieces, "large"));
+            }
+            if !has_memory {
+                return Ok(ReadBody::Part(bytes, pieces, "no-memory"));
             }
         }
-        Ok(ReadBody::Whole(bytes))
+        Ok(ReadBody::Whole(bytes, memory))
     }
 
     /// Sends a request as it comes, and hands on its answer as it comes.
@@ -273,6 +391,40 @@ impl Proxy {
         *response.body_mut() = Body::from_stream(self.upstream.pieces(answer));
         noted(response, note)
     }
+}
+
+fn peer_of(request: &Request) -> Option<Peer> {
+    request.extensions().get::<Peer>().copied()
+}
+
+/// Returns the holder of a caller's shares.
+fn holder(caller: &Caller) -> Holder {
+    Holder { connection: None, tenant: Some(Arc::clone(&caller.tenant)) }
+}
+
+/// Returns the model that a request names, as far as that can be read at little cost.
+fn model_of(bytes: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Named {
+        model: Option<String>,
+    }
+    if bytes.len() > NAMED_MAX {
+        return String::new();
+    }
+    let named = serde_json::from_slice::<Named>(bytes).ok();
+    named.and_then(|named| named.model).unwrap_or_default()
+}
+
+/// Returns the pieces of a request as long as they follow each other in time.
+fn in_time(
+    pieces: BodyDataStream,
+) -> impl futures_util::Stream<Item = Result<Bytes, axum::Error>> + Send + 'static {
+    let next = |mut pieces: BodyDataStream| async move {
+        let next = timeout(PIECE_MAX, pieces.next()).await;
+        let late = |_| Some(Err(axum::Error::new(io::Error::from(io::ErrorKind::TimedOut))));
+        Some((next.unwrap_or_else(late)?, pieces))
+    };
+    stream::unfold(pieces, next)
 }
 
 fn streamed(

@@ -3,12 +3,15 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash, Hasher, RandomState};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
 use toolgate_llm::strategy::Ledger;
 
-/// Most conversations' turns that are remembered.
+use crate::tenant::gives_way;
+
+/// Most conversations' turns that are remembered, of all tenants together.
 const TURNS_MAX: usize = 4_096;
 
 /// Marks of cached prefixes, which hosts move from message to message.
@@ -20,6 +23,8 @@ pub(crate) struct State {
     pub(crate) ledger: Ledger,
     /// Handle of the active set.
     pub(crate) handle: String,
+    /// True if all tools were sent because that was cheapest. It stays so: to defer them later would cost the cached prefix.
+    pub(crate) is_passed: bool,
 }
 
 /// Turns of conversations. Keys are hashes with a key of this process alone.
@@ -31,8 +36,15 @@ pub(crate) struct Remembered {
 
 #[derive(Debug, Default)]
 struct Turns {
-    states: HashMap<u64, (State, u64)>,
+    states: HashMap<u64, Turn>,
     clock: u64,
+}
+
+#[derive(Debug)]
+struct Turn {
+    tenant: Arc<str>,
+    state: State,
+    used: u64,
 }
 
 impl Remembered {
@@ -58,9 +70,9 @@ impl Remembered {
         turns.clock += 1;
         let clock = turns.clock;
         for key in keys.iter().rev() {
-            if let Some((state, used)) = turns.states.get_mut(key) {
-                *used = clock;
-                return state.clone();
+            if let Some(turn) = turns.states.get_mut(key) {
+                turn.used = clock;
+                return turn.state.clone();
             }
         }
         State::default()
@@ -70,26 +82,30 @@ impl Remembered {
     pub(crate) fn forget_handles(&self, keys: &[u64]) {
         let mut turns = self.turns.lock();
         for key in keys {
-            if let Some((state, _)) = turns.states.get_mut(key) {
-                state.handle.clear();
+            if let Some(turn) = turns.states.get_mut(key) {
+                turn.state.handle.clear();
             }
         }
     }
 
-    /// Keeps the state behind the last of a conversation's messages.
-    pub(crate) fn keep(&self, keys: &[u64], state: State) {
+    /// Keeps the state behind the last of a conversation's messages. Where there is no place, the tenant that has most turns
+    /// loses the older half of them.
+    pub(crate) fn keep(&self, tenant: &Arc<str>, keys: &[u64], state: State) {
         let Some(key) = keys.last() else { return };
         let mut turns = self.turns.lock();
         turns.clock += 1;
         let clock = turns.clock;
-        turns.states.insert(*key, (state, clock));
-        if turns.states.len() > TURNS_MAX {
+        if turns.states.len() >= TURNS_MAX && !turns.states.contains_key(key) {
+            let victim = gives_way(turns.states.values().map(|turn| &turn.tenant), tenant);
+            let of_victim = turns.states.values().filter(|turn| turn.tenant == victim);
             // Half at once, so that this is rare.
-            let mut used: Vec<u64> = turns.states.values().map(|(_, used)| *used).collect();
+            let mut used: Vec<u64> = of_victim.map(|turn| turn.used).collect();
             used.sort_unstable();
-            let from = used[used.len() / 2];
-            turns.states.retain(|_, (_, used)| *used >= from);
+            // A tenant without any finds no place among those that have no more.
+            let Some(last) = used.get(used.len() / 2).copied() else { return };
+            turns.states.retain(|_, turn| turn.tenant != victim || turn.used > last);
         }
+        turns.states.insert(*key, Turn { tenant: Arc::clone(tenant), state, used: clock });
     }
 }
 
@@ -124,12 +140,16 @@ mod tests {
         State { handle: handle.to_owned(), ..State::default() }
     }
 
+    fn tenant(name: &str) -> Arc<str> {
+        Arc::from(name)
+    }
+
     #[test]
     fn the_longest_known_beginning_counts() {
         let remembered = Remembered::default();
         let messages = [json!({ "a": 1 }), json!({ "b": 2 }), json!({ "c": 3 })];
-        remembered.keep(&remembered.keys(1, &messages[..1]), state("one"));
-        remembered.keep(&remembered.keys(1, &messages[..2]), state("two"));
+        remembered.keep(&tenant("a"), &remembered.keys(1, &messages[..1]), state("one"));
+        remembered.keep(&tenant("a"), &remembered.keys(1, &messages[..2]), state("two"));
         let found =
             |owner, messages: &[Value]| remembered.find(&remembered.keys(owner, messages)).handle;
         assert_eq!(found(1, &messages), "two");
@@ -145,9 +165,12 @@ mod tests {
     #[test]
     fn there_is_a_bound() {
         let remembered = Remembered::default();
+        let other = remembered.keys(2, &[json!("other")]);
+        remembered.keep(&tenant("b"), &other, state("y"));
         for number in 0..3 * TURNS_MAX {
-            remembered.keep(&remembered.keys(1, &[json!(number)]), state("x"));
+            remembered.keep(&tenant("a"), &remembered.keys(1, &[json!(number)]), state("x"));
         }
+        assert_eq!(remembered.find(&other).handle, "y", "another tenant's");
         assert!(remembered.turns.lock().states.len() <= TURNS_MAX);
         let newest = remembered.keys(1, &[json!(3 * TURNS_MAX - 1)]);
         assert_eq!(remembered.find(&newest).handle, "x");

@@ -1,15 +1,56 @@
-//! Account of what the proxy did: requests, tokens of tools that were not sent, and the provider's own usage.
+//! Accounts of what the proxy did, by tenant and model: requests, tokens of tools that were not sent, and the provider's own
+//! usage.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
+use toolgate_llm::strategy::{Api, Strategy};
 
-/// Account of one proxy, since its start. Cloning is cheap and shares it.
+use crate::metrics::{Done, Metrics};
+
+/// Most models of one tenant that have accounts of their own.
+const MODELS_MAX: usize = 64;
+
+/// Longest name of a model in an account, in bytes.
+const MODEL_NAME_MAX: usize = 128;
+
+/// Name of the account of a tenant's other models.
+const OTHER: &str = "other";
+
+/// Accounts of one proxy, since its start. Cloning is cheap and shares them.
 #[derive(Debug, Clone, Default)]
-pub struct Savings(Arc<Mutex<Totals>>);
+pub struct Savings(Arc<Books>);
+
+#[derive(Debug, Default)]
+struct Books {
+    accounts: Mutex<BTreeMap<Arc<str>, BTreeMap<String, Totals>>>,
+    metrics: Metrics,
+}
+
+/// Account of one tenant's requests for one model.
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    savings: Savings,
+    tenant: Arc<str>,
+    api: Api,
+    model: String,
+}
+
+/// Sums of a tenant's model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModelTotals {
+    /// The tenant.
+    pub tenant: Arc<str>,
+    /// The model as requests name it; empty where it could not be read.
+    pub model: String,
+    /// Its sums.
+    #[serde(flatten)]
+    pub totals: Totals,
+}
 
 /// Sums of an account.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -26,6 +67,10 @@ pub struct Totals {
     pub searches: u64,
     /// Requests that searches added.
     pub search_requests: u64,
+    /// Calls of models by what Gate said of them.
+    pub calls: BTreeMap<String, u64>,
+    /// Requests that refused calls added.
+    pub refusal_requests: u64,
     /// Measured: the provider's usage of rewritten requests, over all of their parts, as far as it came.
     pub usage: Usage,
 }
@@ -49,31 +94,108 @@ impl Totals {
     pub fn saved_tokens(&self) -> i128 {
         i128::from(self.deferred_tokens) - i128::from(self.instead_tokens)
     }
+
+    fn add(&mut self, more: &Self) {
+        self.rewritten += more.rewritten;
+        for (reason, count) in &more.passed {
+            *self.passed.entry(reason).or_default() += count;
+        }
+        self.deferred_tokens += more.deferred_tokens;
+        self.instead_tokens += more.instead_tokens;
+        self.searches += more.searches;
+        self.search_requests += more.search_requests;
+        for (outcome, count) in &more.calls {
+            *self.calls.entry(outcome.clone()).or_default() += count;
+        }
+        self.refusal_requests += more.refusal_requests;
+        self.usage.answers += more.usage.answers;
+        self.usage.input_tokens += more.usage.input_tokens;
+        self.usage.cached_tokens += more.usage.cached_tokens;
+        self.usage.output_tokens += more.usage.output_tokens;
+    }
 }
 
 impl Savings {
-    /// Returns the sums so far.
+    /// Returns the sums of all tenants so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        self.0.lock().clone()
+        self.totals_of(None)
     }
 
+    /// Returns the sums of one tenant, or of all.
+    pub(crate) fn totals_of(&self, tenant: Option<&str>) -> Totals {
+        let mut sum = Totals::default();
+        self.accounts_of(tenant).iter().for_each(|account| sum.add(&account.totals));
+        sum
+    }
+
+    /// Returns the accounts of one tenant, or of all, by tenant and model.
+    pub(crate) fn accounts_of(&self, tenant: Option<&str>) -> Vec<ModelTotals> {
+        let accounts = self.0.accounts.lock();
+        let seen = accounts.iter().filter(|(of, _)| tenant.is_none_or(|tenant| tenant == &***of));
+        let models = seen.flat_map(|(tenant, models)| {
+            models.iter().map(|(model, totals)| ModelTotals {
+                tenant: Arc::clone(tenant),
+                model: model.clone(),
+                totals: totals.clone(),
+            })
+        });
+        models.collect()
+    }
+
+    /// Returns the account of a tenant's requests for a model.
+    pub(crate) fn account(&self, tenant: &Arc<str>, api: Api, model: &str) -> Account {
+        let savings = self.clone();
+        Account { savings, tenant: Arc::clone(tenant), api, model: model.to_owned() }
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+}
+
+impl Account {
+    /// Counts a request that is sent as it came.
     pub(crate) fn passed(&self, reason: &'static str) {
-        *self.0.lock().passed.entry(reason).or_default() += 1;
+        self.change(|totals| *totals.passed.entry(reason).or_default() += 1);
+        self.done("pass", reason);
     }
 
-    pub(crate) fn rewritten(&self, deferred: u64, instead: u64) {
-        let mut totals = self.0.lock();
-        totals.rewritten += 1;
-        totals.deferred_tokens += deferred;
-        totals.instead_tokens += instead;
+    /// Counts a request whose tools were deferred.
+    pub(crate) fn rewritten(&self, strategy: Strategy, deferred: u64, instead: u64) {
+        self.change(|totals| {
+            totals.rewritten += 1;
+            totals.deferred_tokens += deferred;
+            totals.instead_tokens += instead;
+        });
+        self.done(strategy.name(), "");
+        self.metrics().rewritten(&self.model, deferred, instead);
     }
 
     /// Notes a further request of the same turn. It would not have been made without the proxy, so that it saves nothing.
     pub(crate) fn searched(&self, searches: u64) {
-        let mut totals = self.0.lock();
-        totals.searches += searches;
-        totals.search_requests += 1;
+        self.change(|totals| {
+            totals.searches += searches;
+            totals.search_requests += 1;
+        });
+        self.metrics().hop("search", searches);
+    }
+
+    /// Notes a further request of the same turn in which the model is told what was wrong with a call.
+    pub(crate) fn told_refusals(&self) {
+        self.change(|totals| totals.refusal_requests += 1);
+        self.metrics().hop("refusal", 0);
+    }
+
+    /// Counts a call of the model.
+    pub(crate) fn gated(&self, outcome: &str) {
+        self.change(|totals| *totals.calls.entry(outcome.to_owned()).or_default() += 1);
+        self.metrics().gated(outcome);
+    }
+
+    /// Notes what the proxy added to a request's time.
+    pub(crate) fn added(&self, strategy: &'static str, time: Duration) {
+        self.metrics().added(strategy, time);
     }
 
     /// Notes the usage of an answer, in Anthropic's or OpenAI's form.
@@ -86,11 +208,32 @@ impl Savings {
         }
         let cached = number(&usage["cache_read_input_tokens"])
             + number(&usage["prompt_tokens_details"]["cached_tokens"]);
-        let mut totals = self.0.lock();
-        totals.usage.answers += 1;
-        totals.usage.input_tokens += input;
-        totals.usage.cached_tokens += cached;
-        totals.usage.output_tokens += output;
+        self.change(|totals| {
+            totals.usage.answers += 1;
+            totals.usage.input_tokens += input;
+            totals.usage.cached_tokens += cached;
+            totals.usage.output_tokens += output;
+        });
+        for (kind, tokens) in [("input", input), ("cached", cached), ("output", output)] {
+            self.metrics().used(&self.model, kind, tokens);
+        }
+    }
+
+    fn done(&self, strategy: &'static str, reason: &'static str) {
+        self.metrics().done(Done { api: self.api, model: &self.model, strategy, reason });
+    }
+
+    fn metrics(&self) -> &Metrics {
+        self.savings.metrics()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Totals)) {
+        let mut accounts = self.savings.0.accounts.lock();
+        let models = accounts.entry(Arc::clone(&self.tenant)).or_default();
+        let has_place = models.len() < MODELS_MAX && self.model.len() <= MODEL_NAME_MAX;
+        let is_own = has_place || models.contains_key(&self.model);
+        let name = if is_own { self.model.as_str() } else { OTHER };
+        change(models.entry(name.to_owned()).or_default());
     }
 }
 
@@ -100,21 +243,43 @@ mod tests {
 
     use super::*;
 
+    fn account(savings: &Savings, tenant: &str, model: &str) -> Account {
+        savings.account(&Arc::from(tenant), Api::Anthropic, model)
+    }
+
     #[test]
     fn sums_are_kept() {
         let savings = Savings::default();
-        savings.passed("late");
-        savings.rewritten(100, 30);
-        savings.rewritten(100, 130);
-        savings
-            .used(&json!({ "input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 7 }));
-        savings.used(&json!({ "prompt_tokens": 5, "completion_tokens": 1,
+        let own = account(&savings, "a", "m");
+        own.passed("late");
+        own.rewritten(Strategy::Envelope, 100, 30);
+        own.rewritten(Strategy::Envelope, 100, 130);
+        own.used(&json!({ "input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 7 }));
+        own.used(&json!({ "prompt_tokens": 5, "completion_tokens": 1,
             "prompt_tokens_details": { "cached_tokens": 3 } }));
-        savings.used(&Value::Null);
+        own.used(&Value::Null);
         let totals = savings.totals();
         assert_eq!((totals.rewritten, totals.saved_tokens()), (2, 40));
         assert_eq!(totals.passed["late"], 1);
         let usage = Usage { answers: 2, input_tokens: 10, cached_tokens: 10, output_tokens: 3 };
         assert_eq!(totals.usage, usage);
+        let text = savings.metrics().exposed();
+        assert!(text.contains("toolgate_llm_deferred_tokens_total{model=\"m\"} 200"), "{text}");
+    }
+
+    #[test]
+    fn accounts_are_apart_and_bounded() {
+        let savings = Savings::default();
+        account(&savings, "a", "m").passed("late");
+        for number in 0..2 * MODELS_MAX {
+            account(&savings, "b", &format!("m{number}")).gated("allowed");
+        }
+        assert_eq!(savings.totals_of(Some("a")).calls, BTreeMap::new());
+        assert_eq!(savings.totals_of(Some("b")).calls["allowed"], 2 * MODELS_MAX as u64);
+        let of_b = savings.accounts_of(Some("b"));
+        assert_eq!(of_b.len(), MODELS_MAX + 1);
+        assert!(of_b.iter().any(|account| account.model == OTHER));
+        let shown = serde_json::to_value(savings.accounts_of(Some("a"))).expect("JSON");
+        assert_eq!((&shown[0]["tenant"], &shown[0]["passed"]["late"]), (&json!("a"), &json!(1)));
     }
 }

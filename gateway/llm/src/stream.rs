@@ -5,9 +5,11 @@ mod anthropic;
 mod chat;
 
 use serde_json::Value;
+use toolgate_llm::envelope::{CALL_TOOL_NAME, NamedCall};
 use toolgate_llm::strategy::Api;
 
-use crate::answer::Search;
+use crate::answer::{Search, open};
+use crate::gate::Call;
 use crate::sse;
 
 use anthropic::AnthropicStream;
@@ -58,6 +60,30 @@ impl Machine {
         }
     }
 
+    /// Returns true if the host got the beginning of a call in this answer.
+    pub(crate) fn has_calls(&self) -> bool {
+        match self {
+            Self::Anthropic(stream) => stream.has_calls(),
+            Self::Chat(stream) => stream.has_calls(),
+        }
+    }
+
+    /// Returns the calls of an answer that has ended; `None` if they could not be kept.
+    pub(crate) fn calls(&self) -> Option<Vec<Call>> {
+        match self {
+            Self::Anthropic(stream) => stream.calls(),
+            Self::Chat(stream) => stream.calls(),
+        }
+    }
+
+    /// Takes an answer that has ended back, from its first call on. Returns what the model said, as a message, and its searches.
+    pub(crate) fn take_back(&mut self) -> (Value, Vec<Search>) {
+        match self {
+            Self::Anthropic(stream) => stream.take_back(),
+            Self::Chat(stream) => stream.take_back(),
+        }
+    }
+
     /// Says how the answer ended.
     pub(crate) fn end(&mut self) -> End {
         match self {
@@ -97,6 +123,14 @@ impl Machine {
             Self::Chat(stream) => stream.usage(),
         }
     }
+}
+
+/// Returns the call in an envelope. What holds no call stays one of the envelope.
+fn opened(envelope: &str) -> NamedCall {
+    open(&Value::from(envelope)).unwrap_or_else(|| NamedCall {
+        name: CALL_TOOL_NAME.to_owned(),
+        arguments_json: envelope.to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use toolgate_llm::strategy::Api;
 
 use crate::chat::PassReason;
 use crate::raw;
+use crate::tenant::gives_way;
 
 /// Time for the registration of one set of tools.
 const REGISTRATION_MAX: Duration = Duration::from_secs(60);
@@ -76,6 +77,8 @@ struct Known {
 
 #[derive(Debug)]
 struct Slot {
+    /// Tenant of the host that it is of.
+    tenant: Arc<str>,
     state: watch::Receiver<State>,
     registering: AbortHandle,
     used: u64,
@@ -164,19 +167,23 @@ impl Toolsets {
         Self { plane, known: Arc::default(), turns, max }
     }
 
-    /// Returns true if a set is known, so that no registration has to be waited for.
-    pub(crate) fn knows(&self, tools: &[DeferredTool]) -> bool {
+    /// Returns true if a tenant's set is known, so that no registration has to be waited for.
+    pub(crate) fn knows(&self, tenant: &str, tools: &[DeferredTool]) -> bool {
         let known = self.known.lock();
-        let slot = known.sets.get(&digest(tools));
+        let slot = known.sets.get(&digest(tenant, tools));
         slot.is_some_and(|slot| matches!(*slot.state.borrow(), State::Ready(_)))
     }
 
-    /// Returns a set as the plane knows it. One that is new is registered, which goes on if the caller leaves.
+    /// Returns a tenant's set as the plane knows it. One that is new is registered, which goes on if the caller leaves.
     ///
     /// # Errors
     /// The reason for which the request is sent as it came.
-    pub(crate) async fn find(&self, tools: &[DeferredTool]) -> Result<Arc<Toolset>, PassReason> {
-        let mut state = self.state(tools)?;
+    pub(crate) async fn find(
+        &self,
+        tenant: &Arc<str>,
+        tools: &[DeferredTool],
+    ) -> Result<Arc<Toolset>, PassReason> {
+        let mut state = self.state(tenant, tools)?;
         let ended = state.wait_for(|state| !matches!(state, State::Starting)).await;
         match ended.as_deref() {
             Ok(State::Ready(toolset)) => Ok(Arc::clone(toolset)),
@@ -184,8 +191,12 @@ impl Toolsets {
         }
     }
 
-    fn state(&self, tools: &[DeferredTool]) -> Result<watch::Receiver<State>, PassReason> {
-        let digest = digest(tools);
+    fn state(
+        &self,
+        tenant: &Arc<str>,
+        tools: &[DeferredTool],
+    ) -> Result<watch::Receiver<State>, PassReason> {
+        let digest = digest(tenant, tools);
         let mut known = self.known.lock();
         known.clock += 1;
         let clock = known.clock;
@@ -204,7 +215,7 @@ impl Toolsets {
         let turn = Arc::clone(&self.turns).try_acquire_owned().map_err(|_| "busy")?;
         // One that failed gives its own place.
         known.sets.remove(&digest);
-        let evicted = known.evict(self.max)?;
+        let evicted = known.evict(self.max, tenant)?;
         let (sender, state) = watch::channel(State::Starting);
         let tools = tools.to_vec();
         let plane = self.plane.with_deadline(REGISTRATION_MAX);
@@ -225,13 +236,14 @@ impl Toolsets {
             drop(turn);
         });
         let registering = registering.abort_handle();
-        known.sets.insert(digest, Slot { state: state.clone(), registering, used: clock });
+        let tenant = Arc::clone(tenant);
+        known.sets.insert(digest, Slot { tenant, state: state.clone(), registering, used: clock });
         Ok(state)
     }
 
     /// Has a set registered anew when it is needed again: the plane does not know it any more.
-    pub(crate) fn drop(&self, tools: &[DeferredTool]) {
-        self.known.lock().sets.remove(&digest(tools));
+    pub(crate) fn drop(&self, tenant: &str, tools: &[DeferredTool]) {
+        self.known.lock().sets.remove(&digest(tenant, tools));
     }
 
     /// Takes all sets out of the plane.
@@ -248,14 +260,17 @@ impl Toolsets {
 }
 
 impl Known {
-    /// Makes room for one set: drops the one that was not used for longest. Returns it if the plane has it. One whose
-    /// registration is under way stays, because nobody would take it out of the plane again.
-    fn evict(&mut self, max: usize) -> Result<Option<Arc<Toolset>>, PassReason> {
+    /// Makes room for one set of a tenant: drops the one that was not used for longest, of the tenant that has most. Returns it
+    /// if the plane has it. One whose registration is under way stays, because nobody would take it out of the plane
+    /// again.
+    fn evict(&mut self, max: usize, tenant: &Arc<str>) -> Result<Option<Arc<Toolset>>, PassReason> {
         if self.sets.len() < max {
             return Ok(None);
         }
         let is_settled = |slot: &Slot| !matches!(*slot.state.borrow(), State::Starting);
-        let settled = self.sets.iter().filter(|(_, slot)| is_settled(slot));
+        let victim = gives_way(self.sets.values().map(|slot| &slot.tenant), tenant);
+        let of_victim = self.sets.iter().filter(|(_, slot)| slot.tenant == victim);
+        let settled = of_victim.filter(|(_, slot)| is_settled(slot));
         let oldest = settled.min_by_key(|(_, slot)| slot.used).map(|(digest, _)| *digest);
         let slot = oldest.and_then(|oldest| self.sets.remove(&oldest)).ok_or("busy")?;
         match &*slot.state.borrow() {
@@ -265,8 +280,11 @@ impl Known {
     }
 }
 
-fn digest(tools: &[DeferredTool]) -> [u8; 32] {
+/// Returns the digest of a tenant's set. Another tenant's is another one, also of the same tools.
+fn digest(tenant: &str, tools: &[DeferredTool]) -> [u8; 32] {
     let mut digest = Sha256::new();
+    digest.update(tenant.len().to_le_bytes());
+    digest.update(tenant.as_bytes());
     for tool in tools {
         digest.update(tool.text.len().to_le_bytes());
         digest.update(tool.text.as_bytes());
@@ -400,11 +418,48 @@ mod tests {
         let mut known = Known::default();
         let (sender, state) = watch::channel(State::Starting);
         let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
-        known.sets.insert([1; 32], Slot { state, registering, used: 1 });
-        assert_eq!(known.evict(1).map(|_| ()), Err("busy"));
+        let tenant: Arc<str> = Arc::from("a");
+        known
+            .sets
+            .insert([1; 32], Slot { tenant: Arc::clone(&tenant), state, registering, used: 1 });
+        assert_eq!(known.evict(1, &tenant).map(|_| ()), Err("busy"));
         sender.send_replace(State::Failed(Instant::now()));
-        assert!(known.evict(1).is_ok_and(|evicted| evicted.is_none()));
+        assert!(known.evict(2, &tenant).is_ok_and(|evicted| evicted.is_none()));
+        assert_eq!(known.sets.len(), 1);
+        assert!(known.evict(1, &tenant).is_ok_and(|evicted| evicted.is_none()));
         assert!(known.sets.is_empty());
+    }
+
+    #[tokio::test]
+    async fn one_tenants_sets_are_not_evicted_for_anothers() {
+        let mut known = Known::default();
+        let (_sender, state) = watch::channel(State::Failed(Instant::now()));
+        let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
+        let add = |known: &mut Known, number: u8, tenant: &str| {
+            let tenant: Arc<str> = Arc::from(tenant);
+            known.evict(4, &tenant).expect("there is one that is settled");
+            let slot = Slot {
+                tenant,
+                state: state.clone(),
+                registering: registering.clone(),
+                used: number.into(),
+            };
+            known.sets.insert([number; 32], slot);
+        };
+        add(&mut known, 0, "a");
+        for number in 1..10 {
+            add(&mut known, number, "b");
+        }
+        assert_eq!(known.sets.len(), 4);
+        assert!(known.sets.contains_key(&[0; 32]), "the oldest is of the tenant that has one");
+    }
+
+    #[test]
+    fn the_same_tools_are_each_tenants_own_set() {
+        let tools =
+            [read(Api::Anthropic, r#"{"name":"t","input_schema":{}}"#).expect("a function")];
+        assert_eq!(digest("a", &tools), digest("a", &tools));
+        assert_ne!(digest("a", &tools), digest("b", &tools));
     }
 
     #[test]

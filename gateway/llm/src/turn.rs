@@ -1,13 +1,13 @@
 //! The decision on a request: which tools it is sent with, asked of the routing plane within a deadline.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use toolgate_client::{Client, Error, ErrorReason, SearchAnswer, intent as v1_intent, v1};
 use toolgate_core::tokens;
@@ -15,14 +15,17 @@ use toolgate_llm::envelope::is_envelope;
 use toolgate_llm::history;
 use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::{
-    Api, Endpoint, Ledger, Offer, Prepared, Strategy, Turn as Question, prepare,
+    Api, Endpoint, Ledger, Offer, Prepared, Reason, Strategy, Turn as Question, prepare,
 };
 
 use crate::answer::{self, Search};
 use crate::chat::{Chat, PassReason, intent};
-use crate::config::{LlmConfig, StrategyConfig};
+use crate::config::{Config, GateConfig, LlmConfig, StrategyConfig};
+use crate::gate::{self, Call, Check, Judged};
+use crate::provider::Provider;
+use crate::refusals::{CalledModel, Refusals};
 use crate::remembered::{Remembered, State};
-use crate::savings::Savings;
+use crate::savings::{Account, Savings};
 use crate::toolset::{DeferredTool, Toolset, Toolsets};
 
 /// Searches of one turn that are answered.
@@ -31,21 +34,39 @@ const SEARCHES_MAX: u32 = 3;
 /// Time from a turn's first search on in which searches are answered.
 const SEARCHING_MAX: Duration = Duration::from_secs(8);
 
-/// Time for which a model that refused a rewritten request gets requests as they come.
-const REFUSED_FOR: Duration = Duration::from_secs(60 * 60);
+/// Answers of one turn that are taken back because a call in them was refused.
+const REFUSALS_MAX: u32 = 3;
 
-/// Most models that are remembered for a refusal.
-const REFUSALS_MAX: usize = 256;
+/// Answers whose calls are checked at a time without anybody waiting for it. Those of more are counted as not checked.
+const CHECKS_MAX: usize = 64;
 
 /// Decides on requests. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Decider {
     plane: Client,
-    config: Arc<LlmConfig>,
+    config: Arc<Config>,
     toolsets: Toolsets,
     remembered: Arc<Remembered>,
-    refusals: Arc<Mutex<HashMap<(&'static str, String), Instant>>>,
+    refusals: Arc<Refusals>,
     savings: Savings,
+    checks: Arc<Semaphore>,
+}
+
+/// Host that a request is of.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner<'a> {
+    pub(crate) tenant: &'a Arc<str>,
+    /// Credentials for the provider, which are hashed and not kept.
+    pub(crate) keys: &'a [&'a [u8]],
+}
+
+/// Conversation that the plane is asked for.
+#[derive(Clone, Copy)]
+struct Conversation<'a> {
+    owner: Owner<'a>,
+    tools: &'a [DeferredTool],
+    /// Keys of its beginnings.
+    keys: &'a [u64],
 }
 
 /// Turn whose tools were deferred.
@@ -53,6 +74,8 @@ pub(crate) struct Decider {
 pub(crate) struct Turn {
     pub(crate) chat: Chat,
     decider: Decider,
+    tenant: Arc<str>,
+    account: Account,
     toolset: Arc<Toolset>,
     keys: Vec<u64>,
     /// Ledger that the turn began with, then that of its newest request.
@@ -63,6 +86,10 @@ pub(crate) struct Turn {
     active: Vec<String>,
     /// Messages behind the host's: searches, and their answers.
     further: Vec<Value>,
+    /// Strategy to use; `None` for the cheapest one.
+    asked: Option<Strategy>,
+    /// True if the provider refused tools amid conversations with this model.
+    without_native: bool,
     /// Strategy of the newest request, and the betas that it needs.
     strategy: Strategy,
     betas: Vec<&'static str>,
@@ -70,11 +97,13 @@ pub(crate) struct Turn {
     instead: u64,
     searches: u32,
     searching_since: Option<Instant>,
+    /// Answers that were taken back.
+    refusals: u32,
 }
 
 impl Decider {
-    pub(crate) fn new(plane: Client, config: &LlmConfig, savings: Savings) -> Self {
-        let toolsets = Toolsets::new(plane.clone(), config.max_toolsets);
+    pub(crate) fn new(plane: Client, config: &Config, savings: Savings) -> Self {
+        let toolsets = Toolsets::new(plane.clone(), config.llm.max_toolsets);
         let config = Arc::new(config.clone());
         Self {
             plane,
@@ -83,30 +112,34 @@ impl Decider {
             remembered: Arc::default(),
             refusals: Arc::default(),
             savings,
+            checks: Arc::new(Semaphore::new(CHECKS_MAX)),
         }
     }
 
-    /// Returns a turn and the text of its request, or the reason for which it is sent as it came. `owner` are the host's
-    /// credentials, which are hashed.
+    fn settings(&self) -> &LlmConfig {
+        &self.config.llm
+    }
+
+    /// Returns a turn and the text of its request, or the reason for which it is sent as it came.
     pub(crate) async fn decide(
         &self,
         api: Api,
         text: &str,
-        owner: &[&[u8]],
+        owner: Owner<'_>,
     ) -> Result<(Turn, String), PassReason> {
         let begun = Instant::now();
-        if self.config.strategy == StrategyConfig::Pass {
+        if self.settings().strategy == StrategyConfig::Pass {
             return Err("strategy");
         }
-        let chat = caught(|| Chat::read(api, text.to_owned(), &self.config))?;
-        if self.is_refused(api, &chat.model) {
+        let chat = caught(|| Chat::read(api, text.to_owned(), self.settings()))?;
+        if self.refusals.has(&CalledModel::new(owner.tenant, api, &chat.model)) {
             return Err("refused-before");
         }
-        let is_known = self.toolsets.knows(&chat.deferred);
+        let is_known = self.toolsets.knows(owner.tenant, &chat.deferred);
         let limit = if is_known {
-            self.config.decision_timeout
+            self.settings().decision_timeout
         } else {
-            self.config.first_decision_timeout
+            self.settings().first_decision_timeout
         };
         let until = begun + limit;
         let routed = AssertUnwindSafe(self.route(chat, owner, limit)).catch_unwind();
@@ -125,19 +158,25 @@ impl Decider {
     async fn route(
         &self,
         mut chat: Chat,
-        owner: &[&[u8]],
+        owner: Owner<'_>,
         limit: Duration,
     ) -> Result<Turn, PassReason> {
         let text = intent(&chat.messages).ok_or("no-request")?;
         let all = chat.deferred.clone();
-        let toolset = self.toolsets.find(&all).await?;
+        let tenant = Arc::clone(owner.tenant);
+        let toolset = self.toolsets.find(&tenant, &all).await?;
         chat.keep(|name| !toolset.has(name));
         if chat.deferred.is_empty() {
             return Err("nothing-to-defer");
         }
-        let owner = self.remembered.hash((owner, chat.api.name(), &chat.model, &toolset.tenant));
-        let keys = self.remembered.keys(owner, &chat.messages);
+        let told_by = (owner.keys, chat.api.name(), &chat.model, &toolset.tenant);
+        let keys = self.remembered.keys(self.remembered.hash(told_by), &chat.messages);
         let state = self.remembered.find(&keys);
+        let is_auto = self.settings().strategy == StrategyConfig::Auto;
+        if is_auto && state.is_passed {
+            self.remembered.keep(&tenant, &keys, state);
+            return Err("cheaper");
+        }
         let request = v1::RouteRequest {
             tenant: toolset.tenant.clone(),
             intents: vec![v1_intent(text)],
@@ -154,12 +193,17 @@ impl Decider {
             }),
             ..Default::default()
         };
-        let routed = self.routed(request, limit, &all, &keys).await?;
-        let is_native = self.config.strategy == StrategyConfig::Native;
-        let takes_native = chat.api == Api::Anthropic && is_native;
+        let conversation = Conversation { owner, tools: &all, keys: &keys };
+        let routed = self.routed(request, limit, conversation).await?;
+        let model = CalledModel::new(&tenant, chat.api, &chat.model);
+        let without_native = self.refusals.has_native(&model);
         let mut turn = Turn {
+            account: self.savings.account(&tenant, chat.api, &chat.model),
+            asked: asked_strategy(self.settings().strategy, chat.api, without_native),
+            without_native,
+            tenant,
             chat,
-            strategy: if takes_native { Strategy::Native } else { Strategy::Envelope },
+            strategy: Strategy::Envelope,
             betas: Vec::new(),
             instead: 0,
             decider: self.clone(),
@@ -171,6 +215,7 @@ impl Decider {
             further: Vec::new(),
             searches: 0,
             searching_since: None,
+            refusals: 0,
         };
         turn.activate(&routed.active_tools);
         Ok(turn)
@@ -181,14 +226,14 @@ impl Decider {
         &self,
         request: v1::RouteRequest,
         limit: Duration,
-        tools: &[DeferredTool],
-        keys: &[u64],
+        conversation: Conversation<'_>,
     ) -> Result<v1::RouteResponse, PassReason> {
+        let Conversation { owner, tools, keys } = conversation;
         let routed = self.plane.with_deadline(limit).route(request).await;
         let routed = routed.map_err(|error| {
             tracing::warn!(%error, "the routing plane gave no answer; the request is sent as it came");
             if is_lost(&error) {
-                self.toolsets.drop(tools);
+                self.toolsets.drop(owner.tenant, tools);
             }
             if error.reason() == Some(ErrorReason::HandleInvalid) {
                 self.remembered.forget_handles(keys);
@@ -197,29 +242,10 @@ impl Decider {
         })?;
         if routed.accounting.as_ref().is_none_or(|counted| counted.full_catalog_tokens == 0) {
             tracing::warn!("the routing plane lost a set of tools; it is registered anew");
-            self.toolsets.drop(tools);
+            self.toolsets.drop(owner.tenant, tools);
             return Err("plane-failed");
         }
         Ok(routed)
-    }
-
-    /// Has requests of a model sent as they come for an hour.
-    pub(crate) fn refused(&self, api: Api, model: &str) {
-        tracing::warn!(
-            model,
-            "the provider refused a request whose tools were deferred; requests of this model are sent as they come for an hour"
-        );
-        let mut refusals = self.refusals.lock();
-        refusals.retain(|_, since| since.elapsed() < REFUSED_FOR);
-        if refusals.len() < REFUSALS_MAX {
-            refusals.insert((api.name(), model.to_owned()), Instant::now());
-        }
-    }
-
-    fn is_refused(&self, api: Api, model: &str) -> bool {
-        let refusals = self.refusals.lock();
-        let since = refusals.get(&(api.name(), model.to_owned()));
-        since.is_some_and(|since| since.elapsed() < REFUSED_FOR)
     }
 
     /// Takes what was registered out of the plane.
@@ -276,6 +302,9 @@ impl Turn {
         let messages: Vec<Value> =
             self.chat.messages.iter().chain(&self.further).cloned().collect();
         let prepared = self.prepared(&messages)?;
+        if self.further.is_empty() {
+            self.asked = Some(prepared.strategy);
+        }
         let text = self.chat.with(&prepared.tools, &prepared.messages, &self.further);
         if self.further.is_empty() {
             self.state.ledger = prepared.ledger.clone();
@@ -292,28 +321,52 @@ impl Turn {
         let names: Vec<&str> = self.toolset.tools.iter().map(|tool| tool.name.as_str()).collect();
         let question = Question {
             api: self.chat.api,
-            strategy: Some(self.strategy),
-            endpoint: Endpoint { model: &self.chat.model, ..Endpoint::default() },
+            strategy: self.asked,
+            endpoint: self.endpoint(),
             offer: Offer {
                 own: &self.chat.own,
                 always_on: &[],
                 active: &active,
                 deferred: self.chat.deferred.len(),
+                catalog_tokens: Some(self.deferred_tokens()),
                 search: true,
                 deferred_names: &names,
                 find: &|name| self.toolset.tool(name),
             },
             messages,
             ledger: &self.ledger,
-            // Weighs what stands in a conversation against what is new; exact figures are in the account.
-            count: &|text| u32::try_from(text.len() / 4).unwrap_or(u32::MAX),
+            count: &estimate,
         };
         let prepared = prepare(&question).map_err(|_| "schema")?;
-        let is_deferring = matches!(prepared.strategy, Strategy::Native | Strategy::Envelope);
-        if prepared.missing > 0 || !is_deferring {
+        if prepared.strategy == Strategy::Pass && prepared.reason == Reason::Cheapest {
+            let state = State { is_passed: true, ..State::default() };
+            self.decider.remembered.keep(&self.tenant, &self.keys, state);
+            return Err("cheaper");
+        }
+        if prepared.missing > 0 || prepared.strategy == Strategy::Pass {
             return Err("not-rewritten");
         }
         Ok(prepared)
+    }
+
+    fn endpoint(&self) -> Endpoint<'_> {
+        let provider = match self.chat.api {
+            Api::Anthropic => Provider::Anthropic,
+            Api::OpenAiChat | Api::OpenAiResponses => Provider::OpenAi,
+            Api::Gemini => Provider::Gemini,
+        };
+        Endpoint {
+            model: &self.chat.model,
+            base_url: self.decider.config.upstream.of(provider).as_str(),
+            denied: None,
+            without_native: self.without_native,
+        }
+    }
+
+    /// Returns the tokens of the deferred definitions by the measure of the decision.
+    fn deferred_tokens(&self) -> u32 {
+        let texts = self.chat.deferred.iter().map(|tool| tool.text.as_str());
+        texts.map(estimate).fold(0, u32::saturating_add)
     }
 
     /// Returns the cl100k tokens of what a request has beside the host's own text. The host's definitions that are not in
@@ -329,7 +382,7 @@ impl Turn {
 
     /// Keeps the turn's state for the next one.
     fn keep(&self) {
-        self.decider.remembered.keep(&self.keys, self.state.clone());
+        self.decider.remembered.keep(&self.tenant, &self.keys, self.state.clone());
     }
 
     /// Returns the API of the request.
@@ -350,23 +403,43 @@ impl Turn {
 
     /// Says that the provider refused the request though it takes the original.
     pub(crate) fn refused(&self) {
-        self.decider.refused(self.chat.api, &self.chat.model);
+        let Self { tenant, chat, strategy, .. } = self;
+        let instead = match strategy {
+            Strategy::Native => "have no tools added amid the conversation",
+            _ => "are sent as they come",
+        };
+        tracing::warn!(
+            model = chat.model,
+            strategy = strategy.name(),
+            "the provider refused a request whose tools were deferred; requests of this model {instead} for an hour"
+        );
+        self.decider.refusals.note(&CalledModel::new(tenant, chat.api, &chat.model), *strategy);
     }
 
     /// Notes that the provider took the request, so that its deferred tools are saved.
     pub(crate) fn sent(&self) {
-        self.decider.savings.rewritten(self.toolset.tokens, self.instead);
+        self.account.rewritten(self.strategy, self.toolset.tokens, self.instead);
+    }
+
+    /// Returns the account of the request.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Returns the name of the strategy.
+    pub(crate) fn strategy(&self) -> &'static str {
+        self.strategy.name()
     }
 
     /// Notes the usage of an answer.
     pub(crate) fn used(&self, usage: &Value) {
-        self.decider.savings.used(usage);
+        self.account.used(usage);
     }
 
     /// Finds the tools of a turn's searches without asking the model again: the next request has them. The host waits
     /// for its answer meanwhile, so that it takes no longer than a decision.
     pub(crate) async fn look_up(&mut self, searches: &[Search]) {
-        let limit = self.decider.config.first_decision_timeout;
+        let limit = self.decider.settings().first_decision_timeout;
         let all = async {
             for search in searches.iter().take(SEARCHES_MAX as usize) {
                 self.answer(search).await;
@@ -389,8 +462,87 @@ impl Turn {
         }
         self.further.push(said);
         self.further.extend(answer::results(self.chat.api, searches, &texts));
-        self.decider.savings.searched(searches.len() as u64);
+        self.account.searched(searches.len() as u64);
         caught(|| self.request()).ok()
+    }
+
+    /// Returns true if calls are held until they are judged.
+    pub(crate) fn holds_calls(&self) -> bool {
+        let is_enforcing = self.decider.settings().gate == GateConfig::Enforce;
+        is_enforcing && self.refusals < REFUSALS_MAX
+    }
+
+    /// Judges the calls of an answer.
+    pub(crate) async fn judge(&self, calls: &[Call]) -> Vec<Judged> {
+        let judged = self.check().judge(calls).await;
+        note(&self.account, &judged);
+        judged
+    }
+
+    /// Counts what Gate says of an answer's calls. Nobody waits for it. `None` for calls that could not be kept.
+    pub(crate) fn observe(&self, calls: Option<Vec<Call>>) {
+        if self.decider.settings().gate == GateConfig::Off {
+            return;
+        }
+        let Some(calls) = calls else { return self.account.gated(gate::UNCHECKED) };
+        let Ok(turn) = Arc::clone(&self.decider.checks).try_acquire_owned() else {
+            return self.account.gated(gate::UNCHECKED);
+        };
+        if calls.is_empty() {
+            return;
+        }
+        let toolset = Arc::clone(&self.toolset);
+        let plane = self.decider.plane.clone();
+        let account = self.account.clone();
+        let own: Vec<String> = self.own_names().into_iter().map(str::to_owned).collect();
+        let shown: Vec<String> = self.shown_names().into_iter().map(str::to_owned).collect();
+        tokio::spawn(async move {
+            let own = own.iter().map(String::as_str).collect();
+            let shown = shown.iter().map(String::as_str).collect();
+            let check = Check { plane: &plane, toolset: &toolset, own, shown };
+            note(&account, &check.judge(&calls).await);
+            drop(turn);
+        });
+    }
+
+    /// Takes an answer back, because a call in it was refused. Returns the text of the request that tells the model.
+    pub(crate) async fn refuse(
+        &mut self,
+        said: Value,
+        calls: &[Call],
+        judged: &[Judged],
+        searches: &[Search],
+    ) -> Option<String> {
+        self.refusals += 1;
+        let mut asked = searches.to_vec();
+        let mut texts = Vec::with_capacity(searches.len() + calls.len());
+        for search in searches {
+            texts.push(self.answer(search).await);
+        }
+        let named = |call: &Call| Search { id: call.id.clone(), arguments: Value::Null };
+        asked.extend(calls.iter().map(named));
+        texts.extend(gate::told(judged));
+        self.further.push(said);
+        self.further.extend(answer::results(self.chat.api, &asked, &texts));
+        self.account.told_refusals();
+        caught(|| self.request()).ok()
+    }
+
+    fn check(&self) -> Check<'_> {
+        Check {
+            plane: &self.decider.plane,
+            toolset: &self.toolset,
+            own: self.own_names(),
+            shown: self.shown_names(),
+        }
+    }
+
+    fn own_names(&self) -> HashSet<&str> {
+        self.chat.own.iter().filter_map(name_of).collect()
+    }
+
+    fn shown_names(&self) -> HashSet<&str> {
+        self.active.iter().map(String::as_str).chain(self.ledger.names()).collect()
     }
 
     async fn answer(&mut self, search: &Search) -> String {
@@ -429,6 +581,37 @@ impl Turn {
             }
         }
         SearchAnswer::from_found(found).text
+    }
+}
+
+/// Returns the name in a definition, which Chat Completions nests.
+fn name_of(definition: &Value) -> Option<&str> {
+    definition["name"].as_str().or(definition["function"]["name"].as_str())
+}
+
+/// Estimates the tokens of a text. It weighs what stands in a conversation against what is new; exact figures are in the account.
+fn estimate(text: &str) -> u32 {
+    u32::try_from(text.len() / 4).unwrap_or(u32::MAX)
+}
+
+/// Returns the strategy that the settings ask for; `None` for the cheapest one.
+fn asked_strategy(setting: StrategyConfig, api: Api, without_native: bool) -> Option<Strategy> {
+    match setting {
+        StrategyConfig::Auto => None,
+        StrategyConfig::Native if api == Api::Anthropic && !without_native => {
+            Some(Strategy::Native)
+        }
+        StrategyConfig::Cut => Some(Strategy::Cut),
+        StrategyConfig::Native | StrategyConfig::Envelope | StrategyConfig::Pass => {
+            Some(Strategy::Envelope)
+        }
+    }
+}
+
+/// Notes what was said of calls. Those of the host's own tools are not counted.
+fn note(account: &Account, judged: &[Judged]) {
+    for judged in judged.iter().filter(|judged| judged.outcome != gate::OWN) {
+        account.gated(&judged.outcome);
     }
 }
 

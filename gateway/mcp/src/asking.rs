@@ -7,6 +7,7 @@ use toolgate_upstream::{NoAnswer, Question};
 
 use crate::connecting::random;
 use crate::host::Host;
+use crate::raw::RawObject;
 
 /// Most times that a server may ask during one call.
 pub(crate) const ROUNDS_MAX: usize = 10;
@@ -21,8 +22,8 @@ const URL: &str = "url";
 const QUESTIONS_MAX: usize = 16;
 
 /// Returns true if a result asks for input.
-pub(crate) fn asks(result: &Value) -> bool {
-    result["resultType"] == "input_required"
+pub(crate) fn asks(result: &RawObject) -> bool {
+    result.is("resultType", "input_required")
 }
 
 /// Asks the host what a result asks for, and sets the answers and the server's state in the parameters of the next try.
@@ -31,10 +32,10 @@ pub(crate) fn asks(result: &Value) -> bool {
 /// The host's own error, or one that says why it can't be asked.
 pub(crate) async fn ask(
     host: &Host<'_>,
-    result: &mut Value,
+    result: &RawObject,
     params: &mut Map<String, Value>,
 ) -> Result<(), ErrorData> {
-    let questions = match result["inputRequests"].take() {
+    let questions = match result.value("inputRequests") {
         Value::Object(questions) => questions,
         _ => Map::new(),
     };
@@ -46,7 +47,7 @@ pub(crate) async fn ask(
         answers.insert(key, answer(host, question).await?);
     }
     params.insert("inputResponses".to_owned(), Value::Object(answers));
-    match result["requestState"].take() {
+    match result.value("requestState") {
         Value::Null => params.remove("requestState"),
         state => params.insert("requestState".to_owned(), state),
     };
@@ -161,8 +162,9 @@ mod tests {
 
     #[test]
     fn only_results_that_ask_for_input_ask() {
-        assert!(asks(&json!({"resultType": "input_required"})));
-        assert!(!asks(&json!({"resultType": "complete"})));
-        assert!(!asks(&json!({"content": []})));
+        let asks = |result: &'static str| asks(&RawObject::parse(result).expect("an object"));
+        assert!(asks(r#"{"resultType": "input_required"}"#));
+        assert!(!asks(r#"{"resultType": "complete"}"#));
+        assert!(!asks(r#"{"content": []}"#));
     }
 }

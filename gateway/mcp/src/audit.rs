@@ -1,4 +1,5 @@
-//! The audit of calls: one line of JSON for each, without arguments and results.
+//! The audit of calls, of persons' logins and of processes that are started: one line of JSON for each, without arguments and
+//! results.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,9 +10,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use toolgate_upstream::StartedProcess;
 
 use crate::caller::Caller;
 
@@ -39,6 +42,8 @@ struct CallRecord {
     verdict: &'static str,
     outcome: Outcome,
     duration_ms: u64,
+    /// SHA-256 of the arguments' JSON, in hexadecimal; empty if there are none.
+    arguments: String,
     argument_bytes: usize,
     result_bytes: usize,
 }
@@ -83,6 +88,7 @@ impl Audit {
     /// Begins the record of a call.
     pub(crate) fn begin(&self, caller: &Caller, arguments: Option<&Value>) -> AuditedCall {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let arguments = self.0.as_ref().and(arguments).map(Value::to_string);
         let record = CallRecord {
             time_ms: milliseconds(now),
             event: "call",
@@ -95,10 +101,28 @@ impl Audit {
             verdict: "allowed",
             outcome: Outcome::Cancelled,
             duration_ms: 0,
-            argument_bytes: self.0.as_ref().and(arguments).map_or(0, size),
+            arguments: arguments
+                .as_ref()
+                .map_or_else(String::new, |arguments| hex::encode(Sha256::digest(arguments))),
+            argument_bytes: arguments.as_ref().map_or(0, String::len),
             result_bytes: 0,
         };
         AuditedCall { record, file: self.0.clone(), since: Instant::now() }
+    }
+
+    /// Notes that a process was started for a server.
+    pub(crate) fn started(&self, process: StartedProcess<'_>) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let record = StartRecord {
+            time_ms: milliseconds(now),
+            event: "start",
+            server: process.server.to_owned(),
+            program: process.program.to_owned(),
+            process: process.id,
+        };
+        let written = self.0.clone().zip(Handle::try_current().ok());
+        // Nobody waits for it.
+        let _writing = written.map(|(file, runtime)| append(&runtime, file, record));
     }
 
     /// Notes that a person has connected to a server, or that it failed.
@@ -116,6 +140,18 @@ impl Audit {
         // Nobody waits for it.
         let _writing = written.map(|(file, runtime)| append(&runtime, file, record));
     }
+}
+
+/// Record of a process that was started for a server.
+#[derive(Debug, Clone, Serialize)]
+struct StartRecord {
+    time_ms: u64,
+    event: &'static str,
+    server: String,
+    /// Program, as its entry names it. Its arguments may hold secrets.
+    program: String,
+    /// Identifier of the process.
+    process: u32,
 }
 
 /// Record of a person's login to a server.
@@ -143,9 +179,9 @@ impl AuditedCall {
     }
 
     /// Writes the record of a call that has ended, before its result is told.
-    pub(crate) async fn ends(mut self, outcome: Outcome, result: &Value) {
+    pub(crate) async fn ends(mut self, outcome: Outcome, result_bytes: usize) {
         self.record.outcome = outcome;
-        self.record.result_bytes = self.file.as_ref().map_or(0, |_| size(result));
+        self.record.result_bytes = result_bytes;
         if let Some(writing) = self.write() {
             // A record that was not written has been told.
             let _written = writing.await;
@@ -185,10 +221,6 @@ impl Drop for AuditedCall {
     }
 }
 
-fn size(value: &Value) -> usize {
-    value.to_string().len()
-}
-
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -206,10 +238,10 @@ mod tests {
         let caller = Caller { principal: "ann\n".into(), ..Caller::default() };
         let mut call = audit.begin(&caller, Some(&json!({"text": "secret"})));
         call.is_of("notes", "keep_note", Some("00ff"));
-        call.ends(Outcome::Done, &json!({"content": "secret"})).await;
+        call.ends(Outcome::Done, 20).await;
         let mut refused = audit.begin(&caller, None);
         refused.is_refused("UNKNOWN_TOOL");
-        refused.ends(Outcome::Refused, &json!({})).await;
+        refused.ends(Outcome::Refused, 2).await;
         let text = std::fs::read_to_string(&path).expect("a file");
         std::fs::remove_file(&path).expect("a file");
         assert!(!text.contains("secret"), "{text}");
@@ -218,6 +250,9 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0]["principal"], "ann\n");
         assert_eq!(lines[0]["argument_bytes"], 17);
+        let digest = hex::encode(Sha256::digest(br#"{"text":"secret"}"#));
+        assert_eq!(lines[0]["arguments"], digest.as_str());
+        assert_eq!(lines[1]["arguments"], "");
         assert_eq!(lines[0]["outcome"], "done");
         assert_eq!(lines[1]["verdict"], "UNKNOWN_TOOL");
     }

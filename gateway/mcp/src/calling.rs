@@ -16,7 +16,9 @@ use crate::cutting;
 use crate::definitions::{CALL, DISCOVER};
 use crate::discovering::shown_name;
 use crate::gateway::Gateway;
+use crate::gathered;
 use crate::host::{Failure, Host, LOST};
+use crate::raw::{RawObject, list_of};
 
 /// Refusal before any server has listed its tools.
 const NO_TOOLS_YET: &str =
@@ -54,7 +56,7 @@ pub(crate) async fn call(
     gateway: &Gateway,
     of: Circumstances<'_>,
     arguments: &Map<String, Value>,
-) -> Value {
+) -> RawObject {
     let mut audited = gateway.audit().begin(of.caller, arguments.get("arguments"));
     let (outcome, result) = match attempt(gateway, &of, arguments, &mut audited).await {
         Ok(result) => (outcome_of(&result), result),
@@ -63,7 +65,7 @@ pub(crate) async fn call(
         }
         Err(NotCalled::Failed(result)) => (Outcome::Failed, result),
     };
-    audited.ends(outcome, &result).await;
+    audited.ends(outcome, result.size()).await;
     result
 }
 
@@ -72,7 +74,7 @@ enum NotCalled {
     /// It was not sent. Holds the problem, for the model.
     Refused(String),
     /// The server gave no result. Holds what the model is told.
-    Failed(Value),
+    Failed(RawObject),
 }
 
 impl From<String> for NotCalled {
@@ -82,8 +84,8 @@ impl From<String> for NotCalled {
 }
 
 /// Returns the outcome of a call that its server answered.
-pub(crate) fn outcome_of(result: &Value) -> Outcome {
-    if result["isError"] == true { Outcome::Error } else { Outcome::Done }
+pub(crate) fn outcome_of(result: &RawObject) -> Outcome {
+    if result.is_true("isError") { Outcome::Error } else { Outcome::Done }
 }
 
 async fn attempt(
@@ -91,7 +93,7 @@ async fn attempt(
     of: &Circumstances<'_>,
     arguments: &Map<String, Value>,
     audited: &mut AuditedCall,
-) -> Result<Value, NotCalled> {
+) -> Result<RawObject, NotCalled> {
     audited.is_refused("MALFORMED");
     let call = RequestedCall::read(arguments)?;
     if call.advice.is_some() {
@@ -108,9 +110,14 @@ async fn attempt(
     let advice = call.advice;
     let mut result = send(gateway, of, allowed).await?;
     if let Some(advice) = advice
-        && let Some(content) = result.get_mut("content").and_then(Value::as_array_mut)
+        && result.get("content").is_some()
     {
-        content.push(text_item(&format!("[next time {advice}]")));
+        let advice = text_item(&format!("[next time {advice}]")).to_string();
+        let mut content: Vec<&str> =
+            result.items("content").iter().map(|item| item.get()).collect();
+        content.push(&advice);
+        let content = list_of(&content);
+        result.set_json("content", content);
     }
     Ok(result)
 }
@@ -121,7 +128,7 @@ pub(crate) async fn call_directly(
     of: Circumstances<'_>,
     tool: &str,
     arguments: &Map<String, Value>,
-) -> Value {
+) -> RawObject {
     let wrapped = json!({"name": tool, "arguments": arguments});
     let empty = Map::new();
     call(gateway, of, wrapped.as_object().unwrap_or(&empty)).await
@@ -184,12 +191,34 @@ fn is_named(tool: &RawValue, name: &str) -> bool {
     serde_json::from_str::<Named>(tool.get()).is_ok_and(|tool| tool.name == name)
 }
 
+/// Has Gate judge a call. One of a tool that is known from earlier waits for its server, and is judged by what that lists.
 async fn judge(
     gateway: &Gateway,
     of: &Circumstances<'_>,
     call: &RequestedCall,
     audited: &mut AuditedCall,
 ) -> Result<Allowed, String> {
+    let verdict = verdict_on(gateway, of, call, audited).await?;
+    let server = &verdict.server;
+    let is_known = gateway.fleet().listing(server).is_some();
+    let waits = verdict.allowed && !is_known && gateway.lets_in(of.caller, server, &verdict.name);
+    if !waits {
+        return allowed(gateway, of, call, verdict, audited);
+    }
+    audited.is_of(server, &verdict.name, None);
+    audited.is_refused("NO_SERVER");
+    gateway.await_server(&of.caller.tenant, server).await?;
+    let verdict = verdict_on(gateway, of, call, audited).await?;
+    allowed(gateway, of, call, verdict, audited)
+}
+
+/// Returns what Gate says of a call.
+async fn verdict_on(
+    gateway: &Gateway,
+    of: &Circumstances<'_>,
+    call: &RequestedCall,
+    audited: &mut AuditedCall,
+) -> Result<v1::GateVerdict, String> {
     audited.is_refused("NOT_CHECKED");
     let evidence = match gateway.config().gateway.shown_names {
         ShownNames::Assist => v1::Evidence::Catalog,
@@ -213,7 +242,17 @@ async fn judge(
         Some(ErrorReason::TenantNotFound) => NO_TOOLS_YET.to_owned(),
         _ => format!("the call could not be checked: {error}"),
     })?;
-    let verdict = answer.verdicts.into_iter().next().ok_or("the call could not be checked")?;
+    answer.verdicts.into_iter().next().ok_or_else(|| "the call could not be checked".to_owned())
+}
+
+/// Returns a call that may be sent.
+fn allowed(
+    gateway: &Gateway,
+    of: &Circumstances<'_>,
+    call: &RequestedCall,
+    verdict: v1::GateVerdict,
+    audited: &mut AuditedCall,
+) -> Result<Allowed, String> {
     let tool = gateway.tool_for(of.caller, &verdict.server, &verdict.name);
     let definition = tool.as_ref().map(|tool| &*tool.definition);
     audited.is_of(&verdict.server, &verdict.name, definition);
@@ -269,15 +308,17 @@ async fn send(
     gateway: &Gateway,
     of: &Circumstances<'_>,
     allowed: Allowed,
-) -> Result<Value, NotCalled> {
+) -> Result<RawObject, NotCalled> {
     let Allowed { server, name, model_name, arguments } = allowed;
     let mut params = of.answers.clone();
     params.insert("name".to_owned(), Value::from(name.as_str()));
     params.insert("arguments".to_owned(), Value::Object(arguments));
     let answer = of.host.request(&server, "tools/call", params).await;
-    let is_success = answer.as_ref().is_ok_and(|result| result["isError"] != true);
+    let is_success = answer.as_ref().is_ok_and(|result| !result.is_true("isError"));
     let mut result = match answer {
-        Ok(result) if asking::asks(&result) || result["resultType"] == "task" => return Ok(result),
+        Ok(result) if asking::asks(&result) || result.is("resultType", "task") => {
+            return Ok(result);
+        }
         answer => {
             let owner = of.caller.owner();
             let decided = gateway.history().called(&owner, &model_name, is_success);
@@ -287,12 +328,13 @@ async fn send(
     };
     let limit = gateway.tool(&server, &name).and_then(|tool| tool.result_characters);
     let limit = limit.unwrap_or(0).max(of.result_limit);
+    gathered::rename_links(&server, &mut result);
     cutting::cut(&mut result, limit, &of.caller.owner(), gateway.results());
     Ok(result)
 }
 
 /// Returns a failure as a result, so that the model sees what happened and what to do.
-fn failure(server: &str, failure: &Failure) -> Value {
+fn failure(server: &str, failure: &Failure) -> RawObject {
     let error = match failure {
         Failure::Server(error) => error,
         Failure::Refused(error) => return error_result(&format!("{server}: {}", error.message)),
@@ -317,6 +359,9 @@ fn failure(server: &str, failure: &Failure) -> Value {
         RequestError::Credential { problem, .. } => {
             format!("{server} can't be called for you: {problem}. The call did not run.")
         }
+        RequestError::Unavailable { state: ServerState::Starting, .. } => {
+            format!("{server} is starting: the call did not run. Try again in a few seconds.")
+        }
         RequestError::Unavailable { problem, .. } => format!(
             "{server} is not available: {problem}. It is started again by itself; the call did not run."
         ),
@@ -331,7 +376,7 @@ fn failure(server: &str, failure: &Failure) -> Value {
     error_result(&text)
 }
 
-fn refusal(gateway: &Gateway, caller: &Caller, problem: &str) -> Value {
+fn refusal(gateway: &Gateway, caller: &Caller, problem: &str) -> RawObject {
     let counts = gateway.counts(caller);
     counts.calls.fetch_add(1, Ordering::Relaxed);
     counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -339,15 +384,22 @@ fn refusal(gateway: &Gateway, caller: &Caller, problem: &str) -> Value {
 }
 
 /// Returns a result that tells an error to the model.
-pub(crate) fn error_result(text: &str) -> Value {
-    json!({"content": [text_item(text)], "isError": true})
+pub(crate) fn error_result(text: &str) -> RawObject {
+    result_of(text, true)
 }
 
 /// Returns a result of one text.
-pub(crate) fn text_result(text: &str) -> Value {
-    json!({"content": [text_item(text)], "isError": false})
+pub(crate) fn text_result(text: &str) -> RawObject {
+    result_of(text, false)
 }
 
-fn text_item(text: &str) -> Value {
+fn result_of(text: &str, is_error: bool) -> RawObject {
+    let mut result = RawObject::default();
+    result.set("content", &json!([text_item(text)]));
+    result.set("isError", &Value::from(is_error));
+    result
+}
+
+pub(crate) fn text_item(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }

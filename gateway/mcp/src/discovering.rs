@@ -1,9 +1,11 @@
 //! `discover_tools`: a search of the routing plane, told in the form that models call by.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value};
 use toolgate_client::{ErrorReason, v1};
+use toolgate_upstream::ServerStatus;
 
 use crate::caller::Caller;
 use crate::definitions::{CALL, CALL_READ};
@@ -11,6 +13,9 @@ use crate::gateway::{Gateway, state_name};
 
 const RESULTS_DEFAULT: u64 = 5;
 const RESULTS_MAX: u64 = 20;
+
+/// Most characters of the problem of a server that is not there.
+const PROBLEM_MAX: usize = 200;
 
 /// Prefix of model-facing names, which hosts put before their own.
 const PREFIX: &str = "mcp__";
@@ -48,13 +53,13 @@ pub(crate) async fn discover(
         }
         Err(error) => return Err(format!("the search failed: {error}")),
     };
-    let is_here =
-        |tool: &&v1::ActiveTool| gateway.tool_for(caller, &tool.server, &tool.name).is_some();
+    let is_here = |tool: &&v1::ActiveTool| gateway.lets_in(caller, &tool.server, &tool.name);
     let tools: Vec<&v1::ActiveTool> = found.tools.iter().filter(is_here).collect();
     gateway.counts(caller).searches.fetch_add(1, Ordering::Relaxed);
     let shown = tools.iter().map(|tool| tool.model_name.clone()).collect();
     gateway.count(caller, &gateway.history().searched(&caller.owner(), shown));
-    let mut text = told(gateway, &tools, &found, is_whole);
+    let readers = Readers::of(gateway, caller, &tools).await;
+    let mut text = told(&readers, &tools, &found, is_whole);
     close(&mut text, &missing(gateway, caller), &tools, is_whole);
     Ok(text)
 }
@@ -64,8 +69,40 @@ pub(crate) fn shown_name(model_name: &str) -> &str {
     model_name.strip_prefix(PREFIX).unwrap_or(model_name)
 }
 
+/// Knowledge of which of the found tools only read.
+struct Readers<'g> {
+    gateway: &'g Gateway,
+    /// Tools that only read of servers that have not listed them yet, as the catalog has them, by server.
+    stored: HashMap<String, Vec<String>>,
+}
+
+impl<'g> Readers<'g> {
+    async fn of(gateway: &'g Gateway, caller: &Caller, tools: &[&v1::ActiveTool]) -> Self {
+        let mut stored = HashMap::new();
+        for tool in tools {
+            let server = &tool.server;
+            let is_listed = gateway.fleet().listing(server).is_some();
+            if !is_listed && gateway.is_believed(server) && !stored.contains_key(server) {
+                stored.insert(server.clone(), gateway.stored_readers(caller, server).await);
+            }
+        }
+        Self { gateway, stored }
+    }
+
+    fn risk(&self, tool: &v1::ActiveTool) -> &'static str {
+        let is_read_only = match self.stored.get(&tool.server) {
+            Some(stored) => {
+                let Self { gateway, .. } = self;
+                stored.contains(&tool.name) || gateway.reads_by_word(&tool.server, &tool.name)
+            }
+            None => self.gateway.is_read_only(&tool.server, &tool.name),
+        };
+        if is_read_only { "read" } else { "write" }
+    }
+}
+
 fn told(
-    gateway: &Gateway,
+    readers: &Readers<'_>,
     tools: &[&v1::ActiveTool],
     found: &v1::SearchToolsResponse,
     is_whole: bool,
@@ -78,7 +115,7 @@ fn told(
     }
     for tool in tools {
         text.push('\n');
-        text.push_str(&if is_whole { whole(gateway, tool) } else { brief(gateway, tool) });
+        text.push_str(&if is_whole { whole(readers, tool) } else { brief(readers, tool) });
     }
     if !found.message.is_empty() {
         text.push_str(&format!("\n{}", found.message.replace(PREFIX, "")));
@@ -101,18 +138,18 @@ fn close(text: &mut String, missing: &[String], tools: &[&v1::ActiveTool], is_wh
     }
 }
 
-fn brief(gateway: &Gateway, tool: &v1::ActiveTool) -> String {
+fn brief(readers: &Readers<'_>, tool: &v1::ActiveTool) -> String {
     let shown = tagged(tool);
     let signature = tool.signature.strip_prefix(&tool.model_name).unwrap_or(&tool.signature);
     let lossy = if tool.signature_lossy { " [more in the schema]" } else { "" };
-    format!("{shown}{signature}{lossy}\n  {}\n", risk(gateway, tool))
+    format!("{shown}{signature}{lossy}\n  {}\n", readers.risk(tool))
 }
 
-fn whole(gateway: &Gateway, tool: &v1::ActiveTool) -> String {
+fn whole(readers: &Readers<'_>, tool: &v1::ActiveTool) -> String {
     format!(
         "{}\n  {}: {}\n  input schema: {}\n",
         tagged(tool),
-        risk(gateway, tool),
+        readers.risk(tool),
         tool.description,
         tool.input_schema_json
     )
@@ -122,13 +159,15 @@ fn tagged(tool: &v1::ActiveTool) -> String {
     format!("{}#{}", shown_name(&tool.model_name), tool.shown_tag)
 }
 
-fn risk(gateway: &Gateway, tool: &v1::ActiveTool) -> &'static str {
-    if gateway.is_read_only(&tool.server, &tool.name) { "read" } else { "write" }
-}
-
-/// Returns the caller's servers that have listed no tools yet, each with its state.
+/// Returns the caller's servers that have listed no tools yet, each with its state, and the problem that it has.
 fn missing(gateway: &Gateway, caller: &Caller) -> Vec<String> {
     let servers = gateway.servers_of(&caller.tenant);
     let absent = servers.iter().filter(|status| gateway.fleet().listing(&status.name).is_none());
-    absent.map(|status| format!("{} ({})", status.name, state_name(status.state))).collect()
+    let told = |status: &ServerStatus| {
+        let problem = status.problem.as_deref().and_then(|problem| problem.lines().next());
+        let problem: String = problem.unwrap_or_default().chars().take(PROBLEM_MAX).collect();
+        let colon = if problem.is_empty() { "" } else { ": " };
+        format!("{} ({}{colon}{problem})", status.name, state_name(status.state))
+    };
+    absent.map(told).collect()
 }

@@ -19,16 +19,17 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value};
-use tokio::sync::broadcast;
-use toolgate_upstream::Change;
 
 use crate::caller::Caller;
+use crate::changing::FaceChanges;
 use crate::config::Exposed;
 use crate::followed::{FOLLOWED_MAX, Followed};
 use crate::gateway::Gateway;
 use crate::host::{self, Host};
 use crate::passing::SessionLevel;
-use crate::{definitions, following, relayed, tasks};
+use crate::placed::{AwaitedResult, LineResults};
+use crate::raw::RawObject;
+use crate::{definitions, following, placed, relayed, tasks};
 use answers::{finish, protocol_error};
 pub(crate) use traced::Traced;
 
@@ -78,6 +79,8 @@ pub(crate) struct Face {
     level: SessionLevel,
     /// Resources that the host of this session follows.
     followed: Arc<Mutex<Option<Followed>>>,
+    /// Results for a host on standard streams.
+    lines: Option<Arc<LineResults>>,
 }
 
 impl ServerHandler for Face {
@@ -85,13 +88,12 @@ impl ServerHandler for Face {
         let mut info = ServerConfig::new(self.capabilities())
             .with_server_info(Implementation::new("toolgate", env!("CARGO_PKG_VERSION")));
         info.instructions = match &self.exposure {
-            Exposure::Search => Some(definitions::instructions(&self.servers())),
+            Exposure::Search => Some(definitions::instructions(&self.gateway.behind(&self.tenant))),
             Exposure::All => None,
-            Exposure::Server(server) => self
-                .gateway
-                .fleet()
-                .listing(server)
-                .and_then(|listing| listing.instructions.clone()),
+            Exposure::Server(server) => {
+                let known = self.gateway.known(server);
+                known.and_then(|known| known.instructions.clone())
+            }
         };
         info
     }
@@ -120,10 +122,7 @@ impl ServerHandler for Face {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        let mut accepted = match self.exposure {
-            Exposure::Server(_) => requested.clone(),
-            Exposure::Search | Exposure::All => SubscriptionFilter::new(),
-        };
+        let mut accepted = requested.clone();
         let resources = requested.resource_subscriptions.clone().map(|mut uris| {
             uris.retain(|uri| self.resource(uri).is_some_and(|found| self.may_follow(&found)));
             uris.truncate(FOLLOWED_MAX);
@@ -142,7 +141,7 @@ impl ServerHandler for Face {
                 return Err(ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None));
             }
         }
-        following::subscription(&subscription, self.told(), updates).await;
+        following::subscription(&subscription, self.changes(), updates).await;
         Ok(())
     }
 
@@ -180,16 +179,17 @@ impl ServerHandler for Face {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        if let Some(told) = self.told() {
-            tokio::spawn(following::session(context.peer, told));
-        }
+        tokio::spawn(following::session(context.peer, self.changes()));
     }
+}
 
-    async fn on_custom_request(
+impl Face {
+    /// Answers a request that the gateway hands through, by the name that it has with the protocol library.
+    async fn result(
         &self,
         request: CustomRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
+        context: &RequestContext<RoleServer>,
+    ) -> Result<RawObject, ErrorData> {
         let not_found =
             || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method.clone(), None);
         let method = relayed::method(&request.method).ok_or_else(not_found)?;
@@ -197,7 +197,7 @@ impl ServerHandler for Face {
             Some(Value::Object(params)) => params,
             _ => Map::new(),
         };
-        let is_modern = host::is_modern(&context);
+        let is_modern = host::is_modern(context);
         let cancelled = context.ct.clone();
         let answer = async {
             match &self.exposure {
@@ -206,14 +206,14 @@ impl ServerHandler for Face {
                         Exposure::Server(server) => Some(server.as_str()),
                         Exposure::Search | Exposure::All => None,
                     };
-                    let caller = self.caller(&context)?;
-                    let host = self.host(&context, &caller);
+                    let caller = self.caller(context)?;
+                    let host = self.host(context, &caller);
                     let answer = tasks::request(&host, only, method, params).await;
                     answer.map_err(|(server, failure)| protocol_error(&server, failure))
                 }
-                Exposure::Search | Exposure::All => self.answer(method, params, &context).await,
+                Exposure::Search | Exposure::All => self.answer(method, params, context).await,
                 Exposure::Server(server) => {
-                    self.relay(server.clone(), method, params, &context).await
+                    self.relay(server.clone(), method, params, context).await
                 }
             }
         };
@@ -226,21 +226,42 @@ impl ServerHandler for Face {
         let has_authentication = !self.gateway.config().gateway.auth.methods.is_empty();
         let scope = if has_authentication { "private" } else { "public" };
         finish(&mut result, method, is_modern, scope);
-        Ok(CustomResult(result))
+        Ok(result)
     }
-}
 
-impl Face {
+    /// Returns a result as the protocol library takes it: its text is set into the response as it is.
+    fn placed(
+        &self,
+        result: RawObject,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let parts = context.extensions.get::<Parts>();
+        let awaited = parts.and_then(|parts| parts.extensions.get::<AwaitedResult>());
+        let taken = match (awaited, &self.lines) {
+            (Some(awaited), _) => awaited.take(result),
+            (None, Some(lines)) => lines.take(result),
+            (None, None) => Err(result),
+        };
+        let value = taken.or_else(|result| placed::as_value(&result));
+        value.map(CustomResult)
+    }
+
     /// Creates the face of a tenant, whose requests bring their [`Caller`] in the extensions of their HTTP request.
     pub(crate) fn of_tenant(gateway: Gateway, exposure: Exposure, tenant: Arc<str>) -> Self {
         let level = SessionLevel::default();
-        Self { gateway, exposure, tenant, host: None, level, followed: Arc::default() }
+        let followed = Arc::default();
+        Self { gateway, exposure, tenant, host: None, level, followed, lines: None }
     }
 
-    /// Creates the face of one host, which is the caller of every request.
-    pub(crate) fn of_host(gateway: Gateway, exposure: Exposure, caller: Caller) -> Self {
-        let tenant = Arc::clone(&caller.tenant);
-        Self { host: Some(caller), ..Self::of_tenant(gateway, exposure, tenant) }
+    /// Creates the face of one host on standard streams, which is the caller of every request.
+    pub(crate) fn of_host(
+        gateway: Gateway,
+        exposure: Exposure,
+        caller: Caller,
+        lines: Arc<LineResults>,
+    ) -> Self {
+        let face = Self::of_tenant(gateway, exposure, Arc::clone(&caller.tenant));
+        Self { host: Some(caller), lines: Some(lines), ..face }
     }
 
     /// Returns the caller of a request.
@@ -259,12 +280,9 @@ impl Face {
         Self { level, followed: Arc::default(), ..self.clone() }
     }
 
-    /// Returns the receiver of changes of the server's lists.
-    fn told(&self) -> Option<broadcast::Receiver<Change>> {
-        match &self.exposure {
-            Exposure::Search | Exposure::All => None,
-            Exposure::Server(server) => self.gateway.fleet().told(server),
-        }
+    /// Follows the lists of this face from now on.
+    fn changes(&self) -> FaceChanges {
+        FaceChanges::new(&self.gateway, &self.exposure, &self.tenant)
     }
 
     /// Sends a request of the host to a server.
@@ -274,7 +292,7 @@ impl Face {
         method: &str,
         params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<RawObject, ErrorData> {
         let caller = self.caller(context)?;
         let result = self.host(context, &caller).request(server, method, params).await;
         result.map_err(|failure| protocol_error(server, failure))

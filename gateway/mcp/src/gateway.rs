@@ -13,19 +13,24 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolgate_client::{Client, ClientOptions, TraceContext, v1};
+use toolgate_core::tokens::count;
 use toolgate_telemetry::headers_of_trace;
 use toolgate_upstream::{
-    CredentialStore, Fleet, HeaderParameters, Listing, ServerState, ServerStatus,
+    CredentialStore, Fleet, HeaderParameters, Listing, Processes, ServerState, ServerStatus,
+    Supervisor,
 };
 
 use crate::audit::Audit;
 use crate::caller::Caller;
-use crate::config::{Config, ConfigError, ServerConfig, ToolFilter, Trust};
+use crate::config::{Config, ConfigError, Exposed, ServerConfig, Trust};
 use crate::connecting::Connecting;
+use crate::definitions::{Behind, definitions, instructions as instructions_of, tokens_of};
 use crate::history::{Decided, History};
+use crate::instructions;
 use crate::listings::{Asked, Listed, Listings};
 use crate::lists::Lists;
 use crate::parked::Parked;
+use crate::placed::Resumable;
 use crate::registering::{self, Registered, RegisteredListings, Servers};
 use crate::replicas::Replica;
 use crate::results::Results;
@@ -60,6 +65,7 @@ struct Shared {
     counts: Mutex<HashMap<Arc<str>, Arc<Counts>>>,
     listings: Listings,
     lists: Lists,
+    resumable: Arc<Resumable>,
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
     registered: Registered,
     following: JoinHandle<()>,
@@ -92,6 +98,9 @@ pub(crate) struct KnownTools {
     pub(crate) in_order: Vec<ListedName>,
     by_name: HashMap<String, KnownTool>,
     has_header_parameters: bool,
+    /// Instructions of the server that hosts get.
+    pub(crate) instructions: Option<String>,
+    tokens: OnceLock<usize>,
 }
 
 /// Tool in its place in a listing.
@@ -116,12 +125,18 @@ pub(crate) struct KnownTool {
 }
 
 /// State of the gateway, for people.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Overview {
     /// Its servers, in order of their names.
     pub servers: Vec<ServerOverview>,
     /// Number of tools of all servers.
     pub tools: usize,
+    /// Tokens that a prompt would have of their definitions (cl100k): names, descriptions and input schemas.
+    #[serde(default)]
+    pub tool_tokens: usize,
+    /// Tokens that a host of the gateway's own tenant starts with: definitions and instructions.
+    #[serde(default)]
+    pub start_tokens: usize,
     /// Searches since the start.
     pub searches: u64,
     /// Calls of tools since the start, refused ones too.
@@ -177,7 +192,7 @@ struct ListedTool {
 
 impl Gateway {
     /// Starts the servers of a configuration as one replica of a gateway, and registers their tools with the plane as they are
-    /// listed. Credentials of logins come from a store.
+    /// listed. Credentials of logins come from a store. A supervisor ends the servers' processes if this one is killed.
     ///
     /// # Errors
     /// [`ConfigError`] for an entry that makes no sense, or a system without random numbers.
@@ -186,12 +201,17 @@ impl Gateway {
         plane: &Client,
         credentials: Option<CredentialStore>,
         replica: Replica,
+        supervisor: Option<Arc<Supervisor>>,
     ) -> Result<Self, ConfigError> {
         let Replica { keys, url, ended } = replica;
         let seal = Seal::new(keys, url).map_err(|_none| ConfigError::NoRandomNumbers)?;
         let audit =
             Audit::open(config.gateway.audit_file.as_deref()).map_err(ConfigError::Audit)?;
-        let fleet = Fleet::start_with(config.entries()?, credentials.clone());
+        let audited = audit.clone();
+        let processes = Processes::default()
+            .with_supervisor(supervisor)
+            .with_start(move |process| audited.started(process));
+        let fleet = Fleet::start_with(config.entries()?, credentials.clone(), processes);
         let plane = plane.with_deadline(PLANE_DEADLINE);
         let registered = Registered::default();
         let servers = watch::Sender::new(Arc::new(config.running()));
@@ -206,7 +226,7 @@ impl Gateway {
             servers,
             fleet,
             plane,
-            results: Results::default(),
+            results: Results::at(seal.sealed_place()),
             history: History::default(),
             parked: Parked::default(),
             seal,
@@ -215,6 +235,7 @@ impl Gateway {
             counts: Mutex::default(),
             listings: Listings::default(),
             lists: Lists::default(),
+            resumable: Arc::default(),
             tools: Mutex::default(),
             registered,
             following,
@@ -293,6 +314,12 @@ impl Gateway {
         };
         Overview {
             tools: servers.iter().map(|server| server.tools).sum(),
+            tool_tokens: servers
+                .iter()
+                .filter_map(|server| self.known(&server.name))
+                .map(|known| known.tokens())
+                .sum(),
+            start_tokens: self.start_tokens(&caller.tenant),
             servers,
             searches: sum(|counts| &counts.searches),
             calls: sum(|counts| &counts.calls),
@@ -383,6 +410,10 @@ impl Gateway {
         &self.0.parked
     }
 
+    pub(crate) fn resumable(&self) -> &Arc<Resumable> {
+        &self.0.resumable
+    }
+
     pub(crate) fn seal(&self) -> &Seal {
         &self.0.seal
     }
@@ -447,6 +478,11 @@ impl Gateway {
         tokio::time::timeout(wait, listed).await.ok().flatten()
     }
 
+    /// Returns the listing of a server that is registered in a tenant's catalog.
+    pub(crate) fn registered(&self, tenant: &str, server: &str) -> Option<Arc<Listing>> {
+        self.0.registered.get(tenant, server)
+    }
+
     /// Waits until the plane has the tools of a server in a tenant's catalog, at most for `wait`.
     pub(crate) async fn await_registered(&self, tenant: &str, server: &str, wait: Duration) {
         let mut registered = self.0.registered.changes();
@@ -507,23 +543,162 @@ impl Gateway {
         if self.sees(&caller.tenant, server) { self.tool(server, name) } else { None }
     }
 
+    /// Returns true if the gateway lets a tool of the catalog in, and the caller sees its server: one that the server lists, or
+    /// any that the server's entry admits before it has listed its tools.
+    pub(crate) fn lets_in(&self, caller: &Caller, server: &str, name: &str) -> bool {
+        if !self.sees(&caller.tenant, server) {
+            return false;
+        }
+        match self.known(server) {
+            Some(known) => known.by_name.contains_key(name),
+            None => self.server(server).is_some_and(|server| server.tools.admits(name)),
+        }
+    }
+
+    /// Waits until a server has listed its tools and they are in a tenant's catalog, for the time of a call at most.
+    ///
+    /// # Errors
+    /// The problem, for the model: the server is still starting, or is not there.
+    pub(crate) async fn await_server(&self, tenant: &str, server: &str) -> Result<(), String> {
+        if self.fleet().listing(server).is_some() {
+            return Ok(());
+        }
+        let wait = self.config().gateway.call_timeout;
+        let until = tokio::time::Instant::now() + wait;
+        let mut changes = self.fleet().changes();
+        let listed = async {
+            loop {
+                changes.borrow_and_update();
+                if self.fleet().listing(server).is_some() {
+                    return Ok(());
+                }
+                let status = self.fleet().status().into_iter().find(|one| one.name == server);
+                match status {
+                    Some(status) if status.state == ServerState::Starting => {}
+                    Some(status) => return Err(absent(&status)),
+                    None => return Err(format!("{server} is not behind this gateway any more.")),
+                }
+                if changes.changed().await.is_err() {
+                    return Err(format!("{server} is not behind this gateway any more."));
+                }
+            }
+        };
+        match tokio::time::timeout_at(until, listed).await {
+            Ok(listed) => listed?,
+            Err(_late) => {
+                return Err(format!(
+                    "{server} is starting: the call did not run. Try again in a few seconds."
+                ));
+            }
+        }
+        let left = until.saturating_duration_since(tokio::time::Instant::now());
+        self.await_registered(tenant, server, left).await;
+        Ok(())
+    }
+
+    /// Returns the tools of a server as the catalog has them from earlier, with those that the server said only read.
+    pub(crate) async fn stored_readers(&self, caller: &Caller, server: &str) -> Vec<String> {
+        let stored = self.tools_of(caller, Some(server), v1::ToolView::Full).await;
+        let stored = stored.unwrap_or_default();
+        let says_so = |tool: &&v1::Tool| {
+            serde_json::from_str::<ListedTool>(&tool.definition_json)
+                .is_ok_and(|listed| listed.annotations["readOnlyHint"] == true)
+        };
+        stored.iter().filter(says_so).map(|tool| tool.name.clone()).collect()
+    }
+
     /// Returns the tool as its server lists it now, if the gateway lets it in.
     pub(crate) fn tool(&self, server: &str, name: &str) -> Option<KnownTool> {
         self.known(server)?.by_name.get(name).cloned()
     }
 
-    /// Returns true if hosts are shown every tool because there are few (`gateway.load_all_up_to`).
-    pub(crate) fn loads_all(&self) -> bool {
+    /// Returns true if hosts are shown every tool because there are few (`gateway.load_all_up_to`), which fit into what a host
+    /// may start with.
+    pub(crate) fn loads_all(&self, tenant: &str) -> bool {
         let most = self.config().gateway.load_all_up_to;
-        let known = self.config().server.keys().filter_map(|server| self.known(server));
-        most > 0 && known.map(|known| known.by_name.len()).sum::<usize>() <= most
+        if most == 0 {
+            return false;
+        }
+        let servers = Arc::clone(&self.0.servers.borrow());
+        let known: Vec<_> = servers.keys().filter_map(|server| self.known(server)).collect();
+        let is_few = known.iter().map(|known| known.by_name.len()).sum::<usize>() <= most;
+        is_few && known.iter().map(|known| known.tokens()).sum::<usize>() <= self.start_left(tenant)
     }
 
-    /// Returns true if the tool only reads, by the word of a server that is believed.
+    /// Returns the servers of a tenant, as far as models are told of them before they search.
+    pub(crate) fn behind(&self, tenant: &str) -> Vec<Behind> {
+        let behind = |ServerStatus { name, .. }| {
+            let is_checked =
+                self.server(&name).is_some_and(|server| server.trust != Trust::Untrusted);
+            match self.known(&name) {
+                Some(known) => {
+                    let tools = known.in_order.iter().map(|tool| tool.name.as_str());
+                    Behind::of(&name, tools, is_checked)
+                }
+                None => Behind { name, tools: None, words: Vec::new() },
+            }
+        };
+        self.servers_of(tenant).into_iter().map(behind).collect()
+    }
+
+    /// Returns the tokens that are left for tools of servers in what a host starts with: its bound, less the gateway's own tools
+    /// and instructions.
+    pub(crate) fn start_left(&self, tenant: &str) -> usize {
+        self.config().gateway.start_tokens.saturating_sub(self.own_tokens(tenant))
+    }
+
+    /// Returns the tokens that a host starts with.
+    fn start_tokens(&self, tenant: &str) -> usize {
+        let own = self.own_tokens(tenant);
+        if self.config().gateway.expose == Exposed::Search && !self.loads_all(tenant) {
+            return own + self.always_on_tokens(tenant);
+        }
+        let servers = self.servers_of(tenant);
+        let known = servers.iter().filter_map(|server| self.known(&server.name));
+        let all: usize = known.map(|known| known.tokens()).sum();
+        if self.config().gateway.expose == Exposed::All { all } else { own + all }
+    }
+
+    /// Returns the tokens of the always-on tools that fit.
+    fn always_on_tokens(&self, tenant: &str) -> usize {
+        let most = self.start_left(tenant);
+        let fit = |used: usize, name: &String| {
+            let named = name.split_once("__").filter(|(server, _)| self.sees(tenant, server));
+            let known = named.and_then(|(server, tool)| Some((self.known(server)?, tool)));
+            let tokens = known.and_then(|(known, tool)| {
+                let listed = known.in_order.iter().find(|listed| listed.name == tool)?;
+                known.definition(listed).map(tokens_of)
+            });
+            match tokens {
+                Some(tokens) if used + tokens <= most => used + tokens,
+                _ => used,
+            }
+        };
+        self.config().gateway.always_on.iter().fold(0, fit)
+    }
+
+    /// Returns the tokens of the gateway's own tools and instructions.
+    pub(crate) fn own_tokens(&self, tenant: &str) -> usize {
+        let behind = self.behind(tenant);
+        let own = definitions(&behind);
+        let own: usize = own.iter().map(|tool| tokens_of(&tool.to_string())).sum();
+        own + count(&instructions_of(&behind)) as usize
+    }
+
+    /// Returns true if the tool only reads, by the operator's word or that of a server that is believed.
     pub(crate) fn is_read_only(&self, server: &str, name: &str) -> bool {
-        let is_believed =
-            self.server(server).is_some_and(|server| server.trust != Trust::Untrusted);
-        is_believed && self.tool(server, name).is_some_and(|tool| tool.says_read_only)
+        let says_so = || self.tool(server, name).is_some_and(|tool| tool.says_read_only);
+        self.reads_by_word(server, name) || (self.is_believed(server) && says_so())
+    }
+
+    /// Returns true if the tool only reads by the operator's word.
+    pub(crate) fn reads_by_word(&self, server: &str, name: &str) -> bool {
+        self.server(server).is_some_and(|server| server.tools.only_reads(name))
+    }
+
+    /// Returns true if the server is believed when it says that a tool only reads.
+    pub(crate) fn is_believed(&self, server: &str) -> bool {
+        self.server(server).is_some_and(|server| server.trust == Trust::Trusted)
     }
 
     /// Returns true if a tool has parameters that hosts repeat in headers.
@@ -542,19 +717,19 @@ impl Gateway {
         {
             return Some(Arc::clone(known));
         }
-        let known = Arc::new(KnownTools::of(listing, &self.server(server)?.tools));
+        let known = Arc::new(KnownTools::of(listing, &self.server(server)?));
         tools.insert(server.to_owned(), Arc::clone(&known));
         Some(known)
     }
 }
 
 impl KnownTools {
-    fn of(listing: Arc<Listing>, filter: &ToolFilter) -> Self {
+    fn of(listing: Arc<Listing>, config: &ServerConfig) -> Self {
         let mut in_order = Vec::new();
         let mut by_name = HashMap::new();
         for (place, raw) in listing.tools.iter().enumerate() {
             let Ok(listed) = serde_json::from_str::<ListedTool>(raw.get()) else { continue };
-            if filter.admits(&listed.name) {
+            if config.tools.admits(&listed.name) {
                 let tool = KnownTool::of(&listed, raw);
                 let definition = Arc::clone(&tool.definition);
                 in_order.push(ListedName { name: listed.name.clone(), definition, place });
@@ -562,12 +737,36 @@ impl KnownTools {
             }
         }
         let has_header_parameters = by_name.values().any(|tool| !tool.parameters.is_empty());
-        Self { listing, in_order, by_name, has_header_parameters }
+        let instructions = listing.instructions.clone().filter(|told| {
+            let checked = instructions::check(config.trust, told);
+            if let Err(reason) = &checked {
+                tracing::warn!(
+                    server = listing.server,
+                    reason,
+                    "its instructions are not forwarded"
+                );
+            }
+            checked.is_ok()
+        });
+        Self {
+            listing,
+            in_order,
+            by_name,
+            has_header_parameters,
+            instructions,
+            tokens: OnceLock::new(),
+        }
     }
 
-    /// Returns the definition of a tool.
-    pub(crate) fn definition(&self, tool: &ListedName) -> Option<Value> {
-        serde_json::from_str(self.listing.tools.get(tool.place)?.get()).ok()
+    /// Returns the tokens that a prompt would have of all of them.
+    pub(crate) fn tokens(&self) -> usize {
+        let definitions = || self.in_order.iter().filter_map(|tool| self.definition(tool));
+        *self.tokens.get_or_init(|| definitions().map(tokens_of).sum())
+    }
+
+    /// Returns the definition of a tool, as its server wrote it.
+    pub(crate) fn definition(&self, tool: &ListedName) -> Option<&str> {
+        self.listing.tools.get(tool.place).map(|raw| raw.get())
     }
 }
 
@@ -597,6 +796,14 @@ impl ServerOverview {
             findings: status.findings,
         }
     }
+}
+
+/// Returns why a server that has listed no tools can't be called.
+fn absent(status: &ServerStatus) -> String {
+    let problem = status.problem.as_deref().and_then(|problem| problem.lines().next());
+    let problem = problem.map(|problem| format!(": {problem}")).unwrap_or_default();
+    let ServerStatus { name, state, .. } = status;
+    format!("{name} is not there ({}){problem}. The call did not run.", state_name(*state))
 }
 
 /// Returns the name of a state for people and models.

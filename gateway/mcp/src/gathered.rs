@@ -1,17 +1,23 @@
-//! Prompts and resources of all servers, under names that say whose they are: `server__prompt` and `server+uri`.
+//! Prompts and resources of all servers, under names that say whose they are: `server__prompt`, `server+uri`, and
+//! `ui://server/rest` for user interfaces.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolgate_upstream::{Request, ServerState};
 
 use crate::caller::Caller;
 use crate::gateway::Gateway;
+use crate::raw::RawObject;
 
 /// Time of a server for its lists. Without an answer they are left out.
 const LIST_TIME: Duration = Duration::from_secs(10);
+
+/// Scheme of user interfaces, by which hosts know what to show (MCP Apps).
+const UI: &str = "ui://";
 
 /// Most pages of a server's list.
 const PAGES_MAX: usize = 100;
@@ -59,18 +65,44 @@ impl Kind {
         }
     }
 
-    fn rename(self, server: &str, item: &mut Value) {
-        let field = match self {
-            Self::Prompts => "name",
-            Self::Resources => "uri",
-            Self::Templates => "uriTemplate",
+    /// Returns an item of a list under the name that says whose it is.
+    fn renamed(self, server: &str, item: &RawValue) -> String {
+        let Ok(mut object) = RawObject::parse(item.get().to_owned()) else {
+            return item.get().to_owned();
         };
-        let separator = if self == Self::Prompts { "__" } else { "+" };
-        if let Some(name) = item.get_mut(field)
-            && let Some(text) = name.as_str()
-        {
-            *name = Value::from(format!("{server}{separator}{text}"));
+        match self {
+            Self::Prompts => {
+                if let Some(name) = object.text("name").map(|name| format!("{server}__{name}")) {
+                    object.set("name", &Value::from(name));
+                }
+            }
+            Self::Resources => rename_uri(server, "uri", &mut object),
+            Self::Templates => rename_uri(server, "uriTemplate", &mut object),
         }
+        object.into_text()
+    }
+}
+
+/// Returns the URI, or the template of one, by which hosts know a resource of a server: `server+uri`, or with the server before
+/// the path where hosts go by the scheme.
+fn shown_uri(server: &str, uri: &str) -> String {
+    match uri.strip_prefix(UI) {
+        Some(rest) => format!("{UI}{server}/{rest}"),
+        None => format!("{server}+{uri}"),
+    }
+}
+
+/// Returns the server and its own URI of a resource as hosts know it.
+pub(crate) fn own_uri(shown: &str) -> Option<(&str, String)> {
+    match shown.strip_prefix(UI) {
+        Some(rest) => rest.split_once('/').map(|(server, rest)| (server, format!("{UI}{rest}"))),
+        None => shown.split_once('+').map(|(server, uri)| (server, uri.to_owned())),
+    }
+}
+
+fn rename_uri(server: &str, field: &str, object: &mut RawObject) {
+    if let Some(shown) = object.text(field).map(|uri| shown_uri(server, &uri)) {
+        object.set(field, &Value::from(shown));
     }
 }
 
@@ -97,7 +129,7 @@ fn has(gateway: &Gateway, server: &str, capability: &str) -> bool {
 
 /// Returns the things of the caller's servers that are there, in the order of the servers. Those of a server that waits for
 /// its first call are as it listed them last: a host that lists them starts nothing.
-pub(crate) async fn list(gateway: &Gateway, caller: &Caller, kind: Kind) -> Vec<Value> {
+pub(crate) async fn list(gateway: &Gateway, caller: &Caller, kind: Kind) -> Vec<String> {
     let servers = gateway.servers_of(&caller.tenant).into_iter().filter(|status| {
         let is_there = matches!(status.state, ServerState::Ready | ServerState::Idle);
         is_there && has(gateway, &status.name, kind.capability())
@@ -106,22 +138,24 @@ pub(crate) async fn list(gateway: &Gateway, caller: &Caller, kind: Kind) -> Vec<
     join_all(lists).await.into_iter().flatten().collect()
 }
 
-async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String) -> Vec<Value> {
+async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String) -> Vec<String> {
     // What waits is no principal's own connection.
     let is_own = gateway.server(&server).is_some_and(|server| server.is_per_principal());
     let kept = gateway.fleet().kept_list(&server, kind.method()).filter(|_| !is_own);
-    let mut items = match kept {
+    let items = match kept {
         Some(kept) => kept,
         None => asked_list(gateway, caller, kind, &server).await,
     };
-    for item in &mut items {
-        kind.rename(&server, item);
-    }
-    items
+    items.iter().map(|item| kind.renamed(&server, item)).collect()
 }
 
 /// Asks a server for its list.
-async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) -> Vec<Value> {
+async fn asked_list(
+    gateway: &Gateway,
+    caller: &Caller,
+    kind: Kind,
+    server: &str,
+) -> Vec<Box<RawValue>> {
     let deadline = Instant::now() + LIST_TIME;
     let mut items = Vec::new();
     let mut params = Map::new();
@@ -135,10 +169,10 @@ async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str
             requester: caller.requester(),
         };
         let answer = gateway.fleet().request(server, request, deadline).await;
-        let page: Value = match answer.map(|result| serde_json::from_str(result.get())) {
+        let page = match answer.map(RawObject::of) {
             Ok(Ok(page)) => page,
             Ok(Err(error)) => {
-                tracing::warn!(server, %error, "a list is no JSON");
+                tracing::warn!(server, %error, "a list is no JSON object");
                 break;
             }
             Err(error) => {
@@ -146,8 +180,8 @@ async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str
                 break;
             }
         };
-        items.extend(page[kind.list()].as_array().cloned().unwrap_or_default());
-        match page["nextCursor"].as_str().filter(|cursor| !cursor.is_empty()) {
+        items.extend(page.items(kind.list()).into_iter().map(ToOwned::to_owned));
+        match page.text("nextCursor").filter(|cursor| !cursor.is_empty()) {
             Some(cursor) => params.insert("cursor".to_owned(), Value::from(cursor)),
             None => break,
         };
@@ -174,41 +208,102 @@ pub(crate) fn take_server(
         _ => return None,
     };
     let text = named.as_str()?.to_owned();
-    let separators = ["__", "+"];
-    let found = separators.iter().find_map(|separator| {
-        let (server, rest) = text.split_once(separator)?;
-        let is_seen = gateway.sees(&caller.tenant, server);
-        is_seen.then(|| (server.to_owned(), rest.to_owned()))
-    });
-    let (server, rest) = found?;
+    let prompt = text.split_once("__").map(|(server, name)| (server, name.to_owned()));
+    let mut found = [prompt, own_uri(&text)].into_iter().flatten();
+    let (server, rest) = found.find(|(server, _)| gateway.sees(&caller.tenant, server))?;
     *named = Value::from(rest);
-    Some(server)
+    Some(server.to_owned())
 }
 
 /// Sets the server's name before the URIs of a resource that was read.
-pub(crate) fn rename_contents(server: &str, result: &mut Value) {
-    let contents = result.get_mut("contents").and_then(Value::as_array_mut);
-    for content in contents.into_iter().flatten() {
-        Kind::Resources.rename(server, content);
+pub(crate) fn rename_contents(server: &str, result: &mut RawObject) {
+    if result.get("contents").is_some() {
+        let contents = result.items("contents");
+        let contents: Vec<String> =
+            contents.iter().map(|content| Kind::Resources.renamed(server, content)).collect();
+        result.set_items("contents", &contents);
     }
+}
+
+/// Sets the server's name before the URIs of resources that a result of a tool links or embeds.
+pub(crate) fn rename_links(server: &str, result: &mut RawObject) {
+    let items = result.items("content");
+    let renamed: Vec<Option<String>> =
+        items.iter().map(|item| with_shown_uri(server, item.get())).collect();
+    if renamed.iter().all(Option::is_none) {
+        return;
+    }
+    let item = |(item, renamed): (&&RawValue, Option<String>)| {
+        renamed.unwrap_or_else(|| item.get().to_owned())
+    };
+    let items: Vec<String> = items.iter().zip(renamed).map(item).collect();
+    result.set_items("content", &items);
+}
+
+/// Returns an item of content with the URI by which hosts know its resource; `None` for other content.
+fn with_shown_uri(server: &str, item: &str) -> Option<String> {
+    if !item.contains("\"resource") {
+        return None;
+    }
+    let mut object = RawObject::parse(item.to_owned()).ok()?;
+    if object.is("type", "resource_link") {
+        rename_uri(server, "uri", &mut object);
+        return Some(object.into_text());
+    }
+    if !object.is("type", "resource") {
+        return None;
+    }
+    let mut resource = RawObject::parse(object.get("resource")?.to_owned()).ok()?;
+    rename_uri(server, "uri", &mut resource);
+    object.set_json("resource", resource.into_text());
+    Some(object.into_text())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn names_say_whose_a_thing_is() {
-        let mut prompt = json!({"name": "review", "title": "Review"});
-        Kind::Prompts.rename("git", &mut prompt);
-        assert_eq!(prompt, json!({"name": "git__review", "title": "Review"}));
-        let mut template = json!({"uriTemplate": "file:///{path}"});
-        Kind::Templates.rename("fs", &mut template);
-        assert_eq!(template["uriTemplate"], "fs+file:///{path}");
-        let mut read = json!({"contents": [{"uri": "a:b", "text": "c"}]});
-        rename_contents("fs", &mut read);
-        assert_eq!(read["contents"][0]["uri"], "fs+a:b");
+        let renamed = |kind: Kind, item: &str| {
+            let item = RawValue::from_string(item.to_owned()).expect("JSON");
+            kind.renamed("fs", &item)
+        };
+        let prompt = renamed(Kind::Prompts, r#"{"name": "review", "weight": 1e400}"#);
+        assert_eq!(prompt, r#"{"name":"fs__review","weight":1e400}"#);
+        let template = renamed(Kind::Templates, r#"{"uriTemplate": "file:///{path}"}"#);
+        assert_eq!(template, r#"{"uriTemplate":"fs+file:///{path}"}"#);
+        let mut read = RawObject::parse(r#"{"contents": [{"uri": "a:b", "text": "c"}]}"#);
+        let read = read.as_mut().expect("an object");
+        rename_contents("fs", read);
+        assert_eq!(read.clone().into_text(), r#"{"contents":[{"uri":"fs+a:b","text":"c"}]}"#);
+    }
+
+    #[test]
+    fn uris_lead_back_to_their_server_and_user_interfaces_keep_their_scheme() {
+        for (uri, shown) in [
+            ("file:///a+b", "fs+file:///a+b"),
+            ("ui://widget/a.html", "ui://fs/widget/a.html"),
+            ("ui://widget", "ui://fs/widget"),
+        ] {
+            assert_eq!(shown_uri("fs", uri), shown);
+            assert_eq!(own_uri(shown), Some(("fs", uri.to_owned())));
+        }
+        assert_eq!(own_uri("file:///a"), None);
+    }
+
+    #[test]
+    fn resources_that_a_result_names_are_named_as_they_are_read() {
+        let renamed = |text: &'static str| {
+            let mut result = RawObject::parse(text).expect("an object");
+            rename_links("fs", &mut result);
+            result.into_text()
+        };
+        let linked = r#"{"content":[{"type":"resource_link","uri":"a:b"},{"type":"resource","resource":{"uri":"ui://x/y","n":1.10}}]}"#;
+        let shown = r#"{"content":[{"type":"resource_link","uri":"fs+a:b"},{"type":"resource","resource":{"uri":"ui://fs/x/y","n":1.10}}]}"#;
+        assert_eq!(renamed(linked), shown);
+        let plain = r#"{"content":[ {"type":"text","text":"no link"} ]}"#;
+        assert_eq!(renamed(plain), plain);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A host's request on its way to a server, with the questions that come back: across the revisions of both.
 #![expect(deprecated, reason = "both eras: logging is deprecated in the newer")]
 
+use std::borrow::Cow;
+
 use futures_util::future::join_all;
 use rmcp::RoleServer;
 use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, LoggingLevel, ProtocolVersion};
@@ -16,6 +18,7 @@ use crate::gateway::Gateway;
 use crate::live::{AskedHost, Live, Step};
 use crate::parked::Waiting;
 use crate::passing;
+use crate::raw::RawObject;
 use crate::sealed::{Content, Purpose};
 use crate::sessions::SESSION_HEADER;
 use crate::tasks;
@@ -65,7 +68,7 @@ impl Host<'_> {
         server: &str,
         method: &str,
         params: Map<String, Value>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<RawObject, Failure> {
         let config = self.gateway.server(server);
         if config.is_some_and(|server| server.takes_principals_logins()) {
             return Box::pin(self.request_with_login(server, method, params)).await;
@@ -79,7 +82,7 @@ impl Host<'_> {
         server: &str,
         method: &str,
         mut params: Map<String, Value>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<RawObject, Failure> {
         passing::set_meta(&mut params, self.context, self.level);
         let asked = self.asked(server);
         if is_modern(self.context) {
@@ -89,11 +92,11 @@ impl Host<'_> {
             return Box::pin(self.request_asking(server, method, params, asked)).await;
         }
         for _ in 0..asking::ROUNDS_MAX {
-            let mut result = self.send(server, method, params.clone()).await?;
+            let result = self.send(server, method, params.clone()).await?;
             if !asking::asks(&result) {
                 return Ok(result);
             }
-            let asked = asking::ask(self, &mut result, &mut params).await;
+            let asked = asking::ask(self, &result, &mut params).await;
             asked.map_err(Failure::Refused)?;
         }
         let problem = format!("{server} asked {} times", asking::ROUNDS_MAX);
@@ -107,7 +110,7 @@ impl Host<'_> {
         method: &str,
         mut params: Map<String, Value>,
         asked: Option<AskedHost>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<RawObject, Failure> {
         let named = ["name", "uri"].iter().find_map(|field| params.get(*field)?.as_str());
         let name = named.unwrap_or_default().to_owned();
         let purpose = Purpose { principal: &self.principal, server, method, name: &name };
@@ -137,10 +140,10 @@ impl Host<'_> {
         let mut result = self.send(server, method, params).await?;
         tasks::seal(self.gateway, &self.principal, server, &mut result);
         if asking::asks(&result)
-            && let Some(Value::String(state)) = result.get_mut("requestState")
+            && let Some(state) = result.text("requestState").map(Cow::into_owned)
         {
-            let content = Content::State(std::mem::take(state));
-            *state = self.gateway.seal().seal(content, &purpose, STATE_KEPT);
+            let sealed = self.gateway.seal().seal(Content::State(state), &purpose, STATE_KEPT);
+            result.set("requestState", &Value::from(sealed));
         }
         Ok(result)
     }
@@ -154,7 +157,11 @@ impl Host<'_> {
     }
 
     /// Waits until a call ends or asks. A call that asks is parked, and its questions are the result.
-    async fn wait(&self, mut waiting: Waiting, purpose: &Purpose<'_>) -> Result<Value, Failure> {
+    async fn wait(
+        &self,
+        mut waiting: Waiting,
+        purpose: &Purpose<'_>,
+    ) -> Result<RawObject, Failure> {
         let hearer = passing::Hearer::of(self.context, self.level);
         let capabilities = self.capabilities();
         loop {
@@ -174,11 +181,11 @@ impl Host<'_> {
                     let seal = self.gateway.seal();
                     let content = Content::Parked { call, at: seal.here().clone() };
                     let state = seal.seal(content, purpose, STATE_KEPT.max(patience));
-                    return Ok(json!({
-                        "resultType": "input_required",
-                        "inputRequests": requests,
-                        "requestState": state,
-                    }));
+                    let mut asks = RawObject::default();
+                    asks.set("resultType", &Value::from("input_required"));
+                    asks.set("inputRequests", &Value::Object(requests));
+                    asks.set("requestState", &Value::from(state));
+                    return Ok(asks);
                 }
                 Err((back, problem)) => {
                     waiting = back;
@@ -197,7 +204,7 @@ impl Host<'_> {
         method: &str,
         params: Map<String, Value>,
         asked: AskedHost,
-    ) -> Result<Value, Failure> {
+    ) -> Result<RawObject, Failure> {
         let mut call = Live::start(self.gateway, server, self.plain(method, params), asked);
         let hearer = passing::Hearer::of(self.context, self.level);
         let capabilities = self.capabilities();
@@ -219,7 +226,7 @@ impl Host<'_> {
         server: &str,
         method: &str,
         params: Map<String, Value>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<RawObject, Failure> {
         let progress = passing::notes(self.context, self.level);
         let request = Request { progress, ..self.plain(method, params) };
         let deadline = Instant::now() + self.gateway.call_time_max();
@@ -288,10 +295,10 @@ fn declared(questions: Vec<Question>, capabilities: &ClientCapabilities) -> Vec<
     declared
 }
 
-fn parsed(outcome: Result<Box<RawValue>, RequestError>) -> Result<Value, Failure> {
+fn parsed(outcome: Result<Box<RawValue>, RequestError>) -> Result<RawObject, Failure> {
     let answer = outcome.map_err(Failure::Server)?;
-    serde_json::from_str(answer.get()).map_err(|error| {
-        let problem = format!("the server's answer is no JSON: {error}");
+    RawObject::of(answer).map_err(|error| {
+        let problem = format!("the server's answer is no JSON object: {error}");
         Failure::Refused(ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None))
     })
 }

@@ -32,9 +32,9 @@ use crate::caller::Caller;
 use crate::connecting;
 use crate::face::{Exposure, Face, ResultLimit, Traced};
 use crate::gateway::Gateway;
-use crate::lists::ListPlace;
 use crate::metrics;
 use crate::mirrored;
+use crate::placed::{LineResults, ResultPlace};
 use crate::relayed;
 use crate::replicas::Others;
 use crate::sessions::{Carried, SESSION_HEADER, SealedSession, Sessions};
@@ -56,8 +56,11 @@ const NO_SESSION: &str = "none";
 const ALIVE: &str = "/livez";
 const READY: &str = "/readyz";
 
-/// Bytes of the pipe between standard input and the protocol library.
+/// Bytes of each pipe between standard streams and the protocol library.
 const PIPE: usize = 64 << 10;
+
+/// Time for the last lines to be written.
+const LAST_LINES: Duration = Duration::from_secs(2);
 
 type McpService = StreamableHttpService<Traced, Sessions>;
 
@@ -178,22 +181,41 @@ pub async fn serve_stdio(
 ) -> Result<(), GatewayError> {
     let exposure = Exposure::from(gateway.config().gateway.expose);
     let caller = gateway.anybody();
-    let face = Traced(Face::of_host(gateway, exposure, caller));
+    let results = Arc::new(LineResults::default());
+    let face = Traced(Face::of_host(gateway, exposure, caller, Arc::clone(&results)));
     let (near, far) = tokio::io::duplex(PIPE);
+    let (written, filled) = tokio::io::duplex(PIPE);
     let renaming = tokio::spawn(rename_lines(input, near));
-    let served = face
-        .serve_with_ct((far, output), stop)
-        .await
-        .map_err(|error| GatewayError::Handshake(error.to_string()));
+    let filling = tokio::spawn(fill_lines(filled, output, results));
+    let served = face.serve_with_ct((far, written), stop).await;
     let outcome = match served {
-        Ok(running) => running.waiting().await.map(|_reason| ()).map_err(io::Error::other),
-        Err(error) => {
-            renaming.abort();
-            return Err(error);
-        }
+        Ok(running) => match running.waiting().await {
+            Ok(_reason) => Ok(()),
+            Err(error) => Err(GatewayError::Io(io::Error::other(error))),
+        },
+        Err(error) => Err(GatewayError::Handshake(error.to_string())),
     };
     renaming.abort();
-    outcome.map_err(GatewayError::Io)
+    // A host that reads no more gets no more.
+    let _late = tokio::time::timeout(LAST_LINES, filling).await;
+    outcome
+}
+
+/// Hands lines on, with results in the places of their marks.
+async fn fill_lines(
+    written: impl AsyncRead + Unpin,
+    mut output: impl AsyncWrite + Unpin,
+    results: Arc<LineResults>,
+) -> io::Result<()> {
+    let mut lines = FramedRead::new(written, LinesCodec::new());
+    while let Some(line) = lines.next().await {
+        for part in results.filled(line.map_err(io::Error::other)?) {
+            output.write_all(&part).await?;
+        }
+        output.write_all(b"\n").await?;
+        output.flush().await?;
+    }
+    Ok(())
 }
 
 /// Hands lines on, requests that are relayed under the gateway's own names.
@@ -403,6 +425,7 @@ impl Served {
             }
         }
         let mut body = Body::from(message.clone());
+        let mut result = None;
         if parts.method == Method::POST {
             let refusal =
                 mirrored::refusal(gateway, caller, exposure, &message, &parts.headers).await;
@@ -412,17 +435,19 @@ impl Served {
             if let Some(renamed) = relayed::renamed(&message, &mut parts.headers) {
                 parts.headers.remove(header::CONTENT_LENGTH);
                 body = Body::from(renamed);
+                // Streams of sessions may be taken up again.
+                let resumable = session.as_ref().map(|_| Arc::clone(gateway.resumable()));
+                result = ResultPlace::new(resumable);
             }
         }
-        let list = relayed::lists_tools(&message).then(ListPlace::new).flatten();
-        if let Some(list) = &list {
-            parts.extensions.insert(list.awaited());
+        if let Some(place) = &result {
+            parts.extensions.insert(place.awaited());
         }
         let request = Request::from_parts(parts, body);
         let serving = Box::pin(async { self.service.handle(request).await.map(Body::new) });
         let served = self.sessions.served(session.as_ref(), caller, &purpose, serving).await;
-        match list {
-            Some(list) => list.fill(served),
+        match result {
+            Some(place) => place.fill(served),
             None => served,
         }
     }

@@ -36,9 +36,13 @@ impl Default for Registered {
 impl Registered {
     /// Returns true if this listing of a server is registered in a tenant's catalog.
     pub(crate) fn has(&self, tenant: &str, listing: &Arc<Listing>) -> bool {
-        let registered = self.0.borrow();
-        let known = registered.get(&(tenant.to_owned(), listing.server.clone()));
-        known.is_some_and(|known| Arc::ptr_eq(known, listing))
+        let known = self.get(tenant, &listing.server);
+        known.is_some_and(|known| Arc::ptr_eq(&known, listing))
+    }
+
+    /// Returns the listing of a server that is registered in a tenant's catalog.
+    pub(crate) fn get(&self, tenant: &str, server: &str) -> Option<Arc<Listing>> {
+        self.0.borrow().get(&(tenant.to_owned(), server.to_owned())).cloned()
     }
 
     /// Returns a receiver that changes with each registration.

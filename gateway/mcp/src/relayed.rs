@@ -55,21 +55,12 @@ pub(crate) fn renamed(message: &[u8], headers: &mut HeaderMap) -> Option<Vec<u8>
 
 /// Returns true if the message opens a session: the handshake of the older revisions.
 pub(crate) fn opens_session(message: &[u8]) -> bool {
-    is_of(message, "initialize")
-}
-
-/// Returns true if the message asks for a list of tools.
-pub(crate) fn lists_tools(message: &[u8]) -> bool {
-    is_of(message, "tools/list")
-}
-
-fn is_of(message: &[u8], method: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Message<'m> {
         #[serde(borrow)]
         method: Cow<'m, str>,
     }
-    serde_json::from_slice::<Message>(message).is_ok_and(|message| message.method == method)
+    serde_json::from_slice::<Message>(message).is_ok_and(|message| message.method == "initialize")
 }
 
 /// Returns the method of a request under the gateway's own name.

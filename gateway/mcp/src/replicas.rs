@@ -11,10 +11,13 @@ use axum::response::{IntoResponse, Json, Response};
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
 use serde_json::json;
+use serde_json::value::RawValue;
 use toolgate_upstream::plain_client;
 
+use crate::definitions::READ_RESULT;
 use crate::gateway::Gateway;
 use crate::http::GatewayError;
+use crate::results::Results;
 use crate::sealed::{Place, SealingKeys};
 use crate::sessions::EndedSessions;
 
@@ -74,6 +77,16 @@ enum Id<'a> {
 struct Params<'a> {
     #[serde(borrow, default, rename = "requestState")]
     state: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Arguments of a tool that reads on in a result.
+#[derive(Deserialize)]
+struct Reading {
+    handle: String,
 }
 
 /// Message that is bound to another replica.
@@ -83,6 +96,11 @@ enum Bound {
     Retry(Place),
     /// Answer to a question that it asks.
     Answer(Place),
+    /// Call that reads on in a result which is kept there.
+    Read {
+        /// URL of the replica.
+        url: String,
+    },
 }
 
 impl Others {
@@ -99,15 +117,19 @@ impl Others {
         parts: &Parts,
         message: &Bytes,
     ) -> Option<Response> {
-        let bound = bound(message, |text| gateway.seal().elsewhere(text))?;
-        let (Bound::Retry(place) | Bound::Answer(place)) = &bound;
-        let url = place.url.as_ref().filter(|_| !parts.headers.contains_key(&HANDED_ON));
+        let read = || read_elsewhere(message, |place| gateway.seal().opened_place(place));
+        let bound = bound(message, |text| gateway.seal().elsewhere(text)).or_else(read)?;
+        let url = match &bound {
+            Bound::Retry(place) | Bound::Answer(place) => place.url.as_ref(),
+            Bound::Read { url } => Some(url),
+        };
+        let url = url.filter(|_| !parts.headers.contains_key(&HANDED_ON));
         let answer = match url {
             Some(url) => self.handed_on(url, parts, message.clone()).await,
             None => None,
         };
         answer.or_else(|| match bound {
-            Bound::Retry(_) => None,
+            Bound::Retry(_) | Bound::Read { .. } => None,
             Bound::Answer(_) => {
                 let problem =
                     "the replica of the gateway that asks this is gone, and its call with it";
@@ -140,10 +162,23 @@ impl Others {
 fn bound(message: &[u8], elsewhere: impl Fn(&str) -> Option<Place>) -> Option<Bound> {
     let message: Message<'_> = serde_json::from_slice(message).ok()?;
     match (message.method, message.id, message.params) {
-        (Some(_), _, Some(Params { state: Some(state) })) => elsewhere(&state).map(Bound::Retry),
+        (Some(_), _, Some(Params { state: Some(state), .. })) => {
+            elsewhere(&state).map(Bound::Retry)
+        }
         (None, Some(Id::Text(id)), _) => elsewhere(&id).map(Bound::Answer),
         _ => None,
     }
+}
+
+/// Returns the replica that keeps the result which a message reads on in, where `elsewhere` knows the one of a sealed place.
+fn read_elsewhere(message: &[u8], elsewhere: impl Fn(&str) -> Option<String>) -> Option<Bound> {
+    let message: Message<'_> = serde_json::from_slice(message).ok()?;
+    let params = message.params.filter(|_| message.method.as_deref() == Some("tools/call"))?;
+    let name: String = serde_json::from_str(params.name?.get()).ok()?;
+    let arguments = params.arguments.filter(|_| name == READ_RESULT)?;
+    let Reading { handle } = serde_json::from_str(arguments.get()).ok()?;
+    let url = elsewhere(Results::place_of(handle.trim())?)?;
+    Some(Bound::Read { url })
 }
 
 fn passed_on(headers: &HeaderMap) -> HeaderMap {
@@ -178,6 +213,22 @@ mod tests {
         ] {
             assert_eq!(bound(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_result_is_read_where_it_is_kept() {
+        let elsewhere = |place: &str| (place == "far").then(|| "http://far".to_owned());
+        let bound = |name: &str, handle: &str| {
+            let arguments = json!({"handle": handle, "offset": 1});
+            let params = json!({"name": name, "arguments": arguments});
+            let message = json!({"method": "tools/call", "id": 1, "params": params}).to_string();
+            read_elsewhere(message.as_bytes(), elsewhere)
+        };
+        let far = Some(Bound::Read { url: "http://far".to_owned() });
+        assert_eq!(bound("read_result", "r_1.far"), far);
+        assert_eq!(bound("read_result", "r_1.near"), None);
+        assert_eq!(bound("read_result", "r_1"), None);
+        assert_eq!(bound("call_tool", "r_1.far"), None);
     }
 
     #[test]

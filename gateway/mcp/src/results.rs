@@ -23,12 +23,19 @@ const OVERHEAD: usize = 512;
 /// Handles of results that left, besides as many as there are results, that may stand in the order.
 const ORDER_SLACK: usize = 64;
 
+/// Mark before the place of a result in its handle.
+const PLACE: char = '.';
+
 /// Random bytes of a handle.
 const HANDLE_BYTES: usize = 9;
 
 /// Results that were cut. They stay in memory: no file holds what a tool answered.
 #[derive(Default)]
-pub(crate) struct Results(Mutex<Kept>);
+pub(crate) struct Results {
+    kept: Mutex<Kept>,
+    /// End of each handle, by which other replicas find this one; empty if they can't.
+    place: String,
+}
 
 #[derive(Default)]
 struct Kept {
@@ -54,20 +61,32 @@ struct Share {
 }
 
 impl Results {
+    /// Keeps results of a replica that the others reach at a sealed place.
+    pub(crate) fn at(place: Option<String>) -> Self {
+        let place = place.map(|place| format!("{PLACE}{place}")).unwrap_or_default();
+        Self { kept: Mutex::default(), place }
+    }
+
+    /// Returns the sealed place in a handle, if it has one.
+    pub(crate) fn place_of(handle: &str) -> Option<&str> {
+        handle.split_once(PLACE).map(|(_, place)| place)
+    }
+
     /// Keeps a text and returns its handle, which no one can guess; `None` if the system has no random numbers.
     pub(crate) fn keep(&self, owner: &Owner, text: &str) -> Option<String> {
         let mut bytes = [0; HANDLE_BYTES];
         getrandom::fill(&mut bytes).ok()?;
         let handle = format!("r_{}", URL_SAFE_NO_PAD.encode(bytes));
-        let mut kept = self.0.lock();
+        let mut kept = self.kept.lock();
         kept.keep(&handle, owner, text);
         kept.forget(BYTES_MAX, KEPT);
-        Some(handle)
+        Some(handle + &self.place)
     }
 
     /// Returns the text behind a handle of this owner.
     pub(crate) fn text(&self, owner: &Owner, handle: &str) -> Option<Arc<str>> {
-        let mut kept = self.0.lock();
+        let handle = handle.split_once(PLACE).map_or(handle, |(name, _)| name);
+        let mut kept = self.kept.lock();
         kept.forget(BYTES_MAX, KEPT);
         let result = kept.by_handle.get(handle)?;
         (result.owner == *owner).then(|| Arc::clone(&result.text))
@@ -170,17 +189,28 @@ mod tests {
     }
 
     #[test]
+    fn a_handle_says_where_its_result_is() {
+        let results = Results::at(Some("place".to_owned()));
+        let ann = owner("acme", "ann");
+        let handle = results.keep(&ann, "text").expect("a handle");
+        assert_eq!(Results::place_of(&handle), Some("place"));
+        assert_eq!(results.text(&ann, &handle).as_deref(), Some("text"));
+        let alone = Results::default().keep(&ann, "text").expect("a handle");
+        assert_eq!(Results::place_of(&alone), None);
+    }
+
+    #[test]
     fn the_oldest_results_leave_first() {
         let results = Results::default();
         let owner = owner("t", "p");
         let first = results.keep(&owner, "12345").expect("a handle");
         let second = results.keep(&owner, "67890").expect("a handle");
-        results.0.lock().forget(OVERHEAD + 7, KEPT);
+        results.kept.lock().forget(OVERHEAD + 7, KEPT);
         assert_eq!(results.text(&owner, &first), None);
         assert_eq!(results.text(&owner, &second).as_deref(), Some("67890"));
-        results.0.lock().forget(OVERHEAD + 7, Duration::ZERO);
+        results.kept.lock().forget(OVERHEAD + 7, Duration::ZERO);
         assert_eq!(results.text(&owner, &second), None);
-        let kept = results.0.lock();
+        let kept = results.kept.lock();
         assert_eq!(kept.bytes, 0);
         assert!(kept.shares.is_empty() && kept.order.is_empty());
     }

@@ -20,6 +20,9 @@ const SEALED_MAX: usize = 1 << 20;
 /// Format of the texts. It is authenticated with each.
 const FORMAT: &[u8] = b"toolgate gateway 1";
 
+/// Format of the texts that say no more than where a replica is.
+const PLACE_FORMAT: &[u8] = b"toolgate gateway place 1";
+
 /// Bytes of a gateway's name.
 const NAME: usize = 9;
 
@@ -179,11 +182,26 @@ impl Seal {
         self.sealed(&Envelope { content, purpose: purpose.digest(), until })
     }
 
+    /// Returns where the other replicas reach this one, for a short text that says so; `None` if they can't.
+    pub(crate) fn sealed_place(&self) -> Option<String> {
+        self.here.url.as_ref().map(|url| self.encrypted(PLACE_FORMAT, url.clone().into_bytes()))
+    }
+
+    /// Returns the URL of another replica out of [`Self::sealed_place`]; `None` for this one's.
+    pub(crate) fn opened_place(&self, sealed: &str) -> Option<String> {
+        let url = String::from_utf8(self.decrypted(PLACE_FORMAT, sealed)?).ok()?;
+        (Some(&url) != self.here.url.as_ref()).then_some(url)
+    }
+
     fn sealed(&self, envelope: &Envelope) -> String {
+        let text = serde_json::to_vec(envelope).expect("strings and numbers are JSON");
+        self.encrypted(FORMAT, text)
+    }
+
+    fn encrypted(&self, format: &[u8], mut text: Vec<u8>) -> String {
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).expect("the system gave random numbers at the start");
-        let mut text = serde_json::to_vec(envelope).expect("strings and numbers are JSON");
-        let aad = Aad::from(FORMAT);
+        let aad = Aad::from(format);
         let unique = Nonce::assume_unique_for_key(nonce);
         self.keys.0[0]
             .seal_in_place_append_tag(unique, aad, &mut text)
@@ -212,18 +230,23 @@ impl Seal {
     }
 
     fn opened(&self, sealed: &str) -> Option<Envelope> {
+        let text = self.decrypted(FORMAT, sealed)?;
+        let envelope: Envelope = serde_json::from_slice(&text).ok()?;
+        (now() <= envelope.until).then_some(envelope)
+    }
+
+    fn decrypted(&self, format: &[u8], sealed: &str) -> Option<Vec<u8>> {
         if sealed.len() > SEALED_MAX {
             return None;
         }
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>()?;
-        let envelope = self.keys.0.iter().find_map(|key| {
+        self.keys.0.iter().find_map(|key| {
             let nonce = Nonce::assume_unique_for_key(*nonce);
             let mut text = sealed.to_vec();
-            let text = key.open_in_place(nonce, Aad::from(FORMAT), &mut text).ok()?;
-            serde_json::from_slice::<Envelope>(text).ok()
-        })?;
-        (now() <= envelope.until).then_some(envelope)
+            let text = key.open_in_place(nonce, Aad::from(format), &mut text).ok()?;
+            Some(text.to_vec())
+        })
     }
 }
 
@@ -316,6 +339,20 @@ mod tests {
         let state = far.seal(Content::State(String::new()), &purpose(), KEPT);
         assert_eq!(near.elsewhere(&state), None);
         assert_eq!(near.elsewhere("no text"), None);
+    }
+
+    #[test]
+    fn a_place_is_opened_by_other_replicas_alone() {
+        let at = |url: &str| {
+            let keys = SealingKeys::parse(&key("1")).expect("a key");
+            Seal::new(keys, Some(url.to_owned())).expect("a seal")
+        };
+        let far = at("http://far").sealed_place().expect("a place");
+        assert_eq!(at("http://near").opened_place(&far).as_deref(), Some("http://far"));
+        assert_eq!(at("http://far").opened_place(&far), None, "it is here");
+        assert_eq!(seal(&key("2")).opened_place(&far), None, "another key");
+        assert_eq!(seal(&key("1")).sealed_place(), None);
+        assert_eq!(seal(&key("1")).open(&far, &purpose()), None, "it is no other text");
     }
 
     #[test]

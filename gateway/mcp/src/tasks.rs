@@ -1,6 +1,7 @@
 //! Tasks of servers (the extension of 2026-07-28): calls that a host looks after by an ID. The gateway's IDs say whose a task
 //! is, and are good for one principal.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, TASKS_EXTENSION_ID};
@@ -8,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::gateway::Gateway;
 use crate::host::{Failure, Host};
+use crate::raw::RawObject;
 use crate::sealed::{Content, Purpose};
 
 /// Methods about a task, by its ID.
@@ -20,13 +22,14 @@ const ID: &str = "taskId";
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Sets the gateway's own ID in a result that is a task.
-pub(crate) fn seal(gateway: &Gateway, principal: &str, server: &str, result: &mut Value) {
-    if result["resultType"] != "task" {
+pub(crate) fn seal(gateway: &Gateway, principal: &str, server: &str, result: &mut RawObject) {
+    if !result.is("resultType", "task") {
         return;
     }
-    if let Some(Value::String(id)) = result.get_mut(ID) {
-        let content = Content::Task { server: server.to_owned(), id: std::mem::take(id) };
-        *id = gateway.seal().seal(content, &purpose(principal), KEPT);
+    if let Some(id) = result.text(ID).map(Cow::into_owned) {
+        let content = Content::Task { server: server.to_owned(), id };
+        let sealed = gateway.seal().seal(content, &purpose(principal), KEPT);
+        result.set(ID, &Value::from(sealed));
     }
 }
 
@@ -39,7 +42,7 @@ pub(crate) async fn request(
     only: Option<&str>,
     method: &str,
     mut params: Map<String, Value>,
-) -> Result<Value, (String, Failure)> {
+) -> Result<RawObject, (String, Failure)> {
     let refused = |error| ("the gateway".to_owned(), Failure::Refused(error));
     if !host.capabilities().supports_tasks() {
         let required = ClientCapabilities::builder().enable_tasks().build();
@@ -60,8 +63,8 @@ pub(crate) async fn request(
     params.insert(ID.to_owned(), Value::from(id));
     let result = host.request(&server, method, params).await;
     let mut result = result.map_err(|failure| (server, failure))?;
-    if let Some(id) = result.get_mut(ID) {
-        *id = Value::from(shown);
+    if result.get(ID).is_some() {
+        result.set(ID, &Value::from(shown));
     }
     Ok(result)
 }

@@ -2,6 +2,7 @@
 
 use axum::body::Bytes;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use toolgate_client::v1;
 
@@ -9,6 +10,7 @@ use crate::caller::Caller;
 use crate::discovering::shown_name;
 use crate::gateway::Gateway;
 use crate::lists::{self, ListKey};
+use crate::raw::{RawObject, list_of};
 
 /// Longest name of a tool. Hosts put a prefix before it, and providers take 64 characters.
 const NAME_MAX: usize = 55;
@@ -32,18 +34,46 @@ pub(crate) async fn definitions(gateway: &Gateway, caller: &Caller) -> Result<By
     let tools: Vec<_> = shown(gateway, caller, &listed).collect();
     let mut definitions = Vec::new();
     for tool in &tools {
-        let definition = serde_json::from_str(&tool.definition_json);
-        let mut definition: Value = definition
-            .map_err(|error| format!("{}: its definition is no JSON: {error}", tool.model_name))?;
-        if let Some(name) = definition.get_mut("name") {
-            *name = Value::from(name_of(&tool.model_name));
-            definitions.push(definition);
-        }
+        let name = name_of(&tool.model_name);
+        definitions.push((definition(tool, &name)?, name));
     }
-    definitions.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
-    let list = lists::text(&definitions)?;
+    definitions.sort_by(|(_, one), (_, other)| one.cmp(other));
+    let definitions: Vec<String> = definitions.into_iter().map(|(text, _)| text).collect();
+    let list = Bytes::from(list_of(&definitions));
     gateway.lists().keep(key_of(caller, tools), list.clone());
     Ok(list)
+}
+
+/// Returns the definition of a tool as its server wrote it, but for its name.
+fn definition(tool: &v1::Tool, name: &str) -> Result<String, String> {
+    let definition = RawObject::parse(tool.definition_json.clone());
+    let mut definition = definition
+        .map_err(|error| format!("{}: its definition is no JSON: {error}", tool.model_name))?;
+    definition.set("name", &Value::from(name));
+    Ok(definition.into_text())
+}
+
+/// Returns the text of the list of those of these tools that a caller may see, in their order, as their servers wrote them but
+/// for the names.
+///
+/// # Errors
+/// The problem, if the plane can't say.
+pub(crate) async fn named(
+    gateway: &Gateway,
+    caller: &Caller,
+    names: &[String],
+) -> Result<Bytes, String> {
+    let every = definitions(gateway, caller).await?;
+    let every: Vec<&RawValue> =
+        serde_json::from_slice(&every).map_err(|error| error.to_string())?;
+    let named = |name: &String| {
+        every.iter().find(|tool| {
+            let shown = name_of(name);
+            RawObject::parse(tool.get().to_owned()).is_ok_and(|tool| tool.is("name", &shown))
+        })
+    };
+    let named: Vec<&str> = names.iter().filter_map(named).map(|tool| tool.get()).collect();
+    Ok(Bytes::from(list_of(&named)))
 }
 
 /// Returns the key of the list of these tools.
@@ -81,9 +111,9 @@ fn shown<'l>(
     caller: &Caller,
     listed: &'l [v1::Tool],
 ) -> impl Iterator<Item = &'l v1::Tool> {
-    listed.iter().filter(move |tool| {
-        !tool.quarantined && gateway.tool_for(caller, &tool.server, &tool.name).is_some()
-    })
+    listed
+        .iter()
+        .filter(move |tool| !tool.quarantined && gateway.lets_in(caller, &tool.server, &tool.name))
 }
 
 /// Returns the name under which this face shows a tool: one that is too long ends with a hash of the whole.

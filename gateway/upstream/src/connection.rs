@@ -39,7 +39,7 @@ const CLOSE: Duration = Duration::from_secs(10);
 pub(crate) const LEAVE: Duration = Duration::from_secs(2);
 
 /// Changes that wait for a slow listener. More are dropped.
-const CHANGES_WAITING: usize = 16;
+const CHANGES_WAITING: usize = 64;
 
 /// Largest number of pages of a list, and of bytes of all of them.
 const PAGES_MAX: usize = 1_000;
@@ -89,11 +89,21 @@ pub enum Change {
     Resources,
 }
 
+/// Change that a server of a fleet tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListChange {
+    /// Name of the server in the fleet.
+    pub server: Arc<str>,
+    /// List that changed.
+    pub list: Change,
+}
+
 /// Receivers of what a server tells without being asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
+    pub(crate) server: Arc<str>,
     pub(crate) tools: watch::Sender<u64>,
-    pub(crate) others: broadcast::Sender<Change>,
+    pub(crate) changes: broadcast::Sender<ListChange>,
     /// URIs of resources that changed.
     pub(crate) resources: broadcast::Sender<Arc<str>>,
 }
@@ -101,8 +111,8 @@ pub(crate) struct Told {
 impl Default for Told {
     fn default() -> Self {
         let tools = watch::channel(0).0;
-        let others = broadcast::channel(CHANGES_WAITING).0;
-        Self { tools, others, resources: broadcast::channel(CHANGES_WAITING).0 }
+        let resources = broadcast::channel(CHANGES_WAITING).0;
+        Self { server: Arc::from(""), tools, changes: changes(), resources }
     }
 }
 
@@ -116,10 +126,16 @@ impl Told {
         self.tools.send_modify(|changes| *changes += 1);
     }
 
-    fn changed(&self, change: Change) {
+    pub(crate) fn changed(&self, change: Change) {
         // Nobody may be listening.
-        let _nobody = self.others.send(change);
+        let _nobody =
+            self.changes.send(ListChange { server: Arc::clone(&self.server), list: change });
     }
+}
+
+/// Returns a sender of changes that nobody receives yet.
+pub(crate) fn changes() -> broadcast::Sender<ListChange> {
+    broadcast::channel(CHANGES_WAITING).0
 }
 
 #[derive(Debug, Clone)]

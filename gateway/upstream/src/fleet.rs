@@ -12,8 +12,9 @@ use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::{Change, LEAVE, ServerIdentity};
+use crate::connection::{LEAVE, ListChange, ServerIdentity, changes};
 use crate::credentials::{CredentialStore, Requester};
+use crate::processes::Processes;
 use crate::question::Asker;
 use crate::target::{Endpoint, Upstream};
 
@@ -242,7 +243,9 @@ struct Surroundings {
     changes: Arc<watch::Sender<u64>>,
     spawns: Arc<Semaphore>,
     credentials: Option<CredentialStore>,
+    processes: Processes,
     tasks: TaskTracker,
+    list_changes: broadcast::Sender<ListChange>,
     /// Resources that hosts follow, by server. They are kept when an entry changes.
     watched: Arc<Mutex<HashMap<String, Arc<Watched>>>>,
     tuning: Tuning,
@@ -321,8 +324,12 @@ impl Fleet {
 
     /// Starts servers as [`Self::start`] does. Credentials of logins are in a store; without one nobody can log in.
     #[must_use]
-    pub fn start_with(entries: Vec<Entry>, credentials: Option<CredentialStore>) -> Self {
-        Self::start_tuned(entries, Tuning::default(), credentials)
+    pub fn start_with(
+        entries: Vec<Entry>,
+        credentials: Option<CredentialStore>,
+        processes: Processes,
+    ) -> Self {
+        Self::start_watched(entries, Tuning::default(), credentials, processes)
     }
 
     fn start_tuned(
@@ -330,11 +337,22 @@ impl Fleet {
         tuning: Tuning,
         credentials: Option<CredentialStore>,
     ) -> Self {
+        Self::start_watched(entries, tuning, credentials, Processes::default())
+    }
+
+    fn start_watched(
+        entries: Vec<Entry>,
+        tuning: Tuning,
+        credentials: Option<CredentialStore>,
+        processes: Processes,
+    ) -> Self {
         let surroundings = Surroundings {
             changes: Arc::new(watch::channel(0).0),
             spawns: Arc::new(Semaphore::new(SPAWNS_MAX)),
             credentials,
+            processes,
             tasks: TaskTracker::new(),
+            list_changes: changes(),
             watched: Arc::default(),
             tuning,
         };
@@ -387,14 +405,14 @@ impl Fleet {
     /// Returns the items of a list, such as `prompts/list`, of a server that waits for its first call: as it gave them when it
     /// listed its tools. `None` for any other server.
     #[must_use]
-    pub fn kept_list(&self, server: &str, method: &str) -> Option<Vec<Value>> {
+    pub fn kept_list(&self, server: &str, method: &str) -> Option<Vec<Box<RawValue>>> {
         self.server(server)?.kept_list(method)
     }
 
-    /// Returns the receiver of changes of a server's lists, until the server leaves the fleet.
+    /// Returns the receiver of changes of lists that the servers tell.
     #[must_use]
-    pub fn told(&self, server: &str) -> Option<broadcast::Receiver<Change>> {
-        Some(self.server(server)?.told())
+    pub fn list_changes(&self) -> broadcast::Receiver<ListChange> {
+        self.0.surroundings.list_changes.subscribe()
     }
 
     /// Returns a counter that changes with each status and listing.

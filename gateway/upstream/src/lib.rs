@@ -15,12 +15,13 @@ mod lines;
 mod parameters;
 mod probing;
 mod process;
+mod processes;
 mod question;
 mod sse;
 mod tap;
 mod target;
 
-pub use connection::{Change, Connection, ServerIdentity};
+pub use connection::{Change, Connection, ListChange, ServerIdentity};
 pub use credentials::{
     Authorization, CredentialError, CredentialStore, Login, LoginClient, OAuthClient, Owner,
     Requester, Secret, is_safe, log_out,
@@ -32,5 +33,6 @@ pub use fleet::{
 };
 pub use http::plain_client;
 pub use parameters::HeaderParameters;
+pub use processes::{Processes, StartedProcess, Supervisor, supervise};
 pub use question::{Asker, NoAnswer, Question};
 pub use target::{Endpoint, Launch, Upstream};

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::UpstreamError;
 use crate::lines::{Line, Lines};
+use crate::processes::{Processes, StartedProcess};
 use crate::tap::{Ending, Tap};
 use crate::target::Launch;
 
@@ -42,7 +43,13 @@ const LAST_ERRORS: Duration = Duration::from_secs(1);
 
 /// Newest part of a process's standard error.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct StandardError(Arc<Mutex<Kept>>);
+pub(crate) struct StandardError {
+    kept: Arc<Mutex<Kept>>,
+    /// Name of its server.
+    server: Arc<str>,
+    /// Those who are told of its processes.
+    processes: Processes,
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -63,6 +70,7 @@ pub(crate) struct ProcessTransport {
     _ending: Ending,
     reading_stderr: JoinHandle<()>,
     limits: ProcessLimits,
+    processes: Processes,
 }
 
 /// Bounds of a process.
@@ -99,6 +107,11 @@ impl ProcessTransport {
         command.process_group(0);
         let mut child = command.spawn().map_err(failed)?;
         stderr.begin();
+        let processes = stderr.processes.clone();
+        if let Some(id) = child.id() {
+            let server = &*stderr.server;
+            processes.started(StartedProcess { server, program: &launch.program, id });
+        }
         #[cfg(unix)]
         let group = child.id().and_then(|id| i32::try_from(id).ok());
         let missing = || failed(io::Error::other("a standard stream is missing"));
@@ -118,6 +131,7 @@ impl ProcessTransport {
             tap,
             reading_stderr: tokio::spawn(stderr.read(reading)),
             limits,
+            processes,
         })
     }
 
@@ -172,7 +186,9 @@ impl ProcessTransport {
     #[cfg(unix)]
     fn kill(&mut self) {
         self.signal(rustix::process::Signal::KILL);
-        self.group = None;
+        if let Some(group) = self.group.take() {
+            self.processes.ended(group.as_raw_nonzero().get().unsigned_abs());
+        }
     }
 }
 
@@ -259,6 +275,11 @@ impl Drop for ProcessTransport {
 }
 
 impl StandardError {
+    /// Keeps what processes of a server write.
+    pub(crate) fn of(server: &str, processes: Processes) -> Self {
+        Self { kept: Arc::default(), server: Arc::from(server), processes }
+    }
+
     async fn read(self, mut stderr: ChildStderr) {
         let mut buffer = vec![0; 4 << 10];
         while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
@@ -267,7 +288,7 @@ impl StandardError {
     }
 
     fn add(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock();
+        let mut kept = self.kept.lock();
         kept.bytes.extend(bytes);
         let excess = kept.bytes.len().saturating_sub(STDERR_KEPT);
         kept.bytes.drain(..excess);
@@ -276,18 +297,18 @@ impl StandardError {
 
     /// Says that a new process begins to write.
     fn begin(&self) {
-        self.0.lock().fresh = 0;
+        self.kept.lock().fresh = 0;
     }
 
     /// Returns what is kept.
     pub(crate) fn text(&self) -> String {
-        let bytes: Vec<u8> = self.0.lock().bytes.iter().copied().collect();
+        let bytes: Vec<u8> = self.kept.lock().bytes.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Returns the last lines of the newest process as one, behind a semicolon, for the end of an error message; empty if there are none.
     pub(crate) fn said(&self) -> String {
-        let kept = self.0.lock();
+        let kept = self.kept.lock();
         let bytes: Vec<u8> =
             kept.bytes.iter().skip(kept.bytes.len() - kept.fresh).copied().collect();
         drop(kept);

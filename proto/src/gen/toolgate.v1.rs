@@ -3643,10 +3643,12 @@ pub struct TokenAccounting {
     #[prost(uint64, tag = "2")]
     pub full_catalog_tokens: u64,
     /// What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
-    /// lists nothing, and when all tools are in the active set because nothing is deferred.
+    /// lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
+    /// definitions of the search and of the envelope.
     #[prost(uint64, tag = "3")]
     pub phase1_tokens: u64,
-    /// What the active set costs at the asked detail, phase 2.
+    /// What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools
+    /// cost that the request has, those of earlier turns included, in `tools` and amid the conversation.
     #[prost(uint64, tag = "4")]
     pub phase2_tokens: u64,
     /// `full_catalog_tokens - phase1_tokens - phase2_tokens`; negative when deferral does not pay.

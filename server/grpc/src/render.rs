@@ -291,7 +291,7 @@ fn refusal(snapshot: &Snapshot, refusal: &Refusal) -> v1::Refusal {
     }
 }
 
-fn accounting(account: &Account, conversation: &Conversation) -> v1::TokenAccounting {
+pub(super) fn accounting(account: &Account, conversation: &Conversation) -> v1::TokenAccounting {
     let used = conversation.utilisation(account);
     v1::TokenAccounting {
         tokenizer: TOKENIZER.to_owned(),

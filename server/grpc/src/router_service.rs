@@ -14,7 +14,7 @@ use toolgate_proto::v1::{
 use super::conversation::Conversation;
 use super::edge::Edge;
 use super::request::RouteInput;
-use super::strategy::PromptRequest;
+use super::strategy::{Completed, PromptRequest};
 use super::tool_format::{Format, rendered};
 use super::{bounded, render, request, state};
 use toolgate_config::RouterConfig;
@@ -24,6 +24,7 @@ use toolgate_core::identity::TenantId;
 use toolgate_core::method::Method;
 use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::gate::{Evidence, GateQuery};
+use toolgate_routing::router::answers::conversation::Surroundings;
 use toolgate_routing::router::query::RouteQuery;
 use toolgate_routing::router::route::Answer;
 use toolgate_routing::router::summary_pool::PoolQuery;
@@ -36,7 +37,7 @@ pub(super) struct Routing {
 }
 
 impl Routing {
-    /// Routes, and counts what was routed.
+    /// Routes, and measures how long it took.
     async fn routed(
         &self,
         holder: Holder<'_>,
@@ -49,9 +50,16 @@ impl Routing {
         for degraded in &answer.degraded {
             pipeline.metrics.degraded(degraded.name());
         }
+        Ok(answer)
+    }
+
+    /// Counts an answer that is sent.
+    fn count(&self, tenant: &TenantId, answer: &Answer, conversation: &Conversation) {
+        let pipeline = &self.edge.pipeline;
         let account = &answer.account;
         pipeline.metrics.tokens(account.full_catalog, account.phase1, account.phase2);
-        Ok(answer)
+        pipeline.plane.router.count(tenant, answer);
+        self.count_outcomes(tenant, conversation);
     }
 
     /// Returns the rendering that a request asks for. While deferral is switched off, it marks no tool as deferred.
@@ -84,6 +92,10 @@ impl Routing {
         *history_tokens = history_tokens.or(prompt.history_tokens());
         let router = &self.edge.pipeline.plane.router;
         let conversation = conversation.counted(router, holder.tenant).await?;
+        let beside = Surroundings {
+            system_tokens: query.options.system_tokens,
+            context_window: query.options.context_window,
+        };
         let mut is_whole = prompt.needs_everything();
         loop {
             if is_whole {
@@ -95,8 +107,10 @@ impl Routing {
             let state = query.state.clone();
             let completed = Arc::clone(&prompt).complete(wire, answer, state, message_max);
             match completed.await? {
-                Some(wire) => {
-                    self.count_outcomes(holder.tenant, &conversation);
+                Some(Completed { mut wire, mut answer, sent }) => {
+                    answer.account = answer.account.of_request(sent.search, sent.tools, beside);
+                    wire.accounting = Some(render::accounting(&answer.account, &conversation));
+                    self.count(holder.tenant, &answer, &conversation);
                     return Ok(wire);
                 }
                 None if is_whole => {
@@ -126,7 +140,7 @@ impl RouterService for Routing {
             let RouteInput { query, conversation } = input;
             let answer = self.routed(holder, query, deadline).await?;
             let conversation = conversation.counted(&edge.pipeline.plane.router, &tenant).await?;
-            self.count_outcomes(&tenant, &conversation);
+            self.count(&tenant, &answer, &conversation);
             let wire = render::route(&tenant, &answer, &conversation);
             let wire = bounded::route(wire, message_max);
             Ok(rendered(wire, format, message_max))

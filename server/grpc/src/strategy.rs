@@ -5,6 +5,7 @@ mod request;
 use std::sync::Arc;
 
 use prost::Message as _;
+use serde_json::Value;
 use toolgate_core::deferral::Reason as DeferralReason;
 use toolgate_core::error::Error;
 use toolgate_core::state::AgentState;
@@ -25,6 +26,7 @@ use toolgate_routing::shard::tool;
 use super::tool_format::{FIELD, forget_definition, loss_of};
 
 pub(super) use request::PromptRequest;
+use request::tokens_of;
 
 /// Bytes of messages above which a request is put together outside the async threads. Counting their tokens takes about
 /// a millisecond.
@@ -38,11 +40,18 @@ impl PromptRequest {
         !has_search || self.strategy == Some(Strategy::Pass)
     }
 
-    /// Returns the tokens that a change of the active set costs, where the request does not say: none where the tools
-    /// stand behind the messages. `None` for strategies whose tools stand in `tools`.
+    /// Returns the tokens that a change of the active set costs, where the request does not say: those of the messages with
+    /// [`Strategy::Cut`], whose tools stand before them, and none where the tools stand behind. `None` if all tools are sent.
     pub(super) fn history_tokens(&self) -> Option<u32> {
-        let is_behind = matches!(self.strategy, None | Some(Strategy::Native | Strategy::Envelope));
-        is_behind.then_some(0)
+        match self.strategy {
+            Some(Strategy::Pass) => None,
+            Some(Strategy::Cut) => {
+                let sent = self.messages.values();
+                let before = &sent[..sent.len().saturating_sub(1)];
+                Some(u32::try_from(tokens_of(before)).unwrap_or(u32::MAX))
+            }
+            None | Some(Strategy::Native | Strategy::Envelope) => Some(0),
+        }
     }
 
     /// Adds the definitions and the messages to an answer of Route, in the place of the definitions of its tools. Returns
@@ -57,9 +66,9 @@ impl PromptRequest {
         answer: Answer,
         state: AgentState,
         message_max: usize,
-    ) -> Result<Option<RouteResponse>, Error> {
+    ) -> Result<Option<Completed>, Error> {
         let is_large = self.messages.bytes() > LARGE;
-        let work = move || self.completed(wire, &answer, &state, message_max);
+        let work = move || self.completed(wire, answer, &state, message_max);
         if is_large {
             tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
         } else {
@@ -70,17 +79,18 @@ impl PromptRequest {
     fn completed(
         &self,
         mut wire: RouteResponse,
-        answer: &Answer,
+        answer: Answer,
         state: &AgentState,
         message_max: usize,
-    ) -> Result<Option<RouteResponse>, Error> {
-        let catalog = Catalog::of(answer, state, &self.pinned);
-        let prepared = self.prepare(catalog, is_switched_off(answer))?;
+    ) -> Result<Option<Completed>, Error> {
+        let catalog = Catalog::of(&answer, state, &self.pinned);
+        let prepared = self.prepare(catalog, is_switched_off(&answer))?;
         if prepared.missing > 0 && !answer.deferral.sends_what_it_can() {
             return Ok(None);
         }
         wire.active_tools.iter_mut().for_each(forget_definition);
-        let rendered = self.rendered(prepared, is_switched_off(answer));
+        let sent = self.sent(&prepared, &answer.snapshot);
+        let rendered = self.rendered(prepared, is_switched_off(&answer));
         let size = Size {
             tools: rendered.tools_json.len(),
             messages: rendered.messages_json.len(),
@@ -88,7 +98,20 @@ impl PromptRequest {
         };
         size.within(message_max)?;
         wire.rendered = Some(rendered);
-        Ok(Some(wire))
+        Ok(Some(Completed { wire, answer, sent }))
+    }
+
+    /// Counts the tokens that a request has beside the agent's own tools and messages.
+    fn sent(&self, prepared: &Prepared, snapshot: &Snapshot) -> SentTokens {
+        let is_of_catalog = |tool: &&Value| {
+            let name = tool.pointer("/function/name").or_else(|| tool.get("name"));
+            name.and_then(Value::as_str).and_then(|name| snapshot.names.model_name(name)).is_some()
+        };
+        let added = self.own_tools.without(&prepared.tools);
+        let (tools, search): (Vec<&Value>, Vec<&Value>) =
+            added.into_iter().partition(is_of_catalog);
+        let amid = self.messages.tokens_beside(&prepared.messages);
+        SentTokens { search: tokens_of(search), tools: tokens_of(tools) + amid }
     }
 
     /// Prepares the request. A tool whose schema can't be parsed, such as one with a number beyond an `f64`, is left out.
@@ -153,6 +176,21 @@ impl PromptRequest {
     }
 }
 
+/// Answer of Route with a whole request.
+pub(super) struct Completed {
+    pub(super) wire: RouteResponse,
+    pub(super) answer: Answer,
+    pub(super) sent: SentTokens,
+}
+
+/// Tokens that a request has beside the agent's own tools and messages.
+pub(super) struct SentTokens {
+    /// Tokens of the definitions of the search and of the envelope.
+    pub(super) search: u64,
+    /// Tokens of the definitions of the catalog's tools, in `tools` and amid the conversation.
+    pub(super) tools: u64,
+}
+
 /// Returns true if the operator switched deferral off for everybody.
 pub(super) fn is_switched_off(answer: &Answer) -> bool {
     answer.deferral.decision.reason == DeferralReason::KillSwitch
@@ -214,6 +252,8 @@ impl<'a> Catalog<'a> {
             always_on: &self.always_on,
             active: &self.active,
             deferred: self.deferred,
+            // What preconditions lock comes and goes with the turns, and with it the beginning of a request that has all tools.
+            catalog_tokens: None,
             search: request.has_search,
             deferred_names: &self.deferred_names,
             find,

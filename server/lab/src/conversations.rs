@@ -34,7 +34,7 @@ pub use bill::Totals;
 pub use grid::{Cell, Dearer, Grid};
 
 use pieces::Counter;
-use scene::Scene;
+use scene::{Scenes, Stage};
 use turns::Turns;
 
 /// Tokens of messages that a conversation begins with, such as a document.
@@ -148,6 +148,8 @@ pub struct Bench {
     pub turns: Vec<usize>,
     /// Largest number of conversations to make of each set.
     pub conversations: usize,
+    /// True if a conversation is played over the MCP servers of its own tools alone.
+    pub own_servers: bool,
 }
 
 /// Result of the benchmark.
@@ -183,15 +185,25 @@ impl Bench {
         let summaries = eval::summaries(&stock.catalog, None);
         let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
         let packs: Attached = eval::attached(self.packs.as_deref(), &stock, encoders).await;
-        let scene = Scene::new(&stock, &embeddings, &packs, encoders, &self.router)?;
+        let stage = Stage {
+            embeddings: &embeddings,
+            packs: &packs,
+            names: &stock.names,
+            dimensions: encoders.passages.dimensions(),
+            router: &self.router,
+        };
+        let scenes = Scenes {
+            whole: stage.scene(stock.catalog.clone())?,
+            own: self.own_servers.then_some((&stage, &stock.catalog)),
+        };
         let counter = Counter::default();
-        let grid = |turns: &Turns<'_>| Grid::play(self, &scene, turns, &counter);
+        let grid = |turns: &Turns<'_>| Grid::play(self, &scenes, turns, &counter);
         Ok(Report {
             encoder: encoders.passages.fingerprint().to_owned(),
             tools: stock.catalog.tools.len(),
             servers: stock.catalog.servers.len(),
             grids: sets.iter().map(grid).collect::<Result<_, _>>()?,
-            warnings: scene.unknown(self.sets.iter().flat_map(|set| &set.queries)),
+            warnings: scenes.whole.unknown(self.sets.iter().flat_map(|set| &set.queries)),
         })
     }
 }

@@ -25,7 +25,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Anthropic's Messages, with a cache of 5 minutes. Some models cache from 512, 2,048 or 4,096 tokens on.
+    /// Anthropic's Messages, with a cache of 5 minutes. [`Rates::of`] knows the models that cache from 2,048 or 4,096 tokens on.
     pub const ANTHROPIC: Self = Self { write: 1.25, read: 0.1, least: 1_024, step: 1 };
     /// Anthropic's Messages, with a cache of one hour.
     pub const ANTHROPIC_HOUR: Self = Self { write: 2.0, ..Self::ANTHROPIC };
@@ -46,7 +46,7 @@ impl Rates {
     pub fn of(api: Api, endpoint: &Endpoint<'_>) -> Self {
         let model = endpoint.model.to_lowercase();
         match api {
-            Api::Anthropic => Self::ANTHROPIC,
+            Api::Anthropic => Self { least: least_of_claude(&model), ..Self::ANTHROPIC },
             Api::OpenAiResponses => openai(&model),
             // Other providers and local servers have this API too.
             Api::OpenAiChat if model.is_empty() || version(&model, "gpt-").is_some() => {
@@ -164,6 +164,19 @@ fn append(value: &Value, text: &mut String) {
     }
 }
 
+/// Returns the least number of tokens that a model of Anthropic's caches. Sonnet 4.6 is documented with 1,024, but was seen
+/// to cache from 2,048 on (anthropic-sdk-python, issue 1194).
+fn least_of_claude(model: &str) -> u32 {
+    let is_one_of = |names: &[&str]| names.iter().any(|name| model.contains(name));
+    if is_one_of(&["opus-4-5", "opus-4-6", "opus-4-7", "haiku-4-5"]) {
+        4_096
+    } else if is_one_of(&["sonnet-4-6", "haiku-3", "3-haiku", "3-5-haiku"]) {
+        2_048
+    } else {
+        Rates::ANTHROPIC.least
+    }
+}
+
 fn openai(model: &str) -> Rates {
     let is_later = version(model, "gpt-").is_some_and(|version| version >= (5, 6));
     if is_later { Rates::OPENAI_LATER } else { Rates::OPENAI }
@@ -195,7 +208,15 @@ mod tests {
 
     #[test]
     fn rates_go_by_api_and_model() {
-        assert_eq!(rates(Api::Anthropic, "claude-opus-4-8"), Rates::ANTHROPIC);
+        for model in ["claude-opus-4-8", "claude-opus-4-1-20250805", "claude-sonnet-4-5", ""] {
+            assert_eq!(rates(Api::Anthropic, model), Rates::ANTHROPIC, "{model}");
+        }
+        for model in ["claude-opus-4-6", "Claude-Haiku-4-5-20251001"] {
+            assert_eq!(rates(Api::Anthropic, model).least, 4_096, "{model}");
+        }
+        for model in ["claude-sonnet-4-6", "claude-3-5-haiku-latest"] {
+            assert_eq!(rates(Api::Anthropic, model).least, 2_048, "{model}");
+        }
         for model in ["", "gpt-5.5", "gpt-4o", "gpt-5-mini", "o3"] {
             assert_eq!(rates(Api::OpenAiResponses, model), Rates::OPENAI, "{model}");
         }

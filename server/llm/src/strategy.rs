@@ -128,6 +128,8 @@ pub struct Offer<'a> {
     pub active: &'a [Tool<'a>],
     /// Number of tools that are deferred. 0 means that the active set is the whole catalog.
     pub deferred: usize,
+    /// Tokens of the definitions of the whole catalog. `None` means that they are not known, and never sent to save something.
+    pub catalog_tokens: Option<u32>,
     /// True if the caller answers calls of [`SEARCH_TOOL`](crate::SEARCH_TOOL). Without a search nothing may be
     /// deferred.
     pub search: bool,
@@ -218,6 +220,7 @@ pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
         always_on: offer.always_on,
         active: offer.active,
         deferred: offer.deferred,
+        catalog_tokens: offer.catalog_tokens,
         search: offer.search,
         deferred_names: offer.deferred_names,
         find: &find,

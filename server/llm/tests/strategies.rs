@@ -83,6 +83,7 @@ fn run_turn(api: Api, levels: [&Value; 3], ledger: &Ledger) -> Prepared {
             always_on: &always_on,
             active: &active,
             deferred: usize::try_from(said("deferred").as_u64().expect("a number")).expect("few"),
+            catalog_tokens: said("catalog_tokens").as_u64().map(|n| u32::try_from(n).expect("few")),
             search: said("search") == true,
             deferred_names: &names,
             find: &find,

@@ -76,7 +76,13 @@ pub(super) enum Command {
     Config(config::Config),
     Completions(completions::Completions),
     EncoderWorker(EncoderWorker),
+    /// End the processes of a gateway's servers when the gateway is killed; it starts this itself.
+    #[command(name = SUPERVISE, hide = true)]
+    Supervise,
 }
+
+/// Name of the command that a gateway starts to have its servers' processes ended with it.
+pub(super) const SUPERVISE: &str = "supervise-processes";
 
 /// Serve a sentence encoder over gRPC: one process for one device. `serve --gpu` starts these itself.
 #[derive(Debug, Args)]
@@ -198,7 +204,8 @@ mod tests {
 
     #[test]
     fn every_subcommand_has_words_and_examples() {
-        for command in Arguments::command().get_subcommands() {
+        let hidden = |command: &&clap::Command| command.is_hide_set();
+        for command in Arguments::command().get_subcommands().filter(|one| !hidden(one)) {
             assert!(command.get_about().is_some(), "{}", command.get_name());
             let help = command.get_after_help().map(ToString::to_string);
             assert!(help.is_some_and(|help| help.contains("Example")), "{}", command.get_name());

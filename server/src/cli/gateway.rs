@@ -22,7 +22,9 @@ use super::interruptible;
 use super::output;
 use super::table::{Column, render};
 use super::text::counted;
+pub(super) use client::{Place, page};
 use files::GatewayFiles;
+pub(super) use running::store_at;
 pub(super) use running::telemetry::GatewayTelemetry;
 
 const EXAMPLES: &str = "\
@@ -129,6 +131,17 @@ struct GatewayAddress {
     url: String,
     #[command(flatten)]
     credentials: CredentialArguments,
+}
+
+impl GatewayAddress {
+    fn place(&self) -> Place<'_> {
+        Place {
+            url: &self.url,
+            credentials: &self.credentials,
+            name: "gateway",
+            remedy: "start it with `toolgate gateway`, or name another with --url",
+        }
+    }
 }
 
 /// Arguments of a gateway that is to run.

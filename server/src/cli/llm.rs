@@ -1,5 +1,6 @@
 //! `toolgate llm`: a base URL in the place of a provider's.
 
+mod authentication;
 mod serving;
 
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use toolgate_serving::stop_on_signal;
 use super::failure::{Exit, Failure};
 use super::gateway::GatewayTelemetry;
 use super::output;
+use authentication::HostKeys;
 pub(super) use serving::{PlaneArguments, Prepared, listen};
 
 const EXAMPLES: &str = "\
@@ -22,6 +24,8 @@ Examples:
   ANTHROPIC_BASE_URL=http://127.0.0.1:7090/anthropic claude
   OPENAI_BASE_URL=http://127.0.0.1:7090/openai/v1 python agent.py
   GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:7090/gemini gemini
+
+With llm.key_store, hosts show a key of `toolgate key create` in the header x-toolgate-key.
 
 For one program, `toolgate run` does all of it. llm.toml has the settings; none is needed. docs/llm-proxy.md says more.";
 
@@ -62,7 +66,9 @@ async fn serve_until_stopped(llm: Llm) -> Result<Exit, Failure> {
     tokio::spawn(stop_on_signal(stop.clone()));
     let listener = listen(config.llm.listen).await?;
     let address = listener.local_addr()?;
-    let prepared = Prepared { config, listener, savings: Savings::default(), stop };
+    let authentication = HostKeys::start(&config, &llm.plane.server_config(), &stop).await?;
+    let savings = Savings::default();
+    let prepared = Prepared { config, listener, savings, authentication, stop };
     let told = || output::note(format_args!("serving on http://{address}"));
     let served = prepared.serve(&llm.plane, told).await;
     telemetry.stop().await;

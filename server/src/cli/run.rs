@@ -75,7 +75,10 @@ async fn run_program(run: Run) -> Result<Exit, Failure> {
     let address = listener.local_addr()?;
     let savings = Savings::default();
     let stop = CancellationToken::new();
-    let prepared = Prepared { config, listener, savings: savings.clone(), stop: stop.clone() };
+    // The program reaches it, and nobody else knows its port.
+    let authentication = None;
+    let prepared =
+        Prepared { config, listener, savings: savings.clone(), authentication, stop: stop.clone() };
     let (sender, ready) = oneshot::channel();
     let told = || {
         // Nobody waits for it any more if the program could not be started.

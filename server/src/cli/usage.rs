@@ -1,6 +1,7 @@
 //! `toolgate usage`: shows the tokens that turns cost, the tokens that deferral saved, and whether it paid.
 
 mod moment;
+mod proxy;
 mod report;
 
 use std::time::{Duration, SystemTime};
@@ -14,6 +15,7 @@ use self::moment::{SECONDS_OF_A_DAY, midnight, parse};
 use self::report::Row;
 use super::arguments::ClientArguments;
 use super::failure::{Exit, Failure};
+use super::gateway::Place;
 use super::json::usage;
 use super::output;
 use toolgate_core::deferral::CatalogSize;
@@ -23,6 +25,7 @@ Examples:
   toolgate usage                                today, 7 days, 30 days and all
   toolgate usage --since 2026-11-01 --until 2026-11-15
   toolgate usage --since 12h
+  toolgate usage --llm http://127.0.0.1:7090    what an LLM proxy saved, by tenant and model
   toolgate usage --json | jq '.spans[] | {span, saved_net_tokens}'
 
 Days are UTC. The ledger is kept by the hour: --since and --until are widened to full hours.";
@@ -40,6 +43,9 @@ pub(super) struct Usage {
     /// The first moment not to count, written the same way. Without it, now.
     #[arg(long, value_parser = parse, value_name = "WHEN")]
     until: Option<Timestamp>,
+    /// Show the accounts of the LLM proxy at this address instead, since its start.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["since", "until"])]
+    llm: Option<String>,
     /// Print JSON, with days.
     #[arg(long)]
     json: bool,
@@ -57,6 +63,15 @@ struct Span {
 }
 
 pub(super) async fn run(arguments: Usage) -> Result<Exit, Failure> {
+    if let Some(url) = &arguments.llm {
+        let at = Place {
+            url,
+            credentials: &arguments.client.credentials,
+            name: "LLM proxy",
+            remedy: "start it with `toolgate llm`, or name another with --llm",
+        };
+        return proxy::show(at, arguments.json).await;
+    }
     let spans = spans(&arguments)?;
     let client = arguments.client.connect(DEADLINE).await?;
     let mut rows = Vec::new();

@@ -1,29 +1,45 @@
 """Real hosts with one MCP server, `tg`, and the scripted model in the place of theirs.
 
-    python tests/mcp/hosts/hosts.py                              # the fixture
-    python tests/mcp/hosts/hosts.py http://127.0.0.1:7080/mcp    # a gateway
+    python tests/mcp/hosts/hosts.py                              # a gateway, which it starts
+    python tests/mcp/hosts/hosts.py http://127.0.0.1:7080/mcp    # a server or gateway that runs
 
-Each must list the server's tools, call one, and finish. Nothing leaves the machine: every other
-address is behind a proxy that refuses.
+Each must find a tool, call it, and finish. Before a gateway of this script's own, each must also
+mend a call that was refused, and call tools that a server added while the host ran: by searching,
+and by the list that changed. What hosts with a model send to it is compared with the files in
+`golden`. Nothing leaves the machine: every other address is behind a proxy that refuses.
 """
 
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+# Behind this folder: both have a `scripted_model`.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "e2e"))
 
-from fixture_process import fixture_url
+from fixture_gateway import gateway
+from golden_bodies import difference
 from installing import install, npm_command, pip_command, search_path
-from scripted_model import DONE, MESSAGE, ScriptedModel, scripted_model
+from scripted_model import (
+    DONE,
+    MESSAGE,
+    Script,
+    ScriptedModel,
+    Turn,
+    read_text,
+    script_of,
+    scripted_model,
+)
 
 PROMPT = "Say hello with the echo tool"
 SECONDS = 90
@@ -33,13 +49,33 @@ NO_NETWORK = dict.fromkeys(
 ) | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
 
 
+GARDEN = Path(__file__).with_name("garden_server.py")
+
+# Scripts before a gateway, and the faces that they are for.
+FACES = {
+    "find": "/mcp",
+    "mend": "/mcp",
+    "grow-behind-search": "/mcp",
+    "grow-in-list": "/mcp/s/garden",
+}
+
+# The script whose last request is compared with a file: a search, a refusal, and a call.
+GOLDEN = "mend"
+
+
 @dataclass
 class Run:
-    """What a host is run with: its own home, the MCP server's URL, and the model's."""
+    """What a host is run with: its own home, the MCP server's URL, the model's, and the script."""
 
     home: Path
     mcp_url: str
     model_url: str
+    script: str = "find"
+
+    @property
+    def plant(self) -> str:
+        """A word that no other run has."""
+        return f"fern_{self.home.name.lower()}"
 
     def write(self, path: str, text: str) -> Path:
         """Writes a file of the host into its home."""
@@ -104,7 +140,16 @@ env_key = "SCRIPTED_KEY"
 url = "{run.mcp_url}"
 """,
     )
-    command = [npm_command(install("hosts"), "codex"), "exec", "--skip-git-repo-check", PROMPT]
+    return _codex(run, ["exec", "--skip-git-repo-check", PROMPT])
+
+
+def codex_again(run: Run) -> str:
+    """Codex, with the next request of a person in the same conversation."""
+    return _codex(run, ["exec", "--skip-git-repo-check", "resume", "--last", "Go on"])
+
+
+def _codex(run: Run, arguments: list[str]) -> str:
+    command = [npm_command(install("hosts"), "codex"), *arguments]
     return run.execute(command, {"SCRIPTED_KEY": "none"})
 
 
@@ -159,19 +204,28 @@ def fastmcp(run: Run) -> str:
 
 
 def inspector(run: Run) -> str:
-    """The Inspector's command line, which has no model: a listing, then a call."""
+    """The Inspector's command line, which has no model: each list and each call is a process."""
     cli = [npm_command(install("hosts"), "mcp-inspector"), "--cli", run.mcp_url]
     cli += ["--transport", "http", "--method"]
-    listed = run.execute([*cli, "tools/list"])
-    tool = ["--tool-name", "echo", "--tool-arg", f"message={MESSAGE}"]
-    if '"discover_tools"' in listed:
-        tool = ["--tool-name", "discover_tools", "--tool-arg", "query=echo a message back"]
-    return listed + run.execute([*cli, "tools/call", *tool])
+    script = script_of(run.script, run.plant)
+    output, results = "", list[str]()
+    while True:
+        listed = run.execute([*cli, "tools/list"])
+        output += listed
+        step = script(Turn(re.findall(r'^ {6}"name": "([^"]+)"', listed, re.MULTILINE), results))
+        if step is None:
+            return output
+        call = [*cli, "tools/call", "--tool-name", step.tool]
+        for name, value in step.arguments.items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            call += ["--tool-arg", f"{name}={text}"]
+        results.append(run.execute(call))
+        output += results[-1]
 
 
 def _python(run: Run, script: str) -> str:
     command = [pip_command(install("hosts"), "python"), str(Path(__file__).with_name(script))]
-    return run.execute([*command, run.mcp_url, run.model_url])
+    return run.execute([*command, run.mcp_url, run.model_url, run.script, run.plant])
 
 
 WITH_MODEL: dict[str, Callable[[Run], str]] = {
@@ -183,8 +237,11 @@ WITH_MODEL: dict[str, Callable[[Run], str]] = {
 }
 WITHOUT_MODEL: dict[str, Callable[[Run], str]] = {"fastmcp": fastmcp, "inspector": inspector}
 
+# Hosts that see a list that changed with the next request of a person only.
+AGAIN = {"codex": codex_again}
 
-def trouble(model: ScriptedModel, output: str) -> str | None:
+
+def trouble(model: ScriptedModel, output: str, wanted: str = MESSAGE) -> str | None:
     """What a host with a model left out; none if it called the tool, saw its answer and ended."""
     if not model.turns:
         return "it never asked the model"
@@ -192,45 +249,84 @@ def trouble(model: ScriptedModel, output: str) -> str | None:
         return (
             f"it showed no tool of the server: {max((turn.tools for turn in model.turns), key=len)}"
         )
-    if not any(MESSAGE in result for turn in model.turns for result in turn.results):
+    if not any(turn.saw(wanted) for turn in model.turns):
         results = [turn.results for turn in model.turns if turn.results]
         return f"the tool's answer did not come back: {results[-1:]}"
     return None if DONE in output else "it did not finish"
 
 
-def check(name: str, mcp_url: str) -> str | None:
-    """Runs one host; returns what went wrong, with the end of what it said."""
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
-        scripted_model() as model,
-    ):
-        run = Run(Path(home), mcp_url, model.url)
+def check(name: str, script: str, mcp_url: str, *, is_update: bool | None = None) -> str | None:
+    """Runs one host; returns what went wrong, with the end of what it said.
+
+    With `is_update`, the last request to the model is compared with its file, or written to it.
+    """
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, ExitStack() as stack:
+        run = Run(Path(home), mcp_url, "", script)
+        wanted = read_text(run.plant) if script.startswith("grow") else MESSAGE
         if name in WITHOUT_MODEL:
             output = WITHOUT_MODEL[name](run)
-            # The message came back, or the search found the tool behind the gateway.
-            wrong = None if MESSAGE in output or "__echo" in output else "no answer of a tool"
-        else:
-            output = WITH_MODEL[name](run)
-            wrong = trouble(model, output)
+            wrong = None if wanted in output else "no answer of the tool"
+            return f"{wrong}\n{output[-1500:]}" if wrong else None
+        scripted: Script = script_of(script, run.plant)
+        model = stack.enter_context(scripted_model(scripted))
+        run.model_url = model.url
+        output = WITH_MODEL[name](run)
+        wrong = trouble(model, output, wanted)
+        if wrong and script == "grow-in-list" and name in AGAIN:
+            output += AGAIN[name](run)
+            wrong = trouble(model, output, wanted)
+        if wrong is None and is_update is not None:
+            output = ""
+            wrong = difference(name, model.last_body(), is_update=is_update)
     return f"{wrong}\n{output[-1500:]}" if wrong else None
+
+
+def garden(name: str) -> str:
+    """The entry of a server whose list of tools grows."""
+    return f"[server.{name}]\ncommand = {json.dumps([sys.executable, str(GARDEN)])}\n"
+
+
+@contextmanager
+def garden_at_mcp() -> Iterator[str]:
+    """The URL of that server for the Inspector, which takes no path that does not end with /mcp."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        gateway(Path(folder), more=garden("mcp")) as running,
+    ):
+        yield f"{running.root}/mcp/s/mcp"
 
 
 def main() -> int:
     """Runs the hosts that were named, or all; 1 if one fails."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("url", nargs="?", help="an MCP server; without it, the fixture")
+    parser.add_argument("url", nargs="?", help="an MCP server; without it, a gateway of its own")
     parser.add_argument("--only", nargs="*", help="names of hosts")
+    parser.add_argument("--scripts", nargs="*", choices=FACES, help="names of scripts")
+    parser.add_argument(
+        "--update-golden", action="store_true", help="writes the files instead of comparing"
+    )
     arguments = parser.parse_args()
     failed = 0
-    # Gemini CLI disconnects at an event without data.
-    with fixture_url("--no-priming") as own_url:
+    with ExitStack() as stack:
+        places = {"find": arguments.url}
+        if not arguments.url:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            running = stack.enter_context(gateway(Path(folder), more=garden("garden")))
+            places = {script: running.root + face for script, face in FACES.items()}
         for name in arguments.only or [*WITH_MODEL, *WITHOUT_MODEL]:
-            started = time.monotonic()
-            wrong = check(name, arguments.url or own_url)
-            failed += wrong is not None
-            seconds = time.monotonic() - started
-            print(f"{name:14} {'FAILED' if wrong else 'ok'} {seconds:.1f} s", flush=True)
-            print(f"  {wrong}\n" if wrong else "", end="", flush=True)
+            for script in arguments.scripts or places:
+                started = time.monotonic()
+                is_kept = script == GOLDEN and name in WITH_MODEL
+                is_update = arguments.update_golden if is_kept else None
+                url = places[script]
+                if name == "inspector" and script == "grow-in-list":
+                    url = stack.enter_context(garden_at_mcp())
+                wrong = check(name, script, url, is_update=is_update)
+                failed += wrong is not None
+                seconds = time.monotonic() - started
+                outcome = "FAILED" if wrong else "ok"
+                print(f"{name:14} {script:18} {outcome} {seconds:.1f} s", flush=True)
+                print(f"  {wrong}\n" if wrong else "", end="", flush=True)
     return int(failed > 0)
 
 

@@ -8,7 +8,8 @@ import gzip
 import json
 import re
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +20,12 @@ Json = dict[str, Any]
 MESSAGE = "hello from the script"
 DONE = "SCRIPT-FINISHED"
 SEARCH = {"query": "echo a message back"}
+
+LOOKS_MAX = 25
+"""Steps that a script repeats at most until a change has arrived."""
+
+LOOK_PAUSE = 0.2
+"""Seconds before a step that is the same as the one before."""
 
 
 @dataclass(frozen=True)
@@ -38,36 +45,121 @@ class Turn:
     # Texts of the tools' results so far.
     results: list[str]
 
+    def tool(self, name: str) -> str | None:
+        """The host's name of a tool; none if it is not among them."""
+        return next((one for one in self.tools if re.search(rf"(^|[_.]){name}$", one)), None)
 
-def next_step(turn: Turn) -> Step | None:
-    """The next call, or none when the script is at its end.
+    def saw(self, text: str) -> bool:
+        """Whether a result has a text."""
+        return any(text in result for result in self.results)
 
-    With the gateway's tools: a search, then a call of the echo tool that it found. With the
-    fixture's own: the echo tool at once.
+
+# What comes next, or none when the script is at its end.
+Script = Callable[[Turn], Step | None]
+
+
+def find(turn: Turn) -> Step | None:
+    """With the gateway's tools: a search, then a call of the echo tool that it found.
+
+    With the fixture's own: the echo tool at once.
     """
     done = len(turn.results)
-    if search := _ending(turn.tools, "discover_tools"):
+    if search := turn.tool("discover_tools"):
         if done == 0:
             return Step(search, SEARCH)
-        # Some hosts hand the text on as JSON within a string.
-        lines = turn.results[0].replace("\\n", "\n")
-        found = re.search(r"[\w-]*echo(#\w+)?", lines)
-        call = _ending(turn.tools, "call_read_tool")
+        found = _shown(turn.results[0], "echo")
+        call = turn.tool("call_read_tool")
         if done == 1 and found and call:
-            return Step(call, {"name": found.group(), "arguments": {"message": MESSAGE}})
+            return Step(call, {"name": found, "arguments": {"message": MESSAGE}})
         return None
-    echo = _ending(turn.tools, "echo")
+    echo = turn.tool("echo")
     return Step(echo, {"message": MESSAGE}) if echo and done == 0 else None
 
 
-def _ending(names: list[str], wanted: str) -> str | None:
-    return next((name for name in names if re.search(rf"(^|[_.]){wanted}$", name)), None)
+def mend(turn: Turn) -> Step | None:
+    """A search, a call with a wrong argument, and the call as the refusal's text says."""
+    search, call = turn.tool("discover_tools"), turn.tool("call_read_tool")
+    if not search or not call or turn.saw(MESSAGE):
+        return None
+    if not turn.results:
+        return Step(search, SEARCH)
+    found = _shown(turn.results[0], "echo")
+    if not found:
+        return None
+    if len(turn.results) == 1:
+        return Step(call, {"name": found, "arguments": {"words": "not these"}})
+    # Only the schema in the refusal says what the argument is called.
+    named = re.search(r"required\W+(\w+)", turn.results[-1].partition("input schema")[2])
+    if not named or len(turn.results) > 2:
+        return None
+    return Step(call, {"name": found, "arguments": {named.group(1): MESSAGE}})
+
+
+def found_text(plant: str) -> str:
+    """The answer of the garden's tool that adds another."""
+    return f"the {plant} is found"
+
+
+def read_text(plant: str) -> str:
+    """The answer of the tool that was added."""
+    return f"the {plant} likes shade"
+
+
+def grow_behind_search(plant: str) -> Script:
+    """Finds the tool that adds another, calls it, searches for the other, and calls that."""
+
+    def script(turn: Turn) -> Step | None:
+        search, call = turn.tool("discover_tools"), turn.tool("call_read_tool")
+        if not search or not call or turn.saw(read_text(plant)):
+            return None
+        if not turn.results:
+            return Step(search, {"query": "look for a plant in the garden"})
+        if not turn.saw(found_text(plant)):
+            tool = _shown(turn.results[0], "find_plant")
+            asked = {"name": tool, "arguments": {"plant": plant}}
+            return Step(call, asked) if tool and len(turn.results) == 1 else None
+        shown = [_shown(result, f"read_about_{plant}") for result in turn.results]
+        if name := next(filter(None, shown), None):
+            return Step(call, {"name": name, "arguments": {}})
+        looks = len(turn.results) - 2
+        return Step(search, {"query": f"read about the {plant}"}) if looks < LOOKS_MAX else None
+
+    return script
+
+
+def grow_in_list(plant: str) -> Script:
+    """Calls a tool that adds another, until the other is listed, and calls that."""
+
+    def script(turn: Turn) -> Step | None:
+        find_plant = turn.tool("find_plant")
+        if not find_plant or turn.saw(read_text(plant)):
+            return None
+        looks = sum(found_text(plant) in result for result in turn.results)
+        if read := turn.tool(f"read_about_{plant}"):
+            return Step(read, {}) if looks else None
+        return Step(find_plant, {"plant": plant}) if looks < LOOKS_MAX else None
+
+    return script
+
+
+def script_of(name: str, plant: str) -> Script:
+    """The script of a name; a plant that no other run has."""
+    scripts = {"find": find, "mend": mend, "grow-behind-search": grow_behind_search(plant)}
+    return (scripts | {"grow-in-list": grow_in_list(plant)})[name]
+
+
+def _shown(text: str, tool: str) -> str | None:
+    """The name with its tag by which a search shows a tool."""
+    # Some hosts hand the text on as JSON within a string.
+    found = re.search(rf"[\w-]*{tool}(#\w+)?", text.replace("\\n", "\n"))
+    return found.group() if found else None
 
 
 @dataclass
 class ScriptedModel:
     """The model's address and what it was asked."""
 
+    script: Script = find
     url: str = ""
     requests: list[Json] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
@@ -75,34 +167,42 @@ class ScriptedModel:
 
     def decide(self, turn: Turn) -> Step | None:
         """Keeps the turn, and says what comes next."""
-        step = next_step(turn)
+        step = self.script(turn)
         self.turns.append(turn)
         if step:
+            if self.steps[-1:] == [step]:
+                time.sleep(LOOK_PAUSE)
             self.steps.append(step)
         return step
 
+    def last_body(self) -> Json:
+        """The body of the last request that had tools of the server."""
+        with_tools = [one["body"] for one in self.requests if "discover_tools" in json.dumps(one)]
+        body: Json = with_tools[-1]
+        return body
+
 
 @contextmanager
-def scripted_model() -> Iterator[ScriptedModel]:
+def scripted_model(script: Script = find) -> Iterator[ScriptedModel]:
     """Serves a model on a free port."""
-    model = ScriptedModel()
+    scripted = ScriptedModel(script)
 
     class Handler(_Handler):
-        script = model
+        model = scripted
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    model.url = f"http://127.0.0.1:{server.server_address[1]}"
+    scripted.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield model
+        yield scripted
     finally:
         server.shutdown()
         server.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):
-    script: ScriptedModel
+    model: ScriptedModel
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Says nothing."""
@@ -118,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("content-encoding") == "gzip":
             body = gzip.decompress(body)
         request: Json = json.loads(body or b"{}")
-        self.script.requests.append({"path": self.path, "body": request})
+        self.model.requests.append({"path": self.path, "body": request})
         path = self.path.split("?")[0]
         if path.endswith("/count_tokens"):
             self._json({"input_tokens": len(body) // 4})
@@ -142,8 +242,8 @@ class _Handler(BaseHTTPRequestHandler):
         ]
         results = [_text(b.get("content")) for b in blocks if b.get("type") == "tool_result"]
         tools = [tool.get("name", "") for tool in request.get("tools", [])]
-        step = self.script.decide(Turn(tools, results))
-        number = len(self.script.steps)
+        step = self.model.decide(Turn(tools, results))
+        number = len(self.model.steps)
         start: Json = {"type": "text", "text": ""}
         delta: Json = {"type": "text_delta", "text": DONE}
         whole: Json = {"type": "text", "text": DONE}
@@ -153,7 +253,7 @@ class _Handler(BaseHTTPRequestHandler):
             delta = {"type": "input_json_delta", "partial_json": json.dumps(step.arguments)}
         stop = "tool_use" if step else "end_turn"
         message: Json = {
-            "id": f"msg_{len(self.script.turns)}",
+            "id": f"msg_{len(self.model.turns)}",
             "type": "message",
             "role": "assistant",
             "model": request.get("model"),
@@ -193,8 +293,8 @@ class _Handler(BaseHTTPRequestHandler):
             for item in items
             if item.get("type") == "function_call_output"
         ]
-        step = self.script.decide(Turn(tools, results))
-        number = len(self.script.turns)
+        step = self.model.decide(Turn(tools, results))
+        number = len(self.model.turns)
         item: Json = {
             "type": "message",
             "id": f"msg_{number}",
@@ -245,11 +345,11 @@ class _Handler(BaseHTTPRequestHandler):
         messages = request.get("messages", [])
         results = [_text(m.get("content")) for m in messages if m.get("role") == "tool"]
         tools = [tool.get("function", {}).get("name", "") for tool in request.get("tools", [])]
-        step = self.script.decide(Turn(tools, results))
+        step = self.model.decide(Turn(tools, results))
         said: Json = {"role": "assistant", "content": DONE}
         if step:
             call = {"name": step.tool, "arguments": json.dumps(step.arguments)}
-            number = len(self.script.turns)
+            number = len(self.model.turns)
             calls = [{"index": 0, "id": f"call_{number}", "type": "function", "function": call}]
             said = {"role": "assistant", "content": None, "tool_calls": calls}
         finish = "tool_calls" if step else "stop"
@@ -284,7 +384,7 @@ class _Handler(BaseHTTPRequestHandler):
             for part in content.get("parts", [])
             if "functionResponse" in part
         ]
-        step = self.script.decide(Turn(tools, results))
+        step = self.model.decide(Turn(tools, results))
         part: Json = {"text": DONE}
         if step:
             part = {"functionCall": {"name": step.tool, "args": step.arguments}}

@@ -15,8 +15,9 @@ and called, and `turn.conversation_snapshot` stands for them once they are summa
 model, whose calls `client.answer_search` runs. With a `strategy` of `RenderOptions`, `turn.request`
 is all there is to send, and keeps prompt caches by itself.
 
-With the extra of the same name, `toolgate.langchain`, `toolgate.openai_agents` and
-`toolgate.pydantic_ai` do all of it for agents of those frameworks.
+`Conversation` does all of it for a loop of your own over MCP servers. With the extra of the same
+name, `toolgate.langchain`, `toolgate.openai_agents` and `toolgate.pydantic_ai` do so for agents of
+those frameworks.
 """
 
 from toolgate import layout
@@ -42,6 +43,7 @@ from toolgate.catalog import (
     ToolSettings,
 )
 from toolgate.client import Client
+from toolgate.conversation import Conversation
 from toolgate.deferral import Deferral
 from toolgate.enums import (
     CallStatus,
@@ -97,6 +99,7 @@ from toolgate.rendering import (
     RenderOptions,
     can_defer,
 )
+from toolgate.report import Price, Report
 from toolgate.routing import (
     ActiveSetChange,
     ActiveTool,
@@ -133,6 +136,7 @@ __all__ = [
     "CatalogWatch",
     "Client",
     "ContextWarning",
+    "Conversation",
     "Deferral",
     "DeferralMode",
     "DeferralReason",
@@ -160,6 +164,7 @@ __all__ = [
     "PolicyVerdict",
     "PoolArguments",
     "Precondition",
+    "Price",
     "PriorCall",
     "PromptListing",
     "PromptStrategy",
@@ -174,6 +179,7 @@ __all__ = [
     "Removal",
     "RenderOptions",
     "Rendered",
+    "Report",
     "RouteArguments",
     "RouteResult",
     "RuleCoverage",

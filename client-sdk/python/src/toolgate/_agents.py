@@ -10,9 +10,11 @@ from typing import Any, TypeVar, cast
 
 import grpc
 
+from toolgate._endpoints import Endpoint
 from toolgate._listed import is_lost
 from toolgate._requests import RouteArguments, refuse_unknown
 from toolgate._served import ServedTools
+from toolgate._tally import Tally
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import ErrorReason, PromptStrategy
@@ -20,6 +22,7 @@ from toolgate.errors import ToolgateError
 from toolgate.gating import Call, GateVerdict
 from toolgate.offering import SEARCH_TOOL, SearchAnswer
 from toolgate.rendering import ModelRequest, RenderOptions
+from toolgate.report import Report
 from toolgate.routing import Intent, RouteResult
 from toolgate.state import AgentState, texts
 
@@ -115,6 +118,7 @@ class Turns:
         self._history: Mapping[str, Any] | None = None
         self._ledger = ""
         self._is_covered = False
+        self._tally = Tally()
         self._searching = asyncio.Lock()
         self.handle = ""
         """The handle of the last turn; "" before the first."""
@@ -124,6 +128,7 @@ class Turns:
     def snapshot(self) -> dict[str, Any]:
         """What to keep of it: a JSON object."""
         kept = {"handle": self.handle, "active": self.active, "history": self._history}
+        kept["tally"] = self._tally.to_dict()
         return {**kept, "ledger": self._ledger} if self._ledger else kept
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
@@ -131,6 +136,11 @@ class Turns:
         self.handle, self.active = snapshot["handle"], snapshot["active"]
         self._history = snapshot.get("history")
         self._ledger = snapshot.get("ledger", "")
+        self._tally = Tally(snapshot.get("tally"))
+
+    def report(self) -> Report:
+        """What the conversation cost so far."""
+        return self._tally.report()
 
     def shows(self, name: str) -> bool:
         """Whether the model is to see a tool, or the search, this turn."""
@@ -152,6 +162,7 @@ class Turns:
         self,
         intents: list[Intent],
         history_tokens: int | None,
+        endpoint: Endpoint,
         render: RenderOptions | None = None,
     ) -> ModelRequest | None:
         """Before the model, after `read`: routes.
@@ -159,6 +170,7 @@ class Turns:
         Args:
             intents: What is wanted; none: the active set stays.
             history_tokens: Tokens of the messages; None: not told.
+            endpoint: The model that is asked.
             render: A strategy, which the messages that were read are sent by. Its ledger is filled
                 in.
 
@@ -170,7 +182,7 @@ class Turns:
         if not intents:
             return None
         try:
-            route = with_history(self._route, history_tokens)
+            route = with_history(endpoint.told(self._route), history_tokens)
             if render is not None:
                 route = {**route, "render": replace(render, ledger=self._ledger)}
             turn = await self._routed(intents, route)
@@ -185,6 +197,7 @@ class Turns:
         search = [SEARCH] if offers and self._search else []
         self.active = [*search, *(tool.model_name for tool in turn)]
         self.handle = turn.handle
+        self._tally.add(turn, endpoint, self._log)
         if render is None:
             return None
         self._ledger = turn.request.ledger
@@ -228,6 +241,7 @@ class Turns:
                 raise_unless_fault(error, self._log)
                 return text_of(NOT_SEARCHED), True
             self.handle = answer.handle
+            self._tally.searched()
             shown = shown_of(answer, managed, self._route.get("servers"))
             return shown.text, shown.failed
 

@@ -1,7 +1,7 @@
 """MCP servers that an integration registers as they list their tools, and registers again."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -57,9 +57,24 @@ class ServedTools:
             for approval have none; each is warned of.
         """
         # What the server did not write is not registered as if it had.
-        definitions = tuple(
+        definitions = (
             tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in tools
         )
+        return await self.register_definitions(name, definitions)
+
+    async def register_definitions(
+        self, name: str, definitions: Iterable[Mapping[str, Any]]
+    ) -> Mapping[str, str]:
+        """Registers the tools of a `tools/list`, unless they are registered already.
+
+        Args:
+            name: The server's name in the catalog.
+            definitions: The tools.
+
+        Returns:
+            As `register`.
+        """
+        definitions = tuple(definitions)
         known = self._servers.get(name)
         if known is not None and known.definitions == definitions:
             return self._model_names[name]
@@ -99,6 +114,27 @@ class ServedTools:
         for name, server in list(self._servers.items()):
             done = await asked(self._client, registration(server))
             self._servers[name] = replace(server, revision=done.catalog_revision)
+
+
+def hear_changes(session: Any, heard: Callable[[], None]) -> None:
+    """Calls `heard` when an MCP session is told that the tools changed; other handlers stay."""
+    if hasattr(session, "_message_handler"):
+        session._message_handler = hearing(session._message_handler, heard)
+
+
+def hearing(
+    handle: Callable[[Any], Awaitable[None]] | None, heard: Callable[[], None]
+) -> Callable[[Any], Awaitable[None]]:
+    """Returns a handler of a session's messages that calls `heard` when tools changed."""
+
+    async def hear(message: Any) -> None:
+        said = getattr(message, "root", message)
+        if getattr(said, "method", "") == "notifications/tools/list_changed":
+            heard()
+        if handle is not None:
+            await handle(message)
+
+    return hear
 
 
 def causes(error: BaseException) -> str:

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use toolgate_llm::envelope::is_envelope;
+use toolgate_llm::envelope::{NamedCall, is_envelope};
 
-use super::{End, KEPT_MAX};
+use super::{End, KEPT_MAX, opened};
 use crate::answer::{Search, add_usage, is_search};
+use crate::gate::Call;
 use crate::opener::{Opener, Part};
 use crate::sse;
 
@@ -21,7 +22,13 @@ pub(crate) struct AnthropicStream {
     said: Vec<Value>,
     said_bytes: usize,
     searches: Vec<Search>,
+    /// Calls that the host is to run, as it gets them.
+    calls: Vec<Call>,
     has_calls: bool,
+    /// Index of the host's block that is the first of these calls.
+    first_call: u64,
+    /// True if the answer was cut off for its length, so that its last call may be.
+    is_cut: bool,
     /// End of the answer, which is held while searches wait.
     held: Option<Value>,
     is_begun: bool,
@@ -86,7 +93,9 @@ impl AnthropicStream {
         } else if is_call && is_envelope(name) {
             Kind::Envelope(Opener::default(), None)
         } else {
-            self.has_calls |= is_call;
+            if is_call {
+                self.begin_call();
+            }
             Kind::Through(self.take_index())
         };
         if let Kind::Through(to) = kind {
@@ -101,6 +110,13 @@ impl AnthropicStream {
             *to = self.write_part(part, &block.start, None, out);
         }
         self.blocks.insert(index, block);
+    }
+
+    fn begin_call(&mut self) {
+        if !self.has_calls {
+            self.first_call = self.next;
+        }
+        self.has_calls = true;
     }
 
     fn take_index(&mut self) -> u64 {
@@ -143,7 +159,7 @@ impl AnthropicStream {
     ) -> Option<u64> {
         let mut index = to;
         if let Some(name) = part.name {
-            self.has_calls = true;
+            self.begin_call();
             let to = self.take_index();
             index = Some(to);
             let mut block = start.clone();
@@ -167,6 +183,7 @@ impl AnthropicStream {
             return;
         };
         let id = block.start["id"].as_str().unwrap_or_default().to_owned();
+        self.calls.extend(block.call(&id));
         match &mut block.kind {
             Kind::Through(to) => renumbered(value, *to, event, out),
             Kind::Search => self.searches.push(Search { id, arguments: block.text.clone().into() }),
@@ -191,6 +208,7 @@ impl AnthropicStream {
             (current, Value::Object(more)) => *current = more.clone().into(),
             _ => {}
         }
+        self.is_cut = value["delta"]["stop_reason"] == "max_tokens";
         if !self.searches.is_empty() && !self.has_calls {
             self.held = Some(value);
         } else if self.earlier.is_null() {
@@ -206,10 +224,33 @@ impl AnthropicStream {
         self.held.is_some()
     }
 
+    /// Returns true if the host has got the beginning of a call in this answer.
+    pub(super) fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    /// Returns the calls of this answer; `None` if they could not be kept, or were cut off.
+    pub(super) fn calls(&self) -> Option<Vec<Call>> {
+        let is_whole = !self.is_cut && self.said_bytes <= KEPT_MAX;
+        is_whole.then(|| self.calls.clone())
+    }
+
+    /// Takes this answer back from its first call on. Returns what the model said, as a message, and its searches.
+    pub(super) fn take_back(&mut self) -> (Value, Vec<Search>) {
+        let said = std::mem::take(&mut self.said);
+        self.next = self.first_call;
+        self.calls.clear();
+        self.blocks.clear();
+        self.said_bytes = 0;
+        let said = json!({ "role": "assistant", "content": said });
+        (said, std::mem::take(&mut self.searches))
+    }
+
     pub(super) fn end(&mut self) -> End {
         let said = std::mem::take(&mut self.said);
         let searches = std::mem::take(&mut self.searches);
         let is_whole = self.said_bytes <= KEPT_MAX;
+        self.calls.clear();
         self.blocks.clear();
         self.said_bytes = 0;
         if self.held.is_none() || !is_whole {
@@ -244,6 +285,25 @@ impl AnthropicStream {
 }
 
 impl Block {
+    /// Returns the call that the host gets of a block that has ended.
+    fn call(&self, id: &str) -> Option<Call> {
+        let written = || {
+            let is_begun = self.text.is_empty();
+            if is_begun { self.start["input"].to_string() } else { self.text.clone() }
+        };
+        let called = match &self.kind {
+            Kind::Through(_) if self.start["type"] == "tool_use" => {
+                let name = self.start["name"].as_str().unwrap_or_default().to_owned();
+                NamedCall { name, arguments_json: written() }
+            }
+            Kind::Envelope(..) => opened(&self.text),
+            Kind::Through(_) | Kind::Search => return None,
+        };
+        let is_search = is_search(&called.name);
+        let call = Call { id: id.to_owned(), name: called.name, arguments: called.arguments_json };
+        (!is_search).then_some(call)
+    }
+
     /// Returns the block as the model wrote it, to be sent back.
     fn said(self) -> Value {
         let mut block = self.start;

@@ -1,10 +1,11 @@
 //! Streams of Chat Completions.
 
 use serde_json::{Map, Value, json};
-use toolgate_llm::envelope::is_envelope;
+use toolgate_llm::envelope::{NamedCall, is_envelope};
 
-use super::{End, KEPT_MAX};
+use super::{End, KEPT_MAX, opened};
 use crate::answer::{Search, add_usage, is_search};
+use crate::gate::Call;
 use crate::opener::{Opener, Part};
 use crate::sse;
 
@@ -12,17 +13,23 @@ use crate::sse;
 #[derive(Debug, Default)]
 pub(crate) struct ChatStream {
     /// Calls of this answer, in the order in which they were begun.
-    calls: Vec<Call>,
+    calls: Vec<CallPieces>,
     /// Index of the host's next call.
     next: u64,
     /// Text of this answer.
     text: String,
     /// Thoughts of this answer, which some models want back with its calls.
     reasoning: String,
+    /// Bytes of the calls' arguments.
+    arguments_bytes: usize,
     has_calls: bool,
+    /// Index of the host's call that is the first of this answer.
+    first_call: u64,
     /// Events of the end of the answer, which are held while searches wait.
     held: Vec<Value>,
     is_finished: bool,
+    /// True if the answer was cut off for its length, so that its last call may be.
+    is_cut: bool,
     /// ID of the turn's first answer, once a further one was asked for.
     id: Option<Value>,
     first_id: Value,
@@ -30,8 +37,9 @@ pub(crate) struct ChatStream {
     current: Value,
 }
 
+/// Call of an answer, as far as it came.
 #[derive(Debug)]
-struct Call {
+struct CallPieces {
     kind: Kind,
     /// Index in the answer.
     index: u64,
@@ -39,7 +47,7 @@ struct Call {
     /// Fields that the call was begun with, without its index and function.
     start: Map<String, Value>,
     name: String,
-    /// Arguments of a search.
+    /// Arguments as the model wrote them.
     arguments: String,
 }
 
@@ -96,6 +104,7 @@ impl ChatStream {
             set_calls(&mut value, shown);
         }
         if is_end {
+            self.is_cut = value["choices"][0]["finish_reason"] == "length";
             self.finish(&value, out);
         }
         let is_held = self.is_holding() || (is_end && self.is_searching());
@@ -133,20 +142,19 @@ impl ChatStream {
         let is_named = function["name"].as_str().is_some_and(|name| !name.is_empty());
         let id = piece["id"].as_str().filter(|id| is_named && !id.is_empty());
         // Some servers give each of several calls the same index.
-        let is_same = |call: &Call| call.index == index && id.is_none_or(|id| id == call.id);
+        let is_same = |call: &CallPieces| call.index == index && id.is_none_or(|id| id == call.id);
         let known = self.calls.iter().rposition(is_same);
         let at = known.unwrap_or(self.calls.len());
         let mut call = match known {
             Some(at) => self.calls.remove(at),
             None => self.begin(index, piece),
         };
+        if self.arguments_bytes <= KEPT_MAX {
+            self.arguments_bytes += written.len();
+            call.arguments.push_str(written);
+        }
         let shown = match &mut call.kind {
-            Kind::Search => {
-                if call.arguments.len() <= KEPT_MAX {
-                    call.arguments.push_str(written);
-                }
-                None
-            }
+            Kind::Search => None,
             Kind::Through(to) => {
                 let mut piece = piece.clone();
                 piece["index"] = (*to).into();
@@ -161,20 +169,28 @@ impl ChatStream {
         shown
     }
 
-    fn begin(&mut self, index: u64, piece: &Value) -> Call {
+    fn begin(&mut self, index: u64, piece: &Value) -> CallPieces {
         let name = piece["function"]["name"].as_str().unwrap_or_default();
         let kind = if is_search(name) {
             Kind::Search
         } else if is_envelope(name) {
             Kind::Envelope(Opener::default(), None)
         } else {
-            self.has_calls = true;
+            self.begin_call();
             Kind::Through(self.take_index())
         };
         let id = piece["id"].as_str().unwrap_or_default().to_owned();
         let mut start = piece.as_object().cloned().unwrap_or_default();
         start.shift_remove("function");
-        Call { kind, index, id, start, name: name.to_owned(), arguments: String::new() }
+        let name = name.to_owned();
+        CallPieces { kind, index, id, start, name, arguments: String::new() }
+    }
+
+    fn begin_call(&mut self) {
+        if !self.has_calls {
+            self.first_call = self.next;
+        }
+        self.has_calls = true;
     }
 
     fn take_index(&mut self) -> u64 {
@@ -196,7 +212,7 @@ impl ChatStream {
             let piece = json!({ "index": index, "function": { "arguments": part.arguments } });
             return (!is_nothing).then_some(piece);
         };
-        self.has_calls = true;
+        self.begin_call();
         let index = self.take_index();
         *to = Some(index);
         let mut call = Value::Object(start.clone());
@@ -227,7 +243,7 @@ impl ChatStream {
     }
 
     fn is_searching(&self) -> bool {
-        let is_search = |call: &Call| matches!(call.kind, Kind::Search);
+        let is_search = |call: &CallPieces| matches!(call.kind, Kind::Search);
         !self.has_calls && self.calls.iter().any(is_search)
     }
 
@@ -236,11 +252,49 @@ impl ChatStream {
         !self.held.is_empty()
     }
 
-    pub(super) fn end(&mut self) -> End {
-        let is_kept = self.text.len() + self.reasoning.len() <= KEPT_MAX;
-        let is_waiting = self.is_holding() && is_kept;
+    /// Returns true if the host has got the beginning of a call in this answer.
+    pub(super) fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    /// Returns the calls of this answer; `None` if they could not be kept, or did not come to their end.
+    pub(super) fn calls(&self) -> Option<Vec<Call>> {
+        let is_whole = (self.is_finished && !self.is_cut) || self.calls.is_empty();
+        let is_kept = self.is_kept() && self.arguments_bytes <= KEPT_MAX;
+        (is_whole && is_kept).then(|| self.calls.iter().filter_map(CallPieces::shown).collect())
+    }
+
+    /// Takes this answer back from its first call on. Returns what the model said, as a message, and its searches.
+    pub(super) fn take_back(&mut self) -> (Value, Vec<Search>) {
+        self.next = self.first_call;
+        self.arguments_bytes = 0;
+        let calls = std::mem::take(&mut self.calls);
+        let written: Vec<Value> = calls.iter().map(CallPieces::said).collect();
+        let searches = calls.into_iter().filter(|call| matches!(call.kind, Kind::Search));
+        let search = |call: CallPieces| Search { id: call.id, arguments: call.arguments.into() };
+        let searches = searches.map(search).collect();
+        (self.message(&written), searches)
+    }
+
+    fn is_kept(&self) -> bool {
+        self.text.len() + self.reasoning.len() <= KEPT_MAX
+    }
+
+    /// Returns what the model said with these calls, as a message.
+    fn message(&mut self, calls: &[Value]) -> Value {
         let text = std::mem::take(&mut self.text);
         let reasoning = std::mem::take(&mut self.reasoning);
+        let content = if text.is_empty() { Value::Null } else { text.into() };
+        let mut said = json!({ "role": "assistant", "content": content, "tool_calls": calls });
+        if !reasoning.is_empty() {
+            said["reasoning_content"] = reasoning.into();
+        }
+        said
+    }
+
+    pub(super) fn end(&mut self) -> End {
+        let is_waiting = self.is_holding() && self.is_kept();
+        self.arguments_bytes = 0;
         let mut searches = Vec::new();
         let mut written = Vec::new();
         let calls = std::mem::take(&mut self.calls).into_iter();
@@ -249,13 +303,9 @@ impl ChatStream {
             written.push(call.said());
             searches.push(Search { id: call.id, arguments: call.arguments.into() });
         }
+        let said = self.message(&written);
         if !is_waiting {
             return End::Done(searches);
-        }
-        let content = if text.is_empty() { Value::Null } else { text.into() };
-        let mut said = json!({ "role": "assistant", "content": content, "tool_calls": written });
-        if !reasoning.is_empty() {
-            said["reasoning_content"] = reasoning.into();
         }
         End::Searching(said, searches)
     }
@@ -291,7 +341,19 @@ impl ChatStream {
     }
 }
 
-impl Call {
+impl CallPieces {
+    /// Returns the call that the host gets; `None` for a search.
+    fn shown(&self) -> Option<Call> {
+        let NamedCall { name, arguments_json } = match &self.kind {
+            Kind::Through(_) => {
+                NamedCall { name: self.name.clone(), arguments_json: self.arguments.clone() }
+            }
+            Kind::Envelope(..) => opened(&self.arguments),
+            Kind::Search => return None,
+        };
+        Some(Call { id: self.id.clone(), name, arguments: arguments_json })
+    }
+
     /// Returns the call as the model wrote it, to be sent back.
     fn said(&self) -> Value {
         let mut call = self.start.clone();

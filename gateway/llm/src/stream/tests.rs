@@ -79,7 +79,7 @@ fn anthropic(calls: &[(&str, &str)]) -> Vec<Value> {
 }
 
 /// The calls that a host reads from an Anthropic stream.
-fn calls(values: &[Value]) -> Vec<(u64, String, String)> {
+fn host_calls(values: &[Value]) -> Vec<(u64, String, String)> {
     let begun = values.iter().filter(|value| value["content_block"]["type"] == "tool_use");
     begun
         .map(|begun| {
@@ -118,7 +118,7 @@ fn an_envelope_is_a_plain_call_for_the_host() {
         (1, "mcp__git__log".to_owned(), r#"{"n":1}"#.to_owned()),
         (2, "Bash".to_owned(), "{}".to_owned()),
     ];
-    assert_eq!(calls(&values), expected);
+    assert_eq!(host_calls(&values), expected);
     assert_eq!(values.iter().filter(|value| value["type"] == "content_block_stop").count(), 3);
     assert_eq!(machine.end(), End::Done(Vec::new()));
 }
@@ -154,7 +154,7 @@ fn a_search_beside_a_call_of_the_hosts_is_only_looked_up() {
     let mut machine = Machine::new(Api::Anthropic);
     let text = stream(&anthropic(&[("toolgate_search_tools", SEARCH), ("Bash", "{}")]));
     let values = shown(&run(&mut machine, text.as_bytes(), 9));
-    assert_eq!(calls(&values), [(1, "Bash".to_owned(), "{}".to_owned())]);
+    assert_eq!(host_calls(&values), [(1, "Bash".to_owned(), "{}".to_owned())]);
     assert!(matches!(machine.end(), End::Done(searches) if searches.len() == 1));
     assert!(values.iter().any(|value| value["delta"]["stop_reason"] == "tool_use"));
 }
@@ -382,7 +382,7 @@ fn arguments_may_come_with_the_beginning_of_a_call() {
     values.extend(ended("tool_use", 2));
     let mut machine = Machine::new(Api::Anthropic);
     let values = shown(&run(&mut machine, stream(&values).as_bytes(), 9));
-    assert_eq!(calls(&values), [(0, "mcp__git__log".to_owned(), r#"{"n":1}"#.to_owned())]);
+    assert_eq!(host_calls(&values), [(0, "mcp__git__log".to_owned(), r#"{"n":1}"#.to_owned())]);
     let begun = values.iter().find(|value| value["type"] == "content_block_start");
     assert_eq!(begun.expect("a call")["content_block"]["input"], json!({}));
 }
@@ -454,4 +454,79 @@ fn an_empty_reason_of_a_chat_is_no_end() {
     let values = shown(&run(&mut machine, stream(&values).as_bytes(), 64));
     let expected = [("c0".to_owned(), "mcp__a__b".to_owned(), "{}".to_owned())];
     assert_eq!(chat_calls(&values), expected);
+}
+
+#[test]
+fn calls_are_known_as_the_host_gets_them() {
+    let calls = [
+        ("toolgate_call_tool", ENVELOPE),
+        ("Bash", r#"{"c":1}"#),
+        ("toolgate_search_tools", SEARCH),
+        ("toolgate_call_tool", "{}"),
+    ];
+    let streams =
+        [(Api::Anthropic, stream(&anthropic(&calls))), (Api::OpenAiChat, chat("x", &calls))];
+    for (api, text) in streams {
+        let mut machine = Machine::new(api);
+        run(&mut machine, text.as_bytes(), 7);
+        assert!(machine.has_calls());
+        let known = machine.calls().expect("they are small");
+        let shown: Vec<[&str; 3]> =
+            known.iter().map(|call| [&*call.id, &*call.name, &*call.arguments]).collect();
+        let expected = [
+            ["c0", "mcp__git__log", r#"{"n":1}"#],
+            ["c1", "Bash", r#"{"c":1}"#],
+            ["c3", "toolgate_call_tool", "{}"],
+        ];
+        assert_eq!(shown, expected, "{api:?}");
+    }
+}
+
+#[test]
+fn an_answer_is_taken_back_from_its_first_call_on() {
+    let calls = [("toolgate_call_tool", ENVELOPE), ("toolgate_search_tools", SEARCH)];
+    let mut machine = Machine::new(Api::Anthropic);
+    run(&mut machine, stream(&anthropic(&calls)).as_bytes(), 7);
+    let (said, searches) = machine.take_back();
+    let ids: Vec<&str> = searches.iter().map(|search| search.id.as_str()).collect();
+    assert_eq!(ids, ["c1"]);
+    assert_eq!(said["content"][1]["name"], "toolgate_call_tool");
+    assert_eq!(said["content"].as_array().map(Vec::len), Some(3));
+    machine.go_on();
+    let second = stream(&anthropic(&[("toolgate_call_tool", ENVELOPE)]));
+    let values = shown(&run(&mut machine, second.as_bytes(), 7));
+    // The text of the first answer has index 0, that of the second 1.
+    assert_eq!(host_calls(&values)[0].0, 2);
+    assert_eq!(machine.usage()["output_tokens"], 40);
+
+    let mut machine = Machine::new(Api::OpenAiChat);
+    run(&mut machine, chat("x1", &calls).as_bytes(), 7);
+    let (said, searches) = machine.take_back();
+    assert_eq!((searches.len(), said["tool_calls"].as_array().map(Vec::len)), (1, Some(2)));
+    assert_eq!((&said["content"], &said["tool_calls"][0]["id"]), (&json!("Wait."), &json!("c0")));
+    machine.go_on();
+    let second = chat("x2", &[("bash", "{}")]);
+    let values = shown(&run(&mut machine, second.as_bytes(), 7));
+    assert_eq!(chat_calls(&values)[0].0, "c0", "its index is that of a first call");
+    assert!(values.iter().all(|value| value["id"] == "x1"));
+}
+
+#[test]
+fn calls_that_did_not_come_to_their_end_are_not_known() {
+    let text =
+        stream(&anthropic(&[("Bash", "{\"a\":")])).replace("\"tool_use\"},", "\"max_tokens\"},");
+    assert!(text.contains("max_tokens"));
+    let mut machine = Machine::new(Api::Anthropic);
+    run(&mut machine, text.as_bytes(), 7);
+    assert_eq!((machine.has_calls(), machine.calls()), (true, None));
+    let text = chat("x", &[("bash", "{\"a\":")]).replace("\"tool_calls\"}", "\"length\"}");
+    assert!(text.contains("length"));
+    let mut machine = Machine::new(Api::OpenAiChat);
+    run(&mut machine, text.as_bytes(), 7);
+    assert_eq!((machine.has_calls(), machine.calls()), (true, None));
+    let text = chat("x", &[("bash", "{\"a\":1}")]);
+    let cut = text.find("finish_reason\":\"tool_calls").expect("there");
+    let mut machine = Machine::new(Api::OpenAiChat);
+    run(&mut machine, &text.as_bytes()[..cut], 7);
+    assert_eq!(machine.calls(), None);
 }

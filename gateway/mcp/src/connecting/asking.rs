@@ -10,6 +10,7 @@ use toolgate_upstream::RequestError;
 use super::Person;
 use crate::asking;
 use crate::host::{self, Failure, Host};
+use crate::raw::RawObject;
 
 /// Name of the question among those of a call.
 const QUESTION: &str = "toolgate_connect";
@@ -39,7 +40,7 @@ impl Host<'_> {
         server: &str,
         method: &str,
         mut params: Map<String, Value>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<RawObject, Failure> {
         let word = take_word(&mut params);
         if word == Word::Accepted {
             self.wait_for_login(server).await;
@@ -61,10 +62,10 @@ impl Host<'_> {
         }
         let message = format!("{server}: {problem}. Connect to it, so that calls are yours there.");
         if host::is_modern(self.context) {
-            return Ok(json!({
-                "resultType": "input_required",
-                "inputRequests": {QUESTION: question(&message, &link, None)},
-            }));
+            let mut asks = RawObject::default();
+            asks.set("resultType", &Value::from("input_required"));
+            asks.set("inputRequests", &json!({QUESTION: question(&message, &link, None)}));
+            return Ok(asks);
         }
         let id = super::browsers::random().unwrap_or_default();
         let asked = question(&message, &link, Some(&id));

@@ -1,30 +1,31 @@
 //! Results and errors as each revision of MCP wants them.
 
 use axum::body::Bytes;
-use axum::http::request::Parts;
-use rmcp::RoleServer;
 use rmcp::model::{ErrorCode, ErrorData};
-use rmcp::service::RequestContext;
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolgate_upstream::{RequestError, ServerState};
 
 use crate::host::{Failure, LOST};
-use crate::lists::AwaitedList;
+use crate::raw::RawObject;
 
 /// Time for which a host may keep a list, in milliseconds.
 const LIST_TTL_MS: u64 = 300_000;
 
 /// Sets what a revision of MCP wants in results, and takes out what an older one does not know.
-pub(super) fn finish(result: &mut Value, method: &str, is_modern: bool, scope: &str) {
-    let Some(result) = result.as_object_mut() else { return };
+pub(super) fn finish(result: &mut RawObject, method: &str, is_modern: bool, scope: &str) {
+    let mut set_if_absent = |name: &str, value: Value| {
+        if result.get(name).is_none() {
+            result.set(name, &value);
+        }
+    };
     if is_modern {
-        result.entry("resultType").or_insert_with(|| Value::from("complete"));
+        set_if_absent("resultType", Value::from("complete"));
         if method.ends_with("/list") || method == "resources/read" {
-            result.entry("ttlMs").or_insert_with(|| Value::from(LIST_TTL_MS));
-            let told = result.entry("cacheScope").or_insert_with(|| Value::from(scope));
+            set_if_absent("ttlMs", Value::from(LIST_TTL_MS));
+            set_if_absent("cacheScope", Value::from(scope));
             // What a server gives everybody is not for everybody here.
-            if scope == "private" {
-                *told = Value::from(scope);
+            if scope == "private" && !result.is("cacheScope", scope) {
+                result.set("cacheScope", &Value::from(scope));
             }
         }
     } else {
@@ -34,22 +35,11 @@ pub(super) fn finish(result: &mut Value, method: &str, is_modern: bool, scope: &
     }
 }
 
-/// Returns a result with a list of tools: its text as it is where the response of the request takes it.
-pub(super) fn with_tools(
-    context: &RequestContext<RoleServer>,
-    list: &Bytes,
-) -> Result<Value, ErrorData> {
-    let parts = context.extensions.get::<Parts>();
-    let awaited = parts.and_then(|parts| parts.extensions.get::<AwaitedList>());
-    let mark = awaited.and_then(|awaited| awaited.take(list.clone()));
-    let tools = match mark {
-        Some(mark) => mark,
-        None => serde_json::from_slice(list).map_err(|error| {
-            let problem = format!("the list can't be read: {error}");
-            ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None)
-        })?,
-    };
-    Ok(json!({"tools": tools}))
+/// Returns a result with a list of tools.
+pub(super) fn with_tools(list: Bytes) -> RawObject {
+    let mut result = RawObject::default();
+    result.set_json("tools", list);
+    result
 }
 
 pub(super) fn protocol_error(server: &str, failure: Failure) -> ErrorData {
@@ -83,17 +73,21 @@ mod tests {
 
     #[test]
     fn results_have_the_fields_of_their_revision() {
-        let mut result = json!({"tools": []});
-        finish(&mut result, "tools/list", true, "public");
-        assert_eq!(result["resultType"], "complete");
-        assert_eq!(result["ttlMs"], LIST_TTL_MS);
-        finish(&mut result, "tools/list", false, "public");
-        assert_eq!(result, json!({"tools": []}));
-        let mut asks = json!({"resultType": "input_required"});
-        finish(&mut asks, "tools/call", true, "public");
-        assert_eq!(asks, json!({"resultType": "input_required"}));
-        let mut read = json!({"contents": [], "cacheScope": "public"});
-        finish(&mut read, "resources/read", true, "private");
-        assert_eq!(read["cacheScope"], "private");
+        let finished = |text: &'static str, method: &str, is_modern: bool, scope: &str| {
+            let mut result = RawObject::parse(text).expect("an object");
+            finish(&mut result, method, is_modern, scope);
+            result.into_text()
+        };
+        let list = r#"{"tools":[]}"#;
+        let modern = format!(
+            r#"{{"tools":[],"resultType":"complete","ttlMs":{LIST_TTL_MS},"cacheScope":"public"}}"#
+        );
+        assert_eq!(finished(list, "tools/list", true, "public"), modern);
+        let told = r#"{"tools":[],"resultType":"complete","ttlMs":1}"#;
+        assert_eq!(finished(told, "tools/list", false, "public"), list);
+        let asks = r#"{ "resultType": "input_required" }"#;
+        assert_eq!(finished(asks, "tools/call", true, "public"), asks, "nothing is to be changed");
+        let read = finished(r#"{"cacheScope":"public"}"#, "resources/read", true, "private");
+        assert!(read.starts_with(r#"{"cacheScope":"private","#), "{read}");
     }
 }

@@ -7,18 +7,21 @@ use super::{Exposure, Face};
 use crate::{gathered, tasks};
 
 impl Face {
-    pub(super) fn servers(&self) -> Vec<String> {
+    fn servers(&self) -> Vec<String> {
         let servers = self.gateway.servers_of(&self.tenant);
         servers.into_iter().map(|status| status.name).collect()
     }
 
     pub(super) fn capabilities(&self) -> ServerCapabilities {
         let Exposure::Server(server) = &self.exposure else {
-            let mut offered = json!({"tools": {}});
-            for capability in ["prompts", "resources", "completions"] {
-                if gathered::is_offered(&self.gateway, &self.tenant, capability) {
-                    offered[capability] = json!({});
-                }
+            let is_offered =
+                |capability| gathered::is_offered(&self.gateway, &self.tenant, capability);
+            let mut offered = json!({"tools": {"listChanged": true}});
+            for capability in ["prompts", "resources"].into_iter().filter(|one| is_offered(one)) {
+                offered[capability] = json!({"listChanged": true});
+            }
+            if is_offered("completions") {
+                offered["completions"] = json!({});
             }
             let mut servers = self.servers().into_iter();
             if servers.any(|server| gathered::is_followable(&self.gateway, &server)) {

@@ -17,6 +17,7 @@ use crate::caller::Caller;
 use crate::calling::{self, error_result};
 use crate::host::{Failure, LOST};
 use crate::lists;
+use crate::raw::{RawObject, list_of};
 
 /// Time for a server to be there when its own face is asked.
 const SERVER_WAIT: Duration = Duration::from_secs(60);
@@ -29,10 +30,10 @@ impl Face {
         method: &str,
         params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<RawObject, ErrorData> {
         let caller = self.caller(context)?;
         if method == "tools/list" {
-            return with_tools(context, &self.listed(&server, &caller).await?);
+            return Ok(with_tools(self.listed(&server, &caller).await?));
         }
         if method == "tools/call" {
             self.gateway.await_registered(&caller.tenant, &server, SERVER_WAIT).await;
@@ -48,14 +49,14 @@ impl Face {
         caller: &Caller,
         params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<RawObject, ErrorData> {
         let mut audited = self.gateway.audit().begin(caller, params.get("arguments"));
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         audited.is_of(server, name, None);
         let refusal = calling::refusal_of(&self.gateway, caller, server, &params, &mut audited);
         if let Some(refusal) = refusal.await {
             let result = error_result(&refusal);
-            audited.ends(Outcome::Refused, &result).await;
+            audited.ends(Outcome::Refused, result.size()).await;
             return Ok(result);
         }
         if self.gateway.tool_for(caller, server, name).is_some() {
@@ -67,11 +68,11 @@ impl Face {
             Err(Failure::Lost) => error_result(LOST),
             Err(Failure::NotConnected(told)) => error_result(&told),
             Err(failure) => {
-                audited.ends(Outcome::Failed, &Value::Null).await;
+                audited.ends(Outcome::Failed, 0).await;
                 return Err(protocol_error(server, failure));
             }
         };
-        audited.ends(calling::outcome_of(&result), &result).await;
+        audited.ends(calling::outcome_of(&result), result.size()).await;
         Ok(result)
     }
 
@@ -93,8 +94,8 @@ impl Face {
         if let Some(list) = self.gateway.lists().get(&key) {
             return Ok(list);
         }
-        let tools: Vec<Value> = shown.iter().filter_map(|tool| known.definition(tool)).collect();
-        let list = lists::text(&tools).map_err(missing)?;
+        let tools: Vec<&str> = shown.iter().filter_map(|tool| known.definition(tool)).collect();
+        let list = Bytes::from(list_of(&tools));
         self.gateway.lists().keep(key, list.clone());
         Ok(list)
     }

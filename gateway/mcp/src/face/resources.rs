@@ -21,11 +21,11 @@ impl Face {
         let (server, uri) = match &self.exposure {
             Exposure::Server(server) => (server.clone(), shown.to_owned()),
             Exposure::Search | Exposure::All => {
-                let (server, uri) = shown.split_once('+')?;
+                let (server, uri) = gathered::own_uri(shown)?;
                 if !self.gateway.sees(&self.tenant, server) {
                     return None;
                 }
-                (server.to_owned(), uri.to_owned())
+                (server.to_owned(), uri)
             }
         };
         Some(Resource { server, uri, shown: shown.to_owned() })

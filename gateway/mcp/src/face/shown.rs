@@ -1,10 +1,11 @@
 //! Answers of a face that shows tools of all servers.
 
+use axum::body::Bytes;
 use rmcp::RoleServer;
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::RequestContext;
-use serde_json::{Map, Value, json};
-use toolgate_client::v1;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use toolgate_telemetry::serves_tool;
 
 use super::answers::with_tools;
@@ -13,6 +14,7 @@ use crate::caller::Caller;
 use crate::calling::{self, Circumstances, error_result, text_result};
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
 use crate::gathered::{self, Kind};
+use crate::raw::{RawObject, list_of};
 use crate::{discovering, reading, whole};
 
 impl Face {
@@ -22,14 +24,17 @@ impl Face {
         method: &str,
         params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<RawObject, ErrorData> {
         match method {
             "tools/list" if self.exposure == Exposure::All => {
                 let tools = whole::definitions(&self.gateway, &self.caller(context)?).await;
                 let problem = |text| ErrorData::new(ErrorCode::INTERNAL_ERROR, text, None);
-                with_tools(context, &tools.map_err(problem)?)
+                Ok(with_tools(tools.map_err(problem)?))
             }
-            "tools/list" => Ok(json!({"tools": self.tools(&self.caller(context)?).await})),
+            "tools/list" => {
+                let tools = self.tools(&self.caller(context)?).await;
+                Ok(with_tools(Bytes::from(list_of(&tools))))
+            }
             "tools/call" => self.call(params, context).await,
             _ => self.gather(method, params, context).await,
         }
@@ -41,11 +46,13 @@ impl Face {
         method: &str,
         mut params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<RawObject, ErrorData> {
         let caller = self.caller(context)?;
         if let Some(kind) = Kind::of(method) {
             let items = gathered::list(&self.gateway, &caller, kind).await;
-            return Ok(json!({kind.list(): items}));
+            let mut result = RawObject::default();
+            result.set_items(kind.list(), &items);
+            return Ok(result);
         }
         let Some(server) = gathered::take_server(&self.gateway, &caller, method, &mut params)
         else {
@@ -62,64 +69,49 @@ impl Face {
 
     /// Returns the gateway's own tools with all others where these are few, else with those of the always-on set that
     /// fit.
-    async fn tools(&self, caller: &Caller) -> Vec<Value> {
-        let mut tools = definitions::definitions(&self.servers());
-        if self.gateway.loads_all() {
-            match whole::definitions(&self.gateway, caller).await {
-                Ok(whole) => {
-                    let whole: Vec<Value> = serde_json::from_slice(&whole).unwrap_or_default();
-                    tools.extend(whole);
-                }
-                Err(problem) => tracing::warn!(problem, "the tools could not be listed"),
-            }
+    async fn tools(&self, caller: &Caller) -> Vec<String> {
+        let own = definitions::definitions(&self.gateway.behind(&self.tenant));
+        let mut tools: Vec<String> = own.iter().map(Value::to_string).collect();
+        let beside = if self.gateway.loads_all(&self.tenant) {
+            whole::definitions(&self.gateway, caller).await
+        } else if self.gateway.config().gateway.always_on.is_empty() {
+            return tools;
         } else {
-            tools.extend(self.always_on(caller).await);
+            whole::named(&self.gateway, caller, &self.gateway.config().gateway.always_on).await
+        };
+        match beside {
+            Ok(beside) => tools.extend(self.fitting(&beside)),
+            Err(problem) => tracing::warn!(problem, "the tools could not be listed"),
         }
         tools
     }
 
-    async fn always_on(&self, caller: &Caller) -> Vec<Value> {
-        let settings = &self.gateway.config().gateway;
-        if settings.always_on.is_empty() {
-            return Vec::new();
-        }
-        let request = v1::SearchToolsRequest {
-            query: format!("select:{}", settings.always_on.join(",")),
-            state: Some(caller.state(&self.gateway)),
-            detail: v1::Detail::Schemas as i32,
-            ..Default::default()
-        };
-        let found = match self.gateway.plane_for(caller).search_tools(request).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(%error, "the always-on tools could not be looked up");
-                return Vec::new();
-            }
-        };
-        let mut left = settings.start_tokens;
-        let mut shown = Vec::new();
-        for tool in found.tools {
-            let tokens = usize::try_from(tool.schema_tokens).unwrap_or(usize::MAX);
-            if tokens > left {
-                tracing::warn!(
-                    tool = tool.model_name,
-                    "an always-on tool does not fit gateway.start_tokens"
-                );
-                continue;
-            }
-            left -= tokens;
-            if let Some(definition) = always_on_definition(&tool) {
-                shown.push(definition);
+    /// Returns the tools of a list that fit into what a host may start with.
+    fn fitting(&self, list: &Bytes) -> Vec<String> {
+        let list: Vec<&RawValue> = serde_json::from_slice(list).unwrap_or_default();
+        let mut left = self.gateway.start_left(&self.tenant);
+        let mut fitting = Vec::new();
+        for tool in list {
+            match left.checked_sub(definitions::tokens_of(tool.get())) {
+                Some(rest) => {
+                    left = rest;
+                    fitting.push(tool.get().to_owned());
+                }
+                None => {
+                    let tool = RawObject::parse(tool.get().to_owned()).unwrap_or_default();
+                    let tool = tool.text("name").unwrap_or_default().into_owned();
+                    tracing::warn!(tool, "an always-on tool does not fit gateway.start_tokens");
+                }
             }
         }
-        shown
+        fitting
     }
 
     async fn call(
         &self,
         params: Map<String, Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
+    ) -> Result<RawObject, ErrorData> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let empty = Map::new();
         let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&empty);
@@ -135,7 +127,9 @@ impl Face {
             result_limit: self.result_limit(context),
             answers: answers.clone(),
             is_read_only,
-            is_shown: is_always_on || self.exposure == Exposure::All || self.gateway.loads_all(),
+            is_shown: is_always_on
+                || self.exposure == Exposure::All
+                || self.gateway.loads_all(&self.tenant),
         };
         let told = |answer: Result<String, String>| match answer {
             Ok(text) => text_result(&text),
@@ -162,20 +156,6 @@ impl Face {
     /// Returns true if a tool of a server is shown under this name.
     fn has_tool(&self, caller: &Caller, shown: &str) -> bool {
         let named = shown.split_once("__");
-        named.is_some_and(|(server, tool)| self.gateway.tool_for(caller, server, tool).is_some())
+        named.is_some_and(|(server, tool)| self.gateway.lets_in(caller, server, tool))
     }
-}
-
-/// Returns the definition of a tool of the always-on set, under the name that the model calls it by.
-fn always_on_definition(tool: &v1::ActiveTool) -> Option<Value> {
-    let mut definition = Map::new();
-    let name = discovering::shown_name(&tool.model_name);
-    definition.insert("name".to_owned(), Value::from(name));
-    definition.insert("description".to_owned(), Value::from(tool.description.as_str()));
-    let schema = serde_json::from_str(&tool.input_schema_json).ok()?;
-    definition.insert("inputSchema".to_owned(), schema);
-    if let Ok(annotations) = serde_json::from_str(&tool.annotations_json) {
-        definition.insert("annotations".to_owned(), annotations);
-    }
-    Some(Value::Object(definition))
 }

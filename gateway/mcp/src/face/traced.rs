@@ -100,10 +100,10 @@ impl ServerHandler for Traced {
     ) -> Result<CustomResult, ErrorData> {
         let span = self.span(relayed::method(&request.method), &context);
         let prompt = if span.is_disabled() { None } else { prompt(&request) };
-        let serving = Box::pin(self.0.on_custom_request(request, context));
+        let serving = Box::pin(self.0.result(request, &context));
         let answer = serving.instrument(span.span().clone()).await;
         match &answer {
-            Ok(result) if result.0["isError"] == true => span.failed("tool_error"),
+            Ok(result) if result.is_true("isError") => span.failed("tool_error"),
             Ok(_) => {
                 if let Some(prompt) = prompt {
                     span.of_prompt(&prompt);
@@ -111,7 +111,8 @@ impl ServerHandler for Traced {
             }
             Err(_) => {}
         }
-        ended(&span, answer)
+        let placed = answer.and_then(|result| self.0.placed(result, &context));
+        ended(&span, placed)
     }
 }
 

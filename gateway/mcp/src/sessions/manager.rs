@@ -19,7 +19,7 @@ use tokio::time::Duration;
 
 use super::{Sessions, carried};
 use crate::gateway::Gateway;
-use crate::lists::is_marked;
+use crate::placed::marked;
 use crate::sealed::{Content, Purpose};
 
 /// Time for which the name of a question is good: longer than any call may take.
@@ -94,8 +94,9 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let stream = self.alive.resume(id, last_event_id).await?.map(|mut event| {
-            event.message = event.message.map(resumed);
+        let gateway = self.gateway.clone();
+        let stream = self.alive.resume(id, last_event_id).await?.map(move |mut event| {
+            event.message = event.message.map(|message| resumed(&gateway, message));
             event
         });
         Ok(naming(&self.gateway, id, stream))
@@ -122,17 +123,23 @@ fn naming(
     taken.map(move |message| named(&gateway, &id, message))
 }
 
-/// Returns a message as a stream that was taken up again carries it: the text of a list stood in the response that broke off.
-fn resumed(message: Arc<ServerJsonRpcMessage>) -> Arc<ServerJsonRpcMessage> {
+/// Returns a message as a stream that was taken up again carries it: the text of a result stood in the response that broke off.
+fn resumed(gateway: &Gateway, message: Arc<ServerJsonRpcMessage>) -> Arc<ServerJsonRpcMessage> {
     let JsonRpcMessage::Response(response) = &*message else { return message };
     let ServerResult::CustomResult(CustomResult(result)) = &response.result else {
         return message;
     };
-    if !is_marked(result) {
-        return message;
-    }
-    let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, "the list broke off: ask again", None);
-    Arc::new(ServerJsonRpcMessage::error(error, Some(response.id.clone())))
+    let Some(mark) = marked(result) else { return message };
+    let id = response.id.clone();
+    let whole = gateway.resumable().result(mark);
+    Arc::new(match whole.map(CustomResult).map(ServerResult::CustomResult) {
+        Some(whole) => ServerJsonRpcMessage::response(whole, id),
+        None => {
+            let problem = "the result broke off and is not kept any more";
+            let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None);
+            ServerJsonRpcMessage::error(error, Some(id))
+        }
+    })
 }
 
 /// Returns a message to the host with a name of the question that leads its answer back to this replica.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use toolgate_telemetry::McpSpan;
@@ -23,7 +24,7 @@ const LISTS: [(&str, &str, &str); 3] = [
 ];
 
 /// Items of a server's lists, by method.
-pub(super) type KeptLists = HashMap<&'static str, Vec<Value>>;
+pub(super) type KeptLists = HashMap<&'static str, Vec<Box<RawValue>>>;
 
 /// Returns the lists of a server. One that fails is left out, and told.
 pub(super) async fn lists(connection: &Connection, server: &str) -> KeptLists {
@@ -47,7 +48,7 @@ async fn items(
     method: &str,
     list: &str,
     until: Instant,
-) -> Result<Vec<Value>, String> {
+) -> Result<Vec<Box<RawValue>>, String> {
     let mut items = Vec::new();
     let mut params = Map::new();
     for _page in 0..PAGES_MAX {
@@ -61,12 +62,14 @@ async fn items(
             span: McpSpan::untraced(),
         };
         let page = connection.call(outgoing).await.map_err(|error| error.to_string())?;
-        let mut page: Value =
+        let page: HashMap<String, &RawValue> =
             serde_json::from_str(page.get()).map_err(|error| error.to_string())?;
-        if let Some(Value::Array(listed)) = page.get_mut(list).map(Value::take) {
-            items.extend(listed);
-        }
-        match page["nextCursor"].as_str().filter(|cursor| !cursor.is_empty()) {
+        let listed = page.get(list).map(|listed| serde_json::from_str(listed.get()));
+        let listed: Option<Vec<Box<RawValue>>> = listed.and_then(Result::ok);
+        items.extend(listed.unwrap_or_default());
+        let cursor = page.get("nextCursor").map(|cursor| serde_json::from_str(cursor.get()));
+        let cursor: Option<String> = cursor.and_then(Result::ok);
+        match cursor.filter(|cursor| !cursor.is_empty()) {
             Some(cursor) => drop(params.insert("cursor".to_owned(), Value::from(cursor))),
             None => return Ok(items),
         }

@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
+use serde_json::Map;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_telemetry::McpSpan;
@@ -121,12 +121,17 @@ impl Server {
             authorizer: authorizer(&entry, &surroundings),
             live: Mutex::new(live),
             moves: watch::channel(0).0,
-            told: Told { resources: surroundings.watched(&entry.name).sender(), ..Told::default() },
+            told: Told {
+                server: Arc::from(entry.name.as_str()),
+                changes: surroundings.list_changes.clone(),
+                resources: surroundings.watched(&entry.name).sender(),
+                ..Told::default()
+            },
             own: OwnConnections::default(),
             principals: Principals::default(),
             turns: Turns::new(entry.limits.concurrency, entry.limits.queue),
             circuit: Circuit::new(surroundings.tuning.circuit),
-            stderr: StandardError::default(),
+            stderr: StandardError::of(&entry.name, surroundings.processes.clone()),
             stop: CancellationToken::new(),
             leave: CancellationToken::new(),
             restart: Notify::new(),
@@ -164,14 +169,10 @@ impl Server {
         self.live.lock().listing.clone()
     }
 
-    pub(super) fn kept_list(&self, method: &str) -> Option<Vec<Value>> {
+    pub(super) fn kept_list(&self, method: &str) -> Option<Vec<Box<RawValue>>> {
         let live = self.live.lock();
         let is_put_off = live.state == ServerState::Idle;
         is_put_off.then(|| live.lists.get(method).cloned().unwrap_or_default())
-    }
-
-    pub(super) fn told(&self) -> broadcast::Receiver<Change> {
-        self.told.others.subscribe()
     }
 
     pub(super) fn logs(&self) -> String {
@@ -283,8 +284,9 @@ impl Server {
         RequestError::Unavailable { state, problem: problem.to_owned(), may_have_run }
     }
 
-    /// Waits for a connection while the server starts. A pause is ended, once.
+    /// Waits for a connection while the server starts, for the time of a call without progress. A pause is ended, once.
     async fn connected(&self, deadline: Instant) -> Result<Arc<Connection>, RequestError> {
+        let deadline = deadline.min(Instant::now() + self.entry.limits.call_timeout);
         let mut moves = self.moves.subscribe();
         loop {
             moves.mark_unchanged();
@@ -595,8 +597,7 @@ impl Server {
                     self.surroundings.changed();
                 }
                 if is_changed || told.is_ok() {
-                    // Nobody may be listening.
-                    let _nobody = self.told.others.send(Change::Tools);
+                    self.told.changed(Change::Tools);
                 }
             }
             tokio::time::sleep(tuning.list_gap).await;

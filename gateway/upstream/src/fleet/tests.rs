@@ -212,8 +212,9 @@ async fn a_thousand_calls_through_kills_all_end() {
 #[tokio::test]
 async fn a_stopped_process_times_out_and_costs_others_nothing() {
     let mut stopped = entry("a");
-    stopped.limits.call_timeout = Duration::from_millis(100);
+    stopped.limits.call_timeout = Duration::from_millis(500);
     let fleet = fleet(vec![stopped, entry("b")]);
+    until(&fleet, "a", is_ready).await;
     let pid = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
     ask(&fleet, "b", "echo").await.expect("an answer");
     let error = ask(&fleet, "a", "stop").await.expect_err("an error");

@@ -1,10 +1,14 @@
 //! Parsing of what a request says about strategies.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
+use toolgate_core::tokens;
 use toolgate_llm::history::is_snapshot;
+use toolgate_llm::price;
 use toolgate_llm::strategy::{Api, Ledger, Strategy};
 use toolgate_proto::v1::{PromptStrategy, RenderOptions, RouteRequest, ToolFormat};
 
@@ -109,6 +113,11 @@ fn refuse_parts(render: &RenderOptions) -> Result<(), Error> {
         fields.require(is_absent, field, "must be absent without render.strategy");
     }
     fields.finish()
+}
+
+/// Returns the tokens of messages or definitions.
+pub(super) fn tokens_of<'a>(values: impl IntoIterator<Item = &'a Value>) -> u64 {
+    values.into_iter().map(|value| u64::from(tokens::count(&price::as_read(value)))).sum()
 }
 
 fn api(render: &RenderOptions, fields: &mut Fields) -> Api {
@@ -225,27 +234,58 @@ impl Listed {
         self.texts.iter().map(|text| text.get().len()).sum()
     }
 
+    /// Returns the elements of `values` that were not sent.
+    pub(super) fn without<'v>(&self, values: &'v [Value]) -> Vec<&'v Value> {
+        self.matched(values)
+            .into_iter()
+            .filter(|one| one.sent.is_none())
+            .map(|one| one.value)
+            .collect()
+    }
+
+    /// Returns by how many tokens `values` has more than the elements.
+    pub(super) fn tokens_beside(&self, values: &[Value]) -> u64 {
+        let kept: HashSet<usize> =
+            self.matched(values).into_iter().filter_map(|one| one.sent).collect();
+        let elements = self.values.iter().enumerate();
+        let changed = elements.filter(|(place, _)| !kept.contains(place)).map(|(_, value)| value);
+        tokens_of(self.without(values)).saturating_sub(tokens_of(changed))
+    }
+
+    /// Returns the values, each with the place of the element that it is. Elements are taken in their order.
+    fn matched<'v>(&self, values: &'v [Value]) -> Vec<Matched<'v>> {
+        let mut next = 0;
+        let matched = |value| {
+            let ahead = self.values.iter().skip(next).position(|sent| sent == value);
+            let sent = ahead.map(|ahead| next + ahead);
+            next = sent.map_or(next, |sent| sent + 1);
+            Matched { value, sent }
+        };
+        values.iter().map(matched).collect()
+    }
+
     /// Returns the list of `values` as JSON. Elements that were sent, and come in the same order, keep their bytes: numbers
     /// and escapes that a parser would write in another way are part of the cached prefix.
     pub(super) fn texts_of(&self, values: &[Value]) -> String {
         let mut json = String::from("[");
-        let mut next = 0;
-        for (place, value) in values.iter().enumerate() {
+        for (place, Matched { value, sent }) in self.matched(values).into_iter().enumerate() {
             if place > 0 {
                 json.push(',');
             }
-            let sent = self.values.iter().skip(next).position(|sent| sent == value);
-            match sent.and_then(|ahead| self.texts.get(next + ahead)) {
-                Some(text) => {
-                    json.push_str(text.get());
-                    next += sent.map_or(0, |ahead| ahead + 1);
-                }
+            match sent.and_then(|place| self.texts.get(place)) {
+                Some(text) => json.push_str(text.get()),
                 None => json.push_str(&value.to_string()),
             }
         }
         json.push(']');
         json
     }
+}
+
+/// Value of a request, with the place of the element that it is; `None` if it was not sent.
+struct Matched<'v> {
+    value: &'v Value,
+    sent: Option<usize>,
 }
 
 #[cfg(test)]
@@ -308,7 +348,7 @@ mod tests {
             (PromptStrategy::Auto, Some(0)),
             (PromptStrategy::Native, Some(0)),
             (PromptStrategy::Envelope, Some(0)),
-            (PromptStrategy::Cut, None),
+            (PromptStrategy::Cut, Some(0)),
             (PromptStrategy::Pass, None),
         ] {
             let render = RenderOptions { strategy: strategy.into(), search_tool: true, ..auto() };
@@ -324,6 +364,21 @@ mod tests {
             let deferring = read(&asking(deferring)).expect("valid").expect("a strategy");
             assert!(deferring.needs_everything(), "{strategy:?}: the host defers");
         }
+    }
+
+    #[test]
+    fn a_set_before_the_messages_costs_all_that_were_said_before() {
+        let history_tokens = |messages_json: &str| {
+            let mut wire = asking(RenderOptions { strategy: PromptStrategy::Cut.into(), ..auto() });
+            let messages_json = messages_json.to_owned();
+            wire.state = Some(AgentState { messages_json, ..Default::default() });
+            read(&wire).expect("valid").expect("a strategy").history_tokens()
+        };
+        let [first, last] =
+            [r#"{"role":"user","content":"one two three"}"#, r#"{"role":"user","content":"four"}"#];
+        assert_eq!(history_tokens(&format!("[{last}]")), Some(0));
+        let before = tokens::count(first);
+        assert_eq!(history_tokens(&format!("[{first},{last}]")), Some(before));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use toolgate_llm::strategy::Api;
 use super::bill::Totals;
 use super::pieces::Counter;
 use super::play::Play;
-use super::scene::{Ranked, Scene};
+use super::scene::{Ranked, Scene, Scenes};
 use super::turns::Turns;
 use super::{Bench, Method, Provider, TOLERANCE};
 
@@ -52,7 +52,7 @@ impl Grid {
     /// An internal error of the index, or a definition that can't be rendered.
     pub(super) fn play(
         bench: &Bench,
-        scene: &Scene<'_>,
+        scenes: &Scenes<'_>,
         turns: &Turns<'_>,
         counter: &Counter,
     ) -> Result<Self, Error> {
@@ -62,13 +62,16 @@ impl Grid {
             cells: Vec::new(),
         };
         for conversation in &turns.conversations {
-            let ranked: Vec<Ranked<'_>> =
-                conversation.iter().map(|turn| scene.rank(turn)).collect::<Result<_, _>>()?;
-            for provider in Provider::ALL {
-                for method in Method::ALL {
-                    grid.add(bench, scene, counter, &ranked, provider, method)?;
+            scenes.with(conversation, |scene| {
+                let ranked: Vec<Ranked<'_>> =
+                    conversation.iter().map(|turn| scene.rank(turn)).collect::<Result<_, _>>()?;
+                for provider in Provider::ALL {
+                    for method in Method::ALL {
+                        grid.add(bench, scene, counter, &ranked, provider, method)?;
+                    }
                 }
-            }
+                Ok(())
+            })?;
         }
         let place = |cell: &Cell| (place_of(cell.api), cell.history, cell.turns);
         grid.cells.sort_by_key(place);

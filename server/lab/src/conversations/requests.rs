@@ -154,6 +154,8 @@ impl<'a> Requests<'a> {
                 always_on: &[],
                 active: &active,
                 deferred: scene.snapshot.tools.len() - active.len(),
+                // Route does not send the whole catalog to save something.
+                catalog_tokens: None,
                 search: true,
                 deferred_names: &self.names,
                 find: &find,

@@ -1,9 +1,10 @@
 //! Catalog that conversations are played over, and Route's choice from it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use toolgate_config::RouterConfig;
 use toolgate_core::error::Error;
+use toolgate_core::identity::ServerName;
 use toolgate_core::state::{AgentState, PriorCall};
 use toolgate_llm::render::Tool;
 use toolgate_routing::gate::handle::ActiveSet;
@@ -17,11 +18,12 @@ use toolgate_routing::router::ranking::rank::{Candidate, Embedded};
 use toolgate_routing::router::ranking::recent;
 use toolgate_routing::router::selection::choose::{Choice, Chosen};
 use toolgate_routing::shard::snapshot::{Known, Snapshot};
+use toolgate_store::StoredCatalog;
 
 use super::turns::Turn;
 use crate::eval::embeddings::Embeddings;
-use crate::eval::stock::Stock;
-use crate::eval::{self, LabelledQuery, Sides};
+use crate::eval::stock::ServerNames;
+use crate::eval::{self, LabelledQuery};
 
 /// Number of candidates that a set is chosen from, the same as Route ranks, whatever its `top_k`.
 const CANDIDATES: usize = 100;
@@ -34,6 +36,73 @@ pub(super) struct Scene<'a> {
     background: Vec<Vec<f32>>,
     options: Options,
     slots: HashMap<String, u32>,
+}
+
+/// Parts that a catalog is indexed with.
+pub(super) struct Stage<'a> {
+    /// Embeddings of all summaries and turns.
+    pub embeddings: &'a Embeddings,
+    /// Packs of the servers.
+    pub packs: &'a Attached,
+    /// Names of the servers in the catalog's file.
+    pub names: &'a ServerNames,
+    /// Length of an embedding.
+    pub dimensions: usize,
+    /// Router settings.
+    pub router: &'a RouterConfig,
+}
+
+/// Catalogs that conversations are played over.
+pub(super) struct Scenes<'a> {
+    /// Whole catalog.
+    pub whole: Scene<'a>,
+    /// Parts that the servers of one conversation are indexed with; `None` if all conversations are played over the whole catalog.
+    pub own: Option<(&'a Stage<'a>, &'a StoredCatalog)>,
+}
+
+impl Scenes<'_> {
+    /// Calls `play` with the scene of a conversation.
+    ///
+    /// # Errors
+    /// Those of `play`, and an internal error of the index.
+    pub(super) fn with<T>(
+        &self,
+        conversation: &[Turn<'_>],
+        play: impl FnOnce(&Scene<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Some((stage, catalog)) = self.own else { return play(&self.whole) };
+        let tools = |turn: &Turn<'_>| {
+            let calls = turn.calls.iter().map(|call| call.tool.clone());
+            calls.chain(turn.query.relevant.iter().cloned()).collect::<Vec<_>>()
+        };
+        let ids: Vec<String> = conversation.iter().flat_map(tools).collect();
+        let servers = ids.iter().filter_map(|id| id.split_once('/'));
+        let servers: HashSet<&str> = servers.map(|(server, _)| server).collect();
+        let is_own = |server: &ServerName| servers.contains(stage.names.in_file(server));
+        let mut own = catalog.clone();
+        own.servers.retain(|server| is_own(&server.record.name));
+        own.tools.retain(|tool| is_own(&tool.record.server));
+        play(&stage.scene(own)?)
+    }
+}
+
+impl<'a> Stage<'a> {
+    /// Indexes a catalog.
+    ///
+    /// # Errors
+    /// An internal error of the index.
+    pub(super) fn scene(&self, catalog: StoredCatalog) -> Result<Scene<'a>, Error> {
+        let known = Known { embeddings: self.embeddings.vectors(), packs: self.packs };
+        let snapshot = Snapshot::build_with(catalog, known, self.dimensions)?;
+        let id = |slot: u32| {
+            let id = &snapshot.tool(slot).id;
+            format!("{}/{}", self.names.in_file(&id.server), id.name.as_str())
+        };
+        let slots = (0..).take(snapshot.tools.len()).map(|slot| (id(slot), slot)).collect();
+        let background = self.embeddings.background();
+        let options = eval::options(self.router);
+        Ok(Scene { snapshot, embeddings: self.embeddings, background, options, slots })
+    }
 }
 
 /// Turn with its ranking, which is the same whatever the method is.
@@ -57,26 +126,7 @@ pub(super) struct Past<'a> {
     pub history_tokens: Option<u32>,
 }
 
-impl<'a> Scene<'a> {
-    pub(super) fn new(
-        stock: &Stock,
-        embeddings: &'a Embeddings,
-        packs: &Attached,
-        encoders: Sides<'_>,
-        router: &RouterConfig,
-    ) -> Result<Self, Error> {
-        let known = Known { embeddings: embeddings.vectors(), packs };
-        let dimensions = encoders.passages.dimensions();
-        let snapshot = Snapshot::build_with(stock.catalog.clone(), known, dimensions)?;
-        let id = |slot: u32| {
-            let id = &snapshot.tool(slot).id;
-            format!("{}/{}", stock.names.in_file(&id.server), id.name.as_str())
-        };
-        let slots = (0..).take(snapshot.tools.len()).map(|slot| (id(slot), slot)).collect();
-        let background = embeddings.background();
-        Ok(Self { snapshot, embeddings, background, options: eval::options(router), slots })
-    }
-
+impl Scene<'_> {
     /// Returns the slot of a tool, named as `server/tool`.
     pub(super) fn slot(&self, id: &str) -> Option<u32> {
         self.slots.get(id).copied()

@@ -38,6 +38,7 @@ fn bench(queries: Vec<LabelledQuery>) -> Bench {
         histories: vec![0, 20_000],
         turns: vec![1, 4],
         conversations: 1,
+        own_servers: false,
     }
 }
 

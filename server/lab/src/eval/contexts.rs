@@ -66,6 +66,12 @@ fn forms() -> Vec<Form> {
         joined("joined 9w .9, result .7", (9, 0.9, 0.0, 0.7)),
         Form { name: "joined 9w .9, no calls", calls: false, ..joined("", (9, 0.9, 0.0, 0.0)) },
         Form { name: "product", product: Some(Weights::default()), ..CALLS },
+        Form {
+            name: "product, result .5",
+            product: Some(Weights::default()),
+            observation: 0.5,
+            ..CALLS
+        },
     ]
 }
 

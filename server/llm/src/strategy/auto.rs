@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Api, Endpoint, Reason, Strategy, Turn, keep, messages};
+use super::{Api, Endpoint, Reason, Strategy, Turn, keep, messages, toolset};
 use crate::price::{Following, Rates};
 use crate::render::RenderError;
 
@@ -41,6 +41,9 @@ pub const DENIED_MODELS: [&str; 26] = [
 
 /// Factor within which prices are taken for equal: the expected requests are a guess, and what is cut is never carried on.
 const NEARLY: f64 = 1.02;
+
+/// Tokens of definitions that a following request is expected to add, as a share of the active set's.
+const NEW: f64 = 0.2;
 
 /// Hosts of the providers' own APIs. Hosts below them, as for a region, are the provider's too.
 const OWN_HOSTS: [(Api, &str); 2] =
@@ -103,7 +106,14 @@ fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
     if earlier == Some(adding) {
         return Ok(Choice { strategy: adding, reason: Reason::Kept });
     }
-    let strategy = if is_cut(turn, adding)? { Strategy::Cut } else { adding };
+    let is_sent_whole = earlier == Some(Strategy::Pass);
+    let strategy = if is_whole(turn, adding, is_sent_whole)? {
+        Strategy::Pass
+    } else if is_cut(turn, adding)? {
+        Strategy::Cut
+    } else {
+        adding
+    };
     let reason = if earlier == Some(strategy) { Reason::Kept } else { Reason::Cheapest };
     Ok(Choice { strategy, reason })
 }
@@ -135,6 +145,64 @@ fn price_of_cutting(rates: &Rates, cut: u32, added: u32, following: &Following) 
         price += f64::from(tokens);
     }
     price
+}
+
+/// Returns true if the whole catalog costs less than the shortest request that defers tools, with the requests that are expected to
+/// follow. `is_sent` tells that the cache holds it already.
+fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, RenderError> {
+    let Some(catalog) = turn.offer.catalog_tokens else { return Ok(false) };
+    let others = turn.offer.own.iter().chain(turn.messages);
+    let whole = catalog.saturating_add(messages::tokens(turn.count, others));
+    let active = toolset::render(turn.api, turn.offer.active)?.tools;
+    let active = messages::tokens(turn.count, &active);
+    let prices = Prices {
+        rates: Rates { step: 1, ..Rates::of(turn.api, &turn.endpoint) },
+        following: keep::following(turn),
+        new: (f64::from(active) * NEW) as u32,
+        left: catalog.saturating_sub(active),
+    };
+    let added = prices.of_adding(tokens(turn, adding)?);
+    let cut = prices.of_adding(tokens(turn, Strategy::Cut)?);
+    Ok(prices.of_whole(whole, is_sent) < added.min(cut))
+}
+
+/// Prices of a conversation's next requests.
+struct Prices {
+    rates: Rates,
+    following: Following,
+    /// Tokens of definitions that a following request adds.
+    new: u32,
+    /// Tokens of definitions that can be added in all.
+    left: u32,
+}
+
+impl Prices {
+    /// Returns the price of requests of which the first has `tokens` tokens and each further one adds definitions.
+    fn of_adding(&self, tokens: u32) -> f64 {
+        let length = |number: u32| {
+            let new = number.saturating_mul(self.new).min(self.left);
+            tokens.saturating_add(new).saturating_add(number.saturating_mul(self.following.growth))
+        };
+        self.price(0, length)
+    }
+
+    /// Returns the price of requests of which the first has `tokens` tokens, all definitions among them.
+    fn of_whole(&self, tokens: u32, is_sent: bool) -> f64 {
+        let length =
+            |number: u32| tokens.saturating_add(number.saturating_mul(self.following.growth));
+        self.price(if is_sent { tokens } else { 0 }, length)
+    }
+
+    fn price(&self, cached: u32, length: impl Fn(u32) -> u32) -> f64 {
+        let mut before = cached;
+        let mut price = 0.0;
+        for number in 0..=self.following.requests {
+            let tokens = length(number);
+            price += self.rates.price_of(tokens, before);
+            before = tokens;
+        }
+        price
+    }
 }
 
 /// Returns the tokens of the request that a strategy makes, without what only the agent knows, such as the system prompt.
@@ -255,6 +323,7 @@ mod tests {
             always_on: &[],
             active: &[],
             deferred: 1,
+            catalog_tokens: None,
             search: true,
             deferred_names: &["a"],
             find: &|_| None,
@@ -286,6 +355,23 @@ mod tests {
         let left = Following { requests: 1, growth: 100 };
         let added = Rates::OPENAI.price_of_all(1_150, &left);
         assert!((price(900) - (900.0 + 1_000.0 + added)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_catalog_that_is_hardly_longer_is_sent_whole_and_a_long_one_is_not() {
+        let prices = Prices {
+            rates: Rates { step: 1, ..Rates::OPENAI },
+            following: Following { requests: 2, growth: 100 },
+            new: 10,
+            left: 15,
+        };
+        let added = 2_000.0 + (200.0 + 110.0) + (211.0 + 105.0);
+        assert!((prices.of_adding(2_000) - added).abs() < 1e-9);
+        assert!((prices.of_whole(2_000, false) - (2_000.0 + 300.0 + 310.0)).abs() < 1e-9);
+        // The cache holds it already.
+        assert!((prices.of_whole(4_000, true) - (400.0 + 500.0 + 510.0)).abs() < 1e-9);
+        assert!(prices.of_whole(2_010, false) < prices.of_adding(2_000));
+        assert!(prices.of_whole(4_000, false) > prices.of_adding(2_000));
     }
 
     #[test]

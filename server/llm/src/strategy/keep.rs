@@ -84,6 +84,7 @@ mod tests {
             always_on: &[],
             active: &[],
             deferred: 1,
+            catalog_tokens: None,
             search: true,
             deferred_names: &[],
             find: &|_| None,

@@ -54,6 +54,12 @@ pub(super) struct Added {
 }
 
 impl Ledger {
+    /// Returns the names of the tools that were added and stay.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let tools = self.additions.iter().flat_map(|addition| &addition.tools);
+        tools.map(|tool| tool.name.as_str())
+    }
+
     /// Returns the ledger as JSON, for [`Ledger::from_json`].
     #[must_use]
     pub fn to_json(&self) -> Value {

@@ -364,6 +364,7 @@ mod tests {
             always_on: &[],
             active: &active,
             deferred: 1,
+            catalog_tokens: None,
             search: true,
             deferred_names: &["a"],
             find: &|_| None,

@@ -29,6 +29,7 @@ pub fn prepare_undeferred(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
             always_on: turn.offer.always_on,
             active: turn.offer.active,
             deferred: turn.offer.deferred,
+            catalog_tokens: turn.offer.catalog_tokens,
             search: turn.offer.search,
             deferred_names: turn.offer.deferred_names,
             find: &find,

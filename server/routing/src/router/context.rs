@@ -66,14 +66,13 @@ pub fn read(mut own: Vec<Intent>, before: Before<'_>, rules: Rules) -> Vec<Inten
 /// Returns the intents that stand beside those of a message; none if there is nothing before it.
 #[must_use]
 pub fn beside(own: &[Intent], before: Before<'_>, weights: Weights) -> Vec<Intent> {
-    let mut heaviest: Option<&Intent> = None;
-    for intent in own {
-        if heaviest.is_none_or(|known| intent.weight > known.weight) {
-            heaviest = Some(intent);
-        }
+    let most = own.iter().map(|intent| intent.weight).fold(0.0, f32::max);
+    let mut heaviest = own.iter().filter(|intent| intent.weight >= most);
+    // Lighter intents, such as the last result, stand beside the message. Of several that weigh the same, none is the message.
+    let Some(message) = heaviest.next() else { return Vec::new() };
+    if heaviest.next().is_some() {
+        return Vec::new();
     }
-    // A client that sends several intents has said what stands beside the message.
-    let Some(message) = heaviest.filter(|_| own.len() == 1) else { return Vec::new() };
     let leans = |text: &str| size(text) <= weights.words;
     let is_other = |ask: &&String| ask.trim() != message.text.trim();
     let mut earlier = before.asks.iter().rev().filter(is_other);
@@ -120,12 +119,18 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_beside_the_first_message_or_several_intents() {
+    fn nothing_stands_beside_the_first_message_or_intents_of_one_weight() {
         assert!(beside_of("the other one?", &["the other one?"], &[]).is_empty());
-        let own = [Intent::new("a".to_owned(), 1.0), Intent::new("b".to_owned(), 0.5)];
         let asks = ["c".to_owned()];
         let before = Before { asks: &asks, ..Before::default() };
-        assert!(beside(&own, before, Weights::default()).is_empty());
+        let of = |weight| {
+            let own = [Intent::new("a".to_owned(), 1.0), Intent::new("b".to_owned(), weight)];
+            beside(&own, before, Weights::default())
+        };
+        assert!(of(1.0).is_empty());
+        let beside_a_result = of(0.5);
+        assert_eq!(beside_a_result.len(), 1, "a lighter intent is no message");
+        assert_eq!(beside_a_result[0].text, "c\na");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::gate::key::HandleKey;
 use crate::gate::warmer::Warmer;
 use crate::memory::Memory;
 use crate::router::answers::account::{self, Account};
+use crate::router::answers::conversation::Surroundings;
 use crate::router::answers::conversation::TextTokens;
 use crate::router::answers::event;
 use crate::router::answers::explain::{self, Refusal};
@@ -258,12 +259,16 @@ impl Router {
         stages.end();
         answer.degraded.extend(degraded);
         answer.timings = stages.timings;
-        self.usage.count(holder.tenant, &account::counted(&answer));
         let own = query.intents.iter().filter(|intent| !intent.is_context());
         let texts = own.map(|intent| intent.text.as_str());
         event::intents(holder.tenant, &query.turn_id, texts);
         event::route(holder.tenant, &query, &answer, &decision);
         Ok(answer)
+    }
+
+    /// Counts an answer in the tenant's usage.
+    pub fn count(&self, tenant: &TenantId, answer: &Answer) {
+        self.usage.count(tenant, &account::counted(answer));
     }
 
     /// Opens the handle of the previous turn; an empty text means none. An expired handle still names the shown tools
@@ -415,7 +420,14 @@ impl Router {
                 level: decision.level,
                 candidates: decision.candidates.clone(),
             }),
-            account: Account::new(visible, phase2, &query.options),
+            account: Account::new(
+                visible,
+                phase2,
+                Surroundings {
+                    system_tokens: query.options.system_tokens,
+                    context_window: query.options.context_window,
+                },
+            ),
             deferral: decision.deferral,
             fit: decision.fit.clone(),
             pending: decision.pending.clone(),

@@ -67,6 +67,9 @@ pub(super) struct Conversation {
     /// Most conversations to make of each file.
     #[arg(long, value_name = "N", default_value_t = CONVERSATIONS)]
     conversations: usize,
+    /// Play each conversation over the MCP servers of its own tools alone, as somebody has who uses no others.
+    #[arg(long)]
+    own_servers: bool,
     /// Write the tables as Markdown.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -94,6 +97,7 @@ pub(super) async fn run(arguments: Conversation) -> Result<Exit, Failure> {
         histories: ascending(&arguments.history),
         turns: ascending(&arguments.turns),
         conversations: arguments.conversations.max(1),
+        own_servers: arguments.own_servers,
     };
     let files = arguments.markdown.iter().chain(&arguments.json);
     files.into_iter().try_for_each(|path| check_writable(path))?;

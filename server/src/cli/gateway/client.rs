@@ -8,6 +8,7 @@ use toolgate_mcp::Overview;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
 use super::GatewayAddress;
+use crate::cli::credentials::CredentialArguments;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 
@@ -21,6 +22,16 @@ const REVISION: &str = "2026-07-28";
 /// Largest answer, in bytes.
 const ANSWER_MAX: u64 = 64 << 20;
 
+/// Address of a gateway or a proxy that runs, and the credentials to show it.
+#[derive(Clone, Copy)]
+pub(in crate::cli) struct Place<'a> {
+    pub(in crate::cli) url: &'a str,
+    pub(in crate::cli) credentials: &'a CredentialArguments,
+    /// Name for messages, and what to do where nobody answers.
+    pub(in crate::cli) name: &'static str,
+    pub(in crate::cli) remedy: &'static str,
+}
+
 /// Asks for the gateway's state.
 pub(super) async fn overview(at: &GatewayAddress) -> Result<Overview, Failure> {
     let body = text(at, "gateway/status").await?;
@@ -30,6 +41,11 @@ pub(super) async fn overview(at: &GatewayAddress) -> Result<Overview, Failure> {
 
 /// Gets a text.
 pub(super) async fn text(at: &GatewayAddress, path: &str) -> Result<String, Failure> {
+    page(at.place(), path).await
+}
+
+/// Gets a text of a gateway or a proxy.
+pub(in crate::cli) async fn page(at: Place<'_>, path: &str) -> Result<String, Failure> {
     let url = url(at, path);
     let key = at.credentials.key()?;
     let agent = agent(at, TIMEOUT)?;
@@ -38,6 +54,7 @@ pub(super) async fn text(at: &GatewayAddress, path: &str) -> Result<String, Fail
 
 /// Posts nothing to a path.
 pub(super) async fn post(at: &GatewayAddress, path: &str) -> Result<String, Failure> {
+    let at = at.place();
     let url = url(at, path);
     let key = at.credentials.key()?;
     let agent = agent(at, TIMEOUT)?;
@@ -70,6 +87,7 @@ pub(super) async fn result(
     tool: &str,
     arguments: &Value,
 ) -> Result<Value, Failure> {
+    let at = at.place();
     let url = url(at, "mcp");
     let message = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -114,7 +132,7 @@ fn answer_of(body: &str) -> Option<Value> {
     whole.into_iter().chain(events).find(is_answer)
 }
 
-fn url(at: &GatewayAddress, path: &str) -> String {
+fn url(at: Place<'_>, path: &str) -> String {
     format!("{}/{path}", at.url.trim_end_matches('/'))
 }
 
@@ -127,7 +145,7 @@ fn with_key<B>(request: ureq::RequestBuilder<B>, key: Option<&str>) -> ureq::Req
 }
 
 /// Returns the sender of requests, with the certificates that the command trusts and shows.
-fn agent(at: &GatewayAddress, timeout: Duration) -> Result<ureq::Agent, Failure> {
+fn agent(at: Place<'_>, timeout: Duration) -> Result<ureq::Agent, Failure> {
     let config =
         ureq::Agent::config_builder().timeout_global(Some(timeout)).http_status_as_error(false);
     let config = match at.credentials.tls()? {
@@ -167,12 +185,13 @@ fn unusable(error: ureq::Error) -> Failure {
 
 /// Sends a request off the async threads, and returns the text of the answer.
 async fn blocking(
-    at: &GatewayAddress,
+    at: Place<'_>,
     send: impl FnOnce() -> Result<ureq::http::Response<ureq::Body>, ureq::Error> + Send + 'static,
 ) -> Result<String, Failure> {
-    let gateway = at.url.clone();
+    let place = format!("no {} answers at {}", at.name, at.url);
+    let remedy = at.remedy;
     let sent = tokio::task::spawn_blocking(move || {
-        let mut response = send().map_err(|error| unanswered(&gateway, &error))?;
+        let mut response = send().map_err(|error| unanswered(&place, remedy, &error))?;
         let body = response.body_mut().with_config().limit(ANSWER_MAX).read_to_string();
         let body = body.map_err(|error| Failure::new(error.to_string()))?;
         if response.status().is_success() {
@@ -185,15 +204,13 @@ async fn blocking(
 }
 
 /// Returns the failure of a request that nobody answered.
-fn unanswered(gateway: &str, error: &ureq::Error) -> Failure {
+fn unanswered(place: &str, remedy: &str, error: &ureq::Error) -> Failure {
     let cause = match error {
         ureq::Error::Io(error) => error.to_string(),
         error => error.to_string(),
     };
     let cause = cause.split(" (os error").next().unwrap_or_default();
-    Failure::unreachable(format!(
-        "no gateway answers at {gateway} ({cause}): start it with `toolgate gateway`, or name another with --url"
-    ))
+    Failure::unreachable(format!("{place} ({cause}): {remedy}"))
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ pub(super) mod telemetry;
 mod telling;
 mod tls;
 
+use std::env::current_exe;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,15 +20,17 @@ use toolgate_config::StoreConfig;
 use toolgate_mcp::{AuthMethod, Config, Gateway, serve, serve_stdio};
 use toolgate_serving::{ConnectionLimits, Connections, stop_on_signal};
 use toolgate_store::KeyStore;
-use toolgate_upstream::CredentialStore;
+use toolgate_upstream::{CredentialStore, Supervisor};
 
 use super::authentication::{HostAuthentication, plane_key};
 use super::{RunArguments, data_dir, login};
+use crate::cli::arguments::SUPERVISE;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::serve::with_causes;
 use crate::serve::{check_model, open_now, serve_until_bound};
 use followed::FollowedFiles;
+pub(in crate::cli) use plane::store_at;
 use plane::{key_store, plane_config};
 use replica::ReplicaSettings;
 use telemetry::GatewayTelemetry;
@@ -86,6 +90,14 @@ async fn run_traced(arguments: RunArguments) -> Result<Exit, Failure> {
         None => prepared.serve_with_plane(&arguments, options).await?,
     }
     Ok(Exit::Done)
+}
+
+/// Returns the means by which processes of servers end if this one is killed.
+fn supervisor() -> Option<Arc<Supervisor>> {
+    // The program that runs, even if its file has been replaced since.
+    let itself = Path::new("/proc/self/exe");
+    let program = if itself.exists() { Some(itself.to_owned()) } else { current_exe().ok() };
+    program.map(|program| Supervisor::new(program, vec![SUPERVISE.into()]))
 }
 
 async fn listen(config: &Config) -> Result<TcpListener, Failure> {
@@ -208,7 +220,7 @@ impl Prepared {
         let limits = connection_limits(&config);
         let tls = tls::start(&config.gateway.tls, &config.gateway.auth, &stop)?;
         let scheme = config.gateway.scheme();
-        let gateway = Gateway::start(config, plane, credentials, replica.replica()?)
+        let gateway = Gateway::start(config, plane, credentials, replica.replica()?, supervisor())
             .map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
         let following = tokio::spawn(files.follow(gateway.clone()));

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
 use toolgate_config::{Config as ServerConfig, FlagValue, keys};
-use toolgate_gateway_llm::{Config, Savings, serve};
+use toolgate_gateway_llm::{Authentication, Config, Plane, Savings, serve};
 use toolgate_serving::{ConnectionLimits, Connections};
 
 use crate::cli::arguments::{ConfigArguments, model_flag, parse_setting};
@@ -46,6 +47,8 @@ pub(in crate::cli) struct Prepared {
     pub(in crate::cli) config: Config,
     pub(in crate::cli) listener: TcpListener,
     pub(in crate::cli) savings: Savings,
+    /// Check of hosts' keys; `None` if none is needed.
+    pub(in crate::cli) authentication: Option<Arc<dyn Authentication>>,
     pub(in crate::cli) stop: CancellationToken,
 }
 
@@ -147,11 +150,12 @@ impl Prepared {
     }
 
     async fn serve_hosts(self, plane: Client) -> Result<(), Failure> {
-        let Self { config, listener, savings, stop } = self;
+        let Self { config, listener, savings, authentication, stop } = self;
         let limits = ConnectionLimits::of(config.llm.max_connections);
         let refused = |refusal| tracing::warn!(?refusal, "a connection was refused");
         let listener = Connections::new(listener, limits, refused).into_listener();
-        let served = serve(&config, plane, savings, listener, stop).await;
+        let plane = Plane { client: plane, authentication, savings };
+        let served = serve(&config, plane, listener, stop).await;
         served.map_err(|error| Failure::new(error.to_string()))
     }
 }

@@ -1,14 +1,18 @@
 //! Client for the client scenarios of the official conformance suite: it asks a server through `toolgate_upstream`, as the
 //! gateway does. The suite names the scenario in `MCP_CONFORMANCE_SCENARIO` and gives the server's URL as the argument.
+//! Scenarios of OAuth are played by the client that logs in.
 
 use std::error::Error;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tokio::process::Command;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
-use toolgate_upstream::{Entry, Fleet, Limits, Request, ServerState, Upstream};
+use toolgate_upstream::{Asker, Entry, Fleet, Limits, Question, Request, ServerState, Upstream};
 
 const SERVER: &str = "scenario";
+const CLIENT_THAT_LOGS_IN: &str = "toolgate-mcp-login-client";
 
 /// Time for the server to be ready, and for each request.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -26,10 +30,15 @@ struct Client {
 async fn main() -> Outcome<()> {
     let url = std::env::args().nth(1).ok_or("the argument is missing: the server's URL")?;
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO")?;
+    if scenario.starts_with("auth/") {
+        let program = std::env::current_exe()?.with_file_name(CLIENT_THAT_LOGS_IN);
+        let status = Command::new(program).arg(&url).kill_on_drop(true).status().await?;
+        return if status.success() { Ok(()) } else { Err(format!("it ended: {status}").into()) };
+    }
     let entry = Entry {
         name: SERVER.to_owned(),
         upstream: Upstream::parse(&url)?,
-        limits: Limits::default(),
+        limits: Limits { own_connections: 1, ..Limits::default() },
     };
     let client = Client { fleet: Fleet::start(vec![entry]) };
     let played = client.play(&scenario).await;
@@ -39,15 +48,15 @@ async fn main() -> Outcome<()> {
 
 impl Client {
     async fn play(&self, scenario: &str) -> Outcome<()> {
-        if scenario.starts_with("auth/") {
-            return Err("scenarios of OAuth are not played".into());
-        }
         self.ready().await?;
         match scenario {
             // The handshake, and the list that follows it where there are tools.
             "initialize" | "json-schema-ref-no-deref" => Ok(()),
             "request-metadata" => self.ask("tools/list", json!({})).await.map(|_tools| ()),
             "tools_call" => self.call("add_numbers", json!({"a": 2, "b": 3})).await,
+            "elicitation-sep1034-client-defaults" => {
+                self.call_with_defaults("test_client_elicitation_defaults").await
+            }
             "sse-retry" => self.call("test_reconnection", json!({})).await,
             "http-standard-headers" => self.use_each_feature().await,
             "http-custom-headers" => self.call_as_told().await,
@@ -120,6 +129,31 @@ impl Client {
         Err(format!("{tool} asked {ROUNDS_MAX} times").into())
     }
 
+    /// Calls a tool as a host that fills its questions' forms in with their defaults.
+    async fn call_with_defaults(&self, tool: &str) -> Outcome<()> {
+        let (questions, mut asked) = mpsc::channel(1);
+        let capabilities = json!({"elicitation": {"form": {"applyDefaults": true}}});
+        let asker = Asker { host: "host".to_owned(), capabilities, questions };
+        let mut params = Map::new();
+        params.insert("name".to_owned(), Value::from(tool));
+        params.insert("arguments".to_owned(), Value::Object(Map::new()));
+        let request = Request {
+            method: "tools/call".to_owned(),
+            params,
+            principal: String::new(),
+            progress: None,
+            asker: Some(asker),
+            requester: None,
+        };
+        let mut call = Box::pin(self.fleet.request(SERVER, request, Instant::now() + PATIENCE));
+        loop {
+            tokio::select! {
+                answer = &mut call => return Ok(answer.map(|_result| ())?),
+                Some(question) = asked.recv() => accept_defaults(question),
+            }
+        }
+    }
+
     async fn use_each_feature(&self) -> Outcome<()> {
         self.call_each_tool().await?;
         for (list, read, key) in
@@ -163,4 +197,16 @@ impl Client {
         let tools = listing.tools.iter().map(|tool| serde_json::from_str(tool.get()));
         Ok(tools.collect::<Result<_, _>>()?)
     }
+}
+
+/// Answers a question with the defaults of its form.
+fn accept_defaults(question: Question) {
+    let fields = question.params["requestedSchema"]["properties"].as_object();
+    let defaults = fields.into_iter().flatten().filter_map(|(name, field)| {
+        let default = field.get("default")?;
+        Some((name.clone(), default.clone()))
+    });
+    let content: Map<String, Value> = defaults.collect();
+    // Without the call nobody waits for it.
+    let _gone = question.answer.send(Ok(json!({"action": "accept", "content": content})));
 }

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use toolgate_upstream::{
     Authorization, CredentialStore, Endpoint, Entry, Fleet, Limits, Login, OAuthClient, Owner,
-    Request, RequestError, Secret, ServerState, Upstream,
+    Processes, Request, RequestError, Secret, ServerState, Upstream,
 };
 use url::Url;
 
@@ -48,7 +48,7 @@ async fn main() -> Outcome<()> {
         upstream: Upstream::Http(endpoint.clone()),
         limits: Limits::default(),
     };
-    let fleet = Fleet::start_with(vec![entry], Some(store.clone()));
+    let fleet = Fleet::start_with(vec![entry], Some(store.clone()), Processes::default());
     let mut client = Client { fleet, endpoint, store, logins: 0 };
     let played = client.play().await;
     client.fleet.close().await;

@@ -3,7 +3,11 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, cast
 
-from langchain.agents.middleware.types import ModelRequest, ModelResponse
+from langchain.agents.middleware.types import (
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+)
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -71,7 +75,9 @@ def model_node(
         runtime = get_runtime()
         routed = toolgate.before_model(state, runtime) or {}
         state = _with(state, routed)
-        response = toolgate.wrap_model_call(asked(state, runtime), ask)
+        answered = toolgate.wrap_model_call(asked(state, runtime), ask)
+        response, late = _parted(answered)
+        routed, state = {**routed, **late}, _with(state, late)
         said = _said(response)
         gated = toolgate.after_model(_with(state, {"messages": said}), runtime) or {}
         return _update(routed, said, gated)
@@ -83,7 +89,9 @@ def model_node(
         runtime = get_runtime()
         routed = await toolgate.abefore_model(state, runtime) or {}
         state = _with(state, routed)
-        response = await toolgate.awrap_model_call(asked(state, runtime), ask)
+        answered = await toolgate.awrap_model_call(asked(state, runtime), ask)
+        response, late = _parted(answered)
+        routed, state = {**routed, **late}, _with(state, late)
         said = _said(response)
         gated = await toolgate.aafter_model(_with(state, {"messages": said}), runtime) or {}
         return _update(routed, said, gated)
@@ -133,6 +141,16 @@ def calls_condition(state: ToolgateState) -> Literal["tools", "model", "__end__"
 def _sent(request: ModelRequest[Any]) -> list[AnyMessage]:
     first = [] if request.system_message is None else [request.system_message]
     return [*first, *request.messages]
+
+
+def _parted(
+    answered: ModelResponse[Any] | ExtendedModelResponse[Any],
+) -> tuple[ModelResponse[Any], dict[str, Any]]:
+    """The model's answer, and the update of a turn that was routed with it."""
+    if not isinstance(answered, ExtendedModelResponse):
+        return answered, {}
+    update: Any = answered.command.update if answered.command is not None else None
+    return answered.model_response, update or {}
 
 
 def _said(response: ModelResponse[Any]) -> list[AnyMessage]:

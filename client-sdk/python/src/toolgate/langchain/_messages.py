@@ -42,38 +42,6 @@ def chat(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
         chars //= 4
 
 
-def anthropic(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
-    """Returns the messages as those of Anthropic's Messages API, one for one.
-
-    What is said of `chat` holds for them too. No text of a system message is one for the service,
-    which would put tools into it.
-    """
-    return [_as_anthropic(entry) for entry in chat(messages)]
-
-
-def _as_anthropic(entry: dict[str, Any]) -> dict[str, Any]:
-    content = entry["content"]
-    if entry["role"] == "tool":
-        answered = {"tool_use_id": entry["tool_call_id"], "content": content}
-        failed = {"is_error": True} if "status" in entry else {}
-        return {"role": "user", "content": [{"type": "tool_result", **answered, **failed}]}
-    if entry["role"] != "assistant":
-        return {"role": "user", "content": content}
-    if "tool_calls" not in entry:
-        return {"role": "assistant", "content": content}
-    said = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    uses = [
-        {
-            "type": "tool_use",
-            "id": call["id"],
-            "name": call["function"]["name"],
-            "input": json.loads(call["function"]["arguments"]),
-        }
-        for call in entry["tool_calls"]
-    ]
-    return {"role": "assistant", "content": [*(said if content else []), *uses]}
-
-
 def intents(messages: Sequence[AnyMessage]) -> list[Intent]:
     """Returns the user's last text and a tool's answer since; empty when there is no text.
 

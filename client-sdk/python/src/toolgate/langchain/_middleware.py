@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Self, Unpack
 from langchain.agents.middleware.types import (
     AgentMiddleware,
     AgentState,
+    ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
     PrivateStateAttr,
@@ -37,24 +38,29 @@ from toolgate._agents import (
     verdicts_of,
     with_history,
 )
+from toolgate._endpoints import Endpoint
+from toolgate._forms import formed
 from toolgate._listed import is_lost, registration
 from toolgate._requests import RegisterArguments, RouteArguments
+from toolgate._tally import Tally
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import ErrorReason, PromptStrategy
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call
 from toolgate.langchain import _messages
-from toolgate.langchain._anthropic import refuse_unable, with_betas
-from toolgate.langchain._mcp import McpTools
+from toolgate.langchain._endpoint import endpoint_of, refuse_unable, with_betas
+from toolgate.langchain._mcp import GivenTools, McpTools, Registered
 from toolgate.langchain._prompt import CALL_TOOL, Prompt, opened
 from toolgate.langchain._tools import refuse_unprepared, search_tool
 from toolgate.offering import SearchAnswer
+from toolgate.report import Report
 from toolgate.routing import Intent, RouteResult
 from toolgate.state import AgentState as ToolgateAgentState
 
 if TYPE_CHECKING:
     from langchain_mcp_adapters.client import MultiServerMCPClient
+    from mcp import ClientSession
 
 _LOG = logging.getLogger("toolgate.langchain")
 Ask = Callable[[Any], Any]
@@ -75,6 +81,10 @@ class ToolgateState(AgentState[Any]):
     """True if there are messages that the snapshot may not stand for."""
     toolgate_prompt: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     """Additions of Route to the messages, with a strategy."""
+    toolgate_endpoint: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    """The model that the last turn was routed for."""
+    toolgate_tally: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    """What the conversation cost so far."""
 
 
 class ToolgateMiddleware(AgentMiddleware[Any, Any]):
@@ -120,15 +130,16 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                 mapping, or a function of the graph's state and runtime. Default: none.
             search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
                 Without, no tool is deferred, unless `deferral` says otherwise.
-            strategy: How tools are put into requests. "auto": Route chooses, by what costs least.
-                "envelope": where tools are deferred, they are described in the messages, and the
-                model calls them through `toolgate_call_tool`; definitions and the provider's cached
-                prefix stay. The graph's state has neither, but calls of the tools' own names.
-                "cut": the active set is defined in each request, and a change of it costs the
-                cached prefix. "pass": all tools are defined. "native": tools are added amid the
-                messages, as Anthropic's Messages API takes them (`tool_addition`); for
-                `ChatAnthropic` with a model whose profile has `mid_conversation_tools`. "auto"
-                leaves it out. Without `search`: always "cut".
+            strategy: How tools are put into requests. "auto": Route chooses, by what costs least
+                with the model that is asked. "envelope": where tools are deferred, they are
+                described in the messages, and the model calls them through `toolgate_call_tool`;
+                definitions and the provider's cached prefix stay. The graph's state has neither,
+                but calls of the tools' own names. "cut": the active set is defined in each request,
+                and a change of it costs the cached prefix. "pass": all tools are defined. "native":
+                tools are added amid the messages, as Anthropic's Messages (`tool_addition`) and
+                OpenAI's Responses (`additional_tools`) take them; for `ChatAnthropic`, or
+                `ChatOpenAI` with `use_responses_api=True`, with a model whose profile has
+                `mid_conversation_tools`. Without `search`: always "cut".
             count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
                 told (`history_tokens`) with "cut", and changes the set only where that is worth the
                 cache. Default: an estimate, a token for four bytes of text. None: not told.
@@ -158,13 +169,15 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         self._strategy = asked if search else None
         self._count_tokens = count_tokens
         self._route = route_of(route, search=search)
-        self._mcp: McpTools | None = None
+        self._mcp: Registered | None = None
+        self._endpoint: Endpoint | None = None
+        """The model that was asked last, by any agent."""
 
     @classmethod
     async def from_mcp(
         cls,
         client: Client | AsyncClient,
-        mcp: "MultiServerMCPClient",
+        mcp: "MultiServerMCPClient | Mapping[str, ClientSession]",
         *,
         servers: Iterable[str] | None = None,
         register: Mapping[str, RegisterArguments] | None = None,
@@ -178,11 +191,16 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
 
         A server that can't be reached is left out with a warning. Tools that are rejected or wait
         for approval are left out with one each. If the service loses its catalog, the servers are
-        registered again. `refresh` follows changes of the servers.
+        registered again. What a server says of changes of its tools
+        (`notifications/tools/list_changed`) is heard in its sessions, and followed before the next
+        call of the model with `ainvoke` and its like: a `MultiServerMCPClient` has a session for
+        each call of a tool, and a session that you connect hears it at any time. `refresh` follows
+        the changes of others.
 
         Args:
             client: The client of Toolgate; see the constructor.
-            mcp: The MCP servers' connections. Their names are the servers' names in the catalog.
+            mcp: The MCP servers' connections, or connected sessions by the servers' names. These
+                are the servers' names in the catalog.
             servers: The names of those to take. Default: all.
             register: Arguments of `register_server` by the server's name, such as
                 `{"git": {"required_scopes": ["repo"]}}`.
@@ -192,7 +210,39 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             ValueError: a name that `mcp` has no connection for.
             ToolgateError: a registration failed.
         """
-        loader = McpTools(client, mcp, servers, register or {})
+        return await cls._over(client, McpTools(client, mcp, servers, register or {}), options)
+
+    @classmethod
+    async def from_tools(
+        cls,
+        client: Client | AsyncClient,
+        servers: Mapping[str, Iterable[BaseTool | Callable[..., Any]]],
+        *,
+        register: Mapping[str, RegisterArguments] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Registers tools of one's own with their schemas, and takes them over.
+
+            toolgate = await ToolgateMiddleware.from_tools(client, {"notes": [find_notes]})
+            agent = create_agent(model, middleware=[toolgate])
+
+        Args:
+            client: The client of Toolgate; see the constructor.
+            servers: LangChain's tools, or functions to make tools of, by the name of the server
+                that they are to have in the catalog. Don't give them to `create_agent` too.
+            register: Arguments of `register_server` by the server's name.
+            **options: Arguments of the constructor. Turns are routed among these tools alone.
+
+        Raises:
+            ValueError: arguments for a server that is not among them.
+            ToolgateError: a registration failed.
+        """
+        return await cls._over(client, GivenTools(client, servers, register or {}), options)
+
+    @classmethod
+    async def _over(
+        cls, client: Client | AsyncClient, loader: Registered, options: dict[str, Any]
+    ) -> Self:
         options.setdefault("servers", loader.names)
         middleware = cls(client, await loader.load(), **options)
         middleware._mcp = loader
@@ -201,8 +251,8 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
     async def refresh(self) -> None:
         """Lists the MCP servers of `from_mcp` again: their tools are registered and shown anew.
 
-        Call it when a server says that its tools changed (`notifications/tools/list_changed`), or
-        from time to time. Agents that have this middleware see the change with their next turn.
+        For changes that are not followed by themselves; see `from_mcp`. Agents that have this
+        middleware see the change with their next turn.
 
         Raises:
             TypeError: the middleware was not made by `from_mcp`.
@@ -212,6 +262,30 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             raise TypeError("only a middleware of ToolgateMiddleware.from_mcp can be refreshed")
         self._managed = {tool.name: tool for tool in await self._mcp.load()}
         self._taken_over |= self._managed.keys()
+
+    async def _follow(self) -> None:
+        """Lists the servers again if one said since that its tools changed.
+
+        What can't be listed or registered just now is left as it is, with a warning.
+        """
+        if self._mcp is None or not self._mcp.changed:
+            return
+        names = ", ".join(sorted(self._mcp.changed))
+        try:
+            await self.refresh()
+        except Exception as error:
+            self._mcp.changed.clear()
+            _LOG.warning("toolgate: changed tools of %s can't be followed: %s", names, error)
+
+    @staticmethod
+    def report(state: Mapping[str, Any]) -> Report:
+        """Returns what a conversation cost so far, beside its alternatives.
+
+        Args:
+            state: The graph's state with what Toolgate keeps in it, such as
+                `agent.get_state(config).values`; not the result of `invoke`, which lacks it.
+        """
+        return Tally(state.get("toolgate_tally")).report()
 
     def wrap_tool_call(
         self,
@@ -234,30 +308,70 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         return request if tool is None else request.override(tool=tool)
 
     def before_model(self, state: ToolgateState, runtime: "Runtime[Any]") -> dict[str, Any] | None:
-        """Routes; see `AgentMiddleware.before_model`."""
-        return self._run(self._before(state, runtime))
+        """Routes; see `AgentMiddleware.before_model`.
+
+        Before it is known which model is asked, `wrap_model_call` does.
+        """
+        endpoint = self._expected(state)
+        return None if endpoint is None else self._run(self._before(state, runtime, endpoint))
 
     async def abefore_model(
         self, state: ToolgateState, runtime: "Runtime[Any]"
     ) -> dict[str, Any] | None:
         """Routes; see `AgentMiddleware.abefore_model`."""
-        return await self._arun(self._before(state, runtime))
+        await self._follow()
+        endpoint = self._expected(state)
+        return (
+            None if endpoint is None else await self._arun(self._before(state, runtime, endpoint))
+        )
 
     def wrap_model_call(
         self,
         request: "ModelRequest[Any]",
         handler: Callable[["ModelRequest[Any]"], "ModelResponse[Any]"],
-    ) -> "ModelResponse[Any]":
-        """Shows the model the active set; see `AgentMiddleware.wrap_model_call`."""
-        return self._marked(request, handler(self._with_active_set(request)))
+    ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
+        """Shows the model the active set; see `AgentMiddleware.wrap_model_call`.
+
+        Routes where the model that is asked is another than the turn was routed for.
+        """
+        late = self._late(request)
+        update = None if late is None else self._run(late)
+        return self._answered(request, handler(self._with_active_set(request, update)), update)
 
     async def awrap_model_call(
         self,
         request: "ModelRequest[Any]",
         handler: Callable[["ModelRequest[Any]"], Awaitable["ModelResponse[Any]"]],
-    ) -> "ModelResponse[Any]":
+    ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
         """Shows the model the active set; see `AgentMiddleware.awrap_model_call`."""
-        return self._marked(request, await handler(self._with_active_set(request)))
+        late = self._late(request)
+        update = None if late is None else await self._arun(late)
+        response = await handler(self._with_active_set(request, update))
+        return self._answered(request, response, update)
+
+    def _expected(self, state: ToolgateState) -> Endpoint | None:
+        """The model that the next call is likely to ask: that of the last one."""
+        kept = state.get("toolgate_endpoint")
+        return Endpoint.from_dict(kept) if kept else self._endpoint
+
+    def _late(self, request: "ModelRequest[Any]") -> Steps | None:
+        """Steps of a turn that was not routed for the model that is asked now."""
+        if self._is_native:
+            refuse_unable(request.model)
+        self._endpoint = endpoint_of(request.model)
+        state: Any = request.state
+        if state.get("toolgate_endpoint") == self._endpoint.to_dict():
+            return None
+        return self._before(state, request.runtime, self._endpoint)
+
+    def _answered(
+        self,
+        request: "ModelRequest[Any]",
+        response: "ModelResponse[Any]",
+        update: dict[str, Any] | None,
+    ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
+        marked = self._marked(request, response)
+        return marked if not update else ExtendedModelResponse(marked, Command(update=update))
 
     def after_model(self, state: ToolgateState, runtime: "Runtime[Any]") -> dict[str, Any] | None:
         """Gates the model's calls; see `AgentMiddleware.after_model`."""
@@ -269,42 +383,55 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         """Gates the model's calls; see `AgentMiddleware.aafter_model`."""
         return await self._arun(self._after(state, runtime))
 
-    def _before(self, state: ToolgateState, runtime: "Runtime[Any]") -> Steps:
+    def _before(self, state: ToolgateState, runtime: "Runtime[Any]", endpoint: Endpoint) -> Steps:
+        told = {"toolgate_endpoint": endpoint.to_dict()}
         intents = _messages.intents(state["messages"])
         if not intents:
-            return {"toolgate_unread": True}
-        agent = self._agent({**state, "toolgate_unread": True}, runtime)
+            return {**told, "toolgate_unread": True}
+        api = endpoint.api if self._strategy is not None else "openai_chat"
+        sent = formed(_messages.chat(state["messages"]), api)
+        agent = ToolgateAgentState(
+            **self._granted(state, runtime),
+            messages=sent.items,
+            snapshot=state.get("toolgate_history"),
+        )
         handle = state.get("toolgate_handle", "")
-        route = self._route_of(state)
+        route = self._route_of(state, endpoint)
         try:
             turn = yield from self._routed(intents, agent, handle, route)
         except ToolgateError as error:
             raise_unless_fault(error, _LOG)
-            return {"toolgate_unread": True}
+            return {**told, "toolgate_unread": True}
         # Once offered, the search stays: taking it away would cost the cache of what follows it.
         offers = turn.deferral.offer_search or SEARCH in state.get("toolgate_active", [])
         active = [SEARCH] if offers else []
         active += [tool.model_name for tool in turn]
-        update: dict[str, Any] = {"toolgate_handle": turn.handle, "toolgate_active": active}
+        tally = Tally(state.get("toolgate_tally"))
+        tally.add(turn, endpoint, _LOG)
+        update: dict[str, Any] = {
+            **told,
+            "toolgate_handle": turn.handle,
+            "toolgate_active": active,
+            "toolgate_tally": tally.to_dict(),
+        }
         if self._strategy is not None:
-            sent = list(agent.messages or ())
-            read = Prompt.of_native_turn if self._is_native else Prompt.of_turn
-            prompt = read(turn.request, sent, state["messages"])
+            prompt = Prompt.of_turn(turn.request, sent, state["messages"])
             update["toolgate_prompt"] = prompt.to_dict()
         if turn.conversation_snapshot is None:
             return {**update, "toolgate_unread": True}
         covered = {"toolgate_history": turn.conversation_snapshot, "toolgate_unread": False}
         return {**update, **covered}
 
-    def _route_of(self, state: ToolgateState) -> RouteArguments:
+    def _route_of(self, state: ToolgateState, endpoint: Endpoint) -> RouteArguments:
         """The arguments of this turn's `route`."""
         count = self._count_tokens
+        told = endpoint.told(self._route)
         if self._strategy is None:
-            return with_history(self._route, None if count is None else count(state["messages"]))
+            return with_history(told, None if count is None else count(state["messages"]))
         # What is described at the end of the messages has nothing behind it.
-        route = with_history(self._route, 0)
+        route = with_history(told, 0)
         prompt = Prompt(state.get("toolgate_prompt"))
-        return {**route, "render": prompt.render(self._strategy)}
+        return {**route, "render": prompt.render(endpoint, self._strategy)}
 
     def _routed(
         self, intents: list[Intent], agent: ToolgateAgentState, handle: str, route: RouteArguments
@@ -363,7 +490,15 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
             messages.insert(0, _messages.renamed(message, renames))
         found, handle = yield from self._found(searches, handle, agent)
         messages += found
-        return {"messages": messages, "toolgate_handle": handle} if messages else None
+        if not messages:
+            return None
+        update: dict[str, Any] = {"messages": messages, "toolgate_handle": handle}
+        if not searches:
+            return update
+        tally = Tally(state.get("toolgate_tally"))
+        for _ in searches:
+            tally.searched()
+        return {**update, "toolgate_tally": tally.to_dict()}
 
     def _gated(
         self, calls: list[ToolCall], handle: str, agent: ToolgateAgentState
@@ -403,10 +538,9 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
     def _agent(self, state: ToolgateState, runtime: "Runtime[Any]") -> ToolgateAgentState:
         """The agent's state: its grants, and the conversation or what stands for it."""
         is_read = not state.get("toolgate_unread", True)
-        entries = _messages.anthropic if self._is_native else _messages.chat
         return ToolgateAgentState(
             **self._granted(state, runtime),
-            messages=None if is_read else entries(state["messages"]),
+            messages=None if is_read else _messages.chat(state["messages"]),
             snapshot=state.get("toolgate_history"),
         )
 
@@ -429,10 +563,13 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
     def _is_search(self, call: ToolCall) -> bool:
         return self._search is not None and call["name"] == self._search.name
 
-    def _with_active_set(self, request: "ModelRequest[Any]") -> "ModelRequest[Any]":
+    def _with_active_set(
+        self, request: "ModelRequest[Any]", update: dict[str, Any] | None
+    ) -> "ModelRequest[Any]":
         """The agent's own tools first, then the active set in its order, so that caches hold."""
-        if self._is_native:
-            refuse_unable(request.model)
+        if update:
+            state: Any = {**request.state, **update}
+            request = request.override(state=state)
         own = [tool for tool in request.tools if not self._manages(tool)]
         tell_own(_LOG, tuple(sorted(_name(tool) for tool in own)))
         kept: Any = request.state.get("toolgate_prompt")

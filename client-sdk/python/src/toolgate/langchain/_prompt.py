@@ -7,8 +7,11 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
 
 from toolgate._agents import Verdict
+from toolgate._endpoints import Endpoint
+from toolgate._forms import Form, added, chat_definition
 from toolgate.enums import PromptStrategy
 from toolgate.langchain._messages import renamed
+from toolgate.offering import SEARCH_TOOL
 from toolgate.rendering import ModelRequest, RenderOptions
 
 CALL_TOOL = "toolgate_call_tool"
@@ -23,12 +26,14 @@ class Prompt:
         self.ledger: str = kept.get("ledger", "")
         """For Route."""
         self.tools: list[dict[str, Any]] = kept.get("tools", [])
-        """The definitions to send; empty: the active set is sent as it is."""
+        """The definitions to send, as Chat Completions have them; empty: the active set is sent as
+        it is."""
         self.betas: list[str] = kept.get("betas", [])
         """The names of Anthropic's betas that the request needs."""
         self._added: dict[str, str] = kept.get("added", {})
         self._blocks: dict[str, list[Any]] = kept.get("blocks", {})
-        """Anthropic's blocks that add tools, by the messages that they stand behind."""
+        """Blocks that add tools, by the messages that they stand behind."""
+        self._is_native = "blocks" in kept
 
     def to_dict(self) -> dict[str, Any]:
         """Returns what to keep of it: a JSON object."""
@@ -36,64 +41,34 @@ class Prompt:
         native = {"betas": self.betas, "blocks": self._blocks} if self._is_native else {}
         return {**kept, **native}
 
-    @property
-    def _is_native(self) -> bool:
-        return bool(self.betas)
-
-    def render(self, strategy: PromptStrategy) -> RenderOptions:
+    def render(self, endpoint: Endpoint, strategy: PromptStrategy) -> RenderOptions:
         """Returns how Route is to render the next request."""
-        is_native = strategy is PromptStrategy.NATIVE
-        api = "anthropic" if is_native else "openai_chat"
-        return RenderOptions(api, strategy=strategy, search_tool=True, ledger=self.ledger)
+        return endpoint.render(strategy, search_tool=True, ledger=self.ledger)
 
     @classmethod
-    def of_native_turn(
-        cls, request: ModelRequest, sent: Sequence[Any], messages: Sequence[AnyMessage]
-    ) -> "Prompt":
-        """Reads what Route added amid Anthropic's messages.
-
-        Args:
-            request: Route's answer.
-            sent: The messages of Anthropic's that it was asked with.
-            messages: LangChain's messages that they were made of, one for one.
-        """
-        if request.strategy is not PromptStrategy.NATIVE:
-            return cls()
-        blocks: dict[str, list[Any]] = {}
-        place = 0
-        for entry in request.messages:
-            if place < len(sent) and entry == sent[place]:
-                place += 1
-                continue
-            behind = messages[place - 1].id if place else None
-            if entry["role"] != "system" or not behind:
-                return cls()
-            blocks[behind] = entry["content"]
-        if place < len(sent):
-            return cls()
-        kept = {"ledger": request.ledger, "tools": request.tools, "betas": [*request.betas]}
-        return cls({**kept, "blocks": blocks})
-
-    @classmethod
-    def of_turn(
-        cls, request: ModelRequest, sent: Sequence[Any], messages: Sequence[AnyMessage]
-    ) -> "Prompt":
+    def of_turn(cls, request: ModelRequest, sent: Form, messages: Sequence[AnyMessage]) -> "Prompt":
         """Reads what Route added.
 
         Args:
             request: Route's answer.
-            sent: The chat messages that it was asked with.
-            messages: LangChain's messages that they were made of, one for one.
+            sent: The messages that it was asked with.
+            messages: LangChain's messages that they were made of.
         """
-        is_enveloped = request.strategy is PromptStrategy.ENVELOPE
-        if not is_enveloped or len(request.messages) != len(sent):
-            return cls({"ledger": "" if is_enveloped else request.ledger})
-        added = {}
-        for message, before, after in zip(messages, sent, request.messages, strict=True):
-            text = _addition(before.get("content"), after.get("content"))
-            if text and message.id:
-                added[message.id] = text
-        return cls({"ledger": request.ledger, "tools": request.tools, "added": added})
+        if request.strategy not in (PromptStrategy.ENVELOPE, PromptStrategy.NATIVE):
+            return cls({"ledger": request.ledger})
+        additions = added(request, sent)
+        places = () if additions is None else (*additions.texts, *additions.blocks)
+        if additions is None or not all(messages[place].id for place in places):
+            return cls()
+        kept = {
+            "ledger": request.ledger,
+            "tools": [chat_definition(_known(tool)) for tool in request.tools],
+            "added": {messages[at].id: text for at, text in additions.texts.items()},
+        }
+        if request.strategy is PromptStrategy.NATIVE:
+            blocks = {messages[at].id: found for at, found in additions.blocks.items()}
+            kept |= {"betas": [*request.betas], "blocks": blocks}
+        return cls(kept)
 
     def messages(
         self, messages: Sequence[AnyMessage], is_ours: Callable[[str], bool]
@@ -158,6 +133,15 @@ def opened(message: AIMessage) -> AIMessage:
     return renamed(message, meant) if meant else message
 
 
+def _known(tool: dict[str, Any]) -> dict[str, Any]:
+    """Returns a definition; of OpenAI's own search, which LangChain does not answer, a function."""
+    if tool.get("type") != "tool_search":
+        return tool
+    parameters = tool.get("parameters") or SEARCH_TOOL.input_schema
+    said = tool.get("description") or SEARCH_TOOL.description
+    return {"name": SEARCH_TOOL.model_name, "description": said, "parameters": parameters}
+
+
 def _add(sent: list[AnyMessage], blocks: list[Any]) -> None:
     """Adds blocks behind the messages. Anthropic takes no two system messages in a row."""
     if not blocks:
@@ -169,11 +153,6 @@ def _add(sent: list[AnyMessage], blocks: list[Any]) -> None:
     content: Any = last.content
     said = content if isinstance(content, list) else [{"type": "text", "text": content}]
     sent[-1] = last.model_copy(update={"content": [*said, *blocks]})
-
-
-def _addition(before: Any, after: Any) -> str:
-    is_added = isinstance(before, str) and isinstance(after, str) and after.startswith(before)
-    return after[len(before) :] if is_added else ""
 
 
 def _wrap(name: str, arguments: Mapping[str, Any]) -> Verdict:

@@ -3,7 +3,7 @@
 import copy
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, Unpack
 
@@ -41,6 +41,7 @@ from toolgate._agents import (
     tell_many,
     tell_own,
 )
+from toolgate._endpoints import Endpoint
 from toolgate._requests import RegisterArguments, RouteArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
@@ -48,9 +49,10 @@ from toolgate.enums import PromptStrategy
 from toolgate.gating import Call
 from toolgate.offering import SEARCH_TOOL
 from toolgate.openai_agents import _items
-from toolgate.openai_agents._mcp import McpTools
+from toolgate.openai_agents._mcp import GivenTools, McpTools
 from toolgate.openai_agents._tools import own_definitions, refuse_unprepared, sent_tools
-from toolgate.rendering import ModelRequest, RenderOptions
+from toolgate.rendering import ModelRequest
+from toolgate.report import Report
 
 _LOG = logging.getLogger("toolgate.openai_agents")
 
@@ -170,6 +172,34 @@ class Conversation:
         """
         return cls(client, await McpTools.load(client, servers, register), **options)
 
+    @classmethod
+    async def from_tools(
+        cls,
+        client: Client | AsyncClient,
+        servers: Mapping[str, Iterable[FunctionTool]],
+        *,
+        register: Mapping[str, RegisterArguments] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Registers function tools of one's own with their schemas, and takes them over.
+
+            conversation = await Conversation.from_tools(client, {"notes": [find_notes]})
+
+        Args:
+            client: The client of Toolgate; see the constructor.
+            servers: The tools, such as `@function_tool` makes, by the name of the server that they
+                are to have in the catalog. Don't give them to the agent too.
+            register: Further arguments of `register_server` by the server's name.
+            **options: Arguments of the constructor. Turns are routed among these tools alone.
+
+        Raises:
+            ValueError: arguments for a server that is not among them.
+            ToolgateError: a registration failed.
+        """
+        tools = GivenTools(client, servers, register)
+        await tools.refresh()
+        return cls(client, tools, **options)
+
     async def refresh(self) -> None:
         """Lists the MCP servers again; see `McpTools.refresh`.
 
@@ -236,11 +266,16 @@ class Conversation:
         """What to keep between processes, beside the messages: a JSON object."""
         return self._turns.snapshot()
 
+    def report(self) -> Report:
+        """What the conversation cost so far, beside its alternatives."""
+        return self._turns.report()
+
     async def _shown(
         self,
         items: _items.Items,
         tools: list[Tool],
         handoffs: Sequence[Handoff],
+        endpoint: Endpoint,
         *,
         is_openai: bool,
         is_kept_there: bool,
@@ -253,6 +288,7 @@ class Conversation:
             items: The messages.
             tools: All tools of the agent, those of its MCP servers too.
             handoffs: The handoffs, which are sent as tools beside them.
+            endpoint: The model that is asked.
             is_openai: Whether OpenAI is asked, which fails a request with more than 128 tools: the
                 last of the active set are left out.
             is_kept_there: Whether the provider keeps the messages before these.
@@ -260,7 +296,7 @@ class Conversation:
         managed = {tool.name: tool for tool in tools if tool.name in self._names | {SEARCH}}
         own = [tool for tool in tools if tool.name not in {*managed, REFUSED_CALL}]
         tell_own(_LOG, tuple(sorted(tool.name for tool in own)))
-        request = await self._routed(items, own, handoffs, is_kept_there=is_kept_there)
+        request = await self._routed(items, own, handoffs, endpoint, is_kept_there=is_kept_there)
         if request is None:
             order = self._turns.active if self._turns.active is not None else list(managed)
             active = [managed[n] for n in order if n in managed and self._turns.shows(n)]
@@ -277,6 +313,7 @@ class Conversation:
         items: _items.Items,
         own: Sequence[Tool],
         handoffs: Sequence[Handoff],
+        endpoint: Endpoint,
         *,
         is_kept_there: bool,
     ) -> ModelRequest | None:
@@ -287,17 +324,11 @@ class Conversation:
         whole = _items.whole(items) if uses_strategy else None
         if whole is None:
             self._turns.read(_items.entries(items), self._granted())
-            return await self._turns.turn(intents, tokens)
+            return await self._turns.turn(intents, tokens, endpoint)
         self._turns.read(whole, self._granted())
-        render = RenderOptions(
-            "openai_responses",
-            strategy=self._strategy,
-            search_tool=self._search,
-            own_tools=own_definitions(own, handoffs),
-            # The SDK's model sends what "native" adds, and "auto" must not take it by itself.
-            without_native=self._strategy is not PromptStrategy.NATIVE,
-        )
-        return await self._turns.turn(intents, tokens, render)
+        own_tools = own_definitions(own, handoffs)
+        render = endpoint.render(self._strategy, search_tool=self._search, own_tools=own_tools)
+        return await self._turns.turn(intents, tokens, endpoint, render)
 
     async def _gate(self, output: Sequence[Any], known: Collection[str]) -> None:
         """Gates the calls of a model's answer, all at once.
@@ -452,6 +483,7 @@ class _Gated(Model):
             items,
             tools,
             handoffs,
+            _endpoint(self._model),
             is_openai=_is_openai(self._model),
             is_kept_there=any(kept_there),
         )
@@ -464,6 +496,18 @@ class _Gated(Model):
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         await self._model._cleanup_on_run_end(owner)
+
+
+def _endpoint(model: Model) -> Endpoint:
+    """Reads the model that is asked. The SDK has items of Responses, whichever API they go to."""
+    named = getattr(model, "model", "")
+    url = getattr(getattr(model, "_client", None), "base_url", None) or ""
+    return Endpoint(
+        api="openai_responses",
+        model=named if isinstance(named, str) else "",
+        base_url=str(url or getattr(model, "base_url", None) or ""),
+        carries_native=isinstance(model, OpenAIResponsesModel),
+    )
 
 
 def _is_openai(model: Model) -> bool:

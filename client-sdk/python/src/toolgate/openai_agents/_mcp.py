@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self, cast
 
 from agents import FunctionTool
@@ -11,9 +11,10 @@ from agents.mcp import MCPServer, MCPUtil
 from mcp.types import CallToolResult, TextContent
 
 from toolgate._requests import RegisterArguments
-from toolgate._served import ServedTools
+from toolgate._served import ServedTools, hear_changes, hearing
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
+from toolgate.openai_agents._tools import mcp_definitions, renamed
 
 _LOG = logging.getLogger("toolgate.openai_agents")
 
@@ -99,27 +100,17 @@ class McpTools:
 
     def _listen(self, name: str, server: MCPServer) -> None:
         """Hears what a server says of its tools (`notifications/tools/list_changed`)."""
+
+        def heard() -> None:
+            self._changed.add(name)
+            invalidate = getattr(server, "invalidate_tools_cache", None)
+            if callable(invalidate):
+                invalidate()
+
         if hasattr(server, "message_handler"):
-            server.message_handler = self._heard(name, server.message_handler)
+            server.message_handler = hearing(server.message_handler, heard)
         # One that is connected hands its messages to the handler that it was connected with.
-        session: Any = getattr(server, "session", None)
-        if hasattr(session, "_message_handler"):
-            session._message_handler = self._heard(name, session._message_handler)
-
-    def _heard(
-        self, name: str, handle: Callable[[Any], Awaitable[None]] | None
-    ) -> Callable[[Any], Awaitable[None]]:
-        async def heard(message: Any) -> None:
-            said = getattr(message, "root", message)
-            if getattr(said, "method", "") == "notifications/tools/list_changed":
-                self._changed.add(name)
-                invalidate = getattr(self._mcp[name], "invalidate_tools_cache", None)
-                if callable(invalidate):
-                    invalidate()
-            if handle is not None:
-                await handle(message)
-
-        return heard
+        hear_changes(getattr(server, "session", None), heard)
 
     async def _listed(self, name: str) -> list[FunctionTool]:
         server = self._mcp[name]
@@ -139,6 +130,35 @@ class McpTools:
             for tool in tools
             if tool.name in names
         ]
+
+
+class GivenTools(McpTools):
+    """Function tools of one's own, in the catalog under the names of servers."""
+
+    def __init__(
+        self,
+        client: Client | AsyncClient,
+        servers: Mapping[str, Iterable[FunctionTool]],
+        register: Mapping[str, RegisterArguments] | None = None,
+    ) -> None:
+        """Registers nothing yet: see `load`."""
+        super().__init__(client, {}, register=None)
+        self.served = ServedTools(client, servers, register, _LOG)
+        self._given = {name: list(tools) for name, tools in servers.items()}
+
+    async def refresh(self) -> None:
+        """Registers the tools, where they are not registered already.
+
+        Raises:
+            ToolgateError: a registration failed.
+        """
+        taken = await asyncio.gather(*(self._registered(name) for name in self._given))
+        self.tools = [tool for tools in taken for tool in tools]
+
+    async def _registered(self, server: str) -> list[FunctionTool]:
+        tools = self._given[server]
+        names = await self.served.register_definitions(server, mcp_definitions(tools))
+        return [renamed(tool, names[tool.name]) for tool in tools if tool.name in names]
 
 
 class _Marked:

@@ -22,23 +22,34 @@ from toolgate._agents import (
     Verdict,
     checked_grants,
     checked_strategy,
+    is_model_facing,
     no_such_tool,
     opened,
     refuse_arguments,
     tell_many,
     tell_own,
 )
+from toolgate._endpoints import Endpoint
+from toolgate._forms import Additions, added, formed, own_form
 from toolgate._requests import RegisterArguments, RouteArguments
 from toolgate._served import ServedTools
+from toolgate._tally import Tally
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import PromptStrategy
 from toolgate.gating import Call
 from toolgate.offering import SEARCH_TOOL
 from toolgate.pydantic_ai import _messages
-from toolgate.pydantic_ai._mcp import McpToolset, refuse_other
-from toolgate.pydantic_ai._toolset import ManagedToolset, own_definitions, sent_tools
-from toolgate.rendering import ModelRequest, RenderOptions
+from toolgate.pydantic_ai._endpoint import endpoint_of
+from toolgate.pydantic_ai._mcp import GivenToolset, McpToolset, given_toolset, refuse_other
+from toolgate.pydantic_ai._toolset import (
+    ManagedToolset,
+    defined_name,
+    own_definitions,
+    sent_tools,
+)
+from toolgate.rendering import ModelRequest
+from toolgate.report import Report
 
 _LOG = logging.getLogger("toolgate.pydantic_ai")
 _KEPT = "toolgate"
@@ -152,8 +163,48 @@ class Toolgate(AbstractCapability[Any]):
         """
         refuse_other(dict(servers))
         served = ServedTools(client, servers, register, _LOG)
-        options.setdefault("servers", served.names)
         toolsets = [McpToolset(toolset, name, served) for name, toolset in servers.items()]
+        return cls._of_served(client, toolsets, served, options)
+
+    @classmethod
+    def from_tools(
+        cls,
+        client: Client | AsyncClient,
+        servers: Mapping[str, AbstractToolset[Any] | Iterable[Any]],
+        *,
+        register: Mapping[str, RegisterArguments] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Takes over tools of one's own, which each run registers with their schemas.
+
+            toolgate = Toolgate.from_tools(client, {"notes": [find_notes]})
+            agent = Agent(model, capabilities=[toolgate])
+
+        Args:
+            client: The client of Toolgate; see the constructor.
+            servers: Functions, `Tool`s or a toolset, by the name of the server that they are to
+                have in the catalog. Don't give them to the agent too.
+            register: Further arguments of `register_server` by the server's name.
+            **options: Arguments of the constructor. Turns are routed among these tools alone.
+
+        Raises:
+            ValueError: arguments for a server that is not among them.
+        """
+        served = ServedTools(client, servers, register, _LOG)
+        toolsets = [
+            GivenToolset(given_toolset(tools), name, served) for name, tools in servers.items()
+        ]
+        return cls._of_served(client, toolsets, served, options)
+
+    @classmethod
+    def _of_served(
+        cls,
+        client: Client | AsyncClient,
+        toolsets: Sequence[AbstractToolset[Any]],
+        served: ServedTools,
+        options: dict[str, Any],
+    ) -> Self:
+        options.setdefault("servers", served.names)
         toolgate = cls(client, toolsets, **options)
         toolgate._served = served
         toolgate._begin()
@@ -175,6 +226,15 @@ class Toolgate(AbstractCapability[Any]):
         run._begin()
         run._resume(ctx.messages)
         return run
+
+    @staticmethod
+    def report(messages: Sequence[ModelMessage]) -> Report:
+        """Returns what a conversation cost so far, beside its alternatives.
+
+        Args:
+            messages: Its messages, such as `result.all_messages()`.
+        """
+        return Tally(_kept(messages).get("tally")).report()
 
     def get_toolset(self) -> AbstractToolset[Any]:
         """The managed tools, the search, and what answers calls of tools that are not there."""
@@ -202,17 +262,22 @@ class Toolgate(AbstractCapability[Any]):
         parameters = request_context.model_request_parameters
         managed, own = self._parted(parameters.function_tools)
         messages = request_context.messages
+        endpoint = endpoint_of(request_context.model)
         before = None if self._strategy is None else _messages.whole(messages)
+        request = additions = None
         if before is None:
-            request = await self._routed(ctx, _messages.entries(ctx.messages), None)
+            await self._routed(ctx, _messages.entries(ctx.messages), endpoint, None)
         else:
+            sent = formed(before, endpoint.api)
             definitions = own_definitions([*own, *parameters.output_tools])
-            request = await self._routed(ctx, before, definitions)
-        if before is None or request is None:
+            own_tools = own_form(definitions, endpoint.api)
+            request = await self._routed(ctx, sent.items, endpoint, own_tools)
+            additions = None if request is None else added(request, sent)
+        if request is None or additions is None:
             shown = self._shown(managed)
         else:
             shown = sent_tools(request.tools, managed)
-            messages = _messages.with_additions(messages, before, request.messages)
+            messages = self._with_additions(messages, request, additions)
         tell_many(_LOG, len(own) + len(shown) + len(parameters.output_tools))
         return replace(
             request_context,
@@ -220,10 +285,24 @@ class Toolgate(AbstractCapability[Any]):
             model_request_parameters=replace(parameters, function_tools=[*own, *shown]),
         )
 
+    def _with_additions(
+        self, messages: Sequence[ModelMessage], request: ModelRequest, additions: Additions
+    ) -> list[ModelMessage]:
+        """The messages to send; with calls as the model made them, where it had an envelope."""
+        defined = {defined_name(tool) for tool in request.tools}
+        is_enveloped = request.strategy is PromptStrategy.ENVELOPE
+
+        def wraps(name: str) -> bool:
+            ours = name in self._managed.names or is_model_facing(name)
+            return is_enveloped and ours and name not in defined
+
+        return _messages.with_additions(messages, additions.texts, wraps)
+
     async def _routed(
         self,
         ctx: RunContext[Any],
         entries: Iterable[dict[str, Any]],
+        endpoint: Endpoint,
         own: list[dict[str, Any]] | None,
     ) -> ModelRequest | None:
         """Routes; the request of the strategy, if there is one.
@@ -231,16 +310,16 @@ class Toolgate(AbstractCapability[Any]):
         Args:
             ctx: The run's context.
             entries: The messages.
+            endpoint: The model that is asked.
             own: The definitions before Toolgate's, for the strategy; None: without one.
         """
         render = None
         if own is not None:
-            render = RenderOptions(
-                "openai_chat", strategy=self._strategy, search_tool=self._search, own_tools=own
-            )
+            render = endpoint.render(self._strategy, search_tool=self._search, own_tools=own)
         self._turns.read(entries, self._granted(ctx))
         tokens = None if self._count_tokens is None else self._count_tokens(ctx.messages)
-        return await self._turns.turn(_messages.intents(ctx.messages), tokens, render)
+        intents = _messages.intents(ctx.messages)
+        return await self._turns.turn(intents, tokens, endpoint, render)
 
     async def after_model_request(
         self,
@@ -342,12 +421,15 @@ class Toolgate(AbstractCapability[Any]):
         return [managed[name] for name in shown]
 
     def _resume(self, messages: Sequence[ModelMessage]) -> None:
-        for message in reversed(messages):
-            kept = (message.metadata or {}).get(_KEPT)
-            if isinstance(message, ModelResponse) and isinstance(kept, dict):
-                handle, active = kept.get("handle"), kept.get("active")
-                if isinstance(handle, str) and isinstance(active, list):
-                    self._turns.resume(
-                        {"handle": handle, "active": active, "ledger": kept.get("ledger") or ""}
-                    )
-                return
+        kept = _kept(messages)
+        if isinstance(kept.get("handle"), str) and isinstance(kept.get("active"), list):
+            self._turns.resume({**kept, "ledger": kept.get("ledger") or ""})
+
+
+def _kept(messages: Sequence[ModelMessage]) -> dict[str, Any]:
+    """What the last of the model's messages has kept of the conversation."""
+    for message in reversed(messages):
+        kept = (message.metadata or {}).get(_KEPT)
+        if isinstance(message, ModelResponse) and isinstance(kept, dict):
+            return kept
+    return {}

@@ -1,12 +1,20 @@
 """Toolsets of MCP servers, registered as the servers list their tools."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from pydantic_ai import RunContext
-from pydantic_ai.toolsets import AbstractToolset, RenamedToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    FunctionToolset,
+    RenamedToolset,
+    ToolsetTool,
+    WrapperToolset,
+)
 
 from toolgate._served import ServedTools
+from toolgate.pydantic_ai._toolset import mcp_definitions
 
 
 @dataclass
@@ -51,10 +59,13 @@ class McpToolset(WrapperToolset[Any]):
         """
         if not self.is_open:
             return {}
-        await self.served.register(self.name, await _source(self.wrapped).list_tools())
+        await self._register(ctx)
         renamed = self._renamed()
         tools = await renamed.get_tools(ctx)
         return {name: tools[name] for name in renamed.name_map if name in tools}
+
+    async def _register(self, ctx: RunContext[Any]) -> None:
+        await self.served.register(self.name, await _source(self.wrapped).list_tools())
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -65,6 +76,20 @@ class McpToolset(WrapperToolset[Any]):
     def _renamed(self) -> RenamedToolset[Any]:
         names = self.served.model_names(self.name)
         return RenamedToolset(self.wrapped, {model: name for name, model in names.items()})
+
+
+class GivenToolset(McpToolset):
+    """Tools of one's own, registered under a server's name."""
+
+    async def _register(self, ctx: RunContext[Any]) -> None:
+        tools = await self.wrapped.get_tools(ctx)
+        definitions = mcp_definitions(tool.tool_def for tool in tools.values())
+        await self.served.register_definitions(self.name, definitions)
+
+
+def given_toolset(tools: AbstractToolset[Any] | Iterable[Any]) -> AbstractToolset[Any]:
+    """Returns a toolset, or the toolset of tools and functions."""
+    return tools if isinstance(tools, AbstractToolset) else FunctionToolset(list(tools))
 
 
 def refuse_other(servers: dict[str, AbstractToolset[Any]]) -> None:

@@ -1,8 +1,9 @@
 """Pydantic AI's messages: as a conversation, and as this turn's intents."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -17,7 +18,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from toolgate._agents import SEARCH, carried, estimated_tokens, fits, intents_of
+from toolgate._agents import CALL_TOOL, SEARCH, carried, estimated_tokens, fits, intents_of
 from toolgate.routing import Intent
 
 
@@ -102,58 +103,55 @@ def _part(part: ModelRequestPart) -> dict[str, Any]:
 
 def with_additions(
     messages: Sequence[ModelMessage],
-    before: Sequence[Mapping[str, Any]],
-    after: Sequence[Mapping[str, Any]],
+    texts: Mapping[int, str],
+    wraps: Callable[[str], bool],
 ) -> list[ModelMessage]:
     """The messages to send: with what a strategy added, and with calls as the model made them.
 
     Args:
         messages: The messages.
-        before: The same, as `whole` gave them.
-        after: The same, as the strategy gave them back.
-
-    Raises:
-        ValueError: they are not one for one.
+        texts: What was added, by the places of the entries of `whole`.
+        wraps: Whether a tool is called through the envelope.
     """
-    if len(before) != len(after):
-        raise ValueError(f"{len(before)} messages came back as {len(after)}")
-    pairs = zip(before, after, strict=True)
+    place = 0
     sent: list[ModelMessage] = []
     for message in messages:
         if isinstance(message, ModelResponse):
-            _entry, answered = next(pairs)
-            sent.append(replace(message, parts=list(_as_sent(message.parts, answered))))
+            parts = [_as_sent(part, wraps) for part in message.parts]
+            sent.append(replace(message, parts=parts))
+            place += 1
             continue
-        parts: list[ModelRequestPart] = []
-        for part, (old, new) in zip(message.parts, pairs, strict=False):
-            parts += _extended(part, str(old["content"]), str(new["content"]))
-        sent.append(replace(message, parts=parts))
+        extended: list[ModelRequestPart] = []
+        for part in message.parts:
+            extended += _extended(part, texts.get(place, ""))
+            place += 1
+        sent.append(replace(message, parts=extended))
     return sent
 
 
-def _as_sent(
-    parts: Sequence[ModelResponsePart], answered: Mapping[str, Any]
-) -> Iterator[ModelResponsePart]:
-    calls = iter(answered.get("tool_calls") or ())
-    for part in parts:
-        if not isinstance(part, ToolCallPart):
-            yield part
-            continue
-        function = next(calls)["function"]
-        # Calls of the framework's own kinds are none of Toolgate's tools.
-        if type(part) is ToolCallPart and function["name"] != part.tool_name:
-            yield replace(part, tool_name=function["name"], args=function["arguments"])
-        else:
-            yield part
+def _as_sent(part: ModelResponsePart, wraps: Callable[[str], bool]) -> ModelResponsePart:
+    # Calls of the framework's own kinds are none of Toolgate's tools.
+    if not isinstance(part, ToolCallPart) or type(part) is not ToolCallPart:
+        return part
+    if not wraps(part.tool_name):
+        return part
+    try:
+        arguments = part.args_as_dict()
+    except ValueError:
+        return part
+    call = {"name": part.tool_name, "arguments": arguments}
+    enveloped: ModelResponsePart = replace(
+        cast(Any, part), tool_name=CALL_TOOL, args=json.dumps(call, ensure_ascii=False)
+    )
+    return enveloped
 
 
-def _extended(part: ModelRequestPart, old: str, new: str) -> list[ModelRequestPart]:
-    if old == new:
+def _extended(part: ModelRequestPart, added: str) -> list[ModelRequestPart]:
+    if not added:
         return [part]
     if isinstance(part, UserPromptPart) and isinstance(part.content, str):
-        return [replace(part, content=new)]
-    added = new.removeprefix(old).removeprefix("\n\n")
-    return [part, UserPromptPart(added)]
+        return [replace(part, content=part.content + added)]
+    return [part, UserPromptPart(added.removeprefix("\n\n"))]
 
 
 def intents(messages: Sequence[ModelMessage]) -> list[Intent]:

@@ -9,6 +9,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from toolgate._agents import CALL_TOOL, REFUSED_CALL, SEARCH, is_model_facing
+from toolgate._forms import chat_definition
 from toolgate.catalog import Tool
 
 
@@ -55,6 +56,11 @@ def own_definitions(tools: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
     ]
 
 
+def defined_name(definition: Mapping[str, Any]) -> str:
+    """The name in a definition of whichever API."""
+    return str(chat_definition(definition)["function"]["name"])
+
+
 def sent_tools(
     definitions: Iterable[Mapping[str, Any]], managed: Mapping[str, ToolDefinition]
 ) -> list[ToolDefinition]:
@@ -66,7 +72,7 @@ def sent_tools(
     """
     sent: list[ToolDefinition] = []
     for definition in definitions:
-        function = definition["function"]
+        function = chat_definition(definition)["function"]
         name = function["name"]
         if name == CALL_TOOL:
             sent.append(

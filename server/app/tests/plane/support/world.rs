@@ -196,7 +196,9 @@ impl World {
         deadline: Option<Instant>,
     ) -> Result<Answer, Error> {
         let tenant = tenant(tenant_name);
-        self.plane.router.route(holder(&tenant), query, deadline).await
+        let answer = self.plane.router.route(holder(&tenant), query, deadline).await?;
+        self.plane.router.count(&tenant, &answer);
+        Ok(answer)
     }
 
     pub async fn gate(

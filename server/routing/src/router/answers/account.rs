@@ -1,7 +1,8 @@
 //! Token cost of a turn, and the cost of sending all definitions.
 
 use crate::gate::visibility::VisibleTokens;
-use crate::router::query::{Detail, Options};
+use crate::router::answers::conversation::Surroundings;
+use crate::router::query::Detail;
 use crate::router::route::{Active, Answer};
 use crate::router::selection::choose::Chosen;
 use crate::shard::snapshot::Snapshot;
@@ -13,9 +14,10 @@ use toolgate_core::tokens;
 pub struct Account {
     /// Definitions of all tools that the caller may see.
     pub full_catalog: u64,
-    /// Part of the catalog that the prompt lists: the summary pool, its names, or nothing.
+    /// Part of the catalog that the prompt lists: the summary pool, its names, or nothing. In a request that Route put
+    /// together, the definitions of the search and of the envelope.
     pub phase1: u64,
-    /// Active set at the requested detail.
+    /// Active set at the requested detail. In a request that Route put together, all definitions of the catalog's tools.
     pub phase2: u64,
     /// Share of a full context window that is left to the task; 0 to 1. `None` if the window is unknown.
     pub rho: Option<f64>,
@@ -26,11 +28,11 @@ pub struct Account {
 impl Account {
     /// Computes the token counts of a turn.
     #[must_use]
-    pub fn new(visible: VisibleTokens, phase2: u64, options: &Options) -> Self {
+    pub fn new(visible: VisibleTokens, phase2: u64, beside: Surroundings) -> Self {
         let rho = |tools: u64| {
-            let window = f64::from(options.context_window?);
+            let window = f64::from(beside.context_window?);
             #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
-            let spent = tools as f64 + f64::from(options.system_tokens);
+            let spent = tools as f64 + f64::from(beside.system_tokens);
             Some((1.0 - spent / window).max(0.0))
         };
         Self {
@@ -40,6 +42,13 @@ impl Account {
             rho: rho(visible.pool + phase2),
             rho_full: rho(visible.schemas),
         }
+    }
+
+    /// Returns the counts of a request that Route put together: `search` for the definitions that deferral needs, `tools` for
+    /// those of the catalog, wherever they stand.
+    #[must_use]
+    pub fn of_request(&self, search: u64, tools: u64, beside: Surroundings) -> Self {
+        Self::new(VisibleTokens { schemas: self.full_catalog, pool: search }, tools, beside)
     }
 
     /// Returns the tokens that deferral saves compared with sending everything; negative when it does not pay.

@@ -16,8 +16,8 @@ pub(super) fn key_store(arguments: &ConfigArguments, place: &str) -> Result<Stor
     store_at(arguments, "gateway.auth.key_store", place)
 }
 
-/// Returns the configuration of a store at a place that a key of the gateway's file names.
-pub(super) fn store_at(
+/// Returns the configuration of a store at a place that a key of a file names.
+pub(in crate::cli) fn store_at(
     arguments: &ConfigArguments,
     named_by: &str,
     place: &str,

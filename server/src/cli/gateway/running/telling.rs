@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use toolgate_mcp::{Gateway, ServerOverview};
+use toolgate_mcp::{Gateway, Overview, ServerOverview};
 
 use crate::cli::output;
 use crate::cli::text::counted;
@@ -31,6 +31,7 @@ pub(super) async fn tell(gateway: Gateway) {
             let servers = counted(overview.servers.len(), "server");
             let tools = counted(overview.tools, "tool");
             output::note(format_args!("{servers} ready: {tools} behind discover_tools"));
+            output::note(start_line(&overview));
         }
         if tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await.is_err() {
             tell_slow(&gateway, &mut told);
@@ -66,6 +67,36 @@ fn news(server: &ServerOverview, told: &mut HashMap<String, String>) -> Option<S
     Some(line)
 }
 
+/// Returns what the tools would cost a host, and what it starts with.
+fn start_line(overview: &Overview) -> String {
+    let Overview { tools, tool_tokens, start_tokens, .. } = overview;
+    let less = tool_tokens.saturating_sub(*start_tokens);
+    let share = if less == 0 {
+        String::new()
+    } else {
+        format!(" ({:.1}% less)", 100.0 * less as f64 / *tool_tokens as f64)
+    };
+    format!(
+        "{}, {} tokens; a host starts with {}{share}",
+        counted(*tools, "tool"),
+        grouped(*tool_tokens),
+        grouped(*start_tokens)
+    )
+}
+
+/// Returns a number with its thousands apart.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
 fn line(server: &ServerOverview) -> String {
     let ServerOverview { name, state, transport, protocol, .. } = server;
     let problem = server.problem.lines().next().unwrap_or_default();
@@ -82,6 +113,20 @@ fn line(server: &ServerOverview) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tokens_that_a_host_is_spared_are_told() {
+        let overview = Overview {
+            tools: 182,
+            tool_tokens: 60_527,
+            start_tokens: 1_994,
+            ..Overview::default()
+        };
+        let line = "182 tools, 60,527 tokens; a host starts with 1,994 (96.7% less)";
+        assert_eq!(start_line(&overview), line);
+        let few = Overview { tools: 1, tool_tokens: 40, start_tokens: 480, ..Overview::default() };
+        assert_eq!(start_line(&few), "1 tool, 40 tokens; a host starts with 480");
+    }
 
     #[test]
     fn a_problem_is_told_once_however_often_the_server_is_tried() {

@@ -1539,10 +1539,13 @@ class TokenAccounting(_message.Message):
     """Full definitions of all tools of the catalog: what sending everything costs."""
     phase1_tokens: _builtins.int
     """What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
-    lists nothing, and when all tools are in the active set because nothing is deferred.
+    lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
+    definitions of the search and of the envelope.
     """
     phase2_tokens: _builtins.int
-    """What the active set costs at the asked detail, phase 2."""
+    """What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools
+    cost that the request has, those of earlier turns included, in `tools` and amid the conversation.
+    """
     saved_tokens: _builtins.int
     """`full_catalog_tokens - phase1_tokens - phase2_tokens`; negative when deferral does not pay."""
     rho: _builtins.float

@@ -117,7 +117,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
-   * lists nothing, and when all tools are in the active set because nothing is deferred.
+   * lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
+   * definitions of the search and of the envelope.
    * </pre>
    *
    * <code>uint64 phase1_tokens = 3;</code>
@@ -132,7 +133,8 @@ private static final long serialVersionUID = 0L;
   private long phase2Tokens_ = 0L;
   /**
    * <pre>
-   * What the active set costs at the asked detail, phase 2.
+   * What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools
+   * cost that the request has, those of earlier turns included, in `tools` and amid the conversation.
    * </pre>
    *
    * <code>uint64 phase2_tokens = 4;</code>
@@ -1047,7 +1049,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
-     * lists nothing, and when all tools are in the active set because nothing is deferred.
+     * lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
+     * definitions of the search and of the envelope.
      * </pre>
      *
      * <code>uint64 phase1_tokens = 3;</code>
@@ -1060,7 +1063,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
-     * lists nothing, and when all tools are in the active set because nothing is deferred.
+     * lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
+     * definitions of the search and of the envelope.
      * </pre>
      *
      * <code>uint64 phase1_tokens = 3;</code>
@@ -1077,7 +1081,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
-     * lists nothing, and when all tools are in the active set because nothing is deferred.
+     * lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
+     * definitions of the search and of the envelope.
      * </pre>
      *
      * <code>uint64 phase1_tokens = 3;</code>
@@ -1093,7 +1098,8 @@ private static final long serialVersionUID = 0L;
     private long phase2Tokens_ ;
     /**
      * <pre>
-     * What the active set costs at the asked detail, phase 2.
+     * What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools
+     * cost that the request has, those of earlier turns included, in `tools` and amid the conversation.
      * </pre>
      *
      * <code>uint64 phase2_tokens = 4;</code>
@@ -1105,7 +1111,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the active set costs at the asked detail, phase 2.
+     * What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools
+     * cost that the request has, those of earlier turns included, in `tools` and amid the conversation.
      * </pre>
      *
      * <code>uint64 phase2_tokens = 4;</code>
@@ -1121,7 +1128,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the active set costs at the asked detail, phase 2.
+     * What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools
+     * cost that the request has, those of earlier turns included, in `tools` and amid the conversation.
      * </pre>
      *
      * <code>uint64 phase2_tokens = 4;</code>

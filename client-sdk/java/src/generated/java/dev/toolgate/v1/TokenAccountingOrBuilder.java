@@ -43,7 +43,8 @@ public interface TokenAccountingOrBuilder extends
   /**
    * <pre>
    * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
-   * lists nothing, and when all tools are in the active set because nothing is deferred.
+   * lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
+   * definitions of the search and of the envelope.
    * </pre>
    *
    * <code>uint64 phase1_tokens = 3;</code>
@@ -53,7 +54,8 @@ public interface TokenAccountingOrBuilder extends
 
   /**
    * <pre>
-   * What the active set costs at the asked detail, phase 2.
+   * What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools
+   * cost that the request has, those of earlier turns included, in `tools` and amid the conversation.
    * </pre>
    *
    * <code>uint64 phase2_tokens = 4;</code>

@@ -1,0 +1,401 @@
+"""One conversation of a loop of one's own over a provider's API.
+
+conversation = await Conversation.from_mcp(client, "anthropic", {"git": session}, model=MODEL)
+request = await conversation.say("what changed since yesterday?")
+while request is not None:
+    answer = await anthropic.beta.messages.create(
+        model=MODEL,
+        max_tokens=1024,
+        tools=request.tools,
+        messages=request.messages,
+        betas=list(request.betas),
+    )
+    request = await conversation.take(answer)
+print(conversation.text)
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Self, Unpack
+
+from toolgate._agents import (
+    CALL_TOOL,
+    SEARCH,
+    Turns,
+    checked_grants,
+    estimated_tokens,
+    intents_of,
+    opened,
+    refuse_arguments,
+)
+from toolgate._answers import APIS, Result
+from toolgate._endpoints import Endpoint
+from toolgate._requests import RegisterArguments, RouteArguments
+from toolgate._served import ServedTools, hear_changes
+from toolgate.aio import AsyncClient
+from toolgate.client import Client
+from toolgate.enums import PromptStrategy, StrategyReason
+from toolgate.gating import Call
+from toolgate.rendering import ModelRequest
+from toolgate.report import Report
+
+_LOG = logging.getLogger("toolgate.conversation")
+
+RunTool = Callable[[str, str, dict[str, Any]], Awaitable[Any] | Any]
+"""Runs a call that Gate allows: the server's name, the tool's own name and the arguments. A call of
+the agent's own tools has the server "". What it returns is the result: a text, or a value of JSON;
+what it raises is told to the model as a failure."""
+
+
+class Conversation:
+    """One conversation: puts requests together, lets Gate decide on calls, and runs them.
+
+    The messages are kept in `messages`, in the provider's form and without what Route adds to
+    requests. When Toolgate can't be reached, the tools of the last request stay, and calls are
+    refused until they can be checked.
+    """
+
+    def __init__(
+        self,
+        client: Client | AsyncClient,
+        api: str,
+        run_tool: RunTool,
+        served: ServedTools,
+        *,
+        own_tools: Iterable[Mapping[str, Any]] = (),
+        grants: Mapping[str, Any] | None = None,
+        strategy: PromptStrategy | str = "auto",
+        messages: Sequence[Mapping[str, Any]] = (),
+        snapshot: Mapping[str, Any] | None = None,
+        **route: Unpack[RouteArguments],
+    ) -> None:
+        """Begins a conversation: `from_mcp` and `from_tools` make one.
+
+        Args:
+            client: Blocking, which is called in a thread; or asynchronous.
+            api: "anthropic", "openai_chat", "openai_responses" or "gemini".
+            run_tool: Runs the calls that Gate allows.
+            served: The servers in the catalog.
+            own_tools: Definitions of tools of the agent's own in the API's form, always sent and
+                never gated.
+            grants: The agent's `scopes`, `milestones` and `attributes`. Default: none.
+            strategy: As in `RenderOptions`. "auto": Route chooses, by what costs least with
+                `model` and `model_base_url`, arguments of `route`.
+            messages: Those of before, to go on with.
+            snapshot: What `snapshot()` gave. None: a new conversation.
+            **route: Further arguments of `route`, such as `model` or `servers`.
+
+        Raises:
+            TypeError: an argument that `route` does not have or that is filled in by itself, or
+                grants with other keys.
+            ValueError: no such API.
+        """
+        own = ("own_tools", "grants", "strategy", "messages", "snapshot")
+        refuse_arguments("Conversation", route, own)
+        if api not in APIS:
+            raise ValueError(f"api is one of {', '.join(APIS)}, not {api!r}")
+        self._api = APIS[api]()
+        self._endpoint = Endpoint(
+            api=api,
+            model=route.get("model", ""),
+            base_url=route.get("model_base_url", ""),
+            carries_native=True,
+        )
+        self._strategy = PromptStrategy(strategy.upper())
+        self._run_tool = run_tool
+        self._own = [dict(tool) for tool in own_tools]
+        self._own_names = {_name(tool) for tool in self._own}
+        self._grants = checked_grants(grants)
+        self._client = client
+        self._served = served
+        self._list: Callable[[], Awaitable[None]] | None = None
+        self._changed: set[str] = set()
+        self._turns = Turns(client, route, search=True, log=_LOG, served=served)
+        if snapshot is not None:
+            self._turns.resume(snapshot)
+        self._sent: ModelRequest | None = None
+        self._covered = 0
+        self._said = self._observed = ""
+        self.messages: list[dict[str, Any]] = [dict(message) for message in messages]
+        """The conversation, without what Route adds."""
+        self.text = ""
+        """What the model said last."""
+
+    @classmethod
+    async def from_mcp(
+        cls,
+        client: Client | AsyncClient,
+        api: str,
+        servers: Mapping[str, Any],
+        *,
+        register: Mapping[str, RegisterArguments] | None = None,
+        run_own: RunTool | None = None,
+        **options: Any,
+    ) -> Self:
+        """Registers the tools of MCP servers as they list them, and calls them there.
+
+        A server that can't be listed is left out with a warning. After
+        `notifications/tools/list_changed` the next request has what it lists then. If the service
+        loses its catalog, the servers are registered again.
+
+        Args:
+            client: The client of Toolgate; see the constructor.
+            api: As in the constructor.
+            servers: Connected sessions of the package `mcp` (`ClientSession`), by the servers'
+                names in the catalog.
+            register: Further arguments of `register_server` by the server's name.
+            run_own: Runs calls of `own_tools`.
+            **options: Arguments of the constructor. Turns are routed among these servers alone.
+
+        Raises:
+            ValueError: arguments for a server that is not among them, or no such API.
+            ToolgateError: a registration failed.
+        """
+        sessions = dict(servers)
+        served = ServedTools(client, sessions, register, _LOG)
+
+        async def run(server: str, name: str, arguments: dict[str, Any]) -> Any:
+            if server:
+                return _read(await sessions[server].call_tool(name, arguments))
+            if run_own is None:
+                raise LookupError("run_own is not given")
+            result = run_own(server, name, arguments)
+            return await result if isinstance(result, Awaitable) else result
+
+        options.setdefault("servers", served.names)
+        conversation = cls(client, api, run, served, **options)
+        for name, session in sessions.items():
+            hear_changes(session, partial(conversation._changed.add, name))
+
+        async def listed() -> None:
+            await asyncio.gather(*(_listed(served, *one) for one in sessions.items()))
+
+        conversation._list = listed
+        await listed()
+        return conversation
+
+    @classmethod
+    async def from_tools(
+        cls,
+        client: Client | AsyncClient,
+        api: str,
+        servers: Mapping[str, Iterable[Mapping[str, Any]]],
+        run_tool: RunTool,
+        *,
+        register: Mapping[str, RegisterArguments] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Registers tools of one's own, as MCP's `tools/list` defines them.
+
+        Args:
+            client: The client of Toolgate; see the constructor.
+            api: As in the constructor.
+            servers: Definitions by the name of the server that they are to have in the catalog.
+            run_tool: Runs the calls that Gate allows.
+            register: Further arguments of `register_server` by the server's name.
+            **options: Arguments of the constructor. Turns are routed among these tools alone.
+
+        Raises:
+            ValueError: arguments for a server that is not among them, or no such API.
+            ToolgateError: a registration failed.
+        """
+        served = ServedTools(client, servers, register, _LOG)
+        options.setdefault("servers", served.names)
+        conversation = cls(client, api, run_tool, served, **options)
+        for name, definitions in servers.items():
+            await served.register_definitions(name, definitions)
+        return conversation
+
+    async def say(self, content: Any) -> ModelRequest:
+        """Adds what the user says; the request to send to the model.
+
+        Args:
+            content: A text, or the provider's blocks.
+        """
+        self.messages.append(self._api.user(content))
+        self._said, self._observed = _text(content), ""
+        return await self._request()
+
+    async def take(self, answer: Any) -> ModelRequest | None:
+        """Takes the model's answer: runs what Gate allows of its calls.
+
+        Args:
+            answer: The provider's object, or its JSON.
+
+        Returns:
+            The next request; None once the model calls nothing: `text` has what it said.
+        """
+        said = self._api.messages(answer)
+        self.messages += said
+        self.text = self._api.text(said)
+        searches = [item for item in said if item.get("type") == "tool_search_call"]
+        self.messages += [await self._found(item) for item in searches]
+        calls = self._api.calls(said)
+        if not calls:
+            return await self._request() if searches else None
+        results = await self._results(calls)
+        self.messages += self._api.results(results)
+        done = [text for call, text, failed in results if not failed and call.tool != SEARCH]
+        self._observed = done[-1] if done else self._observed
+        return await self._request()
+
+    def snapshot(self) -> dict[str, Any]:
+        """What to keep between processes, beside `messages`: a JSON object."""
+        return self._turns.snapshot()
+
+    def report(self) -> Report:
+        """What the conversation cost so far, beside its alternatives."""
+        return self._turns.report()
+
+    async def _request(self) -> ModelRequest:
+        await self._follow()
+        self._turns.read(self.messages, self._grants)
+        texts = (json.dumps(message, ensure_ascii=False, default=str) for message in self.messages)
+        render = self._endpoint.render(self._strategy, search_tool=True, own_tools=self._own)
+        request = await self._turns.turn(
+            intents_of(self._said, self._observed), estimated_tokens(texts), self._endpoint, render
+        )
+        if request is None:
+            request = self._last()
+        self._sent, self._covered = request, len(self.messages)
+        return request
+
+    def _last(self) -> ModelRequest:
+        """The request while Toolgate can't be reached: with the tools of the last one."""
+        before = self._sent
+        return ModelRequest(
+            tools=self._own if before is None else before.tools,
+            messages=[*(before.messages if before else ()), *self.messages[self._covered :]],
+            betas=() if before is None else before.betas,
+            ledger="" if before is None else before.ledger,
+            strategy=PromptStrategy.UNSPECIFIED if before is None else before.strategy,
+            reason=StrategyReason.KEPT,
+            reason_message="Toolgate could not be reached: the tools are those of before",
+        )
+
+    async def _results(self, calls: Sequence[Call]) -> list[Result]:
+        """What came of the calls, in their order; those that may run do so side by side."""
+        gated = [call for call in calls if not self._is_own(call) and call.tool != SEARCH]
+        verdicts = dict(
+            zip(map(id, gated), await self._turns.gate(gated, self._names()), strict=True)
+        )
+
+        async def answered(call: Call) -> Result:
+            if call.tool == SEARCH:
+                text, failed = await self._turns.search(call, self._names())
+                return call, text, failed
+            verdict = verdicts.get(id(call))
+            if verdict is None:
+                return await self._ran(call, "", call.tool, call.arguments)
+            if verdict.refusal:
+                return call, verdict.refusal, True
+            server, name = self._names()[verdict.tool]
+            return await self._ran(call, server, name, verdict.arguments_json or self._inner(call))
+
+        return list(await asyncio.gather(*map(answered, calls)))
+
+    async def _ran(self, call: Call, server: str, name: str, arguments: Any) -> Result:
+        try:
+            given = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
+            result = self._run_tool(server, name, given)
+            if isinstance(result, Awaitable):
+                result = await result
+        except Exception as error:
+            _LOG.warning("toolgate: %s of %s failed: %s", name, server or "the agent", error)
+            return call, str(error) or type(error).__name__, True
+        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        return call, text, False
+
+    async def _found(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Answers a search of OpenAI's own, which the client is to execute."""
+        call = Call(SEARCH, item.get("arguments") or {}, item.get("call_id") or "")
+        text, _failed = await self._turns.search(call, self._names())
+        names = [tool["name"] for tool in json.loads(text).get("tools", ())]
+        tools: list[Any] = []
+        if names:
+            tools = (await _schemas(self._client, names)).rendered_tools
+        found = {"type": "tool_search_output", "execution": "client", "status": "completed"}
+        return {**found, "call_id": call.call_id, "tools": tools}
+
+    async def _follow(self) -> None:
+        """Lists the servers again if one said since that its tools changed."""
+        if not self._changed or self._list is None:
+            return
+        names = ", ".join(sorted(self._changed))
+        self._changed.clear()
+        try:
+            await self._list()
+        except Exception as error:
+            _LOG.warning("toolgate: changed tools of %s can't be followed: %s", names, error)
+
+    def _names(self) -> dict[str, tuple[str, str]]:
+        """The tools' servers and own names, by the names that the model sees."""
+        return {
+            model_name: (server, name)
+            for server in self._served.names
+            for name, model_name in self._served.model_names(server).items()
+        }
+
+    def _is_own(self, call: Call) -> bool:
+        return call.tool in self._own_names
+
+    def _inner(self, call: Call) -> Any:
+        """The arguments of a call, which may stand in an envelope."""
+        if call.tool != CALL_TOOL:
+            return call.arguments
+        written = call.arguments
+        text = written if isinstance(written, str) else json.dumps(dict(written))
+        held = opened(call.tool, text)
+        return {} if held is None else held.arguments
+
+
+async def _listed(served: ServedTools, name: str, session: Any) -> None:
+    """Registers what a server lists."""
+    try:
+        page = await session.list_tools()
+        tools = [*page.tools]
+        while page.nextCursor:
+            page = await session.list_tools(page.nextCursor)
+            tools += page.tools
+    except Exception as error:
+        if served.is_registered(name):
+            raise
+        await served.leave_out(name, error)
+        return
+    await served.register(name, tools)
+
+
+def _read(result: Any) -> Any:
+    """The text of an MCP result.
+
+    Raises:
+        RuntimeError: the server calls it an error.
+    """
+    texts = (getattr(part, "text", None) for part in result.content)
+    text = "\n".join(text for text in texts if isinstance(text, str))
+    if getattr(result, "isError", False):
+        raise RuntimeError(text or "the tool failed")
+    if text or not getattr(result, "structuredContent", None):
+        return text
+    return result.structuredContent
+
+
+async def _schemas(client: Client | AsyncClient, names: list[str]) -> Any:
+    if isinstance(client, AsyncClient):
+        return await client.batch_get_tool_schemas(names, render="openai_responses")
+    return await asyncio.to_thread(client.batch_get_tool_schemas, names, render="openai_responses")
+
+
+def _name(tool: Mapping[str, Any]) -> str:
+    function = tool.get("function", tool)
+    return str(function.get("name", "")) if isinstance(function, Mapping) else ""
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    texts = (part.get("text") for part in content if isinstance(part, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,63 @@
+"""What a conversation cost beside its alternatives, from Route's accounting."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from toolgate.enums import ContextWarning
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Prices of all prompts of a conversation, in tokens of input that no cache holds.
+
+    By the provider's rules for what is read from its cache and written to it; the system prompt and
+    the answers are left out.
+    """
+
+    sent: float
+    """What was sent."""
+    all_tools: float
+    """The same conversation with the definitions of all tools in each request."""
+    routed_anew: float
+    """The same conversation with the active set of each request in `tools`, where a change of it
+    costs the cached conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a conversation cost so far. Tokens are cl100k_base tokens, counted by the service."""
+
+    requests: int = 0
+    """Requests to the model that were routed."""
+    searches: int = 0
+    """Searches of the model's."""
+    shown_tokens: int = 0
+    """Definitions in the requests: those of tools in `tools` and amid the messages, and the search.
+    The agent's own tools are not among them."""
+    all_tools_tokens: int = 0
+    """Definitions of all tools of the catalog, in as many requests."""
+    price: Price | None = None
+    """None where the provider's rules are not known: of models behind Chat Completions that are
+    none of OpenAI's, and while nothing says which model is asked."""
+    strategies: Mapping[str, int] = field(default_factory=dict)
+    """Requests by strategy, in lower case."""
+    warnings: tuple[ContextWarning, ...] = ()
+    """Warnings of the service, each once."""
+
+    @property
+    def saved_tokens(self) -> int:
+        """Definitions that were not sent; negative where sending all of them would be shorter."""
+        return self.all_tools_tokens - self.shown_tokens
+
+    def __str__(self) -> str:
+        said = (
+            f"{self.requests} requests: {self.shown_tokens:,} tokens of tools shown, "
+            f"{self.saved_tokens:,} saved; {self.searches} searches"
+        )
+        if self.price is not None:
+            price = self.price
+            said += (
+                f"; price {price.sent:,.0f} tokens of uncached input, "
+                f"{price.all_tools:,.0f} with all tools, {price.routed_anew:,.0f} routed anew"
+            )
+        return "; ".join([said, *(warning.lower() for warning in self.warnings)])
