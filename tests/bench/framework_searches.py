@@ -42,6 +42,11 @@ TOOLGATE: dict[str, dict[str, Any]] = {
     "all tools": {"deferral": "off"},
     "Toolgate's `auto`": {},
 }
+AT_PROVIDERS = {
+    "OpenAI Agents": search_talks.openai_toolgate,
+    "LangChain": search_talks.langchain_toolgate,
+}
+"""Frameworks whose model of the provider's own host takes `native`."""
 SEARCHES: dict[str, dict[str, Play]] = {
     "OpenAI Agents": {
         "`ToolSearchTool`, functions": search_talks.openai_functions,
@@ -111,10 +116,10 @@ def toolgate_talk(
     framework: str, server: ToolgateProcess, tenant: str, folder: Path, options: dict[str, Any]
 ) -> Played:
     """Has the talk with Toolgate."""
-    if framework != "OpenAI Agents":
+    if framework not in AT_PROVIDERS:
         return Played(FRAMEWORKS[framework](server, tenant, folder, options))
     with server.client(tenant, timeout=600) as client:
-        return asyncio.run(search_talks.openai_toolgate(client, folder, **options))
+        return asyncio.run(AT_PROVIDERS[framework](client, folder, **options))
 
 
 def rows(

@@ -129,6 +129,8 @@ def seen_item(item: Json) -> Json:
                 "role": "tool",
                 "tools": [one for tool in item["tools"] for one in spread(tool)],
             }
+        case "additional_tools":
+            return {"role": item["role"], "tools": [defined(tool) for tool in item["tools"]]}
         case _:
             return {"role": item["role"], "content": item["content"]}
 
@@ -216,6 +218,10 @@ def _seen_block(role: str, block: Json, deferred: dict[str, Json]) -> Json:
             names = [one["tool_name"] for one in block["content"]["tool_references"]]
             found = [definition_of_anthropic(deferred[name]) for name in names]
             return {"role": "tool", "tool_call_id": block["tool_use_id"], "tools": found}
+        case "tool_addition":
+            return {"role": role, "tools": [definition_of_anthropic(block["tool"]["definition"])]}
+        case "tool_removal":
+            return {"role": role, "content": json.dumps(block)}
         case kind:
             raise ValueError(f"no block is known as {kind}")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import grpc
 import httpx2
+import langchain_talk
 import node_talk
 from agents import (
     Agent,
@@ -57,6 +58,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 from searching import SearchingTalk
+from waiting import wait_until
 
 from toolgate import Client
 from toolgate._gen.v1 import encoder_pb2, encoder_pb2_grpc
@@ -179,7 +181,9 @@ async def pydantic_anthropic(setting: Setting) -> Played:
     talk = SearchingTalk()
     with serving(MessagesApi(talk)) as api:
         provider = AnthropicProvider(api_key="none", base_url=api.url)
-        played = await _pydantic_search(setting, talk, AnthropicModel(CLAUDE, provider=provider))
+        # Longer answers would be streamed.
+        model = AnthropicModel(CLAUDE, provider=provider, settings={"max_tokens": 1_000})
+        played = await _pydantic_search(setting, talk, model)
         return replace(played, hosted=searches_of(api))
 
 
@@ -206,6 +210,24 @@ async def langchain_selector(setting: Setting) -> Played:
     talk = SearchingTalk()
     async with langchain_tools(setting.folder) as tools:
         await _langchain(talk, TalkingModel(talk), tools, LLMToolSelectorMiddleware())
+    return Played(talk.requests)
+
+
+async def langchain_toolgate(client: Client, folder: Path, **options: Any) -> Played:
+    """Toolgate in LangChain, with Anthropic's API at the provider's own host."""
+    talk = SearchingTalk()
+    with serving(MessagesApi(talk)) as api:
+        # The script stands in for the provider as a proxy: `native` is for the own host alone.
+        model = ChatAnthropic(
+            model_name=CLAUDE,
+            api_key=SecretStr("none"),
+            base_url="http://api.anthropic.com",
+            anthropic_proxy=api.url,
+            timeout=60,
+            stop=None,
+        )
+        middleware = await langchain_talk.over_servers(client, folder, **options)
+        await _langchain(talk, model, [], middleware)
     return Played(talk.requests)
 
 
@@ -295,10 +317,20 @@ def encoder(binary: Path) -> Iterator[Callable[[Sequence[str]], list[list[float]
         with grpc.insecure_channel(address) as channel:
             grpc.channel_ready_future(channel).result(timeout=60)
             stub = encoder_pb2_grpc.EncoderServiceStub(channel)
+            wait_until(lambda: is_ready(stub), "the encoder worker did not get ready")
             yield lambda texts: embeddings(stub, texts)
     finally:
         worker.terminate()
         worker.wait(timeout=60)
+
+
+def is_ready(stub: encoder_pb2_grpc.EncoderServiceStub) -> bool:
+    """Tells whether the worker has loaded its model."""
+    try:
+        stub.Embed(encoder_pb2.EmbedRequest(texts=["ready?"]), timeout=60)
+    except grpc.RpcError:
+        return False
+    return True
 
 
 def embeddings(
