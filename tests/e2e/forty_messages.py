@@ -70,16 +70,23 @@ class Talk:
 
     def answer(self, tools: list[Any], messages: list[Any]) -> tuple[str, dict[str, Any]] | None:
         """The call that answers a request; None: `ANSWER` does."""
-        names = [tool["function"]["name"] for tool in tools]
-        is_first = not self.requests or self.requests[-1].turn != self._turn
-        body = {"tools": tools, "messages": messages}
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        self.requests.append(Request(self._turn, is_first, names, text))
-        if not is_first or self._turn % CALLS_EVERY:
+        request = self.keep(tools, messages)
+        if not request.is_first or self._turn % CALLS_EVERY:
             return None
         name, _ = texts()[self._turn]
         given = arguments_of(name)
-        return (CALL, {"name": name, "arguments": given}) if CALL in names else (name, given)
+        is_enveloped = CALL in request.tools
+        return (CALL, {"name": name, "arguments": given}) if is_enveloped else (name, given)
+
+    def keep(self, tools: list[Any], messages: list[Any]) -> Request:
+        """Keeps a request."""
+        names = [tool["function"]["name"] for tool in tools if "function" in tool]
+        is_first = not self.requests or self.requests[-1].turn != self._turn
+        body = {"tools": tools, "messages": messages}
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        request = Request(self._turn, is_first, names, text)
+        self.requests.append(request)
+        return request
 
     def transport(self) -> httpx2.MockTransport:
         """Chat Completions that answer so, for clients that take a transport of HTTP."""

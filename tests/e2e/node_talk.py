@@ -18,7 +18,7 @@ def play(script: str, target: str, tenant: str, folder: Path, **options: Any) ->
     """Has the talk; the model's requests.
 
     Args:
-        script: "langchain-talk" or "ai-talk".
+        script: "langchain-talk", "ai-talk" or "ai-search-talk".
         target: The service's address.
         tenant: Its tenant.
         folder: What `commands` takes.

@@ -36,6 +36,8 @@ const CALL = "toolgate_call_tool";
 const asked = JSON.parse(readFileSync(0, "utf8")) as Asked;
 const requests: Request[] = [];
 let turn = -1;
+let called = -1;
+let searched = -1;
 
 export const client = new Client(asked.target, { tenant: asked.tenant, timeoutMs: 600_000 });
 export const { answer, servers } = asked;
@@ -53,13 +55,22 @@ export function* said(): Generator<string> {
   }
 }
 
-/** Keeps a request, and returns the call that answers it; undefined: `answer` does. */
+/**
+ * Keeps a request, and returns the call that answers it; undefined: `answer` does. Where there is a tool `toolSearch`, and the
+ * tool that the message is about is not defined, it searches once.
+ */
 export function next(tools: readonly ChatTool[], messages: readonly object[]) {
   const names = tools.map((one) => one.function.name);
   const isFirst = requests.at(-1)?.turn !== turn;
   requests.push({ turn, is_first: isFirst, tools: names, text: JSON.stringify({ tools, messages }) });
-  const [name = "", args = {}, , isCalled = false] = asked.turns[turn] ?? [];
-  if (!isFirst || !isCalled) return undefined;
+  const [name = "", args = {}, query = "", isCalled = false] = asked.turns[turn] ?? [];
+  if (names.includes("toolSearch") && !names.includes(name)) {
+    if (searched === turn) return undefined;
+    searched = turn;
+    return { name: "toolSearch", args: { query } };
+  }
+  if (called === turn || !isCalled) return undefined;
+  called = turn;
   return names.includes(CALL) ? { name: CALL, args: { name, arguments: args } } : { name, args };
 }
 
