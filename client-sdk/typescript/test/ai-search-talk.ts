@@ -2,7 +2,7 @@
 import { generateText, isStepCount, type ModelMessage, type ToolSet, toolSearch } from "ai-7";
 import { MockLanguageModelV3 } from "ai-7/test";
 import { createMCPClient } from "ai-mcp-7";
-import { Experimental_StdioMCPTransport as StdioMCPTransport } from "ai-mcp-7/mcp-stdio";
+import { StdioMCPTransport } from "ai-mcp-7/mcp-stdio";
 
 import { respond } from "./ai-chat.js";
 import { finish, said, servers } from "./talk.js";
@@ -22,8 +22,8 @@ for (const [at, server] of Object.keys(servers).entries()) {
 const messages: ModelMessage[] = [];
 for (const content of said()) {
   messages.push({ role: "user", content });
-  const { response } = await generateText({ model, tools, messages, stopWhen: isStepCount(6) });
-  messages.push(...response.messages);
+  const { responseMessages } = await generateText({ model, tools, messages, stopWhen: isStepCount(6) });
+  messages.push(...responseMessages);
 }
 for (const connected of clients) await connected.close();
 finish();
