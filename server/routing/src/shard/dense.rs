@@ -23,27 +23,32 @@ const GIVEN_BACK: f32 = 0.25;
 /// Weight of the nearest kind of requests against the row in [`Dense::ranked_by_kinds`]; 0 to 1. docs/packs.md has the effect.
 const KINDS: f32 = 0.5;
 
-/// Multiple of the amount that is subtracted once more from the overlap by which a tool with a pack is ranked. A tool without
-/// a pack must beat the best of many tools with one, and the best are nearer by more than the mean. docs/packs.md has the
-/// effect in mixed catalogs.
-const BEST_NEARER: f32 = 1.4;
+/// Share of the spread of everyday requests that is subtracted as well from the overlap by which a tool with a pack is ranked.
+/// A tool without a pack must beat the best of many tools with one, and the best are nearer by more than the mean; by how
+/// much depends on how far apart the encoder's embeddings are. docs/packs.md has the effect in mixed catalogs.
+const BEST_NEARER: f32 = 0.11;
 
 /// Rows that are mixed from requests, and the amounts by which they are nearer to everyday requests.
 #[derive(Debug, Default)]
 pub struct Footing {
     mixed: HashMap<u32, Mixed>,
     pull: f32,
+    /// Amount that is subtracted besides where tools are ranked.
+    best_pull: f32,
     /// Amount for the nearest kind of requests, or `None` if it is unknown.
     kinds_pull: Option<f32>,
 }
 
-/// Mean amounts by which what requests were mixed into is nearer to everyday requests than the same tools' summaries.
+/// Mean amounts by which what requests were mixed into is nearer to everyday requests than the same tools' summaries, and
+/// how far apart these requests are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nearer {
     /// Amount for the rows.
     pub rows: f32,
     /// Amount for the nearest kind of requests.
     pub kinds: f32,
+    /// Spread of everyday requests: the mean squared distance of their embeddings from their mean, 0 to 1.
+    pub spread: f32,
 }
 
 impl Footing {
@@ -52,7 +57,8 @@ impl Footing {
     pub fn new(mixed: HashMap<u32, Mixed>, nearer: Option<Nearer>) -> Self {
         let pull = nearer.map_or(PULL, |nearer| nearer.rows.clamp(0.0, 1.0));
         let kinds_pull = nearer.map(|nearer| nearer.kinds.clamp(0.0, 1.0));
-        Self { mixed, pull, kinds_pull }
+        let spread = nearer.map_or(0.0, |nearer| nearer.spread.clamp(0.0, 1.0));
+        Self { mixed, pull, best_pull: BEST_NEARER * spread, kinds_pull }
     }
 
     /// Returns the resident bytes, for the memory budget. It excludes the means and kinds of the mixed rows, which are shared.
@@ -131,7 +137,8 @@ impl<'s> Dense<'s> {
     /// Returns the overlap by which a slot is ranked for a request of several things, given its [`Dense::overlap`].
     #[must_use]
     pub fn ranked(&self, slot: u32, overlap: f32) -> f32 {
-        overlap - BEST_NEARER * self.pull(slot)
+        let has_pack = self.footing.mixed.contains_key(&slot);
+        if has_pack { overlap - self.footing.best_pull } else { overlap }
     }
 
     /// Returns the overlap by which a slot is ranked for a request of one thing, given its [`Dense::overlap`]: half of
@@ -203,9 +210,9 @@ mod tests {
                 (dense.ranked(slot, overlap), dense.ranked_by_kinds(&[1.0, 0.0], slot, overlap))
             })
         };
-        let nearer = Nearer { rows: 0.1, kinds: 0.2 };
+        let nearer = Nearer { rows: 0.1, kinds: 0.2, spread: 0.5 };
         let [(by_row, by_kinds), others @ ..] = ranked(Some(nearer));
-        let kind = (0.4 + 0.8) / 1.2_f32.hypot(0.6) - BEST_NEARER * 0.1;
+        let kind = (0.4 + 0.8) / 1.2_f32.hypot(0.6) - BEST_NEARER * 0.5;
         assert!((by_kinds - (by_row + kind - 0.2) / 2.0).abs() < 1e-5, "{by_kinds}");
         let has_kept = |(by_row, by_kinds): (f32, f32)| (by_row - by_kinds).abs() < 1e-6;
         assert!(others.into_iter().all(has_kept), "{others:?}");
@@ -215,7 +222,7 @@ mod tests {
     /// Returns the order of the tools. The first two have overlaps of .6 and .5 with the query, and only the first has
     /// a pack.
     fn order(rows: Option<f32>) -> Vec<u32> {
-        let nearer = rows.map(|rows| Nearer { rows, kinds: rows });
+        let nearer = rows.map(|rows| Nearer { rows, kinds: rows, spread: 0.5 });
         let rows = vec![0.6, 0.8, 0.5, 0.75_f32.sqrt(), 0.0, 1.0];
         let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
         let mixed = HashMap::from([(0, Mixed::new(Arc::from([0.2, 0.8]), 1.0))]);
@@ -239,10 +246,10 @@ mod tests {
         let index = VectorIndex::build_with(2, vec![1.0, 0.0, 1.0, 0.0], &IndexOptions::default());
         let index = index.expect("unit rows");
         let mixed = HashMap::from([(0, Mixed::new(Arc::from([0.2, 0.8]), 1.0))]);
-        let footing = Footing::new(mixed, Some(Nearer { rows: 0.1, kinds: 0.1 }));
+        let footing = Footing::new(mixed, Some(Nearer { rows: 0.1, kinds: 0.1, spread: 0.5 }));
         let dense = Dense::new(&index, &footing);
         let ranked = [0, 1].map(|slot| dense.ranked(slot, 0.5));
-        assert!((ranked[0] - 0.36).abs() < 1e-6, "{ranked:?}");
+        assert!((ranked[0] - (0.5 - BEST_NEARER * 0.5)).abs() < 1e-6, "{ranked:?}");
         assert!((ranked[1] - 0.5).abs() < 1e-6, "{ranked:?}");
         let overlap = dense.overlap(&[1.0, 0.0], 0).expect("a slot");
         assert!((overlap - 0.9).abs() < 1e-3, "the level of \"no tool fits\" is about this one");
@@ -267,7 +274,7 @@ mod tests {
         let rows = [[sum[0] / length, sum[1] / length], unit(0.5), unit(0.2)].concat();
         let index = VectorIndex::build_with(2, rows, &IndexOptions::default()).expect("unit rows");
         let mixed = HashMap::from([(0, Mixed::new(Arc::from([1.0, 0.0]), length))]);
-        let footing = Footing::new(mixed, Some(Nearer { rows: 0.0, kinds: 0.0 }));
+        let footing = Footing::new(mixed, Some(Nearer { rows: 0.0, kinds: 0.0, spread: 0.0 }));
         let dense = Dense::new(&index, &footing);
         let slots = |hits: Vec<Hit>| hits.iter().map(|hit| hit.slot).collect::<Vec<_>>();
         let query = [1.0, 0.0];

@@ -262,7 +262,7 @@ fn rows(tools: &[Tool], known: Known<'_>, dimensions: usize) -> Option<Rows> {
     let Known { embeddings, packs } = known;
     let mut rows = Vec::with_capacity(tools.len() * dimensions);
     let mut mixed = HashMap::new();
-    let mut nearer = Nearer { rows: 0.0, kinds: 0.0 };
+    let mut nearer = Nearer { rows: 0.0, kinds: 0.0, spread: 0.0 };
     let mut measured = 0_u32;
     for (slot, tool) in (0u32..).zip(tools) {
         let summary = embeddings.get(&text_hash(&tool.summary))?;
@@ -281,7 +281,12 @@ fn rows(tools: &[Tool], known: Known<'_>, dimensions: usize) -> Option<Rows> {
     }
     let everyday = packs.everyday().filter(|_| measured > 0);
     let mean = |sum: f32| sum / measured as f32;
-    let nearer = everyday.map(|_| Nearer { rows: mean(nearer.rows), kinds: mean(nearer.kinds) });
+    let nearer = everyday.map(|everyday| Nearer {
+        rows: mean(nearer.rows),
+        kinds: mean(nearer.kinds),
+        // Embeddings have unit length.
+        spread: 1.0 - everyday.iter().map(|value| value * value).sum::<f32>(),
+    });
     Some(Rows { rows, mixed, nearer })
 }
 
