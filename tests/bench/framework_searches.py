@@ -67,7 +67,7 @@ SEARCHES: dict[str, dict[str, Play]] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """What a talk comes to."""
+    """Cost of a talk."""
 
     played: Played
     prompts: Sequence[Prompt]

@@ -92,7 +92,7 @@ def loaded(paths: list[str], tools: list[Json]) -> list[Json]:
 
 
 def seen_tool(tool: Json) -> Json:
-    """What the model sees of a tool that a request has, before any search.
+    """Returns what the model sees of a tool that a request has, before any search.
 
     "The model still sees the function name and description", of a namespace its own alone.
     """

@@ -81,7 +81,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a talk is had with."""
+    """Means of a talk."""
 
     folder: Path
     """Names the MCP servers, as `forty_messages.commands` takes it."""

@@ -148,7 +148,7 @@ def _words(text: str) -> Sequence[str]:
 
 
 def text_of(tool: Json) -> str:
-    """What Anthropic's search reads: names and descriptions, those of arguments too."""
+    """Returns what Anthropic's search reads: names and descriptions, those of arguments too."""
     return " ".join(_texts(definition_of_anthropic(tool)["function"]))
 
 

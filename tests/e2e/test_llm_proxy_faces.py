@@ -15,6 +15,7 @@ from credentials import Keys
 from llm_provider import Answer, Got, Json, Provider, Proxy, Sent, answer, events, serving
 from llm_tools import CALL, PATIENT, enveloped, read_events
 from toolgate_process import free_port
+from waiting import PATIENCE
 
 KEY = "sk-secret-0123456789"
 NEW = b'"x_new" : {"n":1.50e3, "big":12345678901234567890123, "e":"\\u00e9"}'
@@ -356,13 +357,15 @@ def test_late_answers_are_refused_in_the_providers_shape(
     hold = threading.Event()
 
     def late(_sent: Sent) -> Answer:
-        hold.wait()
+        hold.wait(PATIENCE)
         return answer({})
 
     with serving(Provider(late)) as provider:
         proxy = start(provider, PATIENT + 'first_byte_timeout = "200ms"\n')
-        got = proxy.ask(face.path, face.body())
-        hold.set()
+        try:
+            got = proxy.ask(face.path, face.body())
+        finally:
+            hold.set()
     assert got.status == 504
     assert "llm.first_byte_timeout" in face.problem(got)
 
@@ -374,9 +377,11 @@ def test_a_silent_stream_is_cut(start: Callable[..., Proxy], face: Face) -> None
     given = Answer(pieces, kind="text/event-stream", hold=hold)
     with serving(Provider(given)) as provider:
         proxy = start(provider, PATIENT + 'idle_timeout = "200ms"\n')
-        with pytest.raises(http.client.IncompleteRead):
-            proxy.ask(face.at(streamed=True), face.body(streamed=True))
-        hold.set()
+        try:
+            with pytest.raises(http.client.IncompleteRead):
+                proxy.ask(face.at(streamed=True), face.body(streamed=True))
+        finally:
+            hold.set()
 
 
 @each_face

@@ -206,13 +206,20 @@ def test_a19_a_small_catalog_is_sent_whole_where_that_costs_least(small: Client)
     every = {one.model_name for one in small.list_tools()}
     assert (request.strategy, request.reason) == ("PASS", "CHEAPEST")
     assert set(names(request.tools)) == every
-    assert first.accounting is not None
     assert not first.deferral.offer_search
     talk.say("Nothing changed.")
     second = talk.turn(TEXTS[1])[1]
+    assert second.strategy == "PASS"
     assert second.tools == request.tools, "the cached prefix stays"
     assert second.messages == talk.messages
-    assert first.handle
+
+
+def test_a19_other_servers_of_the_tenant_do_not_count(small: Client) -> None:
+    small.register_server("gitlab", SHIPPED / "gitlab.json")
+    assert small_talk(small).turn(TEXTS[0])[1].strategy != "PASS"
+    request = small_talk(small, servers=list(SMALL_CATALOG)).turn(TEXTS[0])[1]
+    assert request.strategy == "PASS"
+    assert len(request.tools) == sum(len(list(small.list_tools(name))) for name in SMALL_CATALOG)
 
 
 def test_a19_what_somebody_chose_is_not_undone_by_the_price(small: Client) -> None:
@@ -221,6 +228,8 @@ def test_a19_what_somebody_chose_is_not_undone_by_the_price(small: Client) -> No
         {"top_k": 3},
         {"threshold": 0.3},
         {"schema_token_budget": 2_000},
+        {"active_token_budget": 2_000},
+        {"active_set_limit": 4},
     ]
     for options in chosen:
         request = small_talk(small, **options).turn(TEXTS[0])[1]
@@ -229,5 +238,10 @@ def test_a19_what_somebody_chose_is_not_undone_by_the_price(small: Client) -> No
     rule = {"name": "staged", "match": {"tools": ["git_commit"]}, "precondition": first}
     small.set_policy({"rules": [rule]})
     assert small_talk(small).turn(TEXTS[0])[1].strategy != "PASS"
-    small.set_policy({"defaults": {"top_k": 4}})
+    capped = {"name": "few", "match": {"servers": ["git"]}, "threshold": 0.3}
+    for document in ({"defaults": {"top_k": 4}}, {"rules": [capped]}):
+        small.set_policy(document)
+        assert small_talk(small).turn(TEXTS[0])[1].strategy != "PASS", document
+    small.set_policy({"rules": []})
+    small.register_server("time", SHIPPED / "time.json", trust_tier="untrusted")
     assert small_talk(small).turn(TEXTS[0])[1].strategy != "PASS"

@@ -54,7 +54,7 @@ def names(failed: list[str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
-    """What the suite says by transport, asked at once: it waits long for tasks that never come."""
+    """Runs the suite for all transports at once: it waits long for tasks that never come."""
 
     def outcome(transport: str) -> Outcome:
         folder = tmp_path_factory.mktemp(transport)

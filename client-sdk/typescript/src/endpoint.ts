@@ -12,7 +12,7 @@ export interface Endpoint {
   readonly baseUrl: string;
   /** Its context window, in tokens; absent: unknown. */
   readonly contextWindow?: number;
-  /** Whether the library can send tools amid the messages of this model. */
+  /** True if the library can send tools amid the messages of this model. */
   readonly takesNative: boolean;
 }
 
@@ -34,7 +34,7 @@ export const UNKNOWN_ENDPOINT: Endpoint = { api: "openai_chat", model: "", baseU
 /** Hosts of the providers' own, and those below them. */
 const OWN_HOSTS = ["api.anthropic.com", "api.openai.com", "openai.azure.com", "googleapis.com"];
 
-/** What the service takes. */
+/** Limits of the service. */
 const MODEL_BYTES = 256;
 const URL_BYTES = 2048;
 
@@ -64,13 +64,13 @@ export function modelNameOf(name: unknown): string {
   return isTaken ? name : "";
 }
 
-/** Whether a base URL is one of a provider's own. */
+/** Returns true if a base URL is one of a provider's own. */
 export function isOwnHost(baseUrl: string): boolean {
   const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : "";
   return OWN_HOSTS.some((own) => host === own || host.endsWith(`.${own}`));
 }
 
-/** Whether tools amid the messages reach a model that takes them: the library sends them, and the host is the provider's. */
+/** Returns true if tools amid the messages reach a model that takes them: the library sends them, and the host is the provider's. */
 export function carriesNative({ takesNative, baseUrl }: Endpoint): boolean {
   return takesNative && (baseUrl === "" || isOwnHost(baseUrl));
 }

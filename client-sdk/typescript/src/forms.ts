@@ -2,7 +2,7 @@
 import type { Api } from "./endpoint.js";
 import { argumentsOf, cut } from "./messages.js";
 
-/** What was said: a message of any framework. */
+/** Message of any framework. */
 export type Spoken =
   | { readonly role: "user" | "system"; readonly text: string }
   | {

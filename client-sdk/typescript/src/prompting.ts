@@ -24,7 +24,7 @@ export interface Defined {
   readonly parameters?: JsonObject;
 }
 
-/** What Route added to a conversation. */
+/** Additions of Route to a conversation. */
 export interface Prompt {
   /** For Route. */
   readonly ledger: string;
@@ -38,7 +38,7 @@ export interface Prompt {
   readonly betas?: readonly string[];
 }
 
-/** How Route is to put a request together. */
+/** Settings of a request that Route puts together. */
 export interface Rendered {
   readonly strategy: Strategy;
   /** The place of each entry: "" where nothing can be added. */
@@ -86,7 +86,7 @@ interface AnyEntry {
 }
 
 /**
- * The strategy to use. Without a search it is "cut": nothing may be described then, and Route would send the whole catalog.
+ * Returns the strategy to use. Without a search it is "cut": nothing may be described then, and Route would send the whole catalog.
  *
  * @throws TypeError no such strategy.
  */
@@ -98,7 +98,7 @@ export function checkedStrategy(strategy: Strategy = "auto", searches: boolean):
   return searches ? strategy : "cut";
 }
 
-/** What is asked of Route for a request. */
+/** Returns what is asked of Route for a request. */
 export function renderOf({ strategy }: Rendered, endpoint: Endpoint, before: Prompt | undefined) {
   return {
     format: FORMATS[endpoint.api],
@@ -110,7 +110,7 @@ export function renderOf({ strategy }: Rendered, endpoint: Endpoint, before: Pro
 }
 
 /**
- * What Route added to the messages that it was asked with; no tools where it defines the active set in `tools`.
+ * Returns what Route added to the messages that it was asked with; no tools where it defines the active set in `tools`.
  *
  * @throws TypeError "native" was asked for, and the model takes no tools amid a conversation.
  */

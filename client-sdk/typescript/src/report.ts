@@ -1,4 +1,4 @@
-/** What a conversation cost beside sending all tools, folded from what Route's answers say. Knows no framework. */
+/** Costs of a conversation beside sending all tools, folded from what Route's answers say. Knows no framework. */
 import { type Endpoint, priceOf, type Rates, ratesOf } from "./endpoint.js";
 import {
   ContextWarning,
@@ -10,7 +10,7 @@ import { estimatedTokens } from "./messages.js";
 import { SEARCH_TOOL } from "./offering.js";
 import type { Prompt } from "./prompting.js";
 
-/** What a conversation cost. Tokens are those of cl100k_base, as the service counts them, summed over all requests. */
+/** Costs of a conversation. Tokens are those of cl100k_base, as the service counts them, summed over all requests. */
 export interface Report {
   /** Requests to the model that were routed. */
   readonly requests: number;
@@ -22,13 +22,13 @@ export interface Report {
   readonly catalogTokens: number;
   /** `catalogTokens - shownTokens`; negative where deferral did not pay. */
   readonly savedTokens: number;
-  /** Requests that had the same tools at their beginning as the one before, so that the provider's cache served them. */
+  /** Requests that had the same tools at their beginning as the one before, so that the provider's cache could serve them. */
   readonly keptPrefixes: number;
   /** Computed prices; absent where the provider's rules are not known for each request. */
   readonly price?: Price;
   /** Requests by the strategy that put them together, such as `{ native: 3 }`. */
   readonly strategies: Readonly<Record<string, number>>;
-  /** What the service warned of, each once, in the order of their first time. */
+  /** Warnings of the service, each once, in the order of their first time. */
   readonly warnings: readonly string[];
 }
 
@@ -38,7 +38,7 @@ export interface Report {
  * requests follow each other before the cache expires. What the provider counted is in its own answers.
  */
 export interface Price {
-  /** What was sent. */
+  /** Price of what was sent. */
   readonly sent: number;
   /** The same requests with all tools of the catalog. */
   readonly allTools: number;
@@ -46,7 +46,7 @@ export interface Price {
   readonly routedAnew: number;
 }
 
-/** What is kept of the requests so far: JSON. */
+/** Counts of the requests so far: JSON. */
 export interface Spent {
   readonly requests: number;
   readonly searches: number;
@@ -72,7 +72,7 @@ interface Last {
   readonly routed: number;
 }
 
-/** What went into a request beside the agent's own. */
+/** Contents of a request beside the agent's own. */
 export interface Sent {
   /** Names of the active set and the search, in their order; the request has them where `prompt` defines nothing. */
   readonly active: readonly string[];
@@ -105,12 +105,12 @@ export function reportOf(spent: Spent = NOTHING): Report {
   return { ...counts, ...(rounded === undefined ? {} : { price: rounded }), strategies, warnings };
 }
 
-/** What is kept after so many more searches. */
+/** Returns the counts after so many more searches. */
 export function searched(spent: Spent = NOTHING, searches: number): Spent {
   return { ...spent, searches: spent.searches + searches };
 }
 
-/** What is kept after one more request. */
+/** Returns the counts after one more request. */
 export function spentAfter(before: Spent = NOTHING, turn: RouteResponse, sent: Sent): Spent {
   const now = requestOf(before.last, turn, sent);
   const shown = definedTokens(now) + now.added;
@@ -136,7 +136,7 @@ export function spentAfter(before: Spent = NOTHING, turn: RouteResponse, sent: S
   };
 }
 
-/** What the service warns of in an answer. */
+/** Returns the warnings of the service in an answer. */
 export function warningsOf({ accounting, deferral }: RouteResponse): string[] {
   const context = (accounting?.warnings ?? []).flatMap((warning) => CONTEXT.get(warning) ?? []);
   const isUnknown = deferral?.reason === DeferralReason.UNKNOWN_PROXY;
@@ -195,7 +195,7 @@ function definedTokens({ defined }: Pick<Last, "defined">): number {
   return defined.reduce((sum, [, tokens]) => sum + tokens, 0);
 }
 
-/** How a request was put together. One whose additions have no place is sent with its active set in `tools`. */
+/** Names the strategy by which a request was put together. One whose additions have no place is sent with its active set in `tools`. */
 function strategyOf({ rendered }: RouteResponse, prompt: Prompt | undefined): string {
   const { PASS } = PromptStrategy;
   const isPutTogether = prompt !== undefined && prompt.tools.length > 0;

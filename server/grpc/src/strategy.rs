@@ -304,16 +304,19 @@ impl<'a> Catalog<'a> {
     }
 }
 
-/// Returns the tokens of all tools' definitions. `None` if somebody chose a mode of deferral or the policy says how tools are
-/// chosen, or if tools have preconditions: what these lock comes and goes with the turns, and with it the beginning of a
-/// request that has all tools.
+/// Returns the tokens of all tools' definitions. `None` if all may not be sent to save something: somebody chose a mode of
+/// deferral, the policy says how tools are chosen, some are of an untrusted server, whose number has a cap, or some have
+/// preconditions. What these lock comes and goes with the turns, and with it the beginning of a request that has all tools.
 fn sendable_tokens(answer: &Answer) -> Option<u32> {
-    let Answer { deferral, snapshot, account, .. } = answer;
+    let Answer { deferral, snapshot, .. } = answer;
+    let policy = &snapshot.policy;
     let is_chosen = deferral.decision.source != DeferralSource::Default
-        || snapshot.policy.defaults != Choosing::default();
+        || policy.defaults != Choosing::default()
+        || policy.rules.iter().any(|rule| rule.choosing != Choosing::default());
+    let has_untrusted = !snapshot.untrusted.is_clear();
     let has_conditions = !snapshot.requirements.conditions.is_empty();
-    let tokens = u32::try_from(account.full_catalog).unwrap_or(u32::MAX);
-    (!is_chosen && !has_conditions).then_some(tokens)
+    let tokens = u32::try_from(deferral.allowed_tokens).unwrap_or(u32::MAX);
+    (!is_chosen && !has_untrusted && !has_conditions).then_some(tokens)
 }
 
 /// Sizes of an answer and of its parts, in bytes.

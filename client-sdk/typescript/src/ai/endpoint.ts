@@ -3,7 +3,7 @@ import type { LanguageModel } from "ai";
 
 import { type Api, baseUrlOf, type Endpoint, modelNameOf, UNKNOWN_ENDPOINT } from "../endpoint.js";
 
-/** What the AI SDK's own providers keep of their settings; nothing of it is promised. */
+/** Settings as the AI SDK's own providers keep them; nothing of it is promised. */
 interface Config {
   readonly baseURL?: unknown;
   readonly baseUrl?: unknown;
@@ -38,7 +38,7 @@ export function endpointOf(model: LanguageModel | undefined, said?: string): End
   };
 }
 
-/** Whether a model is one of `@ai-sdk/anthropic`, which alone has tools amid the messages. */
+/** Returns true if a model is one of `@ai-sdk/anthropic`, which alone has tools amid the messages. */
 export function isAnthropic(model: LanguageModel | undefined): boolean {
   return typeof model === "object" && model.provider.startsWith("anthropic");
 }

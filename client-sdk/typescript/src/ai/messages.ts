@@ -110,7 +110,7 @@ function blockOf(part: object): object[] {
   return [];
 }
 
-/** Whether a part of a message is a result. */
+/** Returns true if a part of a message is a result. */
 export function isResult(part: object): part is Result {
   return (part as { readonly type?: unknown }).type === "tool-result";
 }

@@ -82,7 +82,7 @@ function requestOf(options: ModelOptions, prompt: Prompt, isOurs: (name: string)
   return { ...options, prompt: messages, tools };
 }
 
-/** Whether the call is settled, by a name or as none: `@ai-sdk/anthropic` adds no other tools amid the messages then. */
+/** Returns true if the call is settled, by a name or as none: `@ai-sdk/anthropic` adds no other tools amid the messages then. */
 function isForced({ toolChoice }: ModelOptions): boolean {
   return toolChoice?.type === "tool" || toolChoice?.type === "none";
 }

@@ -1,7 +1,7 @@
 /** Where a model of LangChain is asked. */
 import { type Api, baseUrlOf, type Endpoint, modelNameOf } from "../endpoint.js";
 
-/** What LangChain's models keep of their settings; most of it is promised to nobody. */
+/** Settings as LangChain's models keep them; most of it is promised to nobody. */
 interface Model {
   readonly _llmType?: () => string;
   readonly _getModelInstance?: () => Promise<object>;

@@ -92,7 +92,7 @@ fn settled(turn: &Turn<'_>) -> Option<Choice> {
     }
 }
 
-/// Returns the cheapest strategy of those that keep the catalog deferred. Additions keep the cached prefix, so that a
+/// Returns the cheapest strategy, [`Strategy::Pass`] with the whole catalog among them. Additions keep the cached prefix, so that a
 /// conversation which has them never changes again. Where the provider caches nothing of so short a request, there is
 /// no prefix to keep, and [`Strategy::Cut`] may have fewer tokens.
 fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
@@ -147,7 +147,7 @@ fn price_of_cutting(rates: &Rates, cut: u32, added: u32, following: &Following) 
     price
 }
 
-/// Returns true if the whole catalog costs less than the shortest request that defers tools, with the requests that are expected to
+/// Returns true if the whole catalog costs less than the cheapest request that defers tools, with the requests that are expected to
 /// follow. `is_sent` tells that the cache holds it already.
 fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, RenderError> {
     let Some(catalog) = turn.offer.catalog_tokens else { return Ok(false) };

@@ -134,7 +134,8 @@ impl<'s> Dense<'s> {
         Some(self.index.overlap(query, slot)? - self.pull(slot))
     }
 
-    /// Returns the overlap by which a slot is ranked for a request of several things, given its [`Dense::overlap`].
+    /// Returns the overlap by which a slot is ranked for a request of several things, given its [`Dense::overlap`]. A slot
+    /// without a pack keeps it.
     #[must_use]
     pub fn ranked(&self, slot: u32, overlap: f32) -> f32 {
         let has_pack = self.footing.mixed.contains_key(&slot);
@@ -142,8 +143,9 @@ impl<'s> Dense<'s> {
     }
 
     /// Returns the overlap by which a slot is ranked for a request of one thing, given its [`Dense::overlap`]: half of
-    /// it, and half of that with the nearest kind of its requests. A slot without kinds keeps its overlap. The mean of
-    /// all requests is near to a request of several things, the kinds are not.
+    /// it, and half of that with the nearest kind of its requests. The mean of all requests is near to a request of several
+    /// things, the kinds are not. A slot without kinds has that of [`Dense::ranked`]; what is taken off there is taken off
+    /// here too.
     #[must_use]
     pub fn ranked_by_kinds(&self, query: &[f32], slot: u32, overlap: f32) -> f32 {
         let product = |row: &[f32]| self.index.product(query, row);

@@ -39,6 +39,8 @@ pub struct Deferral {
     pub decision: Decision,
     /// Number of tools that may be shown, loaded or not.
     allowed: usize,
+    /// Tokens of their definitions.
+    pub allowed_tokens: u64,
     /// Number of those tools that are not in the active set.
     pub deferred_tools: usize,
 }
@@ -55,7 +57,12 @@ impl Deferring {
         let window = options.context_window;
         let decision =
             self.policy.decide(&self.tenant, &options.deferral, &options.model, window, cost);
-        Deferral { decision, allowed: allowed.count(snapshot), deferred_tools: 0 }
+        Deferral {
+            decision,
+            allowed: allowed.count(snapshot),
+            allowed_tokens: cost + always_loaded_tokens(snapshot, allowed.slots.as_ref()),
+            deferred_tools: 0,
+        }
     }
 
     /// Returns the tokens of the deferrable tools. Sums counts made at registration, and caches the sum by set.
@@ -91,6 +98,13 @@ impl Deferral {
     pub(in crate::router) fn with_active(self, active: usize) -> Self {
         Self { deferred_tools: self.allowed.saturating_sub(active), ..self }
     }
+}
+
+/// Returns the tokens of the tools that are never deferred.
+fn always_loaded_tokens(snapshot: &Snapshot, allowed: Option<&FixedBitSet>) -> u64 {
+    let is_allowed = |slot: &&u32| allowed.is_none_or(|set| set.contains(**slot as usize));
+    let always = snapshot.always_load.iter().filter(is_allowed);
+    always.map(|slot| u64::from(snapshot.tool(*slot).schema_tokens)).sum()
 }
 
 fn name_of(set: Option<&FixedBitSet>) -> ContentHash {
