@@ -178,10 +178,8 @@ function envelopePromptOf(turn: RouteResponse, asked: readonly unknown[], places
 
 /** The text that was added at the end of a message; "" for none. */
 function textAdded(before: AnyEntry, after: AnyEntry): string {
-  const [had, has] = [
-    before.content ?? before.output ?? before.parts,
-    after.content ?? after.output ?? after.parts,
-  ];
+  const had = before.content ?? before.output ?? before.parts;
+  const has = after.content ?? after.output ?? after.parts;
   if (typeof had === "string" && typeof has === "string") {
     return has.startsWith(had) ? has.slice(had.length).trimStart() : "";
   }

@@ -140,8 +140,13 @@ impl ResponsesStream {
         }
         if is_call && is_envelope(name) {
             self.numbers.are_own = true;
-            let (start, opener) = (item.clone(), Opener::default());
-            let envelope = Envelope { start, opener, is_read: false, is_ended: false, to: None };
+            let envelope = Envelope {
+                start: item.clone(),
+                opener: Opener::default(),
+                is_read: false,
+                is_ended: false,
+                to: None,
+            };
             return Item::Envelope(Box::new(envelope));
         }
         if is_hosts(item) {
@@ -226,7 +231,9 @@ impl ResponsesStream {
                 json!({ "type": "response.output_item.added", "output_index": to, "item": item });
             self.numbers.add(begun, out);
         }
-        if let (Some(to), false) = (envelope.to, part.arguments.is_empty()) {
+        if let Some(to) = envelope.to
+            && !part.arguments.is_empty()
+        {
             let delta = json!({ "type": "response.function_call_arguments.delta",
                 "item_id": envelope.start["id"], "output_index": to, "delta": part.arguments });
             self.numbers.add(delta, out);
@@ -264,8 +271,11 @@ impl ResponsesStream {
             return;
         };
         let whole = value["arguments"].as_str().unwrap_or_default().to_owned();
+        let finished = self.finish(&mut envelope, &whole, out);
         // A search is noted when its item is done.
-        if let (Ok(call), Some(to)) = (self.finish(&mut envelope, &whole, out), envelope.to) {
+        if let Ok(call) = finished
+            && let Some(to) = envelope.to
+        {
             let mut named = json!({});
             put(&mut named, call.name.as_deref().unwrap_or_default(), "", &self.names);
             if value.get("name").is_some() {
@@ -282,13 +292,13 @@ impl ResponsesStream {
     fn plain_arguments(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
         let index = value["output_index"].as_u64().unwrap_or_default();
         let own = value["name"].as_str().and_then(|name| self.names.get(name));
-        let Some((within, Some(Item::Through(to)))) = own.map(|own| (own, self.items.get(&index)))
-        else {
-            self.through(value, event, out);
-            return;
+        let to = match self.items.get(&index) {
+            Some(Item::Through(to)) => Some(*to),
+            _ => None,
         };
-        let to = *to;
-        value["name"] = within.name.as_str().into();
+        let Some(own) = own else { return self.through(value, event, out) };
+        let Some(to) = to else { return self.through(value, event, out) };
+        value["name"] = own.name.as_str().into();
         self.renumbered(value, to, None, out);
     }
 
