@@ -168,6 +168,16 @@ pub(crate) fn add_usage(total: &mut Value, more: &Value) {
     }
 }
 
+/// Gives the second of two answers the ID of the first, and the usage of both.
+pub(crate) fn join_heads(first: &Value, second: &mut Value) {
+    let mut usage = first["usage"].clone();
+    add_usage(&mut usage, &second["usage"]);
+    if !usage.is_null() {
+        second["usage"] = usage;
+    }
+    second["id"] = first["id"].clone();
+}
+
 /// Joins two answers of one turn: what the first said comes first, and the usage is that of both.
 pub(crate) fn joined(api: Api, first: &Value, mut second: Value) -> Value {
     match api {
@@ -178,12 +188,7 @@ pub(crate) fn joined(api: Api, first: &Value, mut second: Value) -> Value {
     if !second.is_object() {
         return second;
     }
-    let mut usage = first["usage"].clone();
-    add_usage(&mut usage, &second["usage"]);
-    if !usage.is_null() {
-        second["usage"] = usage;
-    }
-    second["id"] = first["id"].clone();
+    join_heads(first, &mut second);
     if api == Api::Anthropic {
         let said = [&first["content"], &second["content"]];
         let content: Vec<Value> =

@@ -210,11 +210,10 @@ fn asks(call: &Value) -> bool {
 
 /// Adds a usage to another. Lists of tokens by modality are added up by that.
 pub(crate) fn add(total: &mut Value, more: &Value) {
-    let (Some(before), Some(after)) = (total.as_object().cloned(), more.as_object()) else {
-        add_usage(total, more);
-        return;
-    };
+    let before = total.as_object().cloned();
     add_usage(total, more);
+    let Some(before) = before else { return };
+    let Some(after) = more.as_object() else { return };
     for (name, value) in &before {
         let lists = (value.as_array(), after.get(name).and_then(Value::as_array));
         match lists {

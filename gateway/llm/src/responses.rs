@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolgate_llm::envelope::is_envelope;
 
-use crate::answer::{Asked, Results, Search, add_usage, is_search};
+use crate::answer::{Asked, Results, Search, is_search, join_heads};
 use crate::gate::Call;
 use crate::opener::{Opener, Part};
 use crate::toolset::{Names, Namespaced};
@@ -235,12 +235,7 @@ pub(crate) fn joined(first: &Value, mut second: Value) -> Value {
     if !second.is_object() {
         return second;
     }
-    let mut usage = first["usage"].clone();
-    add_usage(&mut usage, &second["usage"]);
-    if !usage.is_null() {
-        second["usage"] = usage;
-    }
-    second["id"] = first["id"].clone();
+    join_heads(first, &mut second);
     let items = |answer: &Value| answer["output"].as_array().cloned().unwrap_or_default();
     if second["output"].is_array() {
         second["output"] = [items(first), items(&second)].concat().into();
