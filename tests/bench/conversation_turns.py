@@ -25,13 +25,13 @@ from typing import Any
 from document import rewrite
 from toolgate_process import ToolgateProcess
 
-from toolgate import Client
+from toolgate import Client, RenderOptions
 from toolgate._requests import RouteArguments
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVERS = ROOT / "tests" / "data" / "servers"
 CONVERSATIONS = ROOT / "tests" / "data" / "conversations"
-SETS = {"dev": "dev.jsonl", "held-out": "held-out.jsonl"}
+SETS = {"dev": "dev.jsonl", "held-out": "held-out.jsonl", "unseen": "unseen.jsonl"}
 SPANS = ((1, 1), (2, 3), (4, 6), (7, 12), (13, 30))
 KINDS = ("same-topic", "follow-up", "topic-change", "multi-step")
 CUT = 5
@@ -54,6 +54,8 @@ class Way:
     """Whether the state has the messages so far."""
     handle: bool = False
     """Whether the handle of the turn before is passed on."""
+    request: bool = False
+    """Whether Route puts the request together, as it does for the integrations."""
 
     @property
     def settings(self) -> dict[str, str]:
@@ -71,6 +73,9 @@ WAYS = (
 WITH_HISTORY = WAYS[2]
 UNSEEN = Way("with history, `router.courtesies` off", courtesies=False)
 """What turns that need no tool get where none of them is known as one."""
+AS_SENT = Way("in the request", handle=True, request=True)
+"""What the integrations send: the tools of earlier turns too, for as long as that pays."""
+MODEL = "claude-opus-4-8"
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,8 @@ class Played:
     """The active set."""
     new: frozenset[str]
     """Those of them that the history does not call, and that no earlier set of the handle had."""
+    shown: frozenset[str]
+    """All tools that the model is shown: those of the request, or else of the active set."""
 
     def ranked_recall(self) -> float:
         """The share of the right tools among the first five."""
@@ -96,6 +103,14 @@ class Played:
     def set_recall(self) -> float:
         """The share of the right tools in the active set."""
         return len(self.relevant & self.chosen) / len(self.relevant)
+
+    def shown_recall(self) -> float:
+        """The share of the right tools that the model is shown."""
+        return len(self.relevant & self.shown) / len(self.relevant)
+
+    def any_shown(self) -> float:
+        """1 where the model is shown a right tool, else 0."""
+        return float(bool(self.relevant & self.shown))
 
     def any_new(self) -> float:
         """1 where the active set has a new tool, else 0."""
@@ -129,20 +144,40 @@ def messages_of(turn: Turn, number: int) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": turn["answer"]}
 
 
+def defined(value: Any) -> Iterator[str]:
+    """The names of all tools that are defined in a part of a request."""
+    if isinstance(value, dict):
+        if "input_schema" in value:
+            yield value["name"]
+        for inner in value.values():
+            yield from defined(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from defined(inner)
+
+
 def play(client: Client, conversation: Conversation, way: Way) -> Iterator[Played]:
     """Routes each turn of a conversation."""
     messages: list[dict[str, Any]] = []
-    handle = ""
+    handle = ledger = ""
     held: set[str] = set()
     for number, turn in enumerate(conversation, 1):
         now = [*messages, {"role": "user", "content": turn["query"]}]
         arguments: RouteArguments = {"explain": True, "handle": handle}
         if way.history:
             arguments["state"] = {"messages": now}
+        if way.request:
+            arguments["model"] = MODEL
+            arguments["render"] = RenderOptions(
+                "anthropic", strategy="auto", search_tool=True, ledger=ledger
+            )
         answer = client.route(turn["query"], **arguments)
         assert answer.ranking is not None
         assert not answer.degraded, answer.degraded
-        chosen = frozenset(tool.model_name for tool in answer)
+        chosen = shown = frozenset(tool.model_name for tool in answer)
+        if way.request:
+            ledger = answer.request.ledger
+            shown = frozenset(defined([answer.request.tools, answer.request.messages]))
         yield Played(
             turn["conversation"],
             number,
@@ -151,6 +186,7 @@ def play(client: Client, conversation: Conversation, way: Way) -> Iterator[Playe
             tuple(tool.model_name for tool in answer.ranking.candidates),
             chosen,
             chosen - held,
+            shown,
         )
         messages += messages_of(turn, number)
         if way.history:
@@ -177,7 +213,7 @@ def played(
 def measured(binary: Path, conversations: Sequence[Conversation]) -> dict[Way, list[Played]]:
     """Plays the conversations in every way."""
     answers: dict[Way, list[Played]] = {}
-    ways = sorted([*WAYS, UNSEEN], key=lambda way: sorted(way.settings))
+    ways = sorted([*WAYS, UNSEEN, AS_SENT], key=lambda way: sorted(way.settings))
     for _, alike in groupby(ways, lambda way: way.settings):
         same = list(alike)
         with tempfile.TemporaryDirectory() as folder:
@@ -232,6 +268,15 @@ def table(answers: dict[Way, list[Played]], measure: Measure) -> Iterator[str]:
         yield f"| {row[0][0]} | {len(row[0][1])} | " + " | ".join(cells) + " |"
 
 
+def sent(turns: list[Played]) -> Iterator[str]:
+    """A row for each group: what the model is shown of the right tools."""
+    yield "| turns that need a tool | | recall of the request | some right tool in the request |"
+    yield "|---|---:|---:|---:|"
+    for name, group in groups(turns):
+        cells = [interval(group, measure) for measure in (Played.shown_recall, Played.any_shown)]
+        yield f"| {name} | {len(group)} | " + " | ".join(cells) + " |"
+
+
 def no_tool(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]]) -> Iterator[str]:
     """How often turns that need no tool are sent a new one."""
     ways = (*WAYS[:2], UNSEEN, *WAYS[2:])
@@ -259,6 +304,8 @@ def page(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]]) ->
     """All tables as Markdown."""
     yield "Recall of the active set:\n"
     yield from table(answers, Played.set_recall)
+    yield f"\nWhat an integration sends with its defaults (`auto`, {MODEL}):\n"
+    yield from sent(answers[AS_SENT])
     yield "\nRecall at 5 of the ranking, before any cut:\n"
     yield from table(answers, Played.ranked_recall)
     yield ""
@@ -274,15 +321,16 @@ def page(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]]) ->
             for way in WAYS
         ]
         cells = [interval(turns, Played.set_recall) for turns in own]
-        yield f"| 30 of `{SETS[name]}` | {len(own[0])} | " + " | ".join(cells) + " |"
+        yield f"| {len(talks)} of `{SETS[name]}` | {len(own[0])} | " + " | ".join(cells) + " |"
 
 
 def main() -> int:
     """Prints the tables, or writes them between the marks of a page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=["dev", "held-out"])
     arguments = parser.parse_args()
-    files = {name: read(CONVERSATIONS / file) for name, file in SETS.items()}
+    files = {name: read(CONVERSATIONS / SETS[name]) for name in arguments.sets}
     of_set = {
         name: frozenset(talk[0]["conversation"] for talk in talks) for name, talks in files.items()
     }

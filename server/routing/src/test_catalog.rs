@@ -87,6 +87,7 @@ pub(crate) fn candidate(slot: u32, overlap: f32) -> Candidate {
         leads: false,
         recent: Recent::default(),
         from_context: false,
+        is_reserved: false,
     }
 }
 

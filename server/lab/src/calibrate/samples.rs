@@ -18,6 +18,7 @@ pub(super) fn judged(overlap: f32, score: f32, is_relevant: bool) -> Judged {
         leads: false,
         recent,
         from_context: false,
+        is_reserved: false,
     };
     Judged { candidate, is_relevant }
 }

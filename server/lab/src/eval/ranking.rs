@@ -253,6 +253,7 @@ fn by_overlap(snapshot: &Snapshot, vectors: &[Vec<f32>]) -> Result<Vec<Candidate
         leads: place == 0,
         recent: Recent::default(),
         from_context: false,
+        is_reserved: false,
     };
     Ok(hits.iter().enumerate().map(candidate).collect())
 }

@@ -12,3 +12,4 @@ pub(in crate::router) mod parts;
 pub mod rank;
 pub mod recall;
 pub mod recent;
+pub(in crate::router) mod reserved;

@@ -139,6 +139,7 @@ impl<'a> Bar<'a> {
             Rule::Threshold(least) if candidate.overlap >= least => return None,
             Rule::Threshold(least) => Shortfall::Threshold(least),
             Rule::Ratio(_) | Rule::Learned(_) if !is_reached => no_tool_fits,
+            Rule::Ratio(_) | Rule::Learned(_) if candidate.is_reserved => return None,
             Rule::Ratio(ratio) => {
                 // Each intent's best is chosen, regardless of how it compares with another intent's best.
                 let is_near_best = candidate.score >= ratio * self.best.score;
@@ -248,10 +249,10 @@ fn best(snapshot: &Snapshot, candidates: &[Candidate]) -> Best {
     }
 }
 
-/// Puts each intent's best before the rest, so that a turn with several intents covers all of them. Keeps the order
-/// within both groups.
+/// Puts each intent's best before the rest, so that a turn with several intents covers all of them, and tools with a
+/// reserved place next. Keeps the order within each group.
 pub fn leaders_first(candidates: &mut [Candidate]) {
-    candidates.sort_by_key(|candidate| !candidate.leads);
+    candidates.sort_by_key(|candidate| (!candidate.leads, !candidate.is_reserved));
 }
 
 #[cfg(test)]

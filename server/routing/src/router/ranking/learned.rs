@@ -72,6 +72,7 @@ mod tests {
             leads: true,
             recent: Recent { called: false, server_called: true },
             from_context: false,
+            is_reserved: false,
         };
         let better = Candidate { score: 0.8, ..candidate };
         let best = Best::of([candidate, better].iter());

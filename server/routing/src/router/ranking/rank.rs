@@ -68,6 +68,8 @@ pub struct Candidate {
     pub recent: Recent,
     /// True if the score comes from context beside the request: an intent with less weight than the heaviest.
     pub from_context: bool,
+    /// True if a place is reserved for the tool, because its MCP server was called last ([`super::reserved`]).
+    pub is_reserved: bool,
 }
 
 /// Earlier calls of the agent. By default none are known.
@@ -135,6 +137,7 @@ impl Candidate {
             leads: false,
             recent: Recent::default(),
             from_context: false,
+            is_reserved: false,
         }
     }
 
@@ -278,6 +281,7 @@ impl<'a> Embedded<'a> {
                     leads,
                     recent,
                     from_context,
+                    is_reserved: false,
                 };
                 found.entry(slot).and_modify(|known| known.take_better(&here)).or_insert(here);
             }
@@ -334,6 +338,7 @@ impl<'a> Embedded<'a> {
             leads: false,
             recent: Recent::default(),
             from_context: false,
+            is_reserved: false,
         };
         // Without a shared word there is nothing to rank by: random tools are worse than none.
         let best = hits.first().map_or(1.0, |hit| hit.score).max(f32::MIN_POSITIVE);
@@ -361,6 +366,7 @@ impl<'a> Embedded<'a> {
                 leads: true,
                 recent: Recent::default(),
                 from_context: false,
+                is_reserved: false,
             });
         }
     }

@@ -22,17 +22,13 @@ const LAST_CALLED: f32 = 0.1;
 /// the others at most: [`crate::router::ranking::blend`] has ensured that it does not rank above a tool that fits.
 pub fn lean(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Candidate]) {
     let Some(call) = state.calls.last() else { return };
-    let servers: HashSet<&ServerName> =
-        called(snapshot, &call.tool).iter().map(|slot| &snapshot.tool(*slot).id.server).collect();
-    if servers.len() != 1 {
-        return;
-    }
+    let Some(server) = server_of(snapshot, &call.tool) else { return };
     let is_untrusted = |one: &Candidate| snapshot.tool(one.slot).untrusted;
     let found = || candidates.iter().filter(|one| one.found_by != FoundBy::Name);
     let others = found().filter(|one| !is_untrusted(one));
     let best_of_others = others.map(|one| one.score).reduce(f32::max);
     for one in candidates.iter_mut().filter(|one| one.found_by != FoundBy::Name) {
-        if !servers.contains(&snapshot.tool(one.slot).id.server) {
+        if snapshot.tool(one.slot).id.server != *server {
             continue;
         }
         let lift = match best_of_others {
@@ -43,6 +39,27 @@ pub fn lean(snapshot: &Snapshot, state: &AgentState, candidates: &mut [Candidate
         one.parts.last_called = lift;
     }
     sort(snapshot, candidates);
+}
+
+/// Returns the MCP servers of the latest calls, the last called first, `most` at most. A call of an unknown name, or of one
+/// that tools of several servers have, counts for none.
+pub(super) fn last_servers<'s>(
+    snapshot: &'s Snapshot,
+    state: &AgentState,
+    most: usize,
+) -> Vec<&'s ServerName> {
+    let mut servers: Vec<&ServerName> = Vec::new();
+    for call in state.calls.iter().rev() {
+        if servers.len() == most {
+            break;
+        }
+        if let Some(server) = server_of(snapshot, &call.tool)
+            && !servers.contains(&server)
+        {
+            servers.push(server);
+        }
+    }
+    servers
 }
 
 /// Sets [`Candidate::recent`] from the calls of the state. Does nothing if there was no call.
@@ -81,6 +98,13 @@ pub(in crate::router) fn succeeded(snapshot: &Snapshot, state: &AgentState) -> H
         _ => None,
     });
     slots.collect()
+}
+
+/// Returns the MCP server of the tools that a called name means; `None` if there are none, or several.
+fn server_of<'s>(snapshot: &'s Snapshot, name: &str) -> Option<&'s ServerName> {
+    let mut servers = called(snapshot, name).into_iter().map(|slot| &snapshot.tool(slot).id.server);
+    let server = servers.next()?;
+    servers.all(|other| other == server).then_some(server)
 }
 
 /// Returns the tools that a called name means. A model-facing name means one tool; an MCP name may mean tools of

@@ -231,6 +231,7 @@ fn found(slot: u32, weight: u32, found_by: FoundBy) -> Candidate {
         leads: false,
         recent: Recent::default(),
         from_context: false,
+        is_reserved: false,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::router::ranking::level::Level;
 use crate::router::ranking::rank::{Candidate, Embedded};
 use crate::router::ranking::recall::Recall;
 use crate::router::ranking::recent;
+use crate::router::ranking::reserved;
 use crate::router::selection::caps::Caps;
 use crate::router::selection::choose::{Choice, Chosen, Outcome};
 use crate::router::selection::continuity::Change;
@@ -83,6 +84,7 @@ impl RouteInputs<'_> {
         recent::note(snapshot, &query.state, &mut candidates);
         if is_own_rule {
             recent::lean(snapshot, &query.state, &mut candidates);
+            reserved::reserve(snapshot, &embedded, query, &allowed, &mut candidates)?;
         }
         let words_only = embedded.is_words_only(snapshot);
         let cut = Cut::of(snapshot, &embedded, options, level, &candidates);
@@ -94,7 +96,9 @@ impl RouteInputs<'_> {
         let choice = Choice::new(snapshot, &allowed, &embedded, query, level);
         let deferred = deferral.decision.deferred;
         let outcome = choice.make(previous, &candidates, deferred);
-        candidates.truncate(look_at);
+        let mut beyond = candidates.split_off(look_at.min(candidates.len()));
+        beyond.retain(|one| one.is_reserved);
+        candidates.append(&mut beyond);
         let Outcome { active, mut left_out, change } = outcome;
         let unknown = allowed.unknown_exclusions.iter().take(LOOK_BEYOND);
         left_out.extend(unknown.map(|name| LeftOut::named(None, name, RefusalCode::UnknownTool)));

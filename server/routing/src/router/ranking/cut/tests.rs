@@ -15,6 +15,7 @@ fn candidate([score, nearest, word_share]: [f32; 3], leads: bool) -> Candidate {
         leads,
         recent: Recent::default(),
         from_context: false,
+        is_reserved: false,
     }
 }
 

@@ -100,3 +100,17 @@ fn tools_called_with_success_are_known_unless_the_name_is_shared() {
     state.calls[5].status = CallStatus::Unknown;
     assert_eq!(succeeded(&snapshot, &state), HashSet::from([0, 3]));
 }
+
+#[test]
+fn the_servers_that_were_called_last_are_each_named_once() {
+    let snapshot = snapshot(&tools(), &[]);
+    let servers = |calls: &[&str], most| {
+        let state = called_in_turn(calls);
+        let names = last_servers(&snapshot, &state, most).into_iter();
+        names.map(ServerName::as_str).collect::<Vec<_>>()
+    };
+    let calls = ["read", "write", "list", "mcp__t__list", "nothing"];
+    assert_eq!(servers(&calls, 2), ["t", "s"]);
+    assert_eq!(servers(&calls, 1), ["t"]);
+    assert!(servers(&["list", "nothing"], 2).is_empty(), "several servers, or none");
+}

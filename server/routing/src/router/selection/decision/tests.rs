@@ -189,3 +189,54 @@ fn the_mcp_server_that_was_called_last_is_nearer() {
     let first = decision.candidates[0].recent;
     assert!(first.server_called && !first.called);
 }
+
+/// Returns the chosen slots of six tools of `s` and of three of `t`, which are less near, in order. The message leans on an
+/// earlier one, and a tool of `t` was called last.
+fn chosen_after_a_call(catalog: TestCatalog<'_>, change: impl Fn(&mut RouteQuery)) -> Vec<u32> {
+    let of_s = ["a", "b", "c", "d", "e", "f"].map(|name| tool("s", name));
+    let of_t = ["g", "h", "i"].map(|name| tool("t", name));
+    let tools: Vec<TestTool> = of_s.into_iter().chain(of_t).collect();
+    let snapshot = TestCatalog { tools: &tools, ..catalog }.snapshot();
+    let mut query = query(5);
+    query.intents.push(Intent::context("yyy\nzzz".to_owned(), 0.9));
+    let status = CallStatus::Succeeded;
+    query.state.calls = vec![PriorCall { tool: "h".to_owned(), status, turn: 0 }];
+    change(&mut query);
+    let vectors = vec![QUERY.to_vec(); query.intents.len()];
+    let policy = deferral::Policy::default();
+    let decision = decide_under(policy, &snapshot, &query, vectors).expect("a decision");
+    let mut slots = slots(&decision);
+    slots.sort_unstable();
+    slots
+}
+
+/// Overlaps of the tools of [`chosen_after_a_call`].
+const NINE: [f32; 9] = [0.9, 0.89, 0.88, 0.87, 0.86, 0.85, 0.3, 0.29, 0.05];
+
+#[test]
+fn a_message_that_leans_on_another_keeps_places_for_the_server_that_was_called_last() {
+    let catalog = TestCatalog { overlaps: &NINE, ..TestCatalog::default() };
+    assert_eq!(chosen_after_a_call(catalog, |_| ()), [0, 1, 6, 7, 8], "three of five places");
+    let alone = |query: &mut RouteQuery| query.intents.truncate(1);
+    assert_eq!(chosen_after_a_call(catalog, alone), [0, 1, 2, 3, 4], "nothing to lean on");
+    let uncalled = |query: &mut RouteQuery| query.state.calls.clear();
+    assert_eq!(chosen_after_a_call(catalog, uncalled), [0, 1, 2, 3, 4]);
+    let one = |query: &mut RouteQuery| query.options.top_k = 1;
+    assert_eq!(chosen_after_a_call(catalog, one), [0]);
+    let threshold = |query: &mut RouteQuery| query.options.ratio = None;
+    assert_eq!(chosen_after_a_call(catalog, threshold), [0, 1, 2, 3, 4], "each by its overlap");
+}
+
+#[test]
+fn reserved_places_are_for_tools_that_may_be_chosen_where_some_tool_fits() {
+    let catalog = TestCatalog { overlaps: &NINE, ..TestCatalog::default() };
+    let untrusted = TestCatalog { untrusted: &["t"], ..catalog };
+    assert_eq!(chosen_after_a_call(untrusted, |_| ()), [0, 1, 2], "nothing of an untrusted server");
+    let policy = "rules: [{name: bar, match: {tools: [h]}, threshold: 0.95}]";
+    let barred = TestCatalog { policy, ..catalog };
+    assert_eq!(chosen_after_a_call(barred, |_| ()), [0, 1, 2, 6, 8]);
+    let excluded = |query: &mut RouteQuery| query.options.excluded = vec!["t/i".to_owned()];
+    assert_eq!(chosen_after_a_call(catalog, excluded), [0, 1, 2, 6, 7]);
+    let far = TestCatalog { overlaps: &NINE.map(|overlap| overlap / 5.0), ..catalog };
+    assert!(chosen_after_a_call(far, |_| ()).is_empty());
+}
