@@ -57,3 +57,15 @@ export function textOf(content: unknown): string {
   const texts = blocks.map((block) => (typeof block.text === "string" ? block.text : JSON.stringify(block)));
   return texts.join("\n");
 }
+
+/**
+ * Calls a tool of a server: the text of its result, or its structure where it has no text.
+ *
+ * @throws Error the server calls the result an error.
+ */
+export async function called(mcp: McpClient, name: string, args: Record<string, unknown>): Promise<unknown> {
+  const { content, isError, structuredContent } = await mcp.callTool({ name, arguments: args });
+  const text = textOf(content);
+  if (isError === true) throw new Error(text || "the tool failed");
+  return text === "" && structuredContent !== undefined ? structuredContent : text;
+}
