@@ -163,7 +163,12 @@ for (const api of APIS) {
     assert.deepEqual(strategies, { [isNative ? "native" : "envelope"]: 5 });
     assert.ok(price !== undefined && price.sent < price.routedAnew);
     assert.ok(shownTokens > 0);
-    const typed = requests.map(({ tools, messages }, at) => ({ name: String(at), tools, messages }));
+    const typed = requests.map(({ tools, messages, betas }, at) => ({
+      name: String(at),
+      tools,
+      messages,
+      betas,
+    }));
     assert.deepEqual(mistakesIn(api, typed), []);
   });
 }
