@@ -12,7 +12,7 @@ import {
   ToolFormat,
 } from "./gen/toolgate/v1/router_pb.js";
 import { get, isObject, type JsonObject, listOf, stringOf } from "./json.js";
-import { called, type McpClient, toolsOf } from "./mcp.js";
+import { callTool, type McpClient, toolsOf } from "./mcp.js";
 import { estimatedTokens, intentOf } from "./messages.js";
 import { afterSearches, Gatekeeper, type Held, type MiddlewareOptions } from "./middleware.js";
 import { SEARCH_TOOL } from "./offering.js";
@@ -109,7 +109,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
 
   private constructor(client: RemoteClient, api: Api, source: Source, options: ConversationOptions<T, M>) {
     const { own = [], runOwn = source.run, grants = {}, messages = [], state = { handle: "" } } = options;
-    const settings = among(source.served.names, told(options));
+    const settings = among(source.served.names, settingsOf(options));
     this.#client = client;
     this.#source = source;
     this.#gatekeeper = new Gatekeeper(client, [], settings, source.served);
@@ -152,7 +152,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
       listener.listen(
         mcp,
         () => {
-          following.changed(server);
+          following.markChanged(server);
         },
         true,
       );
@@ -169,7 +169,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     const run: RunTool = async (server, name, args) => {
       const mcp = servers[server];
       if (mcp === undefined) throw new TypeError("runOwn is not given");
-      return called(mcp, name, args);
+      return callTool(mcp, name, args);
     };
     return new Conversation(client, api, { served, following, run }, options);
   }
@@ -382,7 +382,9 @@ function checkApi(api: Api): void {
 }
 
 /** The settings of each turn, with what the caller says of the model. */
-function told<T extends object, M extends object>(options: ConversationOptions<T, M>): MiddlewareOptions {
+function settingsOf<T extends object, M extends object>(
+  options: ConversationOptions<T, M>,
+): MiddlewareOptions {
   const { model, baseUrl, contextWindow, route = {}, onFault, onWarning } = options;
   const of = {
     ...(model === undefined ? {} : { model }),

@@ -58,7 +58,7 @@ export class Following<T> {
   }
 
   /** Has a server loaded by the next `follow`. */
-  changed(name: string): void {
+  markChanged(name: string): void {
     this.#changed.add(name);
   }
 

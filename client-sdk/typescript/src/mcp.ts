@@ -63,7 +63,11 @@ export function textOf(content: unknown): string {
  *
  * @throws Error the server calls the result an error.
  */
-export async function called(mcp: McpClient, name: string, args: Record<string, unknown>): Promise<unknown> {
+export async function callTool(
+  mcp: McpClient,
+  name: string,
+  args: Record<string, unknown>,
+): Promise<unknown> {
   const { content, isError, structuredContent } = await mcp.callTool({ name, arguments: args });
   const text = textOf(content);
   if (isError === true) throw new Error(text || "the tool failed");

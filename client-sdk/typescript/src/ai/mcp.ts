@@ -126,7 +126,7 @@ export class McpTools implements AsyncDisposable {
       this.#listener.listen(
         client,
         () => {
-          this.#following.changed(name);
+          this.#following.markChanged(name);
         },
         false,
       );

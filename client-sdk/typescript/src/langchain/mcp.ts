@@ -58,7 +58,7 @@ export class ListedMcp {
     this.#listener.listen(
       mcp,
       () => {
-        this.#following.changed(server);
+        this.#following.markChanged(server);
       },
       true,
     );

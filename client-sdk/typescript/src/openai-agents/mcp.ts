@@ -106,7 +106,7 @@ export class McpTools {
     const { underlying, session = underlying?.session } = server as unknown as Connected;
     if (session === undefined || session === null) return;
     const changed = (): void => {
-      this.#following.changed(name);
+      this.#following.markChanged(name);
     };
     this.#listener.listen(session, changed, true);
   }

@@ -11,6 +11,7 @@ import {
   type MCPServer,
   OpenAIResponsesModel,
   run,
+  RunState,
   setTracingDisabled,
   tool,
 } from "@openai/agents";
@@ -18,6 +19,7 @@ import type { ScriptedModel } from "@openai/agents/testing";
 import { Client, ToolgateError, v1 } from "@toolgate/client";
 import {
   type FromMcpOptions,
+  type Held,
   mcpDefinitions,
   modelFacing,
   ToolgateConversation,
@@ -337,6 +339,36 @@ test("a conversation goes on elsewhere, and keeps its tools when Toolgate can't 
   assert.deepEqual(shown(model)[2], shown(model)[1], "kept in their places");
   assert.deepEqual(faults, ["UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE"]);
   assert.equal(second.toolgate.report().requests, 2);
+});
+
+test("a call that waited for an approval is gated when it is made, also elsewhere", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const ran: string[] = [];
+  const asking = notes(ran).map((one) => ({ ...one, needsApproval: () => Promise.resolve(true) }));
+  const settings = { ...quiet, route: ALWAYS } as const;
+  const model = scripted([[FIND, { text: "milk" }]], "One.");
+  const desk = new Agent({ name: "desk", model });
+  const first = await ToolgateConversation.fromTools(client, { notes: asking }, settings);
+  const waiting = await run(first.agent(desk), "Find the note about milk.");
+  assert.equal(waiting.interruptions.length, 1);
+  const kept = JSON.parse(JSON.stringify([waiting.state.toString(), first.state])) as [string, Held];
+  let gated = 0;
+  const gate = client.gate.bind(client);
+  client.gate = (...asked) => {
+    gated += 1;
+    return gate(...asked);
+  };
+  const second = await ToolgateConversation.fromTools(
+    client,
+    { notes: asking },
+    { ...settings, state: kept[1] },
+  );
+  const agent = second.agent(desk);
+  const state = await RunState.fromString(agent, kept[0]);
+  for (const one of state.getInterruptions()) state.approve(one);
+  const { finalOutput } = await run(agent, state);
+  assert.deepEqual([finalOutput, ran, gated], ["One.", ["find_notes"], 1]);
 });
 
 test("tools under MCP's names are refused, and handoffs are no calls for Gate", async () => {
