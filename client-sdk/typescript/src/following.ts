@@ -1,4 +1,4 @@
-/** Following of `notifications/tools/list_changed` of connected MCP clients. Knows no framework. */
+/** Following of MCP servers whose lists of tools change. Knows no framework. */
 
 const CHANGED = "notifications/tools/list_changed";
 
@@ -31,5 +31,67 @@ export class Listener {
       if (isChange) changed();
       if (!isChange || passesOn) before.call(transport, message, ...rest);
     };
+  }
+}
+
+/** What servers list, loaded again after one said that its list changed. */
+export class Following<T> {
+  readonly #names: readonly string[];
+  readonly #load: (name: string) => Promise<readonly T[]>;
+  readonly #changed = new Set<string>();
+  readonly #loaded = new Map<string, readonly T[]>();
+  #following: Promise<void> | undefined;
+
+  /**
+   * Loads nothing yet.
+   *
+   * @param load lists and registers a server.
+   */
+  constructor(names: readonly string[], load: (name: string) => Promise<readonly T[]>) {
+    this.#names = names;
+    this.#load = load;
+  }
+
+  /** What was loaded last, in the servers' order. */
+  get loaded(): T[] {
+    return this.#names.flatMap((name) => this.#loaded.get(name) ?? []);
+  }
+
+  /** Has a server loaded by the next `follow`. */
+  markChanged(name: string): void {
+    this.#changed.add(name);
+  }
+
+  /**
+   * Loads servers; all of them by default.
+   *
+   * @throws what `load` throws: the next `follow` tries again.
+   */
+  async load(names: readonly string[] = this.#names): Promise<void> {
+    await Promise.all(
+      names.map(async (name) => {
+        this.#changed.delete(name);
+        try {
+          this.#loaded.set(name, await this.#load(name));
+        } catch (error) {
+          this.#changed.add(name);
+          throw error;
+        }
+      }),
+    );
+  }
+
+  /**
+   * Loads the servers that changed; once, however many conversations ask at a time.
+   *
+   * @returns true if something was loaded.
+   */
+  async follow(): Promise<boolean> {
+    if (this.#changed.size === 0 && this.#following === undefined) {
+      return false;
+    }
+    this.#following ??= this.load([...this.#changed]).finally(() => (this.#following = undefined));
+    await this.#following;
+    return true;
   }
 }

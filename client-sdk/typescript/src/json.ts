@@ -13,6 +13,11 @@ export function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? (value as unknown[]) : [];
 }
 
+/** A text, or "" for anything else. */
+export function stringOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
 /** Whether an object itself has a key; what it inherits, such as `constructor`, is not asked. */
 export function has(object: JsonObject, key: string): boolean {
   return Object.hasOwn(object, key);

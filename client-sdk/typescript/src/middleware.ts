@@ -19,7 +19,7 @@ import type { AgentState } from "./gen/toolgate/v1/state_pb.js";
 import type { JsonObject } from "./json.js";
 import { type Intent, newest } from "./messages.js";
 import { answerOf, SEARCH_TOOL } from "./offering.js";
-import { type Prompt, promptOf, type Rendered, renderOf } from "./prompting.js";
+import { definitionsOf, type Prompt, promptOf, type Rendered, renderOf } from "./prompting.js";
 import { searched, type Spent, spentAfter, warningsOf } from "./report.js";
 import { isLost, type ServedServers } from "./serving.js";
 import { agentState, type Grants } from "./state.js";
@@ -125,6 +125,12 @@ export interface Turn {
   readonly rendered?: Rendered | undefined;
 }
 
+/** Route's answer, and what is remembered after it. */
+export interface Routed {
+  readonly held: Held;
+  readonly turn: RouteResponse;
+}
+
 /** Routes, gates and searches for one agent's tools. It holds nothing of a conversation. */
 export class Gatekeeper {
   readonly #client: RemoteClient;
@@ -227,22 +233,29 @@ export class Gatekeeper {
    *
    * @param turn what is wanted, and tokens of the messages, where Route is to be told.
    */
-  async route(
+  async route(entries: readonly unknown[], turn: Turn, held: Held, grants: Grants): Promise<Held> {
+    const routed = await this.routed(entries, turn, held, grants);
+    return routed?.held ?? { ...held, isUnread: true };
+  }
+
+  /** The same with Route's answer; undefined where nothing is wanted, and when Toolgate can't be reached. */
+  async routed(
     entries: readonly unknown[],
     { intents, historyTokens, endpoint, rendered }: Turn,
     held: Held,
     grants: Grants,
-  ): Promise<Held> {
-    const unread = { ...held, isUnread: true };
+  ): Promise<Routed | undefined> {
     if (intents.length === 0) {
-      return unread;
+      return undefined;
     }
     const messages = newest(entries);
     // What does not fit as a whole is sent without additions.
     const asked = messages.length === entries.length ? rendered : undefined;
+    const render =
+      asked === undefined ? definitionsOf(rendered, endpoint) : renderOf(asked, endpoint, held.prompt);
     const request = {
       ...this.#route(historyTokens, endpoint),
-      ...(asked === undefined ? {} : { render: renderOf(asked, endpoint, held.prompt) }),
+      ...(render === undefined ? {} : { render }),
       intents: intents.map((intent) => ({ ...intent })),
       state: agentState({ ...grants, messages, snapshot: held.history }),
     };
@@ -258,10 +271,11 @@ export class Gatekeeper {
       const spent = spentAfter(held.spent, turn, { active, prompt, endpoint });
       this.#tellWarnings(warningsOf(turn), held.spent?.warnings ?? []);
       const added = prompt === undefined ? {} : { prompt };
-      return { ...kept, ...added, ...readIn(turn), handle: turn.activeSetHandle, active, spent };
+      const after = { ...kept, ...added, ...readIn(turn), handle: turn.activeSetHandle, active, spent };
+      return { held: after, turn };
     } catch (error) {
       this.#passOver(error);
-      return unread;
+      return undefined;
     }
   }
 

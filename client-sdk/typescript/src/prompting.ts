@@ -38,12 +38,21 @@ export interface Prompt {
   readonly betas?: readonly string[];
 }
 
+/** Strategies where the agent itself sends what Route put together: "pass" defines all tools in `tools`. */
+export type WholeStrategy = Strategy | "pass";
+
 /** Settings of a request that Route puts together. */
-export interface Rendered {
-  readonly strategy: Strategy;
-  /** The place of each entry: "" where nothing can be added. */
-  readonly places: readonly string[];
-}
+export type Rendered =
+  | {
+      readonly strategy: Strategy;
+      /** The place of each entry: "" where nothing can be added. */
+      readonly places: readonly string[];
+    }
+  | {
+      readonly strategy: WholeStrategy;
+      /** The request is sent as Route put it together, with these definitions of the agent's own before the others. */
+      readonly own: readonly object[];
+    };
 
 /** The tool through which a model calls those that are described in the messages. */
 export const CALL_TOOL = "toolgate_call_tool";
@@ -52,11 +61,12 @@ const STRATEGIES: readonly Strategy[] = ["auto", "cut", "envelope", "native"];
 /** Nothing is added, and Route forgets what was. */
 const NOTHING: Prompt = { ledger: "", tools: [], added: {} };
 
-const WIRE: Readonly<Record<Strategy, PromptStrategy>> = {
+const WIRE: Readonly<Record<WholeStrategy, PromptStrategy>> = {
   auto: PromptStrategy.AUTO,
   cut: PromptStrategy.CUT,
   envelope: PromptStrategy.ENVELOPE,
   native: PromptStrategy.NATIVE,
+  pass: PromptStrategy.PASS,
 };
 
 const FORMATS: Readonly<Record<Api, ToolFormat>> = {
@@ -91,22 +101,45 @@ interface AnyEntry {
  * @throws TypeError no such strategy.
  */
 export function checkedStrategy(strategy: Strategy = "auto", searches: boolean): Strategy {
-  if (!STRATEGIES.includes(strategy)) {
-    const known = STRATEGIES.map((one) => `"${one}"`).join(", ");
+  const checked = checkedAmong(STRATEGIES, strategy);
+  return searches ? checked : "cut";
+}
+
+/**
+ * Returns the strategy of a loop of one's own.
+ *
+ * @throws TypeError no such strategy.
+ */
+export function checkedWhole(strategy: WholeStrategy = "auto"): WholeStrategy {
+  return checkedAmong([...STRATEGIES, "pass"], strategy);
+}
+
+function checkedAmong<S extends string>(strategies: readonly S[], strategy: S): S {
+  if (!strategies.includes(strategy)) {
+    const known = strategies.map((one) => `"${one}"`).join(", ");
     throw new TypeError(`strategy is one of ${known}, not "${strategy}"`);
   }
-  return searches ? strategy : "cut";
+  return strategy;
 }
 
 /** Returns what is asked of Route for a request. */
-export function renderOf({ strategy }: Rendered, endpoint: Endpoint, before: Prompt | undefined) {
+export function renderOf(rendered: Rendered, endpoint: Endpoint, before: Prompt | undefined) {
+  const { strategy } = rendered;
+  const own = "own" in rendered && rendered.own.length > 0 ? JSON.stringify(rendered.own) : "";
   return {
     format: FORMATS[endpoint.api],
     strategy: WIRE[strategy],
     searchTool: true,
+    ownToolsJson: own,
     ledger: before?.ledger ?? "",
     withoutNative: strategy === "auto" && !carriesNative(endpoint),
   };
+}
+
+/** Returns what is asked of Route for a conversation that one call does not take: the definitions of an agent that sends them itself. */
+export function definitionsOf(rendered: Rendered | undefined, { api }: Endpoint) {
+  const isWhole = rendered !== undefined && "own" in rendered;
+  return isWhole ? { format: FORMATS[api], searchTool: true } : undefined;
 }
 
 /**
@@ -130,6 +163,9 @@ export function promptOf(
       `strategy: "native" is for models that take tools amid a conversation, not ${model}: take "auto", "cut" or "envelope"`,
     );
   }
+  if ("own" in rendered) {
+    return wholePromptOf(turn, asked, rendered.own);
+  }
   switch (strategy) {
     case PromptStrategy.NATIVE:
       return nativePromptOf(turn, asked, rendered.places);
@@ -138,6 +174,23 @@ export function promptOf(
     default:
       return { ledger, tools: [], added: {} };
   }
+}
+
+/** What a request that is sent as it is has beside the agent's own; its texts have no places. */
+function wholePromptOf(turn: RouteResponse, asked: readonly unknown[], own: readonly AnyTool[]): Prompt {
+  const { ledger, tools, messages } = modelRequest<AnyTool, AnyEntry>(turn);
+  const text = addedIn(asked, messages).join("\n\n");
+  const ours = tools.slice(own.length).map(definedOf);
+  return { ledger, tools: ours, added: text === "" ? {} : { "": text } };
+}
+
+/** The texts and messages that Route added. */
+function addedIn(asked: readonly unknown[], messages: readonly AnyEntry[]): string[] {
+  if (messages.length === asked.length) {
+    return messages.map((message, at) => textAdded(asked[at] as AnyEntry, message)).filter(Boolean);
+  }
+  const known = new Set(asked.map((entry) => JSON.stringify(entry)));
+  return messages.map((message) => JSON.stringify(message)).filter((text) => !known.has(text));
 }
 
 /** The tools that Route added amid the messages; nothing where one has no place. */

@@ -7,27 +7,31 @@ import { repository } from "./folders.js";
 
 const PACKAGE = join(repository, "client-sdk", "typescript");
 
-/** Where each API's types are, and the names of those of a tool and of a message. */
+/** Where each API's types are, and the names of those of a tool, of a message and of a beta. */
 const TYPES = {
   anthropic: {
     imports: 'import type Anthropic from "@anthropic-ai/sdk";',
     tool: "Anthropic.Beta.BetaToolUnion",
     message: "Anthropic.Beta.BetaMessageParam",
+    beta: "Named<Anthropic.Beta.AnthropicBeta>",
   },
   openai_chat: {
     imports: 'import type { OpenAI } from "openai";',
     tool: "OpenAI.ChatCompletionTool",
     message: "OpenAI.ChatCompletionMessageParam",
+    beta: "never",
   },
   openai_responses: {
     imports: 'import type { OpenAI } from "openai";',
     tool: "OpenAI.Responses.Tool",
     message: "OpenAI.Responses.ResponseInputItem",
+    beta: "never",
   },
   gemini: {
     imports: 'import type { Content, FunctionDeclaration as Declared, Type } from "@google/genai";',
     tool: "Declaration",
     message: "Content",
+    beta: "never",
   },
 } as const;
 
@@ -35,6 +39,9 @@ const TYPES = {
 const PLAIN =
   "type Plain<T> = T extends Type ? `${T}` : T extends (infer I)[] ? Plain<I>[] : T extends object ? { [K in keyof T]: Plain<T[K]> } : T;\n" +
   "type Declaration = Plain<Declared>;";
+
+/** The names of a union that takes any text as well. */
+const NAMED = "type Named<T> = T extends unknown ? (string extends T ? never : T) : never;";
 
 /** APIs whose types are known here. */
 export type TypedApi = keyof typeof TYPES;
@@ -44,11 +51,13 @@ export interface Typed {
   readonly name: string;
   readonly tools: readonly unknown[];
   readonly messages: readonly unknown[];
+  /** Names of betas; absent: none. */
+  readonly betas?: readonly string[];
 }
 
 /**
  * A request of a framework's library, with what such libraries write in another way than the types say. The AI SDK leaves out
- * `strict` of OpenAI's functions, and of what the model said `type`, `id`, `status` and `annotations`. For Gemini the libraries write
+ * `strict` of OpenAI's functions, and of what the model said `type`, `id`, `status` and `annotations`; its version 7 writes a text there. For Gemini the libraries write
  * `type` of schemas in small letters.
  */
 export function asTyped(api: "openai_responses" | "gemini", { name, tools, messages }: Typed): Typed {
@@ -60,8 +69,8 @@ export function asTyped(api: "openai_responses" | "gemini", { name, tools, messa
 }
 
 function annotated(item: unknown): unknown {
-  const { role, content } = item as { role?: string; content?: readonly object[] };
-  if (role !== "assistant" || content === undefined) return item;
+  const { role, content } = item as { role?: string; content?: string | readonly object[] };
+  if (role !== "assistant" || content === undefined || typeof content === "string") return item;
   const parts = content.map((part) => ({ annotations: [], ...part }));
   return { type: "message", id: "", status: "completed", ...(item as object), content: parts };
 }
@@ -80,11 +89,11 @@ export function mistakesIn(
   api: TypedApi,
   requests: readonly Typed[],
 ): (readonly [name: string, mistake: string])[] {
-  const { imports, tool, message } = TYPES[api];
-  const heads = [imports, api === "gemini" ? PLAIN : ""].join("\n").split("\n");
-  const lines = requests.map(({ tools, messages }, at) => {
-    const checked = `{ tools: (${tool})[]; messages: (${message})[] }`;
-    return `export const request${String(at)}: ${checked} = ${JSON.stringify({ tools, messages })};`;
+  const { imports, tool, message, beta } = TYPES[api];
+  const heads = [imports, NAMED, api === "gemini" ? PLAIN : ""].join("\n").split("\n");
+  const lines = requests.map(({ tools, messages, betas = [] }, at) => {
+    const checked = `{ tools: (${tool})[]; messages: (${message})[]; betas: (${beta})[] }`;
+    return `export const request${String(at)}: ${checked} = ${JSON.stringify({ tools, messages, betas })};`;
   });
   const source = [...heads, ...lines].join("\n");
   const path = join(PACKAGE, `checked-${api}.ts`);

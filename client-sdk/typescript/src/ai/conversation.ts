@@ -16,7 +16,7 @@ import {
 import { SEARCH_TOOL } from "../offering.js";
 import { checkedStrategy, type Strategy } from "../prompting.js";
 import { type Report, reportOf } from "../report.js";
-import type { ServingOptions } from "../serving.js";
+import { among, type Registering, servingOf } from "../settings.js";
 import type { Grants } from "../state.js";
 import { endpointOf, isAnthropic } from "./endpoint.js";
 import { type McpSource, McpTools } from "./mcp.js";
@@ -46,7 +46,7 @@ export interface ToolgateOptions extends MiddlewareOptions {
 }
 
 /** Settings of a conversation that registers its tools itself; their tenant is `route.tenant`. */
-export type FromMcpOptions = ToolgateOptions & Omit<ServingOptions, "tenant">;
+export type FromMcpOptions = ToolgateOptions & Registering;
 
 /** A step's settings, as the AI SDK asks for them before each step. */
 export type PrepareStep = (options: {
@@ -134,7 +134,7 @@ export class ToolgateConversation {
     const registered = tools instanceof McpTools || tools instanceof RegisteredTools ? tools : undefined;
     this.#managed = registered?.tools ?? (tools as ToolSet);
     const served = registered?.served;
-    const settings = served === undefined ? options : amongServers(options, served.names);
+    const settings = served === undefined ? options : among(served.names, options);
     this.#gatekeeper = new Gatekeeper(client, Object.keys(this.#managed), settings, served);
     this.#own = Object.keys(own);
     this.#grants = typeof grants === "function" ? grants : () => grants;
@@ -351,17 +351,6 @@ export class ToolgateConversation {
   async #agent(messages: readonly ModelMessage[]) {
     return this.#gatekeeper.state(messages.map(entryOf), this.#held, await this.#grants());
   }
-}
-
-function servingOf(options: FromMcpOptions): ServingOptions {
-  const tenant = options.route?.tenant;
-  return tenant === undefined ? options : { ...options, tenant };
-}
-
-/** The settings of turns that are routed among these MCP servers alone, unless the caller names others. */
-function amongServers(options: ToolgateOptions, names: readonly string[]): ToolgateOptions {
-  const servers = [...names];
-  return { ...options, route: { ...options.route, options: { servers, ...options.route?.options } } };
 }
 
 /** A tool's result. Of one that gives several, the last: whether it may run is known before it gives any. */

@@ -2,7 +2,8 @@
 import type { ToolSet } from "ai";
 
 import type { RemoteClient } from "../client.js";
-import { Listener } from "../following.js";
+import { Following, Listener } from "../following.js";
+import { pagesOf } from "../mcp.js";
 import { ServedServers, type ServingOptions } from "../serving.js";
 
 /** A page of a server's `tools/list`. */
@@ -42,14 +43,13 @@ export class McpTools implements AsyncDisposable {
   readonly #sources: Readonly<Record<string, McpSource>>;
   readonly #connected = new Map<string, McpClient>();
   readonly #listener = new Listener();
-  readonly #changed = new Set<string>();
-  readonly #loaded = new Map<string, [string, AnyTool][]>();
-  #following: Promise<void> | undefined;
+  readonly #following: Following<[string, AnyTool]>;
   #tools: ToolSet = {};
 
   private constructor(served: ServedServers, sources: Readonly<Record<string, McpSource>>) {
     this.#served = served;
     this.#sources = sources;
+    this.#following = new Following(served.names, (name) => this.#load(name));
   }
 
   /**
@@ -92,7 +92,8 @@ export class McpTools implements AsyncDisposable {
    * @throws ToolgateError a registration failed.
    */
   async refresh(): Promise<void> {
-    await this.#loadAll(this.#served.names);
+    await this.#following.load();
+    this.#takeOver();
   }
 
   /**
@@ -101,11 +102,7 @@ export class McpTools implements AsyncDisposable {
    * @throws ToolgateError a registration failed.
    */
   async follow(): Promise<void> {
-    if (this.#changed.size === 0 && this.#following === undefined) {
-      return;
-    }
-    this.#following ??= this.#loadAll([...this.#changed]).finally(() => (this.#following = undefined));
-    await this.#following;
+    if (await this.#following.follow()) this.#takeOver();
   }
 
   /** Closes the clients that functions connected. */
@@ -117,20 +114,8 @@ export class McpTools implements AsyncDisposable {
     await this.close();
   }
 
-  async #loadAll(names: readonly string[]): Promise<void> {
-    await Promise.all(
-      names.map(async (name) => {
-        this.#changed.delete(name);
-        try {
-          this.#loaded.set(name, await this.#load(name));
-        } catch (error) {
-          // It was not registered: the next step tries again.
-          this.#changed.add(name);
-          throw error;
-        }
-      }),
-    );
-    this.#tools = Object.fromEntries(this.#served.names.flatMap((name) => this.#loaded.get(name) ?? []));
+  #takeOver(): void {
+    this.#tools = Object.fromEntries(this.#following.loaded);
   }
 
   async #load(name: string): Promise<[string, AnyTool][]> {
@@ -138,8 +123,16 @@ export class McpTools implements AsyncDisposable {
     let definitions: object[];
     try {
       client = await this.#connect(name);
-      this.#listener.listen(client, () => this.#changed.add(name), false);
-      definitions = await listed(client);
+      this.#listener.listen(
+        client,
+        () => {
+          this.#following.markChanged(name);
+        },
+        false,
+      );
+      definitions = await pagesOf((cursor) =>
+        client.listTools(cursor === undefined ? {} : { params: { cursor } }),
+      );
     } catch (error) {
       await this.#disconnect(name);
       await this.#served.leaveOut(name, error);
@@ -172,17 +165,6 @@ export class McpTools implements AsyncDisposable {
     // One whose server is gone may not close; nothing is to be done about it.
     await client?.close().catch(() => undefined);
   }
-}
-
-/** All tools of a server, as it defines them. */
-async function listed(client: McpClient): Promise<object[]> {
-  let page = await client.listTools();
-  const tools = [...page.tools];
-  while (page.nextCursor) {
-    page = await client.listTools({ params: { cursor: page.nextCursor } });
-    tools.push(...page.tools);
-  }
-  return tools;
 }
 
 /** A tool whose results with `isError` are failed calls, which unlock nothing. The AI SDK takes them for answers. */

@@ -7,11 +7,11 @@
  * or, over MCP servers, `middleware: [await fromMcp(client, { github: mcp })]`.
  */
 export type { CatalogTools, McpDefinition } from "../catalog.js";
+export type { McpClient, McpTool, McpToolsPage } from "../mcp.js";
 export type { Held, MiddlewareOptions, RouteDefaults } from "../middleware.js";
 export type { Strategy } from "../prompting.js";
 export type { Price, Report } from "../report.js";
 export type { RegisterSettings, ServingOptions } from "../serving.js";
-export type { McpClient, McpTool, McpToolsPage } from "./mcp.js";
 export {
   type Asked,
   fromMcp,

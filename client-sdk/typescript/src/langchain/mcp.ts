@@ -2,35 +2,9 @@
 import { DynamicStructuredTool, type StructuredToolInterface } from "@langchain/core/tools";
 
 import type { RemoteClient } from "../client.js";
-import { Listener } from "../following.js";
+import { Following, Listener } from "../following.js";
+import { type McpClient, type McpTool, textOf, toolsOf } from "../mcp.js";
 import { ServedServers, type ServingOptions } from "../serving.js";
-
-/** A tool as a server lists it. */
-export interface McpTool {
-  readonly name: string;
-  readonly description?: string | undefined;
-  readonly inputSchema: object;
-}
-
-/** A page of a server's `tools/list`. */
-export interface McpToolsPage {
-  readonly tools: readonly McpTool[];
-  readonly nextCursor?: string | undefined;
-}
-
-/** What is used of a connected MCP client: what `Client` of `@modelcontextprotocol/sdk` gives. */
-export interface McpClient {
-  listTools(params?: { cursor?: string }): Promise<McpToolsPage>;
-  callTool(call: {
-    name: string;
-    arguments?: Record<string, unknown>;
-  }): Promise<Readonly<Record<string, unknown>>>;
-}
-
-interface Block {
-  readonly type?: unknown;
-  readonly text?: unknown;
-}
 
 /** MCP servers in the catalog, and their tools under the names that the model is to see. */
 export class ListedMcp {
@@ -39,9 +13,7 @@ export class ListedMcp {
   readonly #clients: Readonly<Record<string, McpClient>>;
   readonly #known = new Map<string, DynamicStructuredTool>();
   readonly #listener = new Listener();
-  readonly #changed = new Set<string>();
-  readonly #loaded = new Map<string, readonly DynamicStructuredTool[]>();
-  #following: Promise<void> | undefined;
+  readonly #following: Following<StructuredToolInterface>;
   #tools: readonly StructuredToolInterface[] = [];
 
   /**
@@ -53,6 +25,7 @@ export class ListedMcp {
   constructor(client: RemoteClient, clients: Readonly<Record<string, McpClient>>, options: ServingOptions) {
     this.served = new ServedServers(client, Object.keys(clients), options);
     this.#clients = clients;
+    this.#following = new Following(this.served.names, (name) => this.#load(name));
   }
 
   /** The tools that the servers listed last. */
@@ -66,7 +39,8 @@ export class ListedMcp {
    * @throws ToolgateError a registration failed.
    */
   async load(): Promise<void> {
-    await this.#loadAll(Object.keys(this.#clients));
+    await this.#following.load();
+    this.#tools = this.#following.loaded;
   }
 
   /**
@@ -75,36 +49,22 @@ export class ListedMcp {
    * @throws ToolgateError a registration failed.
    */
   async follow(): Promise<void> {
-    if (this.#changed.size === 0 && this.#following === undefined) {
-      return;
-    }
-    this.#following ??= this.#loadAll([...this.#changed]).finally(() => (this.#following = undefined));
-    await this.#following;
+    if (await this.#following.follow()) this.#tools = this.#following.loaded;
   }
 
-  async #loadAll(names: readonly string[]): Promise<void> {
-    await Promise.all(
-      names.map(async (name) => {
-        const mcp = this.#clients[name];
-        if (mcp === undefined) return;
-        this.#listener.listen(mcp, () => this.#changed.add(name), true);
-        this.#changed.delete(name);
-        try {
-          this.#loaded.set(name, await this.#toolsOf(name, mcp));
-        } catch (error) {
-          // It was not registered: the next step tries again.
-          this.#changed.add(name);
-          throw error;
-        }
-      }),
+  async #load(server: string): Promise<DynamicStructuredTool[]> {
+    const mcp = this.#clients[server];
+    if (mcp === undefined) return [];
+    this.#listener.listen(
+      mcp,
+      () => {
+        this.#following.markChanged(server);
+      },
+      true,
     );
-    this.#tools = this.served.names.flatMap((name) => this.#loaded.get(name) ?? []);
-  }
-
-  async #toolsOf(server: string, mcp: McpClient): Promise<DynamicStructuredTool[]> {
     let listed: McpTool[];
     try {
-      listed = await allOf(mcp);
+      listed = await toolsOf(mcp);
     } catch (error) {
       await this.served.leaveOut(server, error);
       return [];
@@ -128,17 +88,6 @@ export class ListedMcp {
   }
 }
 
-/** All tools of a server, as it defines them. */
-async function allOf(mcp: McpClient): Promise<McpTool[]> {
-  let page = await mcp.listTools();
-  const tools = [...page.tools];
-  while (page.nextCursor) {
-    page = await mcp.listTools({ cursor: page.nextCursor });
-    tools.push(...page.tools);
-  }
-  return tools;
-}
-
 /** A tool that calls the server. Results with `isError` are failed calls, which unlock nothing. */
 function toolOf(mcp: McpClient, { name, description = "", inputSchema }: McpTool, modelName: string) {
   return new DynamicStructuredTool({
@@ -152,11 +101,4 @@ function toolOf(mcp: McpClient, { name, description = "", inputSchema }: McpTool
       return said;
     },
   });
-}
-
-/** The texts of a result; what is no text, as JSON. */
-function textOf(content: unknown): string {
-  const blocks = Array.isArray(content) ? (content as readonly Block[]) : [];
-  const texts = blocks.map((block) => (typeof block.text === "string" ? block.text : JSON.stringify(block)));
-  return texts.join("\n");
 }

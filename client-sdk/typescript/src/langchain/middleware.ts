@@ -14,10 +14,12 @@ import { afterSearches, type Allowed, Gatekeeper, type Held, type MiddlewareOpti
 import { SEARCH_TOOL } from "../offering.js";
 import { checkedStrategy, type Defined, type Prompt, type Strategy } from "../prompting.js";
 import { type Report, reportOf } from "../report.js";
-import { ServedServers, type ServingOptions } from "../serving.js";
+import { ServedServers } from "../serving.js";
+import { among, type Registering, servingOf } from "../settings.js";
 import type { Grants } from "../state.js";
 import { endpointOf } from "./endpoint.js";
-import { ListedMcp, type McpClient } from "./mcp.js";
+import type { McpClient } from "../mcp.js";
+import { ListedMcp } from "./mcp.js";
 import { entryOf, intentsOf, lastAnswer, openCalls, renamed, spokenOf, tokensOf } from "./messages.js";
 import { checkNative, withBetas, withTools } from "./native.js";
 import { messagesOf } from "./prompt.js";
@@ -50,7 +52,7 @@ export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
 }
 
 /** Settings of a middleware that registers its tools itself; their tenant is `route.tenant`. */
-export type FromMcpOptions = ToolgateMiddlewareOptions & Omit<ServingOptions, "tenant">;
+export type FromMcpOptions = ToolgateMiddlewareOptions & Registering;
 
 /** What the middleware keeps in the graph's state, and so in its checkpoints. */
 const stateSchema = z.object({ _toolgate: z.custom<Held>().optional() });
@@ -141,17 +143,6 @@ export async function fromMcp(
     takeOver(mcp.tools);
   };
   return Object.assign(middleware, { refresh });
-}
-
-function servingOf(options: FromMcpOptions): ServingOptions {
-  const tenant = options.route?.tenant;
-  return tenant === undefined ? options : { ...options, tenant };
-}
-
-/** The settings of turns that are routed among these servers alone, unless the caller names others. */
-function among(names: readonly string[], options: FromMcpOptions): FromMcpOptions {
-  const servers = [...names];
-  return { ...options, route: { ...options.route, options: { servers, ...options.route?.options } } };
 }
 
 function middlewareOf(

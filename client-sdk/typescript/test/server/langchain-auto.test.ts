@@ -70,7 +70,10 @@ test("by default tools are added amid the messages of Anthropic", async () => {
   );
   assert.deepEqual(betas, Array(3).fill(BETAS));
   checkRequests(requests);
-  const typed = requests.map(({ tools, messages }, at) => ({ name: String(at), tools, messages }));
+  const typed = requests.map(({ tools, messages }, at) => ({
+    ...{ name: String(at), tools, messages },
+    betas: betas[at] ?? [],
+  }));
   assert.deepEqual(mistakesIn("anthropic", typed), []);
   assert.deepEqual([report?.requests, report?.keptPrefixes], [3, 2]);
   assert.deepEqual(report?.strategies, { native: 3 });

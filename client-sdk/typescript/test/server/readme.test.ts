@@ -45,6 +45,12 @@ test("the conversation is the one of the example agent", () => {
   assert.equal(example("class Conversation"), source);
 });
 
+test("the loop is the one of the example", () => {
+  const source = readFileSync(join(sdkFolder, "examples", "loop.ts"), "utf8");
+  const dedented = source.replaceAll("\n    ", "\n");
+  assert.ok(dedented.includes(example("await conversation.say(")));
+});
+
 test("the example agent", async () => {
   await using service = await Service.get();
   await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });

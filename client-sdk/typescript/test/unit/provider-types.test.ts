@@ -11,7 +11,9 @@ interface Cases {
   readonly definitions: Readonly<Record<string, unknown>>;
   readonly cases: readonly {
     readonly name: string;
-    readonly turns: readonly { readonly expect: { tools: unknown[]; messages: unknown[] } }[];
+    readonly turns: readonly {
+      readonly expect: { tools: unknown[]; messages: unknown[]; betas: string[] };
+    }[];
   }[];
 }
 
@@ -20,10 +22,11 @@ function requests(api: TypedApi): Typed[] {
   const path = join(repository, "server", "llm", "tests", "cases", "strategy", `${api}.json`);
   const { definitions, cases } = JSON.parse(readFileSync(path, "utf8")) as Cases;
   return cases.flatMap(({ name, turns }) =>
-    turns.map(({ expect: { tools, messages } }, at) => ({
+    turns.map(({ expect: { tools, messages, betas } }, at) => ({
       name: `${name}, turn ${String(at)}`,
       tools: tools.map((tool) => (typeof tool === "string" ? definitions[tool] : tool)),
       messages,
+      betas,
     })),
   );
 }
@@ -38,7 +41,18 @@ for (const api of ["anthropic", "openai_chat", "openai_responses", "gemini"] as 
       values.map((value) => ({ ...(value as object), stranger: true }));
     const tools = { ...first, name: "tools", tools: strange(first.tools) };
     const messages = { ...first, name: "messages", messages: strange(first.messages) };
-    const mistaken = mistakesIn(api, [...all, tools, messages]).map(([name]) => name);
-    assert.deepEqual([...new Set(mistaken)], ["tools", "messages"]);
+    const betas = { ...first, name: "betas", betas: ["inline-tools-2026-09-51"] };
+    const mistaken = mistakesIn(api, [...all, tools, messages, betas]).map(([name]) => name);
+    assert.deepEqual([...new Set(mistaken)], ["tools", "messages", "betas"]);
   });
 }
+
+test("betas are named where Anthropic's tools are added amid the messages, and for no other API", () => {
+  for (const { name, messages, betas } of requests("anthropic")) {
+    const isAdded = JSON.stringify(messages).includes('"tool_addition"');
+    if (isAdded) assert.ok(betas?.includes("inline-tools-2026-09-15"), name);
+  }
+  for (const api of ["openai_chat", "openai_responses", "gemini"] as const) {
+    for (const { name, betas } of requests(api)) assert.deepEqual(betas, [], name);
+  }
+});

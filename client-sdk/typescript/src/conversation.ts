@@ -1,0 +1,447 @@
+/** One conversation of a loop of one's own over a provider's API. */
+import { ANSWERS, type Form, type Result } from "./answers.js";
+import { of as callOf } from "./calls.js";
+import type { RemoteClient } from "./client.js";
+import { type Api, baseUrlOf, type Endpoint, modelNameOf } from "./endpoint.js";
+import { Following, Listener } from "./following.js";
+import {
+  PromptStrategy,
+  type RequestedCall,
+  type RouteResponse,
+  StrategyReason,
+  ToolFormat,
+} from "./gen/toolgate/v1/router_pb.js";
+import { get, isObject, type JsonObject, listOf, stringOf } from "./json.js";
+import { callTool, type McpClient, toolsOf } from "./mcp.js";
+import { estimatedTokens, intentOf } from "./messages.js";
+import { afterSearches, Gatekeeper, type Held, type MiddlewareOptions } from "./middleware.js";
+import { SEARCH_TOOL } from "./offering.js";
+import { CALL_TOOL, checkedWhole, type WholeStrategy } from "./prompting.js";
+import { type ModelRequest, modelRequest, renderedTools } from "./rendering.js";
+import { type Report, reportOf } from "./report.js";
+import { ServedServers } from "./serving.js";
+import { among, type Registering, servingOf } from "./settings.js";
+import type { Grants } from "./state.js";
+
+/**
+ * Runs a call that Gate allows: the server's name, the tool's own name and the arguments. A call of the agent's own tools has
+ * the server "". The result is a text, or a value of JSON; what it throws is told to the model as a failure.
+ */
+export type RunTool = (server: string, name: string, args: JsonObject) => unknown;
+
+/** Settings of a conversation; the tenant of its registrations is `route.tenant`. */
+export interface ConversationOptions<T extends object = JsonObject, M extends object = JsonObject>
+  extends Pick<MiddlewareOptions, "route" | "onFault" | "onWarning">, Omit<Registering, "onWarning"> {
+  /** The model's name, by which Route prices requests and knows what the model takes. Default: unknown. */
+  readonly model?: string;
+  /** Base URL of the model's API. Behind a host that the service does not know, Route sends all tools. Default: the provider's own host. */
+  readonly baseUrl?: string;
+  /** The model's context window, in tokens. Default: unknown. */
+  readonly contextWindow?: number;
+  /**
+   * Way of tools into requests; "auto" leaves it to Route, by the price, and may take "native", so that `betas` goes with each
+   * request. Default: "auto".
+   */
+  readonly strategy?: WholeStrategy;
+  /** The agent's scopes, milestones and attributes, which no message can say. Default: none. */
+  readonly grants?: Grants;
+  /** Definitions of the agent's own tools in the API's form: always sent and never gated. Default: none. */
+  readonly own?: readonly T[];
+  /** Runs calls of `own`. Default with `fromTools`: the function that runs the others. */
+  readonly runOwn?: RunTool;
+  /** Messages of before, to go on with. Default: none. */
+  readonly messages?: readonly M[];
+  /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
+  readonly state?: Held;
+}
+
+/** A tool that Toolgate manages. */
+interface Managed {
+  readonly modelName: string;
+  readonly server: string;
+  readonly name: string;
+}
+
+/** Tools of a conversation, and how they are run. */
+interface Source {
+  readonly served: ServedServers;
+  readonly following: Following<Managed>;
+  readonly run: RunTool;
+}
+
+/**
+ * Puts requests together, lets Gate decide on calls, and runs them.
+ *
+ *     const conversation = await Conversation.fromMcp(client, "anthropic", { git: mcp }, { model });
+ *     let request: ModelRequest | undefined = await conversation.say("what changed since yesterday?");
+ *     while (request !== undefined) {
+ *       const { tools, messages, betas } = request;
+ *       const asked = { model, max_tokens: 1024, tools, messages, betas: [...betas] };
+ *       request = await conversation.take(await anthropic.beta.messages.create(asked));
+ *     }
+ *     console.log(conversation.text);
+ *
+ * The messages are kept in the provider's form, without what Route adds to requests. When Toolgate can't be reached, the tools
+ * of the last request stay, and calls are refused until they can be checked.
+ */
+export class Conversation<T extends object = JsonObject, M extends object = JsonObject> {
+  /** The conversation, without what Route adds. */
+  readonly messages: M[];
+  readonly #client: RemoteClient;
+  readonly #source: Source;
+  readonly #gatekeeper: Gatekeeper;
+  readonly #form: Form;
+  readonly #endpoint: Endpoint;
+  readonly #tenant: { readonly tenant?: string };
+  readonly #strategy: WholeStrategy;
+  readonly #grants: Grants;
+  readonly #own: readonly T[];
+  readonly #ownNames: readonly string[];
+  readonly #runOwn: RunTool;
+  #managed: ReadonlyMap<string, Managed> = new Map();
+  #held: Held;
+  #sent: ModelRequest<T, M> | undefined;
+  /** Messages that the last request has. */
+  #covered = 0;
+  #said = "";
+  #observed = "";
+  #text = "";
+
+  private constructor(client: RemoteClient, api: Api, source: Source, options: ConversationOptions<T, M>) {
+    const { own = [], runOwn = source.run, grants = {}, messages = [], state = { handle: "" } } = options;
+    const settings = among(source.served.names, settingsOf(options));
+    this.#client = client;
+    this.#source = source;
+    this.#gatekeeper = new Gatekeeper(client, [], settings, source.served);
+    this.#form = ANSWERS[api];
+    this.#endpoint = endpointOf(api, settings);
+    const tenant = options.route?.tenant;
+    this.#tenant = tenant === undefined ? {} : { tenant };
+    this.#strategy = checkedWhole(options.strategy);
+    this.#grants = grants;
+    this.#own = own;
+    this.#ownNames = own.map(nameOf);
+    this.#runOwn = runOwn;
+    this.#held = state;
+    this.messages = [...messages];
+    this.#takeOver();
+  }
+
+  /**
+   * A conversation over MCP servers, whose tools are registered as the servers list them, and again after the service lost
+   * its catalog; calls that Gate allows are made there. A server that can't be listed is left out with a warning. What a server
+   * says of its tools (`notifications/tools/list_changed`) is followed by the next request.
+   *
+   * @param servers connected clients of `@modelcontextprotocol/sdk`, by the servers' names in the catalog; the caller closes
+   *     them.
+   * @throws TypeError no such API or strategy, or settings of a server that is not among them.
+   * @throws ToolgateError a registration failed.
+   */
+  static async fromMcp<T extends object = JsonObject, M extends object = JsonObject>(
+    client: RemoteClient,
+    api: Api,
+    servers: Readonly<Record<string, McpClient>>,
+    options: ConversationOptions<T, M> = {},
+  ): Promise<Conversation<T, M>> {
+    checkApi(api);
+    const served = new ServedServers(client, Object.keys(servers), servingOf(options));
+    const listener = new Listener();
+    const following = new Following(served.names, async (server) => {
+      const mcp = servers[server];
+      if (mcp === undefined) return [];
+      listener.listen(
+        mcp,
+        () => {
+          following.markChanged(server);
+        },
+        true,
+      );
+      let listed: readonly object[];
+      try {
+        listed = await toolsOf(mcp);
+      } catch (error) {
+        await served.leaveOut(server, error);
+        return [];
+      }
+      return managedOf(server, await served.register(server, listed));
+    });
+    await following.load();
+    const run: RunTool = async (server, name, args) => {
+      const mcp = servers[server];
+      if (mcp === undefined) throw new TypeError("runOwn is not given");
+      return callTool(mcp, name, args);
+    };
+    return new Conversation(client, api, { served, following, run }, options);
+  }
+
+  /**
+   * A conversation over tools of one's own, which are registered, and again after the service lost its catalog.
+   *
+   * @param servers definitions as MCP's `tools/list` has them, by the name of the server that they are to have in the catalog.
+   * @param run runs the calls that Gate allows.
+   * @throws TypeError no such API or strategy, or settings of a server that is not among them.
+   * @throws ToolgateError a registration failed.
+   */
+  static async fromTools<T extends object = JsonObject, M extends object = JsonObject>(
+    client: RemoteClient,
+    api: Api,
+    servers: Readonly<Record<string, readonly object[]>>,
+    run: RunTool,
+    options: ConversationOptions<T, M> = {},
+  ): Promise<Conversation<T, M>> {
+    checkApi(api);
+    const served = new ServedServers(client, Object.keys(servers), servingOf(options));
+    const following = new Following(served.names, async (server) =>
+      managedOf(server, await served.register(server, servers[server] ?? [])),
+    );
+    await following.load();
+    return new Conversation(client, api, { served, following, run }, options);
+  }
+
+  /** Texts that the model said last. */
+  get text(): string {
+    return this.#text;
+  }
+
+  /** What the conversation remembers, as JSON: keep it with the messages, and give it back to go on elsewhere. */
+  get state(): Held {
+    return this.#held;
+  }
+
+  /** What the conversation cost so far, beside sending all tools. It is kept in `state`. */
+  report(): Report {
+    return reportOf(this.#held.spent);
+  }
+
+  /**
+   * Adds what the user says; gives the request to send to the model.
+   *
+   * @param content a text, or the provider's blocks.
+   * @throws ToolgateError Route refused what was asked.
+   */
+  async say(content: string | readonly object[]): Promise<ModelRequest<T, M>> {
+    this.messages.push(this.#form.user(content) as M);
+    this.#said = typeof content === "string" ? content : textIn(content);
+    this.#observed = "";
+    return this.#request();
+  }
+
+  /**
+   * Takes the model's answer, and runs what Gate allows of its calls.
+   *
+   * @param answer the object of the provider's package, or its JSON.
+   * @returns the next request; undefined once the model calls nothing: `text` has what it said.
+   * @throws ToolgateError Route or Gate refused what was asked.
+   */
+  async take(answer: object): Promise<ModelRequest<T, M> | undefined> {
+    const said = this.#form.messages(answer as JsonObject);
+    this.#add(said);
+    this.#text = this.#form.text(said);
+    const searches = said.filter(({ type }) => type === "tool_search_call");
+    for (const item of searches) this.#add([await this.#found(item)]);
+    const calls = this.#form.calls(said);
+    if (calls.length === 0) {
+      return searches.length === 0 ? undefined : this.#request();
+    }
+    const results = await this.#results(calls);
+    this.#add(this.#form.results(results));
+    const done = results.findLast(({ call, failed }) => !failed && call.tool !== SEARCH_TOOL.modelName);
+    this.#observed = done?.text ?? this.#observed;
+    return this.#request();
+  }
+
+  async #request(): Promise<ModelRequest<T, M>> {
+    await this.#gatekeeper.attempt(async () => {
+      if (await this.#source.following.follow()) this.#takeOver();
+    });
+    const historyTokens = estimatedTokens(this.messages.map((message) => JSON.stringify(message)));
+    const rendered = { strategy: this.#strategy, own: this.#own };
+    const intents = [...intentOf(this.#said), ...intentOf(this.#observed, true)];
+    const turn = { intents, historyTokens, endpoint: this.#endpoint, rendered };
+    const routed = await this.#gatekeeper.routed(this.messages, turn, this.#held, this.#grants);
+    this.#held = routed?.held ?? { ...this.#held, isUnread: true };
+    const request = routed === undefined ? this.#last() : this.#requestOf(routed.turn);
+    this.#sent = request;
+    this.#covered = this.messages.length;
+    return request;
+  }
+
+  /** The request of a turn. Of a conversation that one call does not take, Route gives the definitions alone. */
+  #requestOf(turn: RouteResponse): ModelRequest<T, M> {
+    if (turn.rendered?.messagesJson) return modelRequest<T, M>(turn);
+    const tools = [...this.#own, ...renderedTools<T>(turn)];
+    return { ...this.#with(tools, [...this.messages]), strategy: PromptStrategy.CUT };
+  }
+
+  /** The request while Toolgate can't be reached, with the tools of the last one. */
+  #last(): ModelRequest<T, M> {
+    const before = this.#sent ?? this.#with([...this.#own], []);
+    return {
+      ...before,
+      messages: [...before.messages, ...this.messages.slice(this.#covered)],
+      reason: StrategyReason.KEPT,
+      reasonMessage: "Toolgate could not be reached: the tools are those of before",
+    };
+  }
+
+  #with(tools: T[], messages: M[]): ModelRequest<T, M> {
+    const { UNSPECIFIED } = PromptStrategy;
+    const why = { strategy: UNSPECIFIED, reason: StrategyReason.UNSPECIFIED, reasonMessage: "" };
+    return { tools, messages, betas: [], ledger: "", ...why };
+  }
+
+  /** Results of the calls, in their order; those that may run do so side by side. */
+  async #results(calls: readonly RequestedCall[]): Promise<Result[]> {
+    const isGated = ({ tool }: RequestedCall) =>
+      !this.#ownNames.includes(tool) && tool !== SEARCH_TOOL.modelName;
+    const gated = calls.filter(isGated);
+    const verdicts = await this.#gatekeeper.gate(gated, this.#held.handle, this.#agent());
+    let searching: Promise<unknown> = Promise.resolve();
+    const answered = async (call: RequestedCall): Promise<Result> => {
+      if (call.tool === SEARCH_TOOL.modelName) {
+        // One after another: each adds to the handle that the one before gave.
+        const search = searching.catch(() => undefined).then(() => this.#search(call));
+        searching = search;
+        return search;
+      }
+      if (!isGated(call)) {
+        return this.#ran(call, () => this.#runOwn("", call.tool, argumentsOf(call)));
+      }
+      const verdict = verdicts[gated.indexOf(call)];
+      if (verdict === undefined || "text" in verdict) {
+        return { call, text: verdict?.text ?? "", failed: true };
+      }
+      const { server, name } = this.#managed.get(verdict.tool) ?? { server: "", name: verdict.tool };
+      const args = verdict.argumentsJson === "" ? innerOf(call) : objectIn(verdict.argumentsJson);
+      return this.#ran(call, () => this.#source.run(server, name, args));
+    };
+    return Promise.all(calls.map(answered));
+  }
+
+  async #ran(call: RequestedCall, run: () => unknown): Promise<Result> {
+    try {
+      const result = await run();
+      return {
+        call,
+        text: typeof result === "string" ? result : JSON.stringify(result ?? null),
+        failed: false,
+      };
+    } catch (error) {
+      const said = error instanceof Error ? error.message || error.name : String(error);
+      return { call, text: said, failed: true };
+    }
+  }
+
+  async #search(call: RequestedCall): Promise<Result> {
+    const { text, failed, handle } = await this.#gatekeeper.search(call, this.#held.handle, this.#agent());
+    this.#held = afterSearches(this.#held, handle, 1);
+    return { call, text, failed };
+  }
+
+  /** Answers a search of OpenAI's own, which the client is to execute. */
+  async #found(item: JsonObject): Promise<JsonObject> {
+    const call = callOf(SEARCH_TOOL.modelName, item["arguments"], stringOf(item["call_id"]));
+    const { text } = await this.#search(call);
+    const names = listOf(get(objectIn(text), "tools")).map((tool) => String((tool as JsonObject)["name"]));
+    const tools = names.length === 0 ? [] : await this.#schemas(names);
+    const found = { type: "tool_search_output", execution: "client", status: "completed" };
+    return { ...found, call_id: item["call_id"], tools };
+  }
+
+  async #schemas(names: string[]): Promise<JsonObject[]> {
+    const render = { format: ToolFormat.OPENAI_RESPONSES };
+    const asked = { ...this.#tenant, names, state: this.#agent(), render };
+    let tools: JsonObject[] = [];
+    await this.#gatekeeper.attempt(async () => {
+      tools = renderedTools(await this.#client.batchGetToolSchemas(asked));
+    });
+    return tools;
+  }
+
+  /** The agent's state: what the last request was routed by. */
+  #agent() {
+    return this.#gatekeeper.state(this.messages.slice(0, this.#covered), this.#held, this.#grants);
+  }
+
+  #add(messages: readonly JsonObject[]): void {
+    this.messages.push(...(messages as M[]));
+  }
+
+  /** Takes the tools that there are now. */
+  #takeOver(): void {
+    const { loaded } = this.#source.following;
+    this.#managed = new Map(loaded.map((tool) => [tool.modelName, tool]));
+    this.#gatekeeper.manage(this.#managed.keys());
+  }
+}
+
+function checkApi(api: Api): void {
+  if (!Object.hasOwn(ANSWERS, api)) {
+    throw new TypeError(`api is one of ${Object.keys(ANSWERS).join(", ")}, not "${api}"`);
+  }
+}
+
+/** The settings of each turn, with what the caller says of the model. */
+function settingsOf<T extends object, M extends object>(
+  options: ConversationOptions<T, M>,
+): MiddlewareOptions {
+  const { model, baseUrl, contextWindow, route = {}, onFault, onWarning } = options;
+  const of = {
+    ...(model === undefined ? {} : { model }),
+    ...(baseUrl === undefined ? {} : { modelBaseUrl: baseUrl }),
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+  };
+  return {
+    route: { ...route, options: { ...of, ...route.options } },
+    ...(onFault === undefined ? {} : { onFault }),
+    ...(onWarning === undefined ? {} : { onWarning }),
+  };
+}
+
+/** The model that is asked. The caller sends requests as Route put them together, so that it can send tools amid them. */
+function endpointOf(api: Api, { route = {} }: MiddlewareOptions): Endpoint {
+  const { model, modelBaseUrl } = route.options ?? {};
+  return { api, model: modelNameOf(model), baseUrl: baseUrlOf(modelBaseUrl) ?? "", takesNative: true };
+}
+
+function managedOf(server: string, names: ReadonlyMap<string, string>): Managed[] {
+  return Array.from(names, ([name, modelName]) => ({ modelName, server, name }));
+}
+
+/** A definition's name, in the form of any API. */
+function nameOf(tool: object): string {
+  const { name, function: defined } = tool as { name?: unknown; function?: { name?: unknown } };
+  return stringOf(name ?? defined?.name);
+}
+
+/**
+ * The arguments of a call of the agent's own tools.
+ *
+ * @throws TypeError no JSON object.
+ */
+function argumentsOf({ argumentsJson }: RequestedCall): JsonObject {
+  const written: unknown = JSON.parse(argumentsJson);
+  if (!isObject(written)) throw new TypeError("the arguments must be a JSON object");
+  return written;
+}
+
+/** The arguments of a call, which may stand in an envelope. */
+function innerOf({ tool, argumentsJson }: RequestedCall): JsonObject {
+  const written = objectIn(argumentsJson);
+  if (tool !== CALL_TOOL) return written;
+  const inner = get(written, "arguments");
+  return typeof inner === "string" ? objectIn(inner) : isObject(inner) ? inner : {};
+}
+
+function objectIn(text: string): JsonObject {
+  try {
+    const read: unknown = JSON.parse(text);
+    return isObject(read) ? read : {};
+  } catch {
+    return {};
+  }
+}
+
+function textIn(content: readonly object[]): string {
+  return content.map((part) => stringOf((part as { readonly text?: unknown }).text)).join("\n");
+}
