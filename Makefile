@@ -30,6 +30,9 @@ SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh k8s/toolgate/files/*.sh) \
 # gRPC's handlers of fork() wait for its threads now and then for ever. Tests start programs, and use no channel in a child.
 export GRPC_ENABLE_FORK_SUPPORT := false
 
+# What pytest keeps for its next run lies in no folder of tests.
+export PYTEST_ADDOPTS := -o cache_dir=$(CURDIR)/.cache/pytest
+
 # Go, Node.js and Java, where the machine has none that are new enough.
 export PATH := $(CURDIR)/.cache/toolchains/bin:$(PATH)
 GO_SDK := client-sdk/go
@@ -107,12 +110,11 @@ check-docs: ## Rust docs, warnings as errors
 
 .PHONY: check-k8s
 check-k8s: $(K8S_TOOLS)/.installed model ## Helm chart and Dockerfile: lints, schemas, refusals, security, against the program too
-	TOOLGATE_BIN=$(DEBUG_BIN) $(K8S_TOOLS)/venv/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest \
-		--ignore=tests/k8s/cluster tests/k8s
+	TOOLGATE_BIN=$(DEBUG_BIN) $(K8S_TOOLS)/venv/bin/pytest -q --ignore=tests/k8s/cluster tests/k8s
 
 .PHONY: check-cluster
 check-cluster: $(K8S_TOOLS)/.cluster ## Each example of the chart, applied to a real API server; builds it first, for many minutes
-	PYTHONPATH=tests/k8s $(K8S_TOOLS)/venv/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/k8s/cluster
+	PYTHONPATH=tests/k8s $(K8S_TOOLS)/venv/bin/pytest -q tests/k8s/cluster
 
 .PHONY: check-generated
 check-generated: check-generated-rust check-generated-clients ## Committed generated code is what proto/ gives
@@ -227,32 +229,31 @@ test-kernels: ## The CUDA kernels, run on the CPU against plain loops; their PTX
 
 .PHONY: test-python
 test-python: tools ## Python client against a small service in the test's own process
-	$(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest client-sdk/python
+	$(VENV)/bin/pytest -q client-sdk/python
 
 .PHONY: test-e2e
 test-e2e: tools postgres debug-bin model ## The wire contract, end to end, against the debug binary
-	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q --numprocesses 2 --dist loadfile --durations 25 \
-		-o cache_dir=$(CURDIR)/.cache/pytest tests/e2e
+	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q --numprocesses 2 --dist loadfile --durations 25 tests/e2e
 
 .PHONY: test-mcp-conformance
 test-mcp-conformance: tools debug-bin model ## The official MCP conformance suite against the fixture and through a gateway; questions of servers
 	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) \
 		PYTHONPATH=tests/e2e $(VENV)/bin/pytest -q --numprocesses 4 --dist loadfile --no-loadscope-reorder \
-		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_older_server.py tests/mcp/test_conformance.py \
-		tests/mcp/test_client_conformance.py tests/mcp/test_questions.py tests/mcp/test_replicas.py tests/mcp/test_changes.py
+		tests/mcp/test_older_server.py tests/mcp/test_conformance.py tests/mcp/test_client_conformance.py \
+		tests/mcp/test_questions.py tests/mcp/test_replicas.py tests/mcp/test_changes.py
 
 .PHONY: test-mcp-servers
 test-mcp-servers: tools debug-bin model ## Twelve real MCP servers, each compared with itself behind a gateway; downloads them
 	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
-	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture PYTHONPATH=tests/e2e $(VENV)/bin/pytest -q \
-		-o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/test_real_servers.py
+	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture PYTHONPATH=tests/e2e \
+		$(VENV)/bin/pytest -q tests/mcp/test_real_servers.py
 	TOOLGATE_BIN=$(DEBUG_BIN) $(PY) tests/mcp/real_servers.py $(MCP_URL)
 
 .PHONY: test-mcp-hosts
 test-mcp-hosts: tools debug-bin model ## Seven real MCP hosts with a scripted model before a gateway, or before MCP_URL; downloads them
 	$(CARGO) build --quiet --locked $(AS_TESTED) $(MCP_FIXTURE_BINS)
-	$(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest tests/mcp/hosts
+	$(VENV)/bin/pytest -q tests/mcp/hosts
 	TOOLGATE_MCP_FIXTURE=$(TARGET_DIR)/debug/toolgate-mcp-fixture TOOLGATE_BIN=$(DEBUG_BIN) \
 		$(PY) tests/mcp/hosts/hosts.py $(MCP_URL)
 
@@ -264,7 +265,7 @@ test-llm-hosts: tools debug-bin model ## Claude Code, Codex and Gemini CLI behin
 
 .PHONY: test-clients
 test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server
-	$(WITH_SERVER) $(VENV)/bin/pytest -q -o cache_dir=$(CURDIR)/.cache/pytest client-sdk/python/tests_server
+	$(WITH_SERVER) $(VENV)/bin/pytest -q client-sdk/python/tests_server
 	$(WITH_SERVER) $(CARGO) test --quiet --locked --workspace --features toolgate-client/server-tests --test server
 	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund
 	$(WITH_SERVER) npm run --silent --prefix $(TS_SDK) test:server
@@ -294,8 +295,7 @@ package: tools ## Every client as its registry takes it, into .cache/packages
 
 .PHONY: test-faults
 test-faults: tools debug-bin model ## Workers killed, hung, slow, cut off and lying under 10,000 Route calls each
-	TOOLGATE_BIN=$(DEBUG_BIN) TOOLGATE_E2E_CALLS=10000 $(VENV)/bin/pytest -q -s \
-		-o cache_dir=$(CURDIR)/.cache/pytest tests/e2e/test_workers.py
+	TOOLGATE_BIN=$(DEBUG_BIN) TOOLGATE_E2E_CALLS=10000 $(VENV)/bin/pytest -q -s tests/e2e/test_workers.py
 
 .PHONY: test-demo
 test-demo: debug-bin model ## The demo with the debug binary, on free ports, stopping at its end; it saves what the pages say

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from toolgate_command import PATIENT_PLANE, command_environment
-from toolgate_process import free_port
+from toolgate_process import free_port, remove_reserve
 
 Json = dict[str, Any]
 
@@ -142,6 +142,7 @@ class GatewayProcess:
         self._process.send_signal(signal.SIGTERM)
         code = self._process.wait(60)
         self._process.stderr.close()
+        remove_reserve(self.folder / "data")
         return code
 
     def post(

@@ -22,7 +22,8 @@ class Places:
 
     def __init__(self, binary: Path) -> None:
         self._binary = binary
-        self._folder = Path(tempfile.mkdtemp(prefix="toolgate-conformance-"))
+        self._temporary = tempfile.TemporaryDirectory(prefix="toolgate-conformance-")
+        self._folder = Path(self._temporary.name)
         self._servers: dict[str, ToolgateProcess] = {}
         self._closing: list[Callable[[], object]] = []
         self._opened: dict[str, str] = {}
@@ -69,12 +70,13 @@ class Places:
         return {name: str(path) for name, path in files.items()}
 
     def close(self) -> None:
-        """Stops everything."""
+        """Stops everything, and removes what it wrote."""
         for close in reversed(self._closing):
             close()
         self.scripted.close()
         for server in self._servers.values():
             server.stop()
+        self._temporary.cleanup()
 
     def _open_scripted(self) -> str:
         return self.scripted.start()
