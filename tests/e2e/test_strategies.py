@@ -245,3 +245,84 @@ def test_a19_what_somebody_chose_is_not_undone_by_the_price(small: Client) -> No
     small.set_policy({"rules": []})
     small.register_server("time", SHIPPED / "time.json", trust_tier="untrusted")
     assert small_talk(small).turn(TEXTS[0])[1].strategy != "PASS"
+
+
+WISHES = (
+    *TEXTS,
+    "which branches are there?",
+    "list the open merge requests of the shop",
+    "react to the last message in #general with a thumbs up",
+    "and the pipelines?",
+    "create a label called urgent",
+    "who wrote in the channel yesterday?",
+    "commit what is staged",
+    "add a milestone for december",
+    "show the log since monday",
+)
+MODELS = {
+    "anthropic": "claude-opus-4-8",
+    "openai_responses": "gpt-6.1",
+    "openai_chat": "gpt-5.5",
+    "gemini": "gemini-3.5-flash",
+}
+ADDING = ("NATIVE", "ENVELOPE")
+MOST_UNUSED = 64
+"""Tools of earlier turns that a request holds at most (server/llm/src/strategy/keep.rs)."""
+
+
+def said(form: str, role: str, text: str) -> dict[str, Any]:
+    """A message in the format of an API."""
+    if form == "gemini":
+        return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
+    return {"role": role, "content": text}
+
+
+def spoken(message: dict[str, Any]) -> str:
+    """The text of a message that `said` made."""
+    return message["parts"][0]["text"] if "parts" in message else message["content"]
+
+
+def defined(value: Any) -> int:
+    """The number of tools that a part of a request defines, in its tools or amid its messages."""
+    if isinstance(value, str):
+        return value.count('"input_schema":')
+    if isinstance(value, list):
+        return sum(map(defined, value))
+    if isinstance(value, dict):
+        is_tool = "name" in value and bool({"input_schema", "parameters"} & value.keys())
+        return is_tool + sum(map(defined, value.values()))
+    return 0
+
+
+@pytest.mark.parametrize("form", MODELS)
+def test_a7_a21_b10_by_default_tools_stay_and_what_is_shown_is_bounded(
+    client: Client, form: str
+) -> None:
+    messages: Messages = []
+    handle = ledger = ""
+    sent: list[ModelRequest] = []
+    for text in WISHES:
+        messages.append(said(form, "user", text))
+        turn = client.route(
+            text,
+            state={"messages": messages},
+            handle=handle,
+            model=MODELS[form],
+            render=RenderOptions(form, strategy="auto", search_tool=True, ledger=ledger),
+        )
+        handle, ledger, request = turn.handle, turn.request.ledger, turn.request
+        sent.append(request)
+        assert sum(one.found_by != "KEPT" for one in turn.tools) <= 10
+        assert 0 < defined([request.tools, request.messages]) <= 10 + MOST_UNUSED + 2
+        added = ("system", "developer")
+        own = [message for message in request.messages if message["role"] not in added]
+        # The agent's messages are all there, in their order; the envelope writes behind their text.
+        for message, theirs in zip(own, messages, strict=True):
+            assert spoken(theirs) in json.dumps(message)
+        messages.append(said(form, "assistant", "It is done."))
+    strategies = [str(request.strategy) for request in sent]
+    begun = next(at for at, strategy in enumerate(strategies) if strategy in ADDING)
+    assert set(strategies[begun:]) < set(ADDING), "a conversation stays with what it began"
+    # The first set may stand in `tools`, and leave it once.
+    assert len({json.dumps(request.tools) for request in sent[begun:]}) <= 2
+    assert all("It finds: mcp__" in json.dumps(request.tools) for request in sent[begun:])
