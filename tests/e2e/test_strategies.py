@@ -279,7 +279,7 @@ def said(form: str, role: str, text: str) -> dict[str, Any]:
 
 def spoken(message: dict[str, Any]) -> str:
     """The text of a message that `said` made."""
-    return message["parts"][0]["text"] if "parts" in message else message["content"]
+    return str(message["parts"][0]["text"] if "parts" in message else message["content"])
 
 
 def defined(value: Any) -> int:
