@@ -31,7 +31,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard tests/*/*.sh k8s/toolgate/files/*.sh) \
 export GRPC_ENABLE_FORK_SUPPORT := false
 
 # What pytest keeps for its next run lies in no folder of tests.
-export PYTEST_ADDOPTS := -o cache_dir=$(CURDIR)/.cache/pytest
+export PYTEST_ADDOPTS := $(PYTEST_ADDOPTS) -o cache_dir=$(CURDIR)/.cache/pytest
 
 # Go, Node.js and Java, where the machine has none that are new enough.
 export PATH := $(CURDIR)/.cache/toolchains/bin:$(PATH)

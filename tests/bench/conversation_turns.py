@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SERVERS = ROOT / "tests" / "data" / "servers"
 CONVERSATIONS = ROOT / "tests" / "data" / "conversations"
 SETS = {"dev": "dev.jsonl", "held-out": "held-out.jsonl", "unseen": "unseen.jsonl"}
+DEFAULT_SETS = ["dev", "held-out"]
 SPANS = ((1, 1), (2, 3), (4, 6), (7, 12), (13, 30))
 KINDS = ("same-topic", "follow-up", "topic-change", "multi-step")
 CUT = 5
@@ -55,7 +56,7 @@ class Way:
     handle: bool = False
     """Whether the handle of the turn before is passed on."""
     request: bool = False
-    """Whether Route puts the request together, as it does for the integrations."""
+    """True if Route puts the request together, as it does for the integrations."""
 
     @property
     def settings(self) -> dict[str, str]:
@@ -71,10 +72,10 @@ WAYS = (
     Way("with history and handle", handle=True),
 )
 WITH_HISTORY = WAYS[2]
-UNSEEN = Way("with history, `router.courtesies` off", courtesies=False)
+WITHOUT_COURTESIES = Way("with history, `router.courtesies` off", courtesies=False)
 """What turns that need no tool get where none of them is known as one."""
 AS_SENT = Way("in the request", handle=True, request=True)
-"""What the integrations send: the tools of earlier turns too, for as long as that pays."""
+"""Requests of the integrations: with the tools of earlier turns too, for as long as that pays."""
 MODEL = "claude-opus-4-8"
 
 
@@ -147,7 +148,7 @@ def messages_of(turn: Turn, number: int) -> Iterator[dict[str, Any]]:
 def defined(value: Any) -> Iterator[str]:
     """The names of all tools that are defined in a part of a request."""
     if isinstance(value, dict):
-        if "input_schema" in value:
+        if "input_schema" in value and isinstance(value.get("name"), str):
             yield value["name"]
         for inner in value.values():
             yield from defined(inner)
@@ -213,7 +214,7 @@ def played(
 def measured(binary: Path, conversations: Sequence[Conversation]) -> dict[Way, list[Played]]:
     """Plays the conversations in every way."""
     answers: dict[Way, list[Played]] = {}
-    ways = sorted([*WAYS, UNSEEN, AS_SENT], key=lambda way: sorted(way.settings))
+    ways = sorted([*WAYS, WITHOUT_COURTESIES, AS_SENT], key=lambda way: sorted(way.settings))
     for _, alike in groupby(ways, lambda way: way.settings):
         same = list(alike)
         with tempfile.TemporaryDirectory() as folder:
@@ -279,7 +280,7 @@ def sent(turns: list[Played]) -> Iterator[str]:
 
 def no_tool(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]]) -> Iterator[str]:
     """How often turns that need no tool are sent a new one."""
-    ways = (*WAYS[:2], UNSEEN, *WAYS[2:])
+    ways = (*WAYS[:2], WITHOUT_COURTESIES, *WAYS[2:])
     yield "| turns that need no tool, sent a new one | | " + " | ".join(w.name for w in ways) + " |"
     yield "|---|---:|" + "---:|" * len(ways)
     every = frozenset().union(*of_set.values())
@@ -294,7 +295,7 @@ def no_tool(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]])
 
 def lost(answers: dict[Way, list[Played]]) -> str:
     """How many turns lose a right tool by being taken for courtesies."""
-    pairs = zip(answers[UNSEEN], answers[WITH_HISTORY], strict=True)
+    pairs = zip(answers[WITHOUT_COURTESIES], answers[WITH_HISTORY], strict=True)
     needing = [(without, with_it) for without, with_it in pairs if without.relevant]
     less = [one for one, other in needing if (one.relevant & one.chosen) - other.chosen]
     return f"Turns that `router.courtesies` takes a right tool from: {len(less)} of {len(needing)}."
@@ -328,8 +329,10 @@ def main() -> int:
     """Prints the tables, or writes them between the marks of a page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=["dev", "held-out"])
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=DEFAULT_SETS)
     arguments = parser.parse_args()
+    if arguments.write is not None and arguments.sets != DEFAULT_SETS:
+        parser.error(f"--write is for {' and '.join(DEFAULT_SETS)}, which the page's tables are of")
     files = {name: read(CONVERSATIONS / SETS[name]) for name in arguments.sets}
     of_set = {
         name: frozenset(talk[0]["conversation"] for talk in talks) for name, talks in files.items()

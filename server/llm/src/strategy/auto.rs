@@ -283,6 +283,7 @@ mod tests {
 
     use super::super::{Ledger, Offer};
     use super::*;
+    use crate::render::Tool;
 
     fn takes(api: Api, model: &str, base_url: &str) -> bool {
         takes_additions(api, &Endpoint { model, base_url, ..Endpoint::default() })
@@ -328,12 +329,17 @@ mod tests {
         }
     }
 
-    /// Returns Gemini's strategy for a message of so many tokens.
+    /// Returns Gemini's strategy for a message of so many tokens, without an active set.
     fn chosen(tokens: u32) -> Strategy {
+        chosen_with(tokens, &[])
+    }
+
+    /// Returns Gemini's strategy for a message of so many tokens and tools of 2,000 tokens each.
+    fn chosen_with(tokens: u32, active: &[Tool<'_>]) -> Strategy {
         let offer = Offer {
             own: &[],
             always_on: &[],
-            active: &[],
+            active,
             deferred: 1,
             catalog_tokens: None,
             search: true,
@@ -347,9 +353,23 @@ mod tests {
             offer,
             messages: &[json!({ "role": "user", "parts": [{ "text": "[long]" }] })],
             ledger: &Ledger::default(),
-            count: &|text| if text.contains("[long]") { tokens } else { 10 },
+            count: &|text| match text {
+                _ if text.contains("[long]") => tokens,
+                _ if text.contains("[tool]") => 2_000,
+                _ => 10,
+            },
         };
-        choose(&turn).expect("there is no tool to render").strategy
+        choose(&turn).expect("whole schemas").strategy
+    }
+
+    #[test]
+    fn what_is_added_makes_a_request_long_enough_for_the_cache_sooner() {
+        let schema = r#"{"type":"object"}"#;
+        let tool =
+            Tool { name: "a", description: "[tool]", input_schema_json: schema, ..Tool::default() };
+        assert_eq!(chosen_with(100, &[tool]), Strategy::Cut, "it stays too short");
+        assert_eq!(chosen_with(1_500, &[tool]), Strategy::Envelope);
+        assert_eq!(chosen(3_500), Strategy::Cut, "as long, but nothing is added");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub enum Rule<'a> {
     Threshold(f32),
     /// Minimum share of the best score. The best overlap must reach the level, and a tool's score must be at least this
     /// share of the best score. The tool also needs evidence of its own: an overlap not far below the level, or many of
-    /// the intent's words.
+    /// the intent's words. Tools with a reserved place need neither.
     Ratio(f32),
     /// Learned gate. The best overlap must reach the level, and a tool's chance must reach the gate's minimum.
     Learned(&'a Learned),
@@ -139,7 +139,7 @@ impl<'a> Bar<'a> {
             Rule::Threshold(least) if candidate.overlap >= least => return None,
             Rule::Threshold(least) => Shortfall::Threshold(least),
             Rule::Ratio(_) | Rule::Learned(_) if !is_reached => no_tool_fits,
-            Rule::Ratio(_) | Rule::Learned(_) if candidate.is_reserved => return None,
+            Rule::Ratio(_) if candidate.is_reserved => return None,
             Rule::Ratio(ratio) => {
                 // Each intent's best is chosen, regardless of how it compares with another intent's best.
                 let is_near_best = candidate.score >= ratio * self.best.score;

@@ -6,7 +6,7 @@ use fixedbitset::FixedBitSet;
 use crate::router::allow::Allowed;
 use crate::router::intent::Intent;
 use crate::router::query::RouteQuery;
-use crate::router::ranking::rank::{Candidate, Embedded, sort};
+use crate::router::ranking::rank::{Candidate, Embedded, FoundBy, sort};
 use crate::router::ranking::recent;
 use crate::shard::snapshot::Snapshot;
 use toolgate_core::error::Error;
@@ -15,13 +15,13 @@ use toolgate_core::identity::ServerName;
 /// Number of MCP servers, the last called ones, whose tools have reserved places.
 const SERVERS: usize = 2;
 
-/// Tenths of `top_k` that are reserved. Of 4 to 7 tenths and messages of at most 9 or 12 words, these were chosen on
-/// `tests/data/conversations/dev.jsonl`; docs/conversations.md has what they are worth on others.
+/// Tenths of `top_k` that are reserved. Of 4 to 7 tenths, 6 were chosen on `tests/data/conversations/dev.jsonl`;
+/// docs/conversations.md has what they are worth on others.
 const TENTHS: usize = 6;
 
 /// Marks the best tools of the MCP servers that were called last as [`Candidate::is_reserved`], and adds those that are
-/// missing at the end. Does nothing if no intent leans on an earlier message, if words or a threshold for each tool decide, or
-/// if nothing was called. Tools of untrusted servers get no reserved place.
+/// missing at the end. Does nothing if no intent leans on an earlier message, if words, a threshold for each tool or a learned
+/// gate decide, or if nothing was called. Tools of untrusted servers get no reserved place, and named ones need none.
 ///
 /// # Errors
 /// [`Error::Internal`] when an embedding does not fit the index.
@@ -32,9 +32,11 @@ pub(in crate::router) fn reserve(
     allowed: &Allowed,
     candidates: &mut Vec<Candidate>,
 ) -> Result<(), Error> {
+    let options = &query.options;
+    let places = options.top_k * TENTHS / 10;
     let leans = query.intents.iter().any(Intent::is_context);
-    let by_rank = query.options.ratio.is_some() && !embedded.is_words_only(snapshot);
-    if !leans || !by_rank {
+    let by_ratio = options.ratio.is_some() && options.learned.is_none();
+    if places == 0 || !leans || !by_ratio || embedded.is_words_only(snapshot) {
         return Ok(());
     }
     let servers = recent::last_servers(snapshot, &query.state, SERVERS);
@@ -42,9 +44,11 @@ pub(in crate::router) fn reserve(
     if tools.is_clear() {
         return Ok(());
     }
-    let places = query.options.top_k * TENTHS / 10;
     let least = candidates.last().map_or(f32::INFINITY, |one| one.score);
-    for one in embedded.rank(snapshot, places, Some(&tools))?.into_iter().take(places) {
+    let mut ranked = embedded.rank(snapshot, places, Some(&tools))?;
+    // A name that many tools share means one of few here.
+    ranked.retain(|one| one.found_by != FoundBy::Name);
+    for one in ranked.into_iter().take(places) {
         match candidates.iter_mut().find(|known| known.slot == one.slot) {
             Some(known) => known.is_reserved = true,
             None => candidates.push(Candidate {

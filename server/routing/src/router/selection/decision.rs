@@ -81,11 +81,11 @@ impl RouteInputs<'_> {
         let look_at = look_at(snapshot, options);
         // Ranks more than are reported: candidates found by words must not hide tools that reach a threshold.
         let mut candidates = embedded.rank(snapshot, look_at.max(POOL), allowed.slots.as_ref())?;
-        recent::note(snapshot, &query.state, &mut candidates);
         if is_own_rule {
             recent::lean(snapshot, &query.state, &mut candidates);
             reserved::reserve(snapshot, &embedded, query, &allowed, &mut candidates)?;
         }
+        recent::note(snapshot, &query.state, &mut candidates);
         let words_only = embedded.is_words_only(snapshot);
         let cut = Cut::of(snapshot, &embedded, options, level, &candidates);
         let fit = match level {
@@ -96,9 +96,7 @@ impl RouteInputs<'_> {
         let choice = Choice::new(snapshot, &allowed, &embedded, query, level);
         let deferred = deferral.decision.deferred;
         let outcome = choice.make(previous, &candidates, deferred);
-        let mut beyond = candidates.split_off(look_at.min(candidates.len()));
-        beyond.retain(|one| one.is_reserved);
-        candidates.append(&mut beyond);
+        report(&mut candidates, look_at);
         let Outcome { active, mut left_out, change } = outcome;
         let unknown = allowed.unknown_exclusions.iter().take(LOOK_BEYOND);
         left_out.extend(unknown.map(|name| LeftOut::named(None, name, RefusalCode::UnknownTool)));
@@ -120,6 +118,14 @@ impl RouteInputs<'_> {
             fit,
         })
     }
+}
+
+/// Leaves the first `most` candidates; those with a reserved place that are further down take the last of these places.
+fn report(candidates: &mut Vec<Candidate>, most: usize) {
+    let mut beyond = candidates.split_off(most.min(candidates.len()));
+    beyond.retain(|one| one.is_reserved);
+    candidates.truncate(most.saturating_sub(beyond.len()));
+    candidates.append(&mut beyond);
 }
 
 /// Returns the number of candidates to rank.

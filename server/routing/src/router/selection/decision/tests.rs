@@ -228,6 +228,34 @@ fn a_message_that_leans_on_another_keeps_places_for_the_server_that_was_called_l
 }
 
 #[test]
+fn tools_of_two_servers_that_were_called_last_are_found_however_far_down_they_rank() {
+    let near = (0..2 * POOL).map(|number| tool("s", String::leak(format!("near{number}"))));
+    let far = [tool("t", "g"), tool("t", "h"), tool("u", "i"), tool("v", "j")];
+    let tools: Vec<TestTool> = near.chain(far).collect();
+    let last = [0.3, 0.29, 0.28, 0.27];
+    let overlaps: Vec<f32> = std::iter::repeat_n(0.9, 2 * POOL).chain(last).collect();
+    let catalog = TestCatalog { tools: &tools, overlaps: &overlaps, ..TestCatalog::default() };
+    let snapshot = catalog.snapshot();
+    let mut query = query(5);
+    query.options.explain = true;
+    query.intents.push(Intent::context("yyy\nzzz".to_owned(), 0.9));
+    let call =
+        |name: &str| PriorCall { tool: name.to_owned(), status: CallStatus::Succeeded, turn: 0 };
+    query.state.calls = ["j", "i", "h"].map(call).to_vec();
+    let policy = deferral::Policy::default();
+    let vectors = vec![QUERY.to_vec(); 2];
+    let decision = decide_under(policy, &snapshot, &query, vectors).expect("a decision");
+    let first = u32::try_from(2 * POOL).expect("few tools");
+    let chosen = slots(&decision);
+    assert_eq!(chosen[2..], [first, first + 1, first + 2], "t and u, not v, behind what is nearer");
+    assert!(chosen[..2].iter().all(|slot| *slot < first), "{chosen:?}");
+    let reported = &decision.candidates;
+    assert_eq!(reported.len(), look_at(&snapshot, &query.options));
+    let is_chosen = |one: &&Candidate| one.is_reserved && one.recent.server_called;
+    assert_eq!(reported.iter().filter(is_chosen).count(), 3, "they are explained");
+}
+
+#[test]
 fn reserved_places_are_for_tools_that_may_be_chosen_where_some_tool_fits() {
     let catalog = TestCatalog { overlaps: &NINE, ..TestCatalog::default() };
     let untrusted = TestCatalog { untrusted: &["t"], ..catalog };
