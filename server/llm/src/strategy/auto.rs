@@ -353,10 +353,9 @@ mod tests {
             offer,
             messages: &[json!({ "role": "user", "parts": [{ "text": "[long]" }] })],
             ledger: &Ledger::default(),
-            count: &|text| match text {
-                _ if text.contains("[long]") => tokens,
-                _ if text.contains("[tool]") => 2_000,
-                _ => 10,
+            count: &|text| {
+                let of = |mark, tokens| if text.contains(mark) { tokens } else { 0 };
+                (of("[long]", tokens) + of("[tool]", 2_000)).max(10)
             },
         };
         choose(&turn).expect("whole schemas").strategy

@@ -68,7 +68,7 @@ pub struct Candidate {
     pub recent: Recent,
     /// True if the score comes from context beside the request: an intent with less weight than the heaviest.
     pub from_context: bool,
-    /// True if a place is reserved for the tool, because its MCP server was called last ([`super::reserved`]).
+    /// True if a place is reserved for the tool, because its MCP server was one of the last that were called.
     pub is_reserved: bool,
 }
 
