@@ -316,13 +316,14 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     return { ...this.#with(tools, [...this.messages]), strategy: PromptStrategy.CUT };
   }
 
-  /** The request that is not routed, with the tools of the last one. */
+  /**
+   * The request that is not routed, with the tools of the last one.
+   *
+   * @param isRoutable there is a text to route by.
+   */
   #last(isRoutable: boolean): ModelRequest<T, M> {
-    const why = !isRoutable
-      ? "There is no text to route by"
-      : this.#gatekeeper.hasNone
-        ? "There are no tools to route among"
-        : "Toolgate could not be reached";
+    let why = isRoutable ? "Toolgate could not be reached" : "There is no text to route by";
+    if (this.#gatekeeper.hasNone) why = "There are no tools to route among";
     const before = this.#sent ?? this.#with([...this.#own], []);
     return {
       ...before,

@@ -244,7 +244,7 @@ export class Gatekeeper {
     return routed?.held ?? { ...held, isUnread: true };
   }
 
-  /** The same with Route's answer; undefined where nothing is wanted, where there is nothing, and when Toolgate can't be reached. */
+  /** The same with Route's answer; undefined if nothing is wanted, if there is nothing, or if Toolgate can't be reached. */
   async routed(
     entries: readonly unknown[],
     { intents, historyTokens, endpoint, rendered }: Turn,

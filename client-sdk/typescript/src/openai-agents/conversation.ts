@@ -75,9 +75,9 @@ const REFUSED_CALL = "toolgate_refused_call";
  *
  * Each model call is routed by the user's last message and, within a turn, by what the last tool answered. Calls that may not
  * run are answered with the refusal, in words for the model, so that it can correct itself; so are calls of names that no tool
- * has and of disabled tools, which the run's items show as calls of `toolgate_refused_call`. Where tools are deferred, the model also sees a search
- * for them. Make one for each conversation and use it for its runs, one after another. When Toolgate can't be reached, the model
- * keeps the active set that it has, or sees all tools; calls are refused until they can be checked.
+ * has and of disabled tools, which the run's items show as calls of `toolgate_refused_call`. Where tools are deferred, the model
+ * also sees a search for them. Make one for each conversation and use it for its runs, one after another. When Toolgate can't be
+ * reached, the model keeps the active set that it has, or sees all tools; calls are refused until they can be checked.
  */
 export class ToolgateConversation {
   readonly #gatekeeper: Gatekeeper;

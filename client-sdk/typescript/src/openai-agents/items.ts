@@ -46,8 +46,8 @@ export function spokenOf(item: AgentInputItem): Spoken[] {
 export type Result = Extract<AgentInputItem, { type: "function_call_result" }>;
 
 /**
- * Reads what the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed or was
- * refused says nothing of what is wanted.
+ * Reads what the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed
+ * or was refused says nothing of what is wanted.
  */
 export function intentsOf(items: readonly AgentInputItem[]): Intent[] {
   const asked = items.findLastIndex((item) => (item as Part)["role"] === "user");

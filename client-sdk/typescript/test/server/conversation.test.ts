@@ -330,7 +330,8 @@ test("what fails adds no messages, and its retry runs nothing twice", async () =
     return "milk";
   };
   const conversation = await Conversation.fromTools(client, "anthropic", { notes }, runTool, one);
-  const { route, gate } = client;
+  const route = client.route.bind(client);
+  const gate = client.gate.bind(client);
   const refuse = () => Promise.reject(new ToolgateError("INVALID_ARGUMENT", "no"));
   client.route = refuse;
   await assert.rejects(conversation.say("find a note by a word in its text"), ToolgateError);
