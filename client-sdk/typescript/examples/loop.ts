@@ -16,7 +16,7 @@ const PROGRAM = createRequire(import.meta.url).resolve(
 );
 const model = "claude-opus-5-5";
 
-/** What is used of Anthropic's SDK: `anthropic.beta.messages` has it. */
+/** Messages of Anthropic's SDK, as far as they are used: `anthropic.beta.messages` has them. */
 export interface Messages {
   create(request: { readonly tools: object[]; readonly messages: object[] }): Promise<object>;
 }

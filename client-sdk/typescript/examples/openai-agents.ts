@@ -12,8 +12,8 @@ import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents/te
 import { Client } from "@toolgate/client";
 import { type FromMcpOptions, ToolgateConversation } from "@toolgate/client/openai-agents";
 
-/** A model's answer: a text, or calls of tools. */
-export type Line = string | readonly (readonly [tool: string, args: Record<string, unknown>])[];
+/** A model's answer: a text, or calls of tools, whose arguments may be a text as it wrote them. */
+export type Line = string | readonly (readonly [tool: string, args: Record<string, unknown> | string])[];
 
 let calls = 0;
 

@@ -15,7 +15,7 @@ export interface Result {
 export interface Form {
   /** The user's message. */
   user(content: unknown): JsonObject;
-  /** What to keep of an answer. */
+  /** Messages to keep of an answer. */
   messages(answer: JsonObject): JsonObject[];
   /** Calls of kept messages. */
   calls(messages: readonly JsonObject[]): RequestedCall[];
@@ -44,8 +44,9 @@ const ANTHROPIC: Form = {
 const OPENAI_CHAT: Form = {
   user,
   messages: (answer) => {
-    const [choice] = listOf(answer["choices"]) as { readonly message: JsonObject }[];
-    return [choice?.message ?? answer];
+    if (!("choices" in answer)) return [answer];
+    const [choice] = listOf(answer["choices"]) as { readonly message?: JsonObject }[];
+    return choice?.message === undefined ? [] : [choice.message];
   },
   calls: ([message]) =>
     listOf(message?.["tool_calls"]).map((call) => fromOpenAI(call as Parameters<typeof fromOpenAI>[0])),

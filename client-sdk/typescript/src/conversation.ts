@@ -51,7 +51,7 @@ export interface ConversationOptions<T extends object = JsonObject, M extends ob
   readonly runOwn?: RunTool;
   /** Messages of before, to go on with. Default: none. */
   readonly messages?: readonly M[];
-  /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
+  /** Value of `state`, to go on with a conversation elsewhere. Default: a new one. */
   readonly state?: Held;
 }
 
@@ -60,6 +60,16 @@ interface Managed {
   readonly modelName: string;
   readonly server: string;
   readonly name: string;
+}
+
+/** Answers to the calls of a model's answer. */
+interface Answers {
+  /** The model's answer, as JSON. */
+  readonly key: string;
+  /** Messages that answer the calls; none where it has none. */
+  readonly messages: readonly JsonObject[];
+  /** The last result that says something of what is wanted. */
+  readonly observed: string;
 }
 
 /** Tools of a conversation, and how they are run. */
@@ -106,6 +116,8 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
   #said = "";
   #observed = "";
   #text = "";
+  /** Answers to calls that ran, while the request with them could not be had. */
+  #unsent: Answers | undefined;
 
   private constructor(client: RemoteClient, api: Api, source: Source, options: ConversationOptions<T, M>) {
     const { own = [], runOwn = source.run, grants = {}, messages = [], state = { handle: "" } } = options;
@@ -120,7 +132,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     this.#strategy = checkedWhole(options.strategy);
     this.#grants = grants;
     this.#own = own;
-    this.#ownNames = own.map(nameOf);
+    this.#ownNames = own.map(nameOf).filter((name) => name !== "");
     this.#runOwn = runOwn;
     this.#held = state;
     this.messages = [...messages];
@@ -130,7 +142,8 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
   /**
    * A conversation over MCP servers, whose tools are registered as the servers list them, and again after the service lost
    * its catalog; calls that Gate allows are made there. A server that can't be listed is left out with a warning. What a server
-   * says of its tools (`notifications/tools/list_changed`) is followed by the next request.
+   * says of its tools (`notifications/tools/list_changed`) is followed by the next request; while it can't be listed then, its
+   * tools stay, and each request tries again.
    *
    * @param servers connected clients of `@modelcontextprotocol/sdk`, by the servers' names in the catalog; the caller closes
    *     them.
@@ -143,7 +156,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     servers: Readonly<Record<string, McpClient>>,
     options: ConversationOptions<T, M> = {},
   ): Promise<Conversation<T, M>> {
-    checkApi(api);
+    check(api, options.strategy);
     const served = new ServedServers(client, Object.keys(servers), servingOf(options));
     const listener = new Listener();
     const following = new Following(served.names, async (server) => {
@@ -160,8 +173,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
       try {
         listed = await toolsOf(mcp);
       } catch (error) {
-        await served.leaveOut(server, error);
-        return [];
+        return served.leaveOut(server, error);
       }
       return managedOf(server, await served.register(server, listed));
     });
@@ -189,7 +201,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     run: RunTool,
     options: ConversationOptions<T, M> = {},
   ): Promise<Conversation<T, M>> {
-    checkApi(api);
+    check(api, options.strategy);
     const served = new ServedServers(client, Object.keys(servers), servingOf(options));
     const following = new Following(served.names, async (server) =>
       managedOf(server, await served.register(server, servers[server] ?? [])),
@@ -203,31 +215,30 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     return this.#text;
   }
 
-  /** What the conversation remembers, as JSON: keep it with the messages, and give it back to go on elsewhere. */
+  /** The conversation's memory, as JSON: keep it with the messages, and give it back to go on elsewhere. */
   get state(): Held {
     return this.#held;
   }
 
-  /** What the conversation cost so far, beside sending all tools. It is kept in `state`. */
+  /** The conversation's cost so far, beside sending all tools. It is kept in `state`. */
   report(): Report {
     return reportOf(this.#held.spent);
   }
 
   /**
-   * Adds what the user says; gives the request to send to the model.
+   * Adds what the user says; gives the request to send to the model. After an error the conversation is as before.
    *
    * @param content a text, or the provider's blocks.
    * @throws ToolgateError Route refused what was asked.
    */
   async say(content: string | readonly object[]): Promise<ModelRequest<T, M>> {
-    this.messages.push(this.#form.user(content) as M);
-    this.#said = typeof content === "string" ? content : textIn(content);
-    this.#observed = "";
-    return this.#request();
+    const said = typeof content === "string" ? content : textIn(content);
+    return this.#next([this.#form.user(content)], said, "");
   }
 
   /**
-   * Takes the model's answer, and runs what Gate allows of its calls.
+   * Takes the model's answer, and runs what Gate allows of its calls. After an error the messages are as before: take the answer
+   * again, which runs nothing twice.
    *
    * @param answer the object of the provider's package, or its JSON.
    * @returns the next request; undefined once the model calls nothing: `text` has what it said.
@@ -235,19 +246,51 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
    */
   async take(answer: object): Promise<ModelRequest<T, M> | undefined> {
     const said = this.#form.messages(answer as JsonObject);
-    this.#add(said);
+    const answers = await this.#answersTo(said);
+    this.#unsent = answers.messages.length === 0 ? undefined : answers;
+    let request: ModelRequest<T, M> | undefined;
+    if (answers.messages.length === 0) this.#add(said);
+    else request = await this.#next([...said, ...answers.messages], this.#said, answers.observed);
     this.#text = this.#form.text(said);
-    const searches = said.filter(({ type }) => type === "tool_search_call");
-    for (const item of searches) this.#add([await this.#found(item)]);
-    const calls = this.#form.calls(said);
-    if (calls.length === 0) {
-      return searches.length === 0 ? undefined : this.#request();
+    return request;
+  }
+
+  /** Answers the calls of a model's answer; those that were answered already are not made again. */
+  async #answersTo(said: readonly JsonObject[]): Promise<Answers> {
+    const key = JSON.stringify(said);
+    if (this.#unsent?.key === key) return this.#unsent;
+    const held = this.#held;
+    try {
+      const messages: JsonObject[] = [];
+      for (const item of said.filter(isClientSearch)) messages.push(await this.#found(item));
+      const calls = this.#form.calls(said);
+      if (calls.length === 0) return { key, messages, observed: this.#observed };
+      const results = await this.#results(calls);
+      const done = results.findLast(({ call, failed }) => !failed && call.tool !== SEARCH_TOOL.modelName);
+      messages.push(...this.#form.results(results));
+      return { key, messages, observed: done?.text ?? this.#observed };
+    } catch (error) {
+      this.#held = held;
+      throw error;
     }
-    const results = await this.#results(calls);
-    this.#add(this.#form.results(results));
-    const done = results.findLast(({ call, failed }) => !failed && call.tool !== SEARCH_TOOL.modelName);
-    this.#observed = done?.text ?? this.#observed;
-    return this.#request();
+  }
+
+  /** The request with more messages, which are taken back if it can't be had. */
+  async #next(more: readonly JsonObject[], said: string, observed: string): Promise<ModelRequest<T, M>> {
+    const before = { at: this.messages.length, said: this.#said, observed: this.#observed };
+    this.#add(more);
+    this.#said = said;
+    this.#observed = observed;
+    try {
+      const request = await this.#request();
+      this.#unsent = undefined;
+      return request;
+    } catch (error) {
+      this.messages.splice(before.at, more.length);
+      this.#said = before.said;
+      this.#observed = before.observed;
+      throw error;
+    }
   }
 
   async #request(): Promise<ModelRequest<T, M>> {
@@ -259,8 +302,8 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     const intents = [...intentOf(this.#said), ...intentOf(this.#observed, true)];
     const turn = { intents, historyTokens, endpoint: this.#endpoint, rendered };
     const routed = await this.#gatekeeper.routed(this.messages, turn, this.#held, this.#grants);
+    const request = routed === undefined ? this.#last(intents.length > 0) : this.#requestOf(routed.turn);
     this.#held = routed?.held ?? { ...this.#held, isUnread: true };
-    const request = routed === undefined ? this.#last() : this.#requestOf(routed.turn);
     this.#sent = request;
     this.#covered = this.messages.length;
     return request;
@@ -273,14 +316,20 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     return { ...this.#with(tools, [...this.messages]), strategy: PromptStrategy.CUT };
   }
 
-  /** The request while Toolgate can't be reached, with the tools of the last one. */
-  #last(): ModelRequest<T, M> {
+  /**
+   * The request that is not routed, with the tools of the last one.
+   *
+   * @param isRoutable there is a text to route by.
+   */
+  #last(isRoutable: boolean): ModelRequest<T, M> {
+    let why = isRoutable ? "Toolgate could not be reached" : "There is no text to route by";
+    if (this.#gatekeeper.hasNone) why = "There are no tools to route among";
     const before = this.#sent ?? this.#with([...this.#own], []);
     return {
       ...before,
       messages: [...before.messages, ...this.messages.slice(this.#covered)],
       reason: StrategyReason.KEPT,
-      reasonMessage: "Toolgate could not be reached: the tools are those of before",
+      reasonMessage: `${why}: the tools are those of before`,
     };
   }
 
@@ -296,14 +345,15 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
       !this.#ownNames.includes(tool) && tool !== SEARCH_TOOL.modelName;
     const gated = calls.filter(isGated);
     const verdicts = await this.#gatekeeper.gate(gated, this.#held.handle, this.#agent());
-    let searching: Promise<unknown> = Promise.resolve();
+    // One after another, since each adds to the handle that the one before gave; and before anything runs that an error of the
+    // service would have run twice.
+    const found = new Map<RequestedCall, Result>();
+    for (const call of calls) {
+      if (call.tool === SEARCH_TOOL.modelName) found.set(call, await this.#search(call));
+    }
     const answered = async (call: RequestedCall): Promise<Result> => {
-      if (call.tool === SEARCH_TOOL.modelName) {
-        // One after another: each adds to the handle that the one before gave.
-        const search = searching.catch(() => undefined).then(() => this.#search(call));
-        searching = search;
-        return search;
-      }
+      const search = found.get(call);
+      if (search !== undefined) return search;
       if (!isGated(call)) {
         return this.#ran(call, () => this.#runOwn("", call.tool, argumentsOf(call)));
       }
@@ -375,7 +425,9 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
   }
 }
 
-function checkApi(api: Api): void {
+/** Refuses mistakes before anything is registered. */
+function check(api: Api, strategy: WholeStrategy | undefined): void {
+  checkedWhole(strategy);
   if (!Object.hasOwn(ANSWERS, api)) {
     throw new TypeError(`api is one of ${Object.keys(ANSWERS).join(", ")}, not "${api}"`);
   }
@@ -408,7 +460,12 @@ function managedOf(server: string, names: ReadonlyMap<string, string>): Managed[
   return Array.from(names, ([name, modelName]) => ({ modelName, server, name }));
 }
 
-/** A definition's name, in the form of any API. */
+/** Tells that an answer's item is a search of OpenAI's own that the client is to execute. */
+function isClientSearch({ type, execution }: JsonObject): boolean {
+  return type === "tool_search_call" && execution === "client";
+}
+
+/** A definition's name, in the form of any API; "" for a tool without one, such as a provider's own. */
 function nameOf(tool: object): string {
   const { name, function: defined } = tool as { name?: unknown; function?: { name?: unknown } };
   return stringOf(name ?? defined?.name);
@@ -420,7 +477,7 @@ function nameOf(tool: object): string {
  * @throws TypeError no JSON object.
  */
 function argumentsOf({ argumentsJson }: RequestedCall): JsonObject {
-  const written: unknown = JSON.parse(argumentsJson);
+  const written: unknown = JSON.parse(argumentsJson === "" ? "{}" : argumentsJson);
   if (!isObject(written)) throw new TypeError("the arguments must be a JSON object");
   return written;
 }

@@ -7,12 +7,15 @@ interface Transport {
   onmessage?: ((message: unknown, ...rest: unknown[]) => void) | undefined;
 }
 
+/** Listeners to each transport. They end with what holds them, however long the transport is used. */
+const LISTENERS = new WeakMap<Transport, Set<WeakRef<Listener>>>();
+
 /**
  * Listens to a client's transport, beside whatever listens there already. A client without one, such as one in the process, is
  * not heard; nor is a server of 2026-07-28 that sends the notification to subscribers alone.
  */
 export class Listener {
-  readonly #heard = new WeakSet<Transport>();
+  readonly #told = new WeakMap<object, () => void>();
 
   /**
    * Has a function called after each change of a client's tools. A client that was connected anew is to be given again.
@@ -22,22 +25,33 @@ export class Listener {
   listen(client: object, changed: () => void, passesOn: boolean): void {
     const { transport } = client as { readonly transport?: Transport | null };
     const before = transport?.onmessage;
-    if (transport === undefined || transport === null || before === undefined || this.#heard.has(transport)) {
+    if (transport === undefined || transport === null || before === undefined || this.#told.has(transport)) {
       return;
     }
-    this.#heard.add(transport);
+    this.#told.set(transport, changed);
+    const known = LISTENERS.get(transport);
+    const listeners = known ?? new Set<WeakRef<Listener>>();
+    for (const one of listeners) if (one.deref() === undefined) listeners.delete(one);
+    listeners.add(new WeakRef(this));
+    if (known !== undefined) return;
+    LISTENERS.set(transport, listeners);
     transport.onmessage = (message, ...rest) => {
       const isChange = (message as { readonly method?: unknown } | null)?.method === CHANGED;
-      if (isChange) changed();
+      if (isChange) for (const one of listeners) one.deref()?.tell(transport);
       if (!isChange || passesOn) before.call(transport, message, ...rest);
     };
   }
+
+  /** Tells who listens here of a change behind a transport. */
+  tell(transport: object): void {
+    this.#told.get(transport)?.();
+  }
 }
 
-/** What servers list, loaded again after one said that its list changed. */
+/** Keeps what servers list, loaded again after one said that its list changed. */
 export class Following<T> {
   readonly #names: readonly string[];
-  readonly #load: (name: string) => Promise<readonly T[]>;
+  readonly #load: (name: string) => Promise<readonly T[] | undefined>;
   readonly #changed = new Set<string>();
   readonly #loaded = new Map<string, readonly T[]>();
   #following: Promise<void> | undefined;
@@ -45,14 +59,14 @@ export class Following<T> {
   /**
    * Loads nothing yet.
    *
-   * @param load lists and registers a server.
+   * @param load lists and registers a server; undefined: what was loaded before stays, and the next `follow` tries again.
    */
-  constructor(names: readonly string[], load: (name: string) => Promise<readonly T[]>) {
+  constructor(names: readonly string[], load: (name: string) => Promise<readonly T[] | undefined>) {
     this.#names = names;
     this.#load = load;
   }
 
-  /** What was loaded last, in the servers' order. */
+  /** The lists that were loaded last, in the servers' order. */
   get loaded(): T[] {
     return this.#names.flatMap((name) => this.#loaded.get(name) ?? []);
   }
@@ -72,7 +86,9 @@ export class Following<T> {
       names.map(async (name) => {
         this.#changed.delete(name);
         try {
-          this.#loaded.set(name, await this.#load(name));
+          const loaded = await this.#load(name);
+          if (loaded === undefined) this.#changed.add(name);
+          else this.#loaded.set(name, loaded);
         } catch (error) {
           this.#changed.add(name);
           throw error;

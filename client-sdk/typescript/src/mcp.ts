@@ -1,4 +1,4 @@
-/** What is used of connected MCP clients, and what their results say. Knows no framework. */
+/** Connected MCP clients, as far as they are used, and texts of their results. Knows no framework. */
 
 /** A tool as a server lists it. */
 export interface McpTool {
@@ -13,7 +13,7 @@ export interface McpToolsPage {
   readonly nextCursor?: string | undefined;
 }
 
-/** What is used of a connected MCP client: what `Client` of `@modelcontextprotocol/sdk` gives. */
+/** A connected MCP client, as far as it is used: `Client` of `@modelcontextprotocol/sdk` is one. */
 export interface McpClient {
   listTools(params?: { cursor?: string }): Promise<McpToolsPage>;
   callTool(call: {

@@ -187,6 +187,12 @@ export class Gatekeeper {
     return this.#managed.has(name) || (own === undefined ? isModelFacing(name) : !own.includes(name));
   }
 
+  /** True if there are no servers to route among. Route would take none for all of the catalog. */
+  get hasNone(): boolean {
+    const { servers = [] } = this.#options.route?.options ?? {};
+    return this.#served?.names.length === 0 && servers.length === 0;
+  }
+
   /** Base URL of the model's API, where the caller says it. */
   get baseUrl(): string | undefined {
     return this.#options.route?.options?.modelBaseUrl;
@@ -238,14 +244,14 @@ export class Gatekeeper {
     return routed?.held ?? { ...held, isUnread: true };
   }
 
-  /** The same with Route's answer; undefined where nothing is wanted, and when Toolgate can't be reached. */
+  /** The same with Route's answer; undefined if nothing is wanted, if there is nothing, or if Toolgate can't be reached. */
   async routed(
     entries: readonly unknown[],
     { intents, historyTokens, endpoint, rendered }: Turn,
     held: Held,
     grants: Grants,
   ): Promise<Routed | undefined> {
-    if (intents.length === 0) {
+    if (intents.length === 0 || this.hasNone) {
       return undefined;
     }
     const messages = newest(entries);
@@ -287,6 +293,15 @@ export class Gatekeeper {
 
   /** For each call, whether it may run; none may while that can't be checked. */
   async gate(calls: RequestedCall[], handle: string, state: AgentState): Promise<(Refused | Allowed)[]> {
+    if (this.hasNone) {
+      return calls.map(({ tool }) => ({ text: noSuchTool(tool) }));
+    }
+    const named = calls.filter(({ tool }) => tool !== "");
+    if (named.length < calls.length) {
+      // A call without a name would be a mistake in what Gate is asked.
+      const verdicts = await this.gate(named, handle, state);
+      return calls.map((call) => verdicts[named.indexOf(call)] ?? { text: noSuchTool(call.tool) });
+    }
     if (handle === "") {
       return calls.map(() => ({ text: NOT_GATED }));
     }

@@ -176,7 +176,7 @@ export function promptOf(
   }
 }
 
-/** What a request that is sent as it is has beside the agent's own; its texts have no places. */
+/** Gives what a request that is sent as it is has beside the agent's own; its texts have no places. */
 function wholePromptOf(turn: RouteResponse, asked: readonly unknown[], own: readonly AnyTool[]): Prompt {
   const { ledger, tools, messages } = modelRequest<AnyTool, AnyEntry>(turn);
   const text = addedIn(asked, messages).join("\n\n");

@@ -86,14 +86,15 @@ export class ServedServers {
    * Warns of a server that can't be listed. One that was never registered is announced to the service, so that an empty
    * search names it.
    *
+   * @returns its tools: none, or undefined where it keeps those that are registered.
    * @throws ToolgateError the service can't be told.
    */
-  async leaveOut(name: string, error: unknown): Promise<void> {
+  async leaveOut(name: string, error: unknown): Promise<[] | undefined> {
     this.#warn(`MCP server ${name} can't be listed: ${String(error)}`);
-    if (!this.#listed.has(name)) {
-      const { requiredScopes = [] } = this.#settings(name);
-      await this.#client.registerServer({ ...this.#tenant(), server: name, requiredScopes, pending: true });
-    }
+    if (this.#listed.has(name)) return undefined;
+    const { requiredScopes = [] } = this.#settings(name);
+    await this.#client.registerServer({ ...this.#tenant(), server: name, requiredScopes, pending: true });
+    return [];
   }
 
   /** Whether the catalog is older than what was registered: it began anew. */

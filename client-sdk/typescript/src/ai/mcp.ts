@@ -87,7 +87,8 @@ export class McpTools implements AsyncDisposable {
   /**
    * Lists the servers again: their tools are registered and shown anew. What a server says of itself
    * (`notifications/tools/list_changed`) is followed without it; call it for servers that don't, and for those that could not be
-   * reached, which are left out with a warning until then.
+   * reached at first, which are left out with a warning until then. One that can't be listed later is warned of and keeps its
+   * tools; the next step tries again.
    *
    * @throws ToolgateError a registration failed.
    */
@@ -118,7 +119,7 @@ export class McpTools implements AsyncDisposable {
     this.#tools = Object.fromEntries(this.#following.loaded);
   }
 
-  async #load(name: string): Promise<[string, AnyTool][]> {
+  async #load(name: string): Promise<[string, AnyTool][] | undefined> {
     let client: McpClient;
     let definitions: object[];
     try {
@@ -135,8 +136,7 @@ export class McpTools implements AsyncDisposable {
       );
     } catch (error) {
       await this.#disconnect(name);
-      await this.#served.leaveOut(name, error);
-      return [];
+      return this.#served.leaveOut(name, error);
     }
     const names = await this.#served.register(name, definitions);
     const tools = Object.entries(client.toolsFromDefinitions({ tools: definitions }) as ToolSet);

@@ -52,7 +52,7 @@ export class ListedMcp {
     if (await this.#following.follow()) this.#tools = this.#following.loaded;
   }
 
-  async #load(server: string): Promise<DynamicStructuredTool[]> {
+  async #load(server: string): Promise<DynamicStructuredTool[] | undefined> {
     const mcp = this.#clients[server];
     if (mcp === undefined) return [];
     this.#listener.listen(
@@ -66,8 +66,7 @@ export class ListedMcp {
     try {
       listed = await toolsOf(mcp);
     } catch (error) {
-      await this.served.leaveOut(server, error);
-      return [];
+      return this.served.leaveOut(server, error);
     }
     const names = await this.served.register(server, listed);
     return listed.flatMap((tool) => {

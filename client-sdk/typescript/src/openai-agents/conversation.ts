@@ -49,7 +49,7 @@ export interface ToolgateOptions extends MiddlewareOptions {
    * takes it there at OpenAI's own host. Default: "auto".
    */
   readonly strategy?: Strategy;
-  /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
+  /** Value of `state`, to go on with a conversation elsewhere. Default: a new one. */
   readonly state?: Held;
 }
 
@@ -62,7 +62,8 @@ type Verdict = Refused | Allowed;
 type AnyAgent = Agent<any, any>;
 
 /**
- * The tool that answers calls of names that no tool has, where the SDK itself would end the run. No model is shown it.
+ * The tool that answers calls of names that no tool has, where the SDK itself would end the run, and refused calls whose
+ * arguments are no JSON, to which it would say less. No model is shown it.
  */
 const REFUSED_CALL = "toolgate_refused_call";
 
@@ -74,9 +75,9 @@ const REFUSED_CALL = "toolgate_refused_call";
  *
  * Each model call is routed by the user's last message and, within a turn, by what the last tool answered. Calls that may not
  * run are answered with the refusal, in words for the model, so that it can correct itself; so are calls of names that no tool
- * has, which the run's items show as calls of `toolgate_refused_call`. Where tools are deferred, the model also sees a search
- * for them. Make one for each conversation and use it for its runs, one after another. When Toolgate can't be reached, the model
- * keeps the active set that it has, or sees all tools; calls are refused until they can be checked.
+ * has and of disabled tools, which the run's items show as calls of `toolgate_refused_call`. Where tools are deferred, the model
+ * also sees a search for them. Make one for each conversation and use it for its runs, one after another. When Toolgate can't be
+ * reached, the model keeps the active set that it has, or sees all tools; calls are refused until they can be checked.
  */
 export class ToolgateConversation {
   readonly #gatekeeper: Gatekeeper;
@@ -172,12 +173,12 @@ export class ToolgateConversation {
     await this.#listed.refresh();
   }
 
-  /** What the conversation remembers, as JSON: keep it with the session, and give it back to go on elsewhere. */
+  /** The conversation's memory, as JSON: keep it with the session, and give it back to go on elsewhere. */
   get state(): Held {
     return this.#held;
   }
 
-  /** What the conversation cost so far, beside sending all tools. It is kept in `state`. */
+  /** The conversation's cost so far, beside sending all tools. It is kept in `state`. */
   report(): Report {
     return reportOf(this.#held.spent);
   }
@@ -270,18 +271,31 @@ export class ToolgateConversation {
         return verdict === undefined ? [] : [[callId, verdict]];
       }),
     );
-    return output.map((item) => (isOurs(item) ? this.#meant(item) : item));
+    return output.map((item) => (isOurs(item) ? this.#meant(item, known) : item));
   }
 
-  /** The call of the tool that the model meant; of one that no tool has, a call that is answered with the refusal. */
-  #meant(call: Call): Call {
+  /**
+   * The call of the tool that the model meant; instead of one that the SDK would not bring to its tool, a call that is answered
+   * with the refusal.
+   *
+   * @param known names that the SDK has: no disabled tools.
+   */
+  #meant(call: Call, known: ReadonlySet<string>): Call {
     const verdict = this.#verdicts.get(call.callId);
-    if (verdict !== undefined && "tool" in verdict) {
+    if (verdict !== undefined && "tool" in verdict && known.has(verdict.tool)) {
       // Arguments that came otherwise than as a JSON object are put right.
       return { ...call, name: verdict.tool, arguments: verdict.argumentsJson || call.arguments };
     }
     const opened = openedCall(call);
-    if (this.#managed.has(opened.name)) return opened;
+    if (verdict === undefined || "tool" in verdict) {
+      this.#verdicts.set(call.callId, { text: noSuchTool(opened.name) });
+    } else if (
+      this.#managed.has(opened.name) &&
+      known.has(opened.name) &&
+      isObject(parsed(opened.arguments))
+    ) {
+      return opened;
+    }
     return { ...call, name: REFUSED_CALL, arguments: JSON.stringify({ tool: opened.name }) };
   }
 
@@ -360,7 +374,7 @@ export class ToolgateConversation {
   }
 }
 
-/** Whether the provider keeps the items before those of a request. */
+/** Tells that the provider keeps the items before those of a request. */
 function isKeptThere({ previousResponseId, conversationId }: ModelRequest): boolean {
   return (previousResponseId ?? conversationId) !== undefined;
 }

@@ -9,8 +9,9 @@ import { SEARCH_TOOL } from "../offering.js";
 /** A message's or a result's part, or an item, of which little is promised. */
 export type Part = Readonly<Record<string, unknown>>;
 
-/** What the SDK writes in place of an answer: its items have no flag for a failed call. */
-const FAILURE = /^An error occurred while running the tool\.|^Tool '[^']+' timed out after /;
+/** Answers of the SDK's own to calls that failed or did not run: its items have no flag for them. */
+const FAILURE =
+  /^An error occurred while (running the tool|parsing tool arguments)\.|^Tool '[^']+' timed out after |^Tool execution was not approved\.$|^aborted$/;
 
 /** Items of a request, which may be a text. */
 export function listed(input: string | readonly AgentInputItem[]): AgentInputItem[] {
@@ -25,9 +26,9 @@ export function spokenOf(item: AgentInputItem): Spoken[] {
     return [{ role: "assistant", text: "", calls: [{ id, name, args: parsed(args) }] }];
   }
   if (type === "function_call_result") {
-    const { callId: id, name, output } = item as Result;
-    const text = textOf(output);
-    return [{ role: "tool", results: [{ id, name, text, failed: isFailure(text) }] }];
+    const result = item as Result;
+    const { callId: id, name, output } = result;
+    return [{ role: "tool", results: [{ id, name, text: textOf(output), failed: hasFailed(result) }] }];
   }
   switch (role) {
     case "assistant":
@@ -45,17 +46,15 @@ export function spokenOf(item: AgentInputItem): Spoken[] {
 export type Result = Extract<AgentInputItem, { type: "function_call_result" }>;
 
 /**
- * What the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed or was
- * refused says nothing of what is wanted.
+ * Reads what the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed
+ * or was refused says nothing of what is wanted.
  */
 export function intentsOf(items: readonly AgentInputItem[]): Intent[] {
   const asked = items.findLastIndex((item) => (item as Part)["role"] === "user");
   const results = items
     .slice(asked + 1)
     .filter((item): item is Result => (item as Part)["type"] === "function_call_result");
-  const last = results.findLast(
-    ({ name, output }) => name !== SEARCH_TOOL.modelName && !isFailure(textOf(output)),
-  );
+  const last = results.findLast((result) => result.name !== SEARCH_TOOL.modelName && !hasFailed(result));
   return [
     ...intentOf(asked < 0 ? "" : textOf((items[asked] as Part)["content"])),
     ...(last === undefined ? [] : intentOf(textOf(last.output), true)),
@@ -72,9 +71,10 @@ export function tokensOf(items: readonly AgentInputItem[]): number {
   );
 }
 
-/** Whether an answer says that its call failed or was refused. */
-function isFailure(text: string): boolean {
-  if (FAILURE.test(text)) {
+/** Tells that a call failed, was refused, or did not run to its end. */
+function hasFailed({ status, output }: Result): boolean {
+  const text = textOf(output);
+  if (status === "incomplete" || FAILURE.test(text)) {
     return true;
   }
   const said = text.startsWith("{") ? parsed(text) : undefined;

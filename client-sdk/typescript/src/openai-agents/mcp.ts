@@ -61,7 +61,8 @@ export class McpTools {
 
   /**
    * Lists the servers again: their tools are registered and shown anew. What a server says of itself
-   * (`notifications/tools/list_changed`) is followed without it.
+   * (`notifications/tools/list_changed`) is followed without it. One that can't be listed is warned of and keeps its tools; the
+   * next request tries again.
    *
    * @throws ToolgateError a registration failed.
    */
@@ -79,7 +80,7 @@ export class McpTools {
     if (await this.#following.follow()) this.#tools = this.#following.loaded;
   }
 
-  async #load(name: string): Promise<AnyTool[]> {
+  async #load(name: string): Promise<AnyTool[] | undefined> {
     const server = this.#servers[name];
     if (server === undefined) return [];
     let listed: Awaited<ReturnType<MCPServer["listTools"]>>;
@@ -89,8 +90,7 @@ export class McpTools {
       if (server.cacheToolsList) await server.invalidateToolsCache();
       listed = await server.listTools();
     } catch (error) {
-      await this.served.leaveOut(name, error);
-      return [];
+      return this.served.leaveOut(name, error);
     }
     const names = await this.served.register(name, listed);
     const marking = marked(server);

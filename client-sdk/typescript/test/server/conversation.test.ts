@@ -321,6 +321,95 @@ test("a conversation goes on elsewhere, and survives an outage", async () => {
   assert.match(JSON.stringify(during.messages.at(-1)), /Asia\/Tokyo/);
 });
 
+test("what fails adds no messages, and its retry runs nothing twice", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const ran: string[] = [];
+  const runTool = (_: string, name: string) => {
+    ran.push(name);
+    return "milk";
+  };
+  const conversation = await Conversation.fromTools(client, "anthropic", { notes }, runTool, one);
+  const route = client.route.bind(client);
+  const gate = client.gate.bind(client);
+  const refuse = () => Promise.reject(new ToolgateError("INVALID_ARGUMENT", "no"));
+  client.route = refuse;
+  await assert.rejects(conversation.say("find a note by a word in its text"), ToolgateError);
+  assert.deepEqual(conversation.messages, []);
+  client.route = route;
+  await conversation.say("find a note by a word in its text");
+  const asked = structuredClone(conversation.messages);
+  assert.equal(asked.length, 1);
+  const called = answer("anthropic", [FIND, { text: "milk" }]);
+  client.gate = refuse;
+  await assert.rejects(conversation.take(called), ToolgateError);
+  client.gate = gate;
+  client.route = refuse;
+  await assert.rejects(conversation.take(called), ToolgateError);
+  assert.deepEqual([conversation.messages, ran], [asked, ["find_notes"]]);
+  client.route = route;
+  const request = await conversation.take(structuredClone(called));
+  assert.deepEqual([request?.messages.length, conversation.messages.length, ran], [3, 3, ["find_notes"]]);
+  assert.equal(await conversation.take(answer("anthropic", "Milk.")), undefined);
+  assert.equal(conversation.report().requests, 2);
+});
+
+test("a message without text keeps the tools and says why, and no servers are no catalog", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  await Conversation.fromTools(client, "anthropic", { notes }, () => "[]", quiet);
+  const image = { type: "image", source: { type: "url", url: "https://example.com/milk.png" } };
+  const conversation = await Conversation.fromTools(client, "anthropic", { notes }, () => "[]", one);
+  const [first] = await play(conversation, "anthropic", "find a note by a word in its text", "None.");
+  const second = await conversation.say([image]);
+  assert.deepEqual(second.tools, first?.tools);
+  assert.match(second.reasonMessage, /^There is no text to route by/);
+
+  const own = [{ name: "clock", description: "Tells the time.", input_schema: { type: "object" } }];
+  const alone = await Conversation.fromTools(client, "anthropic", {}, () => "noon", { ...quiet, own });
+  const request = await alone.say("find a note by a word in its text");
+  assert.deepEqual(request.tools, own);
+  assert.match(request.reasonMessage, /^There are no tools to route among/);
+  const uses = [FIND, "clock"].map((name) => ({ type: "tool_use", id: name, name, input: {} }));
+  await alone.take({ content: uses });
+  const results = alone.messages.at(-1)?.["content"] as { content: string }[];
+  assert.match(results[0]?.content ?? "", /unknown_tool/);
+  assert.equal(results[1]?.content, "noon");
+});
+
+test("what a provider did itself is not answered, and calls of own tools may have no arguments", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const ran: unknown[] = [];
+  const own = [{ type: "web_search" }, { type: "function", name: "clock", parameters: { type: "object" } }];
+  const runOwn = (_: string, name: string, args: object) => {
+    ran.push([name, args]);
+    return "noon";
+  };
+  const options = { ...one, own, runOwn };
+  const conversation = await Conversation.fromTools(
+    client,
+    "openai_responses",
+    { notes },
+    () => "[]",
+    options,
+  );
+  await conversation.say("find a note by a word in its text");
+  const search = { type: "tool_search_call", execution: "server", call_id: null, arguments: {} };
+  const called = (name: string) => ({ type: "function_call", call_id: `call_${name}`, name, arguments: "" });
+  const output = [search, called("clock"), called("")];
+  assert.ok((await conversation.take({ output })) !== undefined);
+  assert.deepEqual(ran, [["clock", {}]], "no call of no name is an own tool's");
+  const kinds = conversation.messages.slice(4).map(({ type }) => type);
+  assert.deepEqual(kinds, ["function_call_output", "function_call_output"]);
+  assert.equal(await conversation.take({ output: [search] }), undefined);
+
+  const chat = await Conversation.fromTools(client, "openai_chat", { notes }, () => "[]", one);
+  await chat.say("find a note by a word in its text");
+  assert.equal(await chat.take({ id: "1", object: "chat.completion", choices: [] }), undefined);
+  assert.equal(chat.messages.length, 1);
+});
+
 test("a conversation that one call does not take is sent with its definitions", async () => {
   await using service = await Service.get();
   await using client = connected(service);
@@ -339,10 +428,10 @@ test("a conversation that one call does not take is sent with its definitions", 
 test("mistakes are refused at once", async () => {
   await using client = new Client();
   const made = (api: string, options: object = {}) =>
-    Conversation.fromTools(client, api as Api, {}, () => "", options);
+    Conversation.fromTools(client, api as Api, { notes }, () => "", options);
   await assert.rejects(made("mcp"), /api is one of anthropic, .*, not "mcp"/);
   await assert.rejects(made("gemini", { strategy: "cheap" }), /strategy is one of .*"pass", not "cheap"/);
-  await assert.rejects(made("gemini", { register: { notes: {} } }), /no MCP server notes: there is none/);
+  await assert.rejects(made("gemini", { register: { git: {} } }), /no MCP server git: there is notes/);
 });
 
 test("the example", async () => {

@@ -228,6 +228,27 @@ for (const streamed of [false, true]) {
   });
 }
 
+test("a disabled tool that is called anyway is refused and ends no run, and so are arguments that are no JSON", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const ran: string[] = [];
+  const tools = notes(ran).map((one) =>
+    one.name === "delete_note" ? { ...one, isEnabled: () => Promise.resolve(false) } : one,
+  );
+  const settings: FromMcpOptions = {
+    ...quiet,
+    strategy: "cut",
+    route: { options: { topK: 3, threshold: 0 } },
+  };
+  const toolgate = await ToolgateConversation.fromTools(client, { notes: tools }, settings);
+  const model = scripted([[DELETE, { id: "1" }]], [[FIND, '{"text":']], "I can't.");
+  const { history, finalOutput } = await talk(toolgate, model, "Find the note about milk and delete it.");
+  const [disabled, broken] = answers(history);
+  assert.match(disabled ?? "", /unknown_tool.*mcp__notes__delete_note/);
+  assert.match(broken ?? "", /arguments_invalid/);
+  assert.deepEqual([called(history), ran, finalOutput], [[REFUSED, REFUSED], [], "I can't."]);
+});
+
 test("preconditions are read from the items, failed calls unlock nothing, and grants are asked", async () => {
   await using service = await Service.get();
   await using client = connected(service);
@@ -311,8 +332,18 @@ test("changed tools are followed, failed results say so, and lost ones are regis
     [false, true],
   );
   assert.deepEqual(answers(history), ["built", '{"error":"no water"}']);
+  const listTools = server.listTools.bind(server);
+  server.listTools = () => Promise.reject(new Error("not now"));
+  await toolgate.refresh();
+  assert.ok(warnings.includes("MCP server garden can't be listed: Error: not now"));
   await client.unregisterServer({ server: "garden" });
   await talk(toolgate, model, text);
+  const { tools, input } = model.calls[3]?.request ?? {};
+  assert.ok(
+    JSON.stringify([tools, input]).includes(build),
+    "a server that can't be listed again keeps its tools",
+  );
+  server.listTools = listTools;
   const lost = "the service has lost the catalog: MCP servers are registered again";
   assert.equal(warnings.filter((warning) => warning === lost).length, 1);
   await toolgate.refresh();

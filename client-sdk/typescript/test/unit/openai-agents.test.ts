@@ -50,7 +50,7 @@ function clientOf() {
   return { openai, sent: () => body };
 }
 
-/** What a model sends when it is asked with these items. */
+/** Asks a model with these items; gives what it sends. */
 async function sentBy(kind: "responses" | "chat", input: AgentInputItem[]): Promise<Record<string, unknown>> {
   const { openai, sent } = clientOf();
   const model: Model =
@@ -79,6 +79,28 @@ test("items are read as the conversation that they are, and failed calls as fail
     { role: "user", content: "delete it" },
   ]);
   assert.deepEqual(places, ["user:0", "", "", "tool:1", "tool:2", "", "user:1"]);
+});
+
+test("what the SDK answers to calls that failed or did not run is no success", () => {
+  const texts = [
+    "An error occurred while running the tool. Please try again.",
+    "An error occurred while parsing tool arguments. Please try again with valid JSON.",
+    "Tool 'find_notes' timed out after 5ms.",
+    "Tool execution was not approved.",
+    "aborted",
+  ];
+  const failed = texts.map((text) => result("1", FIND, text));
+  const cut = { ...result("1", FIND, "one no"), status: "incomplete" } as AgentInputItem;
+  const asked: AgentInputItem = { role: "user", content: "the note about milk?" };
+  for (const item of [...failed, cut]) {
+    const { entries } = conversationIn("openai_responses", spokenOf(item));
+    assert.match(JSON.stringify(entries), /"output":"\{\\"error\\"/);
+    assert.deepEqual(intentsOf([asked, item]), [{ text: "the note about milk?" }]);
+  }
+  const said = conversationIn("openai_responses", spokenOf(result("1", FIND, "aborted: two notes")));
+  assert.deepEqual(said.entries, [
+    { type: "function_call_output", call_id: "1", output: "aborted: two notes" },
+  ]);
 });
 
 test("a message that looks like a result, and arguments that are no JSON, unlock nothing", () => {

@@ -16,8 +16,11 @@ _BLOCKS = frozenset(
 _FOREIGN = frozenset({"tool_calls", "parts", "method", "jsonrpc", "tool_call_id"})
 """Keys that no message of the Responses API has, and by which other APIs say what was called."""
 _CALLS = ("function_call", "function_call_output")
-# The items have no flag for a failed call: this is what the SDK writes in place of an answer.
-_FAILURE = re.compile(r"An error occurred while running the tool\.|Tool '[^']+' timed out after ")
+# The items have no flag for a failed call, or one that did not run: the SDK answers in these words.
+_FAILURE = re.compile(
+    r"An error occurred while running the tool\.|Tool '[^']+' timed out after "
+    r"|Tool execution was not approved\.$"
+)
 
 
 def entries(items: Items) -> Iterator[dict[str, Any]]:
