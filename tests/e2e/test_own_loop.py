@@ -145,6 +145,25 @@ def test_each_api_keeps_its_prefix_and_runs_what_gate_allows(client: Client, api
     assert report.price.sent < report.price.routed_anew
 
 
+def test_a_search_that_the_provider_executes_is_left_to_it(client: Client) -> None:
+    def run_tool(server: str, name: str, arguments: dict[str, Any]) -> Any:
+        raise AssertionError(f"{server}/{name} was not called")
+
+    async def run() -> tuple[Conversation, ModelRequest | None]:
+        conversation = await Conversation.from_tools(
+            client, "openai_responses", {"notes": NOTES}, run_tool, model="gpt-6.1"
+        )
+        await conversation.say("find the note about milk")
+        search = {"type": "tool_search_call", "execution": "server", "arguments": {}}
+        said = answer("openai_responses", "It says two litres.")
+        return conversation, await conversation.take({"output": [search, *said["output"]]})
+
+    conversation, request = asyncio.run(run())
+    assert request is None, "the turn is over"
+    assert conversation.text == "It says two litres."
+    assert len(conversation.messages) == 3, "nothing was answered"
+
+
 def test_refusals_and_failures_are_told_and_own_tools_are_run(client: Client) -> None:
     ran: list[Any] = []
 

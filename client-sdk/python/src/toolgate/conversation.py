@@ -231,7 +231,7 @@ class Conversation:
         said = self._api.messages(answer)
         self.messages += said
         self.text = self._api.text(said)
-        searches = [item for item in said if item.get("type") == "tool_search_call"]
+        searches = [item for item in said if _is_ours_to_answer(item)]
         self.messages += [await self._found(item) for item in searches]
         calls = self._api.calls(said)
         if not calls:
@@ -366,6 +366,11 @@ async def _listed(served: ServedTools, name: str, session: Any) -> None:
         await served.leave_out(name, error)
         return
     await served.register(name, tools)
+
+
+def _is_ours_to_answer(item: Mapping[str, Any]) -> bool:
+    """Returns True for a search of the Responses API that the provider does not execute itself."""
+    return item.get("type") == "tool_search_call" and item.get("execution") != "server"
 
 
 def _read(result: Any) -> Any:
