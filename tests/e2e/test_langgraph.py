@@ -151,7 +151,7 @@ def test_a_refusal_alone_goes_back_to_the_model_and_a_search_shows_what_it_found
 
     async def run() -> Any:
         async with AsyncClient(server.target, tenant=tenant, timeout=30) as own:
-            graph = graph_of(await over_servers(own), model)
+            graph = graph_of(await over_servers(own, strategy="cut"), model)
             steps = graph.astream(asked("what is the current time in Tokyo?"))
             return [name async for step in steps for name in step]
 
