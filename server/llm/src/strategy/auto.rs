@@ -42,13 +42,8 @@ pub const DENIED_MODELS: [&str; 26] = [
 /// Factor within which prices are taken for equal: the expected requests are a guess, and what is cut is never carried on.
 const NEARLY: f64 = 1.02;
 
-/// Tokens of definitions that a following request is expected to add, as a share of the active set's, where the other
-/// choice is to send the whole catalog.
+/// Tokens of definitions that a following request is expected to add, as a share of the active set's.
 const NEW: f64 = 0.2;
-
-/// The same where the other choice is [`Strategy::Cut`]. What is added makes a request long enough for the cache sooner. Of
-/// 0, .1 and .2, this was chosen on `tests/data/conversations/dev.jsonl`.
-const NEW_BESIDE_CUT: f64 = 0.1;
 
 /// Hosts of the providers' own APIs. Hosts below them, as for a region, are the provider's too.
 const OWN_HOSTS: [(Api, &str); 2] =
@@ -133,20 +128,7 @@ fn is_cut(turn: &Turn<'_>, adding: Strategy) -> Result<bool, RenderError> {
     let added = tokens(turn, adding)?;
     let following = keep::following(turn);
     let price = price_of_cutting(&rates, cut, added, &following);
-    let prices = prices(turn, rates, NEW_BESIDE_CUT)?;
-    Ok(price <= prices.of_adding(added) * NEARLY)
-}
-
-/// Returns the prices of the next requests, each of which adds this share of the active set's definitions.
-fn prices(turn: &Turn<'_>, rates: Rates, share: f64) -> Result<Prices, RenderError> {
-    let active = toolset::render(turn.api, turn.offer.active)?.tools;
-    let active = messages::tokens(turn.count, &active);
-    Ok(Prices {
-        rates,
-        following: keep::following(turn),
-        new: (f64::from(active) * share) as u32,
-        left: turn.offer.catalog_tokens.unwrap_or(u32::MAX).saturating_sub(active),
-    })
+    Ok(price <= rates.price_of_all(added, &following) * NEARLY)
 }
 
 /// Returns the price of requests that cut until they are long enough for the cache, and add from then on. The first has
@@ -171,8 +153,14 @@ fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, Re
     let Some(catalog) = turn.offer.catalog_tokens else { return Ok(false) };
     let others = turn.offer.own.iter().chain(turn.messages);
     let whole = catalog.saturating_add(messages::tokens(turn.count, others));
-    let rates = Rates { step: 1, ..Rates::of(turn.api, &turn.endpoint) };
-    let prices = prices(turn, rates, NEW)?;
+    let active = toolset::render(turn.api, turn.offer.active)?.tools;
+    let active = messages::tokens(turn.count, &active);
+    let prices = Prices {
+        rates: Rates { step: 1, ..Rates::of(turn.api, &turn.endpoint) },
+        following: keep::following(turn),
+        new: (f64::from(active) * NEW) as u32,
+        left: catalog.saturating_sub(active),
+    };
     let added = prices.of_adding(tokens(turn, adding)?);
     let cut = prices.of_adding(tokens(turn, Strategy::Cut)?);
     Ok(prices.of_whole(whole, is_sent) < added.min(cut))
@@ -283,7 +271,6 @@ mod tests {
 
     use super::super::{Ledger, Offer};
     use super::*;
-    use crate::render::Tool;
 
     fn takes(api: Api, model: &str, base_url: &str) -> bool {
         takes_additions(api, &Endpoint { model, base_url, ..Endpoint::default() })
@@ -329,17 +316,12 @@ mod tests {
         }
     }
 
-    /// Returns Gemini's strategy for a message of so many tokens, without an active set.
+    /// Returns Gemini's strategy for a message of so many tokens.
     fn chosen(tokens: u32) -> Strategy {
-        chosen_with(tokens, &[])
-    }
-
-    /// Returns Gemini's strategy for a message of so many tokens and tools of 2,000 tokens each.
-    fn chosen_with(tokens: u32, active: &[Tool<'_>]) -> Strategy {
         let offer = Offer {
             own: &[],
             always_on: &[],
-            active,
+            active: &[],
             deferred: 1,
             catalog_tokens: None,
             search: true,
@@ -353,22 +335,9 @@ mod tests {
             offer,
             messages: &[json!({ "role": "user", "parts": [{ "text": "[long]" }] })],
             ledger: &Ledger::default(),
-            count: &|text| {
-                let of = |mark, tokens| if text.contains(mark) { tokens } else { 0 };
-                (of("[long]", tokens) + of("[tool]", 2_000)).max(10)
-            },
+            count: &|text| if text.contains("[long]") { tokens } else { 10 },
         };
-        choose(&turn).expect("whole schemas").strategy
-    }
-
-    #[test]
-    fn what_is_added_makes_a_request_long_enough_for_the_cache_sooner() {
-        let schema = r#"{"type":"object"}"#;
-        let tool =
-            Tool { name: "a", description: "[tool]", input_schema_json: schema, ..Tool::default() };
-        assert_eq!(chosen_with(100, &[tool]), Strategy::Cut, "it stays too short");
-        assert_eq!(chosen_with(1_500, &[tool]), Strategy::Envelope);
-        assert_eq!(chosen(3_500), Strategy::Cut, "as long, but nothing is added");
+        choose(&turn).expect("there is no tool to render").strategy
     }
 
     #[test]
