@@ -265,6 +265,8 @@ MODELS = {
     "openai_chat": "gpt-5.5",
     "gemini": "gemini-3.5-flash",
 }
+ANSWER = "It is done. " + "This is what it means for the rest of the week. " * 60
+"""Long enough for a conversation to be cached within a few turns."""
 ADDING = ("NATIVE", "ENVELOPE")
 MOST_UNUSED = 64
 """Tools of earlier turns that a request holds at most (server/llm/src/strategy/keep.rs)."""
@@ -319,7 +321,7 @@ def test_a7_a21_b10_by_default_tools_stay_and_what_is_shown_is_bounded(
         # The agent's messages are all there, in their order; the envelope writes behind their text.
         for message, theirs in zip(own, messages, strict=True):
             assert spoken(theirs) in json.dumps(message)
-        messages.append(said(form, "assistant", "It is done."))
+        messages.append(said(form, "assistant", ANSWER))
     strategies = [str(request.strategy) for request in sent]
     begun = next(at for at, strategy in enumerate(strategies) if strategy in ADDING)
     assert set(strategies[begun:]) < set(ADDING), "a conversation stays with what it began"
