@@ -14,6 +14,11 @@ PATIENT_PLANE = {"TOOLGATE_SERVER_MAX_WAIT": "0s"}
 on a busy machine, instead of refusing them."""
 
 
+ONE_THREAD = {"TOOLGATE_ENCODER_THREADS": "1"}
+"""Tests run side by side, one a core. Two threads of one encoder wait for each other on a busy
+machine, which takes a third more of its time."""
+
+
 def command_environment() -> dict[str, str]:
     """Returns the environment of commands, without what the developer's shell says of Toolgate."""
     inherited = {
@@ -21,7 +26,7 @@ def command_environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("TOOLGATE_") or name in _PASSED_ON
     }
-    return {**inherited, "NO_COLOR": "1"}
+    return {**inherited, **ONE_THREAD, "NO_COLOR": "1"}
 
 
 def run(

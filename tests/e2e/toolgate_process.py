@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import grpc
+from toolgate_command import ONE_THREAD
 from waiting import PATIENCE, wait_until
 
 from toolgate import Client
@@ -134,7 +135,7 @@ class ToolgateProcess:
             **self._settings,
         }
         named = {f"TOOLGATE_{key.replace('.', '_').upper()}": v for key, v in settings.items()}
-        return {**inherited, "XDG_CONFIG_HOME": str(self.folder / "config"), **named}
+        return {**inherited, **ONE_THREAD, "XDG_CONFIG_HOME": str(self.folder / "config"), **named}
 
     def _await_ready(self) -> None:
         give_up = time.monotonic() + PATIENCE
