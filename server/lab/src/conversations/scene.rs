@@ -14,8 +14,8 @@ use toolgate_routing::router::allow::Allowed;
 use toolgate_routing::router::intent;
 use toolgate_routing::router::query::{Options, RouteQuery};
 use toolgate_routing::router::ranking::level::Level;
+use toolgate_routing::router::ranking::pool;
 use toolgate_routing::router::ranking::rank::{Candidate, Embedded};
-use toolgate_routing::router::ranking::recent;
 use toolgate_routing::router::selection::choose::{Choice, Chosen};
 use toolgate_routing::shard::snapshot::{Known, Snapshot};
 use toolgate_store::StoredCatalog;
@@ -195,9 +195,7 @@ impl Scene<'_> {
             allowed.slots.as_ref(),
         );
         let embedded = Embedded { level, ..Embedded::new(&query.intents, &vectors) };
-        let mut candidates = embedded.rank(&self.snapshot, CANDIDATES, allowed.slots.as_ref())?;
-        recent::note(&self.snapshot, &query.state, &mut candidates);
-        recent::lean(&self.snapshot, &query.state, &mut candidates);
+        let candidates = pool::candidates(&self.snapshot, &embedded, &query, &allowed, CANDIDATES)?;
         Ok(Ranked { turn, query, vectors, candidates, level })
     }
 

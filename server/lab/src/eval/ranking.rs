@@ -18,9 +18,9 @@ use toolgate_routing::router::ranking::blend::Blend;
 use toolgate_routing::router::ranking::cut::Cut;
 use toolgate_routing::router::ranking::fit::Fit;
 use toolgate_routing::router::ranking::level::Level;
+use toolgate_routing::router::ranking::pool;
 use toolgate_routing::router::ranking::rank::{Candidate, Embedded, FoundBy, Parts, Recent};
 use toolgate_routing::router::ranking::recall::Recall;
-use toolgate_routing::router::ranking::recent;
 use toolgate_routing::router::selection::choose::{Choice, Chosen};
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_routing::shard::{Hit, Reach};
@@ -159,12 +159,10 @@ impl Ranking<'_> {
             _ => ranks.reach,
         };
         let embedded = Embedded { blend, recall, level, reach, ..ranks };
-        let mut candidates = match self.way {
+        let candidates = match self.way {
             Way::OverlapAlone => by_overlap(snapshot, vectors)?,
-            _ => embedded.rank(snapshot, CANDIDATES, allowed.slots.as_ref())?,
+            _ => pool::candidates(snapshot, &embedded, route, &allowed, CANDIDATES)?,
         };
-        recent::note(snapshot, &route.state, &mut candidates);
-        recent::lean(snapshot, &route.state, &mut candidates);
         let cut = Cut::of(snapshot, &embedded, &route.options, level, &candidates);
         let fit = Fit::of(&candidates, |one| cut.passes(one));
         let choice = Choice::new(snapshot, &allowed, &embedded, route, level);

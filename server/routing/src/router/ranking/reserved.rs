@@ -25,7 +25,7 @@ const TENTHS: usize = 6;
 ///
 /// # Errors
 /// [`Error::Internal`] when an embedding does not fit the index.
-pub(in crate::router) fn reserve(
+pub(super) fn reserve(
     snapshot: &Snapshot,
     embedded: &Embedded<'_>,
     query: &RouteQuery,

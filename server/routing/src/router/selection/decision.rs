@@ -12,10 +12,9 @@ use crate::router::ranking::cut::Cut;
 use crate::router::ranking::fit::Fit;
 use crate::router::ranking::fuse::POOL;
 use crate::router::ranking::level::Level;
+use crate::router::ranking::pool;
 use crate::router::ranking::rank::{Candidate, Embedded};
 use crate::router::ranking::recall::Recall;
-use crate::router::ranking::recent;
-use crate::router::ranking::reserved;
 use crate::router::selection::caps::Caps;
 use crate::router::selection::choose::{Choice, Chosen, Outcome};
 use crate::router::selection::continuity::Change;
@@ -75,17 +74,12 @@ impl RouteInputs<'_> {
         let level =
             Level::of(snapshot, &query.intents, options, background, allowed.slots.as_ref());
         let rule = options.selection_rule;
-        let is_own_rule = rule == SelectionRule::Own;
-        let recall = recall.filter(|_| is_own_rule);
+        let recall = recall.filter(|_| rule == SelectionRule::Own);
         let embedded = Embedded { rule, recall, level, ..Embedded::new(&query.intents, &vectors) };
         let look_at = look_at(snapshot, options);
         // Ranks more than are reported: candidates found by words must not hide tools that reach a threshold.
-        let mut candidates = embedded.rank(snapshot, look_at.max(POOL), allowed.slots.as_ref())?;
-        if is_own_rule {
-            recent::lean(snapshot, &query.state, &mut candidates);
-            reserved::reserve(snapshot, &embedded, query, &allowed, &mut candidates)?;
-        }
-        recent::note(snapshot, &query.state, &mut candidates);
+        let most = look_at.max(POOL);
+        let mut candidates = pool::candidates(snapshot, &embedded, query, &allowed, most)?;
         let words_only = embedded.is_words_only(snapshot);
         let cut = Cut::of(snapshot, &embedded, options, level, &candidates);
         let fit = match level {
