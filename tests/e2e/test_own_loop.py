@@ -269,6 +269,191 @@ def test_a_conversation_goes_on_elsewhere_and_survives_an_outage(
     assert "Asia/Tokyo" in json.dumps(requests[-1].messages[-1])
 
 
+def test_what_failed_can_be_tried_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def run_tool(_server: str, name: str, _arguments: dict[str, Any]) -> str:
+        ran.append(name)
+        return "milk, bread"
+
+    def fail_once(method: str) -> None:
+        """Has the next call of the client's refused as a wrong argument would be."""
+        right = getattr(client, method)
+
+        def wrong(*_given: Any, **_named: Any) -> Any:
+            monkeypatch.setattr(client, method, right)
+            raise ToolgateError(grpc.StatusCode.INVALID_ARGUMENT, "once")
+
+        monkeypatch.setattr(client, method, wrong)
+
+    async def talk(*, fails: bool) -> tuple[list[Any], list[ModelRequest | None]]:
+        conversation = await Conversation.from_tools(
+            client, "openai_chat", {"notes": NOTES}, run_tool, pinned_tools=["notes/find_notes"]
+        )
+        requests: list[ModelRequest | None] = []
+
+        async def tried(method: str, step: Any, *failing: str) -> None:
+            for one in failing if fails else ():
+                before = json.dumps(conversation.messages)
+                fail_once(one)
+                with pytest.raises(ToolgateError, match="once"):
+                    await getattr(conversation, method)(step)
+                assert json.dumps(conversation.messages) == before
+            requests.append(await getattr(conversation, method)(step))
+
+        calls = calling(
+            ("mcp__notes__find_notes", {"text": "milk"}), (SEARCH, {"query": "write a note"})
+        )
+        await tried("say", "search through my notes for milk", "route")
+        await tried("take", calls, "gate", "answer_search", "route")
+        await tried("take", answer("openai_chat", "Two litres."))
+        await tried("say", "and bread?", "route", "route")
+        assert conversation.report().requests == 3
+        assert conversation.text == "Two litres."
+        return conversation.messages, requests
+
+    steady = asyncio.run(talk(fails=False))
+    assert ran == ["find_notes"]
+    assert asyncio.run(talk(fails=True)) == steady
+    assert ran == ["find_notes"] * 2, "nothing runs twice"
+
+
+def calling(*steps: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    """Several calls in one answer of Chat Completions, whose IDs are always the same."""
+    calls = [
+        {
+            "id": f"call_of_{name}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(given)},
+        }
+        for name, given in steps
+    ]
+    return {"choices": [{"message": {"role": "assistant", "tool_calls": calls}}]}
+
+
+def test_a_cancelled_task_leaves_the_conversation_as_it_was(
+    server: ToolgateProcess, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, create = "mcp__notes__find_notes", "mcp__notes__create_note"
+    ran: list[str] = []
+
+    async def run() -> None:
+        asked, hangs = asyncio.Event(), True
+
+        async def hang() -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+        async def run_tool(_server: str, name: str, _arguments: dict[str, Any]) -> str:
+            if name == "create_note" and hangs:
+                await hang()
+            ran.append(name)
+            return "milk"
+
+        async def cancelled(work: Any) -> None:
+            task = asyncio.ensure_future(work)
+            await asked.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            asked.clear()
+
+        async with AsyncClient(server.target, tenant=tenant, timeout=30) as own:
+            pinned = ["notes/find_notes", "notes/create_note"]
+            conversation = await Conversation.from_tools(
+                own, "openai_chat", {"notes": NOTES}, run_tool, pinned_tools=pinned
+            )
+            route = own.route
+            monkeypatch.setattr(own, "route", lambda *_given, **_named: hang())
+            await cancelled(conversation.say("milk?"))
+            monkeypatch.setattr(own, "route", route)
+            assert conversation.messages == []
+            request = await conversation.say("milk?")
+            assert request.messages == [{"role": "user", "content": "milk?"}]
+            calls = calling((find, {"text": "milk"}), (create, {"title": "milk"}))
+            await cancelled(conversation.take(calls))
+            assert len(conversation.messages) == 1
+            hangs = False
+            assert await conversation.take(calls) is not None
+            assert len(conversation.messages) == 4
+            assert ran == ["find_notes", "create_note"], "what has its result is kept"
+
+    asyncio.run(run())
+
+
+def test_a_server_that_changed_is_listed_until_it_can_be(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    build, water = "mcp__garden__build_greenhouse", "mcp__garden__water_tomatoes"
+    text = "build a greenhouse in the garden and water the tomatoes"
+
+    async def run() -> Loop:
+        async with sessions(garden=[str(GROWING)]) as connected:
+            conversation = await Conversation.from_mcp(client, "openai_chat", connected)
+            loop = Loop(conversation, "openai_chat", (build, {}), "Done.", "And now?")
+            session: Any = connected["garden"]
+            listed, fails = session.list_tools, iter([True])
+
+            async def list_tools(*given: Any) -> Any:
+                if next(fails, False):
+                    raise OSError("not now")
+                return await listed(*given)
+
+            session.list_tools = list_tools
+            await loop.say(text)
+            await loop.say(text)
+            return loop
+
+    loop = asyncio.run(run())
+    shown = [water in json.dumps([one.tools, one.messages]) for one in loop.requests]
+    assert shown == [False, False, True], "the next request has it"
+    told = [record.getMessage() for record in caplog.records if "followed" in record.getMessage()]
+    assert told == ["toolgate: changed tools of garden can't be followed: OSError: not now"]
+
+
+def test_a_request_that_was_not_routed_says_why(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_tool(*_call: Any) -> str:
+        raise AssertionError("nothing is called")
+
+    own = {"name": "clock", "description": "Tells the time.", "input_schema": {"type": "object"}}
+    image = {"type": "image", "source": {"type": "url", "url": "https://pictures.test/1.png"}}
+
+    def gone(*_given: Any, **_named: Any) -> Any:
+        raise ToolgateError(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    async def run() -> None:
+        made = Conversation.from_tools
+        none = await made(client, "anthropic", {}, run_tool, own_tools=[own])
+        request = await none.say("what is the time?")
+        assert request.reason_message == (
+            "there are no servers to route among: the agent's own tools alone"
+        )
+        assert request.tools == [own]
+        burn: Any = await none.take(answer("anthropic", ("mcp__notes__burn", {})))
+        assert "unknown_tool" in json.dumps(burn.messages[-1])
+        notes = await made(client, "anthropic", {"notes": NOTES}, run_tool)
+        request = await notes.say([image])
+        assert request.reason_message == (
+            "there is no text to route by: the agent's own tools alone"
+        )
+        request = await notes.say("find the note about milk")
+        routed = request.tools
+        assert request.strategy != "UNSPECIFIED"
+        request = await notes.say([image])
+        assert request.reason_message == (
+            "there is no text to route by: the tools are those of before"
+        )
+        assert request.tools == routed
+        monkeypatch.setattr(client, "route", gone)
+        request = await notes.say("and bread?")
+        assert request.reason_message == "Toolgate could not route: the tools are those of before"
+        assert notes.report().requests == 1
+
+    asyncio.run(run())
+
+
 def test_mistakes_are_refused_at_once(client: Client) -> None:
     with pytest.raises(ValueError, match=r"api is one of anthropic, .*, not 'mcp'"):
         asyncio.run(Conversation.from_tools(client, "mcp", {}, lambda *_: ""))
