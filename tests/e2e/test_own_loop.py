@@ -143,6 +143,9 @@ def test_each_api_keeps_its_prefix_and_runs_what_gate_allows(client: Client, api
     assert (report.requests, report.searches) == (5, 1)
     assert report.price is not None
     assert report.price.sent < report.price.routed_anew
+    assert report.rho is not None
+    assert report.highest_rho is not None
+    assert 0.5 < report.rho <= report.highest_rho < 1, "the message is most of the requests"
 
 
 def test_a_search_that_the_provider_executes_is_left_to_it(client: Client) -> None:
