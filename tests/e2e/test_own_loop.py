@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import pytest
 from anthropic.types import Message
-from catalogs import NOTES, WEATHER
+from catalogs import NOTES, SHIPPED, WEATHER
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from toolgate_process import ToolgateProcess
@@ -270,6 +270,45 @@ def test_a_conversation_goes_on_elsewhere_and_survives_an_outage(
         assert after.messages[: len(before.messages)] == before.messages, "nothing is lost"
         assert after.tools == before.tools
     assert "Asia/Tokyo" in json.dumps(requests[-1].messages[-1])
+
+
+READ = "mcp__filesystem__read_text_file"
+
+
+@pytest.mark.parametrize(
+    ("returned", "tool"),
+    [
+        ("1. Post a message to the Slack channel that the release is ready.", "slack_post_message"),
+        ("Commit the changes, then send a reply to the Slack thread.", "slack_reply_to_thread"),
+        ("Add an emoji reaction to the Slack message.", "slack_add_reaction"),
+    ],
+)
+def test_what_a_call_returned_brings_its_tool_into_the_next_request(
+    client: Client, returned: str, tool: str
+) -> None:
+    definitions = {
+        server: json.loads((SHIPPED / f"{server}.json").read_text())["tools"]
+        for server in ("filesystem", "git", "slack", "time")
+    }
+
+    async def before_and_after(api: str, result: str) -> list[bool]:
+        conversation = await Conversation.from_tools(
+            client, api, definitions, lambda *_call: result, model=MODELS[api]
+        )
+        named = f'"name": "mcp__slack__{tool}"'
+        first = await conversation.say("read the file TODO.txt")
+        call = (READ, {"path": "/TODO.txt"})
+        is_described = first.strategy == "ENVELOPE"
+        enveloped = (CALL, {"name": call[0], "arguments": call[1]})
+        second = await conversation.take(answer(api, enveloped if is_described else call))
+        assert second is not None
+        assert result in json.dumps(second.messages)
+        requests = (json.dumps([one.tools, one.messages]) for one in (first, second))
+        return [named in text.replace('\\"', '"').replace('":"', '": "') for text in requests]
+
+    for api in MODELS:
+        assert asyncio.run(before_and_after(api, returned)) == [False, True], api
+        assert asyncio.run(before_and_after(api, "Nothing is left to do.")) == [False, False], api
 
 
 def test_what_failed_can_be_tried_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
