@@ -248,7 +248,11 @@ class Conversation:
         answer again, which runs no call twice that has its result.
 
         Args:
-            answer: The provider's object, or its JSON.
+            answer: The provider's object, or its JSON. Of a stream, what the provider's package
+                makes of it: `get_final_message()` of Anthropic's, `get_final_response()` or the
+                response of `response.completed` of OpenAI's Responses, `get_final_completion()` of
+                a `ChatCompletionStreamState` that was given each chunk of Chat Completions, and a
+                list of Gemini's chunks.
 
         Returns:
             The next request; None once the model calls nothing: `text` has what it said.
