@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -13,13 +10,12 @@ import grpc
 import pytest
 from anthropic.types import Message
 from catalogs import NOTES, SHIPPED, WEATHER
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp_sessions import sessions
 from toolgate_process import ToolgateProcess
 
 from toolgate import SEARCH_TOOL, AsyncClient, Client, Conversation, ModelRequest, ToolgateError
 
-GROWING = Path(__file__).with_name("growing_mcp_server.py")
+GARDEN = {"garden": [str(Path(__file__).with_name("growing_mcp_server.py"))]}
 NOW, STATUS = "mcp__time__get_current_time", "mcp__git__git_status"
 SEARCH, CALL = SEARCH_TOOL.model_name, "toolgate_call_tool"
 MODELS = {
@@ -32,19 +28,6 @@ OSLO, TOKYO = {"timezone": "Europe/Oslo"}, {"timezone": "Asia/Tokyo"}
 LONG = "Here is what I know of clocks, at length. " * 600
 Step = str | tuple[str, dict[str, Any]]
 _ids = count(1)
-
-
-@asynccontextmanager
-async def sessions(**servers: list[str]) -> AsyncIterator[dict[str, ClientSession]]:
-    """Connected sessions of MCP servers, which this Python runs."""
-    async with AsyncExitStack() as stack:
-        connected = {}
-        for name, arguments in servers.items():
-            process = StdioServerParameters(command=sys.executable, args=arguments)
-            streams = await stack.enter_async_context(stdio_client(process))
-            connected[name] = await stack.enter_async_context(ClientSession(*streams))
-            await connected[name].initialize()
-        yield connected
 
 
 TIME_AND_GIT = {"time": ["-m", "mcp_server_time"], "git": ["-m", "mcp_server_git"]}
@@ -112,7 +95,7 @@ def test_each_api_keeps_its_prefix_and_runs_what_gate_allows(client: Client, api
         return (name, given) if is_native else (CALL, {"name": name, "arguments": given})
 
     async def run() -> tuple[Conversation, Loop]:
-        async with sessions(**TIME_AND_GIT) as connected:
+        async with sessions(TIME_AND_GIT) as connected:
             conversation = await Conversation.from_mcp(
                 client, api, connected, model=MODELS[api], top_k=1
             )
@@ -220,7 +203,7 @@ def test_changed_tools_are_followed_and_lost_ones_registered_again(
 
     async def run() -> tuple[Conversation, Loop]:
         async with (
-            sessions(garden=[str(GROWING)]) as connected,
+            sessions(GARDEN) as connected,
             AsyncClient(server.target, tenant=tenant, timeout=30) as own,
         ):
             conversation = await Conversation.from_mcp(own, "openai_chat", connected)
@@ -243,7 +226,7 @@ def test_a_conversation_goes_on_elsewhere_and_survives_an_outage(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run() -> list[ModelRequest]:
-        async with sessions(**TIME_AND_GIT) as connected:
+        async with sessions(TIME_AND_GIT) as connected:
             named: Any = {"model": MODELS["anthropic"], "top_k": 1}
             first = await Conversation.from_mcp(client, "anthropic", connected, **named)
             loop = Loop(first, "anthropic", (NOW, OSLO), "Noon.", (NOW, TOKYO), "Late.")
@@ -430,7 +413,7 @@ def test_a_server_that_changed_is_listed_until_it_can_be(
     text = "build a greenhouse in the garden and water the tomatoes"
 
     async def run() -> Loop:
-        async with sessions(garden=[str(GROWING)]) as connected:
+        async with sessions(GARDEN) as connected:
             conversation = await Conversation.from_mcp(client, "openai_chat", connected)
             loop = Loop(conversation, "openai_chat", (build, {}), "Done.", "And now?")
             session: Any = connected["garden"]
