@@ -119,6 +119,8 @@ def test_warnings_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
             ContextWarning.LOW_UTILISATION,
             ContextWarning.WINDOW_NEARLY_FULL,
         )
+        kept = tally.to_dict()["warnings"]
+        assert [type(one) for one in kept] == [str] * 2, "a checkpoint takes no other types"
     told = [record.getMessage() for record in caplog.records]
     assert [text for text in told if "most of the request" in text] == told[:1]
     assert len(told) == 3, "a full window is told of in each conversation"

@@ -103,7 +103,7 @@ class Tally:
         """Adds a request; logs warnings of the service that the conversation had not."""
         for warning in turn.accounting.warnings:
             if warning not in self._warnings:
-                self._warnings.append(warning)
+                self._warnings.append(warning.value)
                 _tell(log, warning)
         self._rho = turn.accounting.conversation_rho
         if self._rho is not None:
