@@ -335,12 +335,17 @@ def test_what_failed_can_be_tried_again(client: Client, monkeypatch: pytest.Monk
         await tried("say", "and bread?", "route", "route")
         assert conversation.report().requests == 3
         assert conversation.text == "Two litres."
+        fail_once("route")
+        with pytest.raises(ToolgateError, match="once"):
+            await conversation.take(calls)
+        await tried("say", "never mind, search through my notes for jam")
+        await tried("take", calls)
         return conversation.messages, requests
 
     steady = asyncio.run(talk(fails=False))
-    assert ran == ["find_notes"]
+    assert ran == ["find_notes"] * 3, "an answer that was left is another one when it comes again"
     assert asyncio.run(talk(fails=True)) == steady
-    assert ran == ["find_notes"] * 2, "nothing runs twice"
+    assert ran == ["find_notes"] * 6, "nothing runs twice"
 
 
 def calling(*steps: tuple[str, dict[str, Any]]) -> dict[str, Any]:

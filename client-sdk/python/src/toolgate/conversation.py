@@ -276,7 +276,7 @@ class Conversation:
             request = await self._next([*said, *answers], self._said, observed)
         else:
             self.messages += said
-        self._taken = None
+            self._taken = None
         self.text = self._api.text(said)
         return request
 
@@ -307,6 +307,7 @@ class Conversation:
         self.messages += more
         self._said, self._observed = said, observed
         self._sent, self._covered = request, len(self.messages)
+        self._taken = None
         return request
 
     def _last(self, messages: Sequence[dict[str, Any]], *, is_routable: bool) -> ModelRequest:
