@@ -27,7 +27,7 @@ import node_talk
 import openai_agents_talk
 import pydantic_ai_talk
 from document import rewrite
-from forty_messages import Play, Request, commands, common_prefix, right_share
+from forty_messages import Framework, Request, commands, common_prefix, right_share
 from toolgate_process import ToolgateProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,17 +108,15 @@ class Counter:
         return [self._known[text] for text in texts]
 
 
-def of_python(play: Play) -> Talk:
+def of_python(framework: Framework) -> Talk:
     """The talk with a framework in Python."""
 
     def talk(
         server: ToolgateProcess, tenant: str, folder: Path, options: dict[str, Any]
     ) -> list[Request]:
-        async def played() -> list[Request]:
-            return await play(client, folder, **options)
-
         with server.client(tenant, timeout=600) as client:
-            return asyncio.run(played())
+            (requests,) = asyncio.run(framework.plays(client, folder, options))
+            return requests
 
     return talk
 
@@ -135,10 +133,10 @@ def of_node(script: str) -> Talk:
 
 
 FRAMEWORKS: dict[str, Talk] = {
-    "LangChain": of_python(langchain_talk.play),
-    "LangGraph": of_python(langgraph_talk.play),
-    "OpenAI Agents": of_python(openai_agents_talk.play),
-    "Pydantic AI": of_python(pydantic_ai_talk.play),
+    "LangChain": of_python(langchain_talk.FRAMEWORK),
+    "LangGraph": of_python(langgraph_talk.FRAMEWORK),
+    "OpenAI Agents": of_python(openai_agents_talk.FRAMEWORK),
+    "Pydantic AI": of_python(pydantic_ai_talk.FRAMEWORK),
     "Vercel AI SDK": of_node("ai-talk"),
     "LangChain.js": of_node("langchain-talk"),
 }

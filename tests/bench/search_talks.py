@@ -13,8 +13,8 @@ from typing import Any
 
 import grpc
 import httpx2
-import langchain_talk
 import node_talk
+import openai_agents_talk
 from agents import (
     Agent,
     FunctionTool,
@@ -25,7 +25,7 @@ from agents import (
     set_tracing_disabled,
     tool_namespace,
 )
-from agents.mcp import MCPServerStdio, MCPUtil
+from agents.mcp import MCPUtil
 from anthropic_api import serving
 from fastmcp.client.transports import StdioTransport
 from forty_messages import TURNS, Request, commands
@@ -46,6 +46,7 @@ from langchain_talk import TalkingModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolNode
 from langgraph.store.memory import InMemoryStore
+from mcp_sessions import sessions
 from openai import AsyncOpenAI
 from pydantic import SecretStr
 from pydantic_ai import Agent as PydanticAgent
@@ -62,6 +63,7 @@ from waiting import wait_until
 
 from toolgate import Client
 from toolgate._gen.v1 import encoder_pb2, encoder_pb2_grpc
+from toolgate.langchain import ToolgateMiddleware
 from toolgate.openai_agents import Conversation
 
 CLAUDE = "claude-opus-4-8"
@@ -92,21 +94,6 @@ class Setting:
 Play = Callable[[Setting], Coroutine[Any, Any, Played]]
 
 
-@asynccontextmanager
-async def openai_servers(folder: Path) -> AsyncIterator[dict[str, MCPServerStdio]]:
-    """The MCP servers, as the OpenAI Agents SDK has them."""
-    async with AsyncExitStack() as stack:
-        yield {
-            name: await stack.enter_async_context(
-                MCPServerStdio(
-                    {"command": sys.executable, "args": arguments},
-                    client_session_timeout_seconds=60,
-                )
-            )
-            for name, arguments in commands(folder).items()
-        }
-
-
 async def converse(talk: SearchingTalk, api: ResponsesApi, agent: Callable[..., Any]) -> Played:
     """Has the talk with an agent that is made of a model."""
     set_tracing_disabled(True)
@@ -122,7 +109,7 @@ async def converse(talk: SearchingTalk, api: ResponsesApi, agent: Callable[..., 
 async def openai_toolgate(client: Client, folder: Path, **options: Any) -> Played:
     """Toolgate in the OpenAI Agents SDK, over Responses."""
     talk = SearchingTalk()
-    async with openai_servers(folder) as servers:
+    async with openai_agents_talk.serving(commands(folder)) as servers:
         conversation = await Conversation.from_mcp(client, servers, **options)
         return await converse(
             talk,
@@ -143,7 +130,7 @@ async def openai_namespaces(setting: Setting) -> Played:
 
 async def _openai_search(setting: Setting, *, has_namespaces: bool) -> Played:
     talk = SearchingTalk()
-    async with openai_servers(setting.folder) as servers:
+    async with openai_agents_talk.serving(commands(setting.folder)) as servers:
         tools: list[FunctionTool] = []
         for name, server in servers.items():
             prefix = "" if has_namespaces else f"mcp__{name}__"
@@ -226,8 +213,9 @@ async def langchain_toolgate(client: Client, folder: Path, **options: Any) -> Pl
             timeout=60,
             stop=None,
         )
-        middleware = await langchain_talk.over_servers(client, folder, **options)
-        await _langchain(talk, model, [], middleware)
+        async with sessions(commands(folder)) as servers:
+            middleware = await ToolgateMiddleware.from_mcp(client, servers, **options)
+            await _langchain(talk, model, [], middleware)
     return Played(talk.requests)
 
 

@@ -4,13 +4,16 @@ Three MCP servers stand behind it: `mcp-server-time`, `mcp-server-git`, and one 
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import httpx2
+
+from toolgate import Client
 
 CALL = "toolgate_call_tool"
 CHANGING = Path(__file__).with_name("changing_mcp_server.py")
@@ -107,8 +110,28 @@ class Talk:
         return httpx2.MockTransport(respond)
 
 
-Play = Callable[..., Awaitable[list[Request]]]
-"""Has the talk, given a client, a folder and options of the integration; the model's requests."""
+@dataclass(frozen=True)
+class Framework:
+    """An agent framework that has the talk."""
+
+    serving: Callable[[Mapping[str, list[str]]], AbstractAsyncContextManager[Any]]
+    """Connects the MCP servers that Python runs with these arguments, by their names."""
+    talk: Callable[..., Awaitable[list[Request]]]
+    """Has the talk, given a client, the servers and options of the integration; the model's
+    requests."""
+
+    async def plays(
+        self, client: Client, folder: Path, *each: Mapping[str, Any]
+    ) -> list[list[Request]]:
+        """Has the talk with each of these options, over the same MCP servers.
+
+        Args:
+            client: The client of Toolgate.
+            folder: What `commands` takes.
+            *each: Options of the integration.
+        """
+        async with self.serving(commands(folder)) as servers:
+            return [await self.talk(client, servers, **options) for options in each]
 
 
 def texts() -> list[tuple[str, str]]:

@@ -1,11 +1,9 @@
 """The forty messages to a LangChain agent."""
 
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from forty_messages import ANSWER, TURNS, Request, Talk, commands
+from forty_messages import ANSWER, TURNS, Framework, Request, Talk
 from langchain.agents import create_agent
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -14,8 +12,9 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langchain_mcp_adapters.client import MultiServerMCPClient
 from langgraph.checkpoint.memory import InMemorySaver
+from mcp import ClientSession
+from mcp_sessions import sessions
 from pydantic import PrivateAttr
 
 from toolgate import Client
@@ -63,18 +62,11 @@ class TalkingModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
-async def over_servers(client: Client, folder: Path, **options: Any) -> ToolgateMiddleware:
-    """The middleware over the talk's MCP servers."""
-    servers: Any = {
-        name: {"transport": "stdio", "command": sys.executable, "args": arguments}
-        for name, arguments in commands(folder).items()
-    }
-    return await ToolgateMiddleware.from_mcp(client, MultiServerMCPClient(servers), **options)
-
-
-async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
+async def talk(
+    client: Client, servers: Mapping[str, ClientSession], **options: Any
+) -> list[Request]:
     """Has the talk; the model's requests."""
-    toolgate = await over_servers(client, folder, **options)
+    toolgate = await ToolgateMiddleware.from_mcp(client, servers, **options)
     talk = Talk()
     model = TalkingModel(talk)
     agent = create_agent(model, middleware=[toolgate], checkpointer=InMemorySaver())
@@ -82,3 +74,6 @@ async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
     for _ in range(TURNS):
         await agent.ainvoke({"messages": [HumanMessage(talk.say())]}, thread)
     return talk.requests
+
+
+FRAMEWORK = Framework(sessions, talk)

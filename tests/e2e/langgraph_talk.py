@@ -1,21 +1,31 @@
 """The forty messages to a graph of one's own, of LangGraph."""
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from forty_messages import TURNS, Request, Talk
+from forty_messages import TURNS, Framework, Request, Talk
 from langchain_core.messages import HumanMessage
-from langchain_talk import TalkingModel, over_servers
+from langchain_talk import TalkingModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+from mcp import ClientSession
+from mcp_sessions import sessions
 
 from toolgate import Client
-from toolgate.langchain import ToolgateState, calls_condition, model_node, tool_node
+from toolgate.langchain import (
+    ToolgateMiddleware,
+    ToolgateState,
+    calls_condition,
+    model_node,
+    tool_node,
+)
 
 
-async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
+async def talk(
+    client: Client, servers: Mapping[str, ClientSession], **options: Any
+) -> list[Request]:
     """Has the talk; the model's requests."""
-    toolgate = await over_servers(client, folder, **options)
+    toolgate = await ToolgateMiddleware.from_mcp(client, servers, **options)
     talk = Talk()
     graph = StateGraph(ToolgateState)
     graph.add_node("model", model_node(toolgate, TalkingModel(talk)))
@@ -28,3 +38,6 @@ async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
     for _ in range(TURNS):
         await agent.ainvoke({"messages": [HumanMessage(talk.say())]}, thread)
     return talk.requests
+
+
+FRAMEWORK = Framework(sessions, talk)

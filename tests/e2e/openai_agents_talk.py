@@ -1,8 +1,8 @@
 """The forty messages to an agent of the OpenAI Agents SDK."""
 
 import sys
-from contextlib import AsyncExitStack
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx2
@@ -14,32 +14,42 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.mcp import MCPServerStdio
-from forty_messages import TURNS, Request, Talk, commands
+from forty_messages import TURNS, Framework, Request, Talk
 from openai import AsyncOpenAI
 
 from toolgate import Client
 from toolgate.openai_agents import Conversation
 
 
-async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
-    """Has the talk; the model's requests."""
-    set_tracing_disabled(True)
-    talk = Talk()
+@asynccontextmanager
+async def serving(commands: Mapping[str, list[str]]) -> AsyncIterator[dict[str, MCPServerStdio]]:
+    """The MCP servers, as the SDK has them."""
     async with AsyncExitStack() as stack:
-        servers = {
+        yield {
             name: await stack.enter_async_context(
                 MCPServerStdio(
                     {"command": sys.executable, "args": arguments},
                     client_session_timeout_seconds=60,
                 )
             )
-            for name, arguments in commands(folder).items()
+            for name, arguments in commands.items()
         }
-        conversation = await Conversation.from_mcp(client, servers, **options)
-        http = httpx2.AsyncClient(transport=talk.transport())
-        api = await stack.enter_async_context(AsyncOpenAI(api_key="none", http_client=http))
+
+
+async def talk(
+    client: Client, servers: Mapping[str, MCPServerStdio], **options: Any
+) -> list[Request]:
+    """Has the talk; the model's requests."""
+    set_tracing_disabled(True)
+    talk = Talk()
+    conversation = await Conversation.from_mcp(client, servers, **options)
+    http = httpx2.AsyncClient(transport=talk.transport())
+    async with AsyncOpenAI(api_key="none", http_client=http) as api:
         agent = Agent(name="desk", model=OpenAIChatCompletionsModel("gpt", api))
         session = SQLiteSession("talk")
         for _ in range(TURNS):
             await Runner.run(conversation.agent(agent), talk.say(), session=session)
     return talk.requests
+
+
+FRAMEWORK = Framework(serving, talk)

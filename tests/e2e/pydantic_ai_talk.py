@@ -1,13 +1,13 @@
 """The forty messages to a Pydantic AI agent."""
 
 import sys
-from contextlib import AsyncExitStack
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx2
 from fastmcp.client.transports import StdioTransport
-from forty_messages import TURNS, Request, Talk, commands
+from forty_messages import TURNS, Framework, Request, Talk
 from openai import AsyncOpenAI
 from pydantic_ai import Agent, ModelMessage
 from pydantic_ai.mcp import MCPToolset
@@ -18,18 +18,25 @@ from toolgate import Client
 from toolgate.pydantic_ai import Toolgate
 
 
-async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
+@asynccontextmanager
+async def serving(commands: Mapping[str, list[str]]) -> AsyncIterator[dict[str, MCPToolset[None]]]:
+    """The MCP servers, as Pydantic AI has them."""
+    async with AsyncExitStack() as stack:
+        yield {
+            name: await stack.enter_async_context(
+                MCPToolset[None](StdioTransport(sys.executable, arguments), init_timeout=60)
+            )
+            for name, arguments in commands.items()
+        }
+
+
+async def talk(
+    client: Client, servers: Mapping[str, MCPToolset[None]], **options: Any
+) -> list[Request]:
     """Has the talk; the model's requests."""
     talk = Talk()
-    async with AsyncExitStack() as stack:
-        servers: dict[str, MCPToolset[None]] = {
-            name: await stack.enter_async_context(
-                MCPToolset(StdioTransport(sys.executable, arguments), init_timeout=60)
-            )
-            for name, arguments in commands(folder).items()
-        }
-        http = httpx2.AsyncClient(transport=talk.transport())
-        api = await stack.enter_async_context(AsyncOpenAI(api_key="none", http_client=http))
+    http = httpx2.AsyncClient(transport=talk.transport())
+    async with AsyncOpenAI(api_key="none", http_client=http) as api:
         model = OpenAIChatModel("gpt", provider=OpenAIProvider(openai_client=api))
         toolgate = Toolgate.from_mcp(client, servers, **options)
         agent = Agent(model, capabilities=[toolgate])
@@ -37,3 +44,6 @@ async def play(client: Client, folder: Path, **options: Any) -> list[Request]:
         for _ in range(TURNS):
             history = (await agent.run(talk.say(), message_history=history)).all_messages()
     return talk.requests
+
+
+FRAMEWORK = Framework(serving, talk)

@@ -1,49 +1,66 @@
 """The provider's cache over a long conversation, with an agent of each Python framework."""
 
 import asyncio
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import langchain_talk
 import langgraph_talk
 import openai_agents_talk
+import own_loop_talk
 import pydantic_ai_talk
 import pytest
-from forty_messages import Play, Request, cached, check_prefix, right_share
+from forty_messages import Framework, Request, cached, check_prefix, right_share
+from toolgate_process import ToolgateProcess
 
 from toolgate import Client
 
-PLAYS: dict[str, Play] = {
-    "langchain": langchain_talk.play,
-    "langgraph": langgraph_talk.play,
-    "openai-agents": openai_agents_talk.play,
-    "pydantic-ai": pydantic_ai_talk.play,
+FRAMEWORKS = {
+    "langchain": langchain_talk.FRAMEWORK,
+    "langgraph": langgraph_talk.FRAMEWORK,
+    "openai-agents": openai_agents_talk.FRAMEWORK,
+    "own-loop": own_loop_talk.FRAMEWORK,
+    "pydantic-ai": pydantic_ai_talk.FRAMEWORK,
 }
 
 
-@pytest.mark.parametrize("play", PLAYS.values(), ids=PLAYS)
-def test_over_forty_turns_the_envelope_keeps_the_prefix_or_drops_tools_from_it(
-    play: Play, client: Client, tmp_path: Path
-) -> None:
-    requests = asyncio.run(played(play, client, tmp_path, "envelope"))
-    check_prefix(requests)
-    assert right_share(requests) == 1, "the tool of each message is shown"
+@pytest.fixture(scope="module")
+def one_tenant(server: ToolgateProcess) -> Iterator[Client]:
+    """A tenant for all talks: what they register and ask for is embedded once."""
+    with server.client("forty-messages") as client:
+        yield client
 
 
-def test_over_forty_turns_cut_loses_the_prefix_that_the_default_keeps(
-    client: Client, tmp_path: Path
+@pytest.fixture(scope="module")
+def cut(one_tenant: Client, tmp_path_factory: pytest.TempPathFactory) -> list[Request]:
+    """The requests with "cut"."""
+    folder = tmp_path_factory.mktemp("cut")
+    plays = langchain_talk.FRAMEWORK.plays(one_tenant, folder, {"strategy": "cut"})
+    (requests,) = asyncio.run(plays)
+    return requests
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=FRAMEWORKS)
+def test_over_forty_turns_the_envelope_and_the_default_keep_the_prefix(
+    framework: Framework, one_tenant: Client, cut: list[Request], tmp_path: Path
 ) -> None:
-    cut = asyncio.run(played(langchain_talk.play, client, tmp_path, "cut"))
-    default = asyncio.run(langchain_talk.play(client, tmp_path))
-    changed = [before.tools != after.tools for before, after in pairwise(cut)]
-    assert sum(changed) > len(cut) / 3, "the set goes with what is asked"
-    assert uncached(default) < uncached(cut) / 2
+    plays = framework.plays(one_tenant, tmp_path, {"strategy": "envelope"}, {})
+    envelope, default = asyncio.run(plays)
+    check_prefix(envelope)
+    assert right_share(envelope) == 1, "the tool of each message is shown"
     assert right_share(default) == 1, "the tool of each message is shown"
+    assert changes(default) <= 2, "the definitions stay, once the requests are long enough"
+    assert uncached(default) < uncached(cut) / 2
 
 
-async def played(play: Play, client: Client, folder: Path, strategy: str) -> list[Request]:
-    """Has the talk."""
-    return await play(client, folder, strategy=strategy)
+def test_over_forty_turns_cut_loses_the_prefix(cut: list[Request]) -> None:
+    assert changes(cut) > len(cut) / 3, "the set goes with what is asked"
+
+
+def changes(requests: list[Request]) -> int:
+    """Returns how often other tools are defined than in the request before."""
+    return sum(before.tools != after.tools for before, after in pairwise(requests))
 
 
 def uncached(requests: list[Request]) -> int:

@@ -2,26 +2,18 @@
 Rust tests, so that no server is needed."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from anthropic.types import AnthropicBetaParam, beta
-from google.genai.types import Content, FunctionDeclaration
+from google.genai.types import Content
 from openai.types import chat, responses
-from pydantic import TypeAdapter, ValidationError
+from provider_types import TYPES, check, check_request
+from pydantic import ValidationError
 
 CASES = Path(__file__).resolve().parents[2] / "server/llm/tests/cases/strategy"
-
-# The types of a tool and of a message.
-TYPES: dict[str, tuple[Any, Any]] = {
-    "anthropic": (beta.BetaToolUnionParam, beta.BetaMessageParam),
-    "openai_chat": (chat.ChatCompletionToolUnionParam, chat.ChatCompletionMessageParam),
-    "openai_responses": (responses.ToolParam, responses.ResponseInputItemParam),
-    "gemini": (FunctionDeclaration, Content),
-}
 
 
 def requests(api: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -37,37 +29,12 @@ def requests(api: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{case['name']}, turn {index}", request
 
 
-def read(value: Any) -> Any:
-    """Returns a validated value as JSON has it. Pydantic validates iterables as they are read."""
-    if isinstance(value, Content | FunctionDeclaration):
-        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if isinstance(value, Mapping):
-        return {key: read(item) for key, item in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return [read(item) for item in value]
-    return value
-
-
-@cache
-def adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
-def check(kind: Any, value: Any) -> None:
-    """Fails unless the type takes the value and knows each of its fields."""
-    assert read(adapter(kind).validate_python(value)) == value
-
-
 @pytest.mark.parametrize("api", TYPES)
 def test_every_request_is_one_that_the_provider_takes(api: str) -> None:
-    tool_type, message_type = TYPES[api]
     checked = 0
     for name, request in requests(api):
         try:
-            for tool in request["tools"]:
-                check(tool_type, tool)
-            for message in request["messages"]:
-                check(message_type, message)
+            check_request(api, request["tools"], request["messages"])
         except (ValidationError, AssertionError) as error:
             error.add_note(name)
             raise

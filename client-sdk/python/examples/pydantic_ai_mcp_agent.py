@@ -33,7 +33,8 @@ def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 def main(target: str = "127.0.0.1:7070", tenant: str = "example") -> None:
     """Registers what the server lists, and runs the agent once."""
     with Client(target, tenant=tenant) as client:
-        time = MCPToolset[None](StdioTransport(sys.executable, ["-m", "mcp_server_time"]))
+        process = StdioTransport(sys.executable, ["-m", "mcp_server_time"])
+        time = MCPToolset[None](process, init_timeout=60)
         toolgate = Toolgate.from_mcp(client, {"time": time}, top_k=1)
         agent = Agent(FunctionModel(scripted), capabilities=[toolgate])
         print(agent.run_sync("what time is it in Tokyo right now?").output)

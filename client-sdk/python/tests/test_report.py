@@ -35,6 +35,7 @@ def turn(
     *,
     tools: tuple[str, ...] = (FIND,),
     warnings: tuple[str, ...] = (),
+    rho: float | None = None,
 ) -> RouteResult:
     answer = router_pb2.RouteResponse()
     for name, tokens in active.items():
@@ -42,6 +43,8 @@ def turn(
     answer.accounting.full_catalog_tokens = 10_000
     answer.accounting.phase2_tokens = sum(active.values())
     answer.accounting.conversation_tokens = said
+    if rho is not None:
+        answer.accounting.conversation_rho = rho
     answer.accounting.warnings.extend(
         router_pb2.ContextWarning.Value(f"CONTEXT_WARNING_{one}") for one in warnings
     )
@@ -116,9 +119,28 @@ def test_warnings_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
             ContextWarning.LOW_UTILISATION,
             ContextWarning.WINDOW_NEARLY_FULL,
         )
+        kept = tally.to_dict()["warnings"]
+        assert [type(one) for one in kept] == [str] * 2, "a checkpoint takes no other types"
     told = [record.getMessage() for record in caplog.records]
     assert [text for text in told if "most of the request" in text] == told[:1]
     assert len(told) == 3, "a full window is told of in each conversation"
+
+
+def test_utilisation_is_that_of_the_last_request_beside_the_highest() -> None:
+    tally = Tally()
+    tally.add(turn({}, 0, []), CLAUDE, LOG)
+    assert (tally.report().rho, tally.report().highest_rho) == (None, None)
+    assert "rho" not in str(tally.report())
+    tally.add(turn({}, 0, [], rho=0.71), CLAUDE, LOG)
+    tally = Tally(json.loads(json.dumps(tally.to_dict())))
+    tally.add(turn({}, 0, [], rho=0.5), CLAUDE, LOG)
+    assert (tally.report().rho, tally.report().highest_rho) == (0.5, 0.71)
+    assert "; rho 0.50, at most 0.71" in str(tally.report())
+    assert not tally.report().is_window_nearly_full
+    tally.add(turn({}, 0, [], warnings=("WINDOW_NEARLY_FULL",)), CLAUDE, LOG)
+    assert (tally.report().rho, tally.report().highest_rho) == (None, 0.71)
+    assert tally.report().is_window_nearly_full
+    assert str(tally.report()).endswith("; 70% of the context window or more is full")
 
 
 def test_hosts_other_than_the_providers_own_are_told_only_with_a_mode() -> None:

@@ -41,6 +41,22 @@ def test_the_loop(target: str, tenant: str) -> None:
     ]
 
 
+def test_a_loop_over_mcp_servers(target: str, tenant: str) -> None:
+    said = run("conversation_mcp_agent.py", target, tenant)
+    now = "mcp__time__get_current_time"
+    assert said[:3] == [f"the model sees {SEARCH}, {now}"] * 3
+    user, call, refused, mended, found, answer, report, text = said[3:]
+    assert user == "user: what time is it in Tokyo right now?"
+    assert now in call
+    assert "arguments_invalid" in refused
+    assert now in mended
+    assert "is_dst" in found
+    assert "'is_error': False" in found
+    assert "It is late in Tokyo." in answer
+    assert report.startswith("3 requests: ")
+    assert text == "It is late in Tokyo."
+
+
 def module(name: str) -> ModuleType:
     """The example as a module, which runs nothing yet."""
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
@@ -112,6 +128,7 @@ def test_every_example_is_run() -> None:
     names = {path.name for path in EXAMPLES.glob("*.py")}
     assert names == {
         "agent.py",
+        "conversation_mcp_agent.py",
         "langchain_agent.py",
         "langchain_mcp_agent.py",
         "langgraph_mcp_agent.py",

@@ -610,6 +610,52 @@ def test_a_call_that_waited_for_its_approval_is_gated_when_it_is_made(
     assert desk.ran == ["find_notes", "delete_note"]
 
 
+@pytest.mark.parametrize("is_allowed", [True, False])
+@pytest.mark.parametrize("is_elsewhere", [True, False])
+def test_an_approved_call_is_gated_once_and_elsewhere_when_it_runs(
+    client: Client,
+    tools: list[FunctionTool],
+    desk: Desk,
+    monkeypatch: pytest.MonkeyPatch,
+    is_allowed: bool,
+    is_elsewhere: bool,
+) -> None:
+    gated: list[str] = []
+    gate = client.gate
+
+    def kept(handle: str, calls: Any, **named: Any) -> Any:
+        gated.extend(call.tool for call in calls)
+        return gate(handle, calls, **named)
+
+    monkeypatch.setattr(client, "gate", kept)
+    given = {"title": "milk" if is_allowed else 7}
+    model = script([(CREATE, given)], "Over.")
+    for tool in tools:
+        tool.needs_approval = True
+    conversation = Conversation(client, tools, threshold=0.0)
+    agent = Agent(name="desk", model=model)
+
+    async def talk() -> RunResult:
+        waits = await Runner.run(conversation.agent(agent), "write a note about milk")
+        state = waits.to_state()
+        (interruption,) = waits.interruptions
+        state.approve(interruption)
+        assert (gated, desk.ran) == ([CREATE], [])
+        there = conversation
+        if is_elsewhere:
+            there = Conversation(client, tools, snapshot=conversation.snapshot(), threshold=0.0)
+            state = await RunState.from_string(there.agent(agent), state.to_string())
+        return await Runner.run(there.agent(agent), state)
+
+    result = asyncio.run(talk())
+    assert result.final_output == "Over."
+    assert gated == [CREATE] * (2 if is_elsewhere else 1)
+    assert desk.ran == (["create_note"] if is_allowed else [])
+    assert [one["error"] for one in refusals(result)] == (
+        [] if is_allowed else ["arguments_invalid"]
+    )
+
+
 def test_a_streamed_run_is_gated_too(client: Client, tools: list[FunctionTool], desk: Desk) -> None:
     model = script([(CREATE, {"title": 7}), (FIND, {"text": "milk"})], "Done.")
     agent = Agent(name="desk", model=model)

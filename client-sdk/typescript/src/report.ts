@@ -30,6 +30,15 @@ export interface Report {
   readonly strategies: Readonly<Record<string, number>>;
   /** Warnings of the service, each once, in the order of their first time. */
   readonly warnings: readonly string[];
+  /**
+   * Effective context utilisation of the last request, with the tokens that the conversation really has, from 0 to 1; absent
+   * where Route was told no messages.
+   */
+  readonly rho?: number;
+  /** The highest of all requests. */
+  readonly highestRho?: number;
+  /** True once a request filled 70% of the model's context window, of which Route warns. */
+  readonly isWindowNearlyFull: boolean;
 }
 
 /**
@@ -56,8 +65,15 @@ export interface Spent {
   readonly price: Price | null;
   readonly strategies: Readonly<Record<string, number>>;
   readonly warnings: readonly string[];
+  readonly rho?: number;
+  readonly highestRho?: number;
   /** The last request. */
   readonly last: Last;
+}
+
+interface Utilisation {
+  readonly rho?: number | undefined;
+  readonly highestRho?: number | undefined;
 }
 
 interface Last {
@@ -88,12 +104,10 @@ const NOTHING: Spent = {
   last: { defined: [], added: 0, messages: 0, catalog: 0, active: [], routed: 0 },
 };
 
+const NEARLY_FULL = "conversation, tools and system prompt fill 70% of the context window or more";
 const CONTEXT: ReadonlyMap<ContextWarning, string> = new Map([
   [ContextWarning.LOW_UTILISATION, "tools and system prompt are more than 70% of the request"],
-  [
-    ContextWarning.WINDOW_NEARLY_FULL,
-    "conversation, tools and system prompt fill 70% of the context window or more",
-  ],
+  [ContextWarning.WINDOW_NEARLY_FULL, NEARLY_FULL],
 ]);
 
 /** The report of what is kept. */
@@ -102,7 +116,12 @@ export function reportOf(spent: Spent = NOTHING): Report {
   const tokens = { shownTokens: shown, catalogTokens: catalog, savedTokens: catalog - shown };
   const rounded = price === null ? undefined : roundedOf(price);
   const counts = { requests, searches, ...tokens, keptPrefixes: kept };
-  return { ...counts, ...(rounded === undefined ? {} : { price: rounded }), strategies, warnings };
+  return {
+    ...counts,
+    ...(rounded === undefined ? {} : { price: rounded }),
+    ...{ strategies, warnings, ...utilisationOf(spent) },
+    isWindowNearlyFull: warnings.includes(NEARLY_FULL),
+  };
 }
 
 /** Returns the counts after so many more searches. */
@@ -118,6 +137,8 @@ export function spentAfter(before: Spent = NOTHING, turn: RouteResponse, sent: S
   const isKept = before.requests > 0 && hasSameTools(before.last, now);
   const rates = ratesOf(sent.endpoint);
   const strategy = strategyOf(turn, sent.prompt);
+  const rho = turn.accounting?.conversationRho;
+  const highestRho = rho === undefined ? before.highestRho : Math.max(rho, before.highestRho ?? 0);
   const priceAfter = ({ sent: paid, allTools, routedAnew }: Price, by: Rates): Price => ({
     sent: paid + priceOf(by, shown + now.messages, kept),
     allTools: allTools + priceOf(by, now.catalog + now.messages, sharedByAll(before.last, now)),
@@ -132,6 +153,7 @@ export function spentAfter(before: Spent = NOTHING, turn: RouteResponse, sent: S
     price: rates === undefined || before.price === null ? null : priceAfter(before.price, rates),
     strategies: { ...before.strategies, [strategy]: (before.strategies[strategy] ?? 0) + 1 },
     warnings: [...new Set([...before.warnings, ...warningsOf(turn)])],
+    ...utilisationOf({ rho, highestRho }),
     last: now,
   };
 }
@@ -141,6 +163,10 @@ export function warningsOf({ accounting, deferral }: RouteResponse): string[] {
   const context = (accounting?.warnings ?? []).flatMap((warning) => CONTEXT.get(warning) ?? []);
   const isUnknown = deferral?.reason === DeferralReason.UNKNOWN_PROXY;
   return isUnknown ? [...context, `all tools are sent: ${deferral.message}`] : context;
+}
+
+function utilisationOf({ rho, highestRho }: Utilisation): Pick<Report, "rho" | "highestRho"> {
+  return { ...(rho === undefined ? {} : { rho }), ...(highestRho === undefined ? {} : { highestRho }) };
 }
 
 function requestOf(last: Last, { accounting, activeTools }: RouteResponse, { active, prompt }: Sent): Last {

@@ -19,8 +19,10 @@ class Anthropic:
 
     def messages(self, answer: Any) -> list[dict[str, Any]]:
         """What to keep of an answer."""
-        said = plain(answer)
-        return [{"role": "assistant", "content": said["content"]}]
+        content = plain(answer)["content"]
+        if isinstance(content, list):
+            content = [_without(block, "parsed_output") for block in content]
+        return [{"role": "assistant", "content": content}]
 
     def calls(self, messages: Sequence[Mapping[str, Any]]) -> list[Call]:
         """The calls of an answer."""
@@ -54,7 +56,10 @@ class OpenAIChat:
     def messages(self, answer: Any) -> list[dict[str, Any]]:
         """What to keep of an answer."""
         said = plain(answer)
-        return [said["choices"][0]["message"] if "choices" in said else said]
+        message = _without(said["choices"][0]["message"] if "choices" in said else said, "parsed")
+        if message.get("tool_calls"):
+            message["tool_calls"] = list(map(_call, message["tool_calls"]))
+        return [message]
 
     def calls(self, messages: Sequence[Mapping[str, Any]]) -> list[Call]:
         """The calls of an answer."""
@@ -81,8 +86,11 @@ class OpenAIResponses:
 
     def messages(self, answer: Any) -> list[dict[str, Any]]:
         """What to keep of an answer."""
-        said = plain(answer)
-        return list(said["output"])
+        items = [_without(item, "parsed_arguments") for item in plain(answer)["output"]]
+        for item in items:
+            if item.get("type") == "message":
+                item["content"] = [_without(part, "parsed") for part in item.get("content") or ()]
+        return items
 
     def calls(self, messages: Sequence[Mapping[str, Any]]) -> list[Call]:
         """The calls of an answer."""
@@ -118,10 +126,13 @@ class Gemini:
         return {"role": "user", "parts": parts}
 
     def messages(self, answer: Any) -> list[dict[str, Any]]:
-        """What to keep of an answer."""
-        said = plain(answer)
-        content = said["candidates"][0].get("content") if "candidates" in said else said
-        return [content or {"role": "model", "parts": []}]
+        """What to keep of an answer, or of the chunks of one."""
+        chunks = answer if isinstance(answer, list | tuple) else [answer]
+        parts: list[Any] = []
+        for said in map(plain, chunks):
+            found = said["candidates"][0].get("content") if "candidates" in said else said
+            parts += (found or {}).get("parts") or ()
+        return [{"role": "model", "parts": parts}]
 
     def calls(self, messages: Sequence[Mapping[str, Any]]) -> list[Call]:
         """The calls of an answer."""
@@ -178,6 +189,19 @@ def _plain(part: Any) -> Any:
     if isinstance(part, list | tuple):
         return [_plain(one) for one in part]
     return part
+
+
+def _without(part: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Returns a part without fields of a provider's package, which the provider does not take."""
+    return {name: value for name, value in part.items() if name not in names}
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a call of Chat Completions without what it has as a piece of a stream."""
+    said = _without(call, "index")
+    if isinstance(said.get("function"), Mapping):
+        said["function"] = _without(said["function"], "parsed_arguments")
+    return said
 
 
 def _typed(message: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:

@@ -12,7 +12,7 @@ from toolgate._endpoints import Endpoint
 from toolgate.enums import ContextWarning
 from toolgate.offering import SEARCH_TOOL
 from toolgate.rendering import ModelRequest
-from toolgate.report import Price, Report
+from toolgate.report import SAID, Price, Report
 from toolgate.routing import RouteResult
 
 _CALL_TOOL = "toolgate_call_tool"
@@ -79,6 +79,8 @@ class Tally:
         self._warnings: list[str] = list(kept.get("warnings", []))
         self._tokens: dict[str, int] = dict(kept.get("tokens", {}))
         self._last: dict[str, Any] = dict(kept.get("last", {}))
+        self._rho: float | None = kept.get("rho")
+        self._highest_rho: float | None = kept.get("highest_rho")
 
     def to_dict(self) -> dict[str, Any]:
         """Returns what to keep of it: a JSON object."""
@@ -89,6 +91,8 @@ class Tally:
             "warnings": self._warnings,
             "tokens": self._tokens,
             "last": self._last,
+            "rho": self._rho,
+            "highest_rho": self._highest_rho,
         }
 
     def searched(self) -> None:
@@ -99,8 +103,11 @@ class Tally:
         """Adds a request; logs warnings of the service that the conversation had not."""
         for warning in turn.accounting.warnings:
             if warning not in self._warnings:
-                self._warnings.append(warning)
+                self._warnings.append(warning.value)
                 _tell(log, warning)
+        self._rho = turn.accounting.conversation_rho
+        if self._rho is not None:
+            self._highest_rho = max(self._rho, self._highest_rho or 0.0)
         rendered = turn.rendered
         request = None if rendered is None else rendered.request
         active = [tool.model_name for tool in turn]
@@ -154,6 +161,8 @@ class Tally:
             price=Price(*self._prices) if priced and self._prices else None,
             strategies=dict(self._strategies),
             warnings=tuple(ContextWarning(warning) for warning in self._warnings),
+            rho=self._rho,
+            highest_rho=self._highest_rho,
         )
 
     def _count(self, what: str, more: int) -> None:
@@ -185,10 +194,6 @@ class Tally:
         return int(before["shown"] + before["said"] if same else 0)
 
 
-_SAID = {
-    ContextWarning.LOW_UTILISATION: "tools and system prompt are most of the request",
-    ContextWarning.WINDOW_NEARLY_FULL: "70% of the context window or more is full",
-}
 _told: set[tuple[str, ContextWarning]] = set()
 """The names of the logs that have a warning which most conversations begin with."""
 
@@ -202,7 +207,7 @@ def _tell(log: logging.Logger, warning: ContextWarning) -> None:
         if (log.name, warning) in _told:
             return
         _told.add((log.name, warning))
-    log.warning("toolgate: %s", _SAID.get(warning, warning.lower()))
+    log.warning("toolgate: %s", SAID.get(warning, warning.lower()))
 
 
 def _name(tool: Mapping[str, Any]) -> str:

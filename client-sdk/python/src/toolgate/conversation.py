@@ -18,6 +18,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self, Unpack
 
@@ -25,16 +26,18 @@ from toolgate._agents import (
     CALL_TOOL,
     SEARCH,
     Turns,
+    Verdict,
     checked_grants,
     estimated_tokens,
     intents_of,
+    no_such_tool,
     opened,
     refuse_arguments,
 )
 from toolgate._answers import APIS, Result
 from toolgate._endpoints import Endpoint
 from toolgate._requests import RegisterArguments, RouteArguments
-from toolgate._served import ServedTools, hear_changes
+from toolgate._served import ServedTools, causes, hear_changes
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import PromptStrategy, StrategyReason
@@ -48,6 +51,18 @@ RunTool = Callable[[str, str, dict[str, Any]], Awaitable[Any] | Any]
 """Runs a call that Gate allows: the server's name, the tool's own name and the arguments. A call of
 the agent's own tools has the server "". What it returns is the result: a text, or a value of JSON;
 what it raises is told to the model as a failure."""
+
+
+@dataclass(slots=True)
+class _Taken:
+    """A model's answer whose request could not be had yet, and what came of its calls so far."""
+
+    said: list[dict[str, Any]]
+    """The answer's messages."""
+    results: dict[int, Result] = field(default_factory=dict)
+    """Results by the places of the calls in the answer."""
+    searches: dict[int, str] = field(default_factory=dict)
+    """Texts of OpenAI's own searches, by their places in `said`."""
 
 
 class Conversation:
@@ -111,14 +126,17 @@ class Conversation:
         self._grants = checked_grants(grants)
         self._client = client
         self._served = served
-        self._list: Callable[[], Awaitable[None]] | None = None
+        self._list: Callable[[str], Awaitable[bool]] | None = None
         self._changed: set[str] = set()
         self._turns = Turns(client, route, search=True, log=_LOG, served=served)
         if snapshot is not None:
             self._turns.resume(snapshot)
+        # Route would take no servers for all of the catalog.
+        self._has_none = not served.names and not route.get("servers")
         self._sent: ModelRequest | None = None
         self._covered = 0
         self._said = self._observed = ""
+        self._taken: _Taken | None = None
         self.messages: list[dict[str, Any]] = [dict(message) for message in messages]
         """The conversation, without what Route adds."""
         self.text = ""
@@ -138,8 +156,9 @@ class Conversation:
         """Registers the tools of MCP servers as they list them, and calls them there.
 
         A server that can't be listed is left out with a warning. After
-        `notifications/tools/list_changed` the next request has what it lists then. If the service
-        loses its catalog, the servers are registered again.
+        `notifications/tools/list_changed` the next request has what the server lists then; while it
+        can't be listed, its tools stay, and each request tries again. If the service loses its
+        catalog, the servers are registered again.
 
         Args:
             client: The client of Toolgate; see the constructor.
@@ -170,11 +189,11 @@ class Conversation:
         for name, session in sessions.items():
             hear_changes(session, partial(conversation._changed.add, name))
 
-        async def listed() -> None:
-            await asyncio.gather(*(_listed(served, *one) for one in sessions.items()))
+        async def listed(name: str) -> bool:
+            return await _listed(served, name, sessions[name])
 
         conversation._list = listed
-        await listed()
+        await asyncio.gather(*map(listed, sessions))
         return conversation
 
     @classmethod
@@ -212,35 +231,54 @@ class Conversation:
     async def say(self, content: Any) -> ModelRequest:
         """Adds what the user says; the request to send to the model.
 
+        After an error, or where the task is cancelled, the conversation is as before.
+
         Args:
             content: A text, or the provider's blocks.
+
+        Raises:
+            ToolgateError: Route refused what was asked.
         """
-        self.messages.append(self._api.user(content))
-        self._said, self._observed = _text(content), ""
-        return await self._request()
+        return await self._next([self._api.user(content)], _text(content), "")
 
     async def take(self, answer: Any) -> ModelRequest | None:
         """Takes the model's answer: runs what Gate allows of its calls.
 
+        After an error, or where the task is cancelled, the messages are as before: take the same
+        answer again, which runs no call twice that has its result.
+
         Args:
-            answer: The provider's object, or its JSON.
+            answer: The provider's object, or its JSON. Of a stream, what the provider's package
+                makes of it: `get_final_message()` of Anthropic's, `get_final_response()` or the
+                response of `response.completed` of OpenAI's Responses, `get_final_completion()` of
+                a `ChatCompletionStreamState` that was given each chunk of Chat Completions, and a
+                list of Gemini's chunks.
 
         Returns:
             The next request; None once the model calls nothing: `text` has what it said.
+
+        Raises:
+            ToolgateError: Route or Gate refused what was asked.
         """
         said = self._api.messages(answer)
-        self.messages += said
+        if self._taken is None or self._taken.said != said:
+            self._taken = _Taken(said)
+        taken, request = self._taken, None
+        searches = [at for at, item in enumerate(said) if _is_ours_to_answer(item)]
+        answers = [await self._found(at, taken) for at in searches]
+        observed = self._observed
+        if calls := self._api.calls(said):
+            results = await self._results(calls, taken)
+            answers += self._api.results(results)
+            done = [text for call, text, failed in results if not failed and call.tool != SEARCH]
+            observed = done[-1] if done else observed
+        if answers:
+            request = await self._next([*said, *answers], self._said, observed)
+        else:
+            self.messages += said
+            self._taken = None
         self.text = self._api.text(said)
-        searches = [item for item in said if _is_ours_to_answer(item)]
-        self.messages += [await self._found(item) for item in searches]
-        calls = self._api.calls(said)
-        if not calls:
-            return await self._request() if searches else None
-        results = await self._results(calls)
-        self.messages += self._api.results(results)
-        done = [text for call, text, failed in results if not failed and call.tool != SEARCH]
-        self._observed = done[-1] if done else self._observed
-        return await self._request()
+        return request
 
     def snapshot(self) -> dict[str, Any]:
         """What to keep between processes, beside `messages`: a JSON object."""
@@ -250,38 +288,55 @@ class Conversation:
         """What the conversation cost so far, beside its alternatives."""
         return self._turns.report()
 
-    async def _request(self) -> ModelRequest:
+    async def _next(self, more: Sequence[dict[str, Any]], said: str, observed: str) -> ModelRequest:
+        """The request with more messages, which are kept once it is there."""
         await self._follow()
-        self._turns.read(self.messages, self._grants)
-        texts = (json.dumps(message, ensure_ascii=False, default=str) for message in self.messages)
+        messages = [*self.messages, *more]
+        texts = (json.dumps(message, ensure_ascii=False, default=str) for message in messages)
         render = self._endpoint.render(self._strategy, search_tool=True, own_tools=self._own)
-        request = await self._turns.turn(
-            intents_of(self._said, self._observed), estimated_tokens(texts), self._endpoint, render
-        )
+        intents = intents_of(said, observed)
+        asked = [] if self._has_none else intents
+        self._turns.read(messages, self._grants)
+        try:
+            request = await self._turns.turn(asked, estimated_tokens(texts), self._endpoint, render)
+        except BaseException:
+            self._turns.read(self.messages, self._grants)
+            raise
         if request is None:
-            request = self._last()
+            request = self._last(messages, is_routable=bool(intents))
+        self.messages += more
+        self._said, self._observed = said, observed
         self._sent, self._covered = request, len(self.messages)
+        self._taken = None
         return request
 
-    def _last(self) -> ModelRequest:
-        """The request while Toolgate can't be reached: with the tools of the last one."""
+    def _last(self, messages: Sequence[dict[str, Any]], *, is_routable: bool) -> ModelRequest:
+        """The request that was not routed, with the tools of the last one.
+
+        Args:
+            messages: The conversation.
+            is_routable: There is a text to route by.
+        """
+        why = "Toolgate could not route" if is_routable else "there is no text to route by"
+        if self._has_none:
+            why = "there are no servers to route among"
         before = self._sent
+        kept = "the agent's own tools alone" if before is None else "the tools are those of before"
         return ModelRequest(
             tools=self._own if before is None else before.tools,
-            messages=[*(before.messages if before else ()), *self.messages[self._covered :]],
+            messages=[*(before.messages if before else ()), *messages[self._covered :]],
             betas=() if before is None else before.betas,
             ledger="" if before is None else before.ledger,
             strategy=PromptStrategy.UNSPECIFIED if before is None else before.strategy,
             reason=StrategyReason.KEPT,
-            reason_message="Toolgate could not be reached: the tools are those of before",
+            reason_message=f"{why}: {kept}",
         )
 
-    async def _results(self, calls: Sequence[Call]) -> list[Result]:
+    async def _results(self, calls: Sequence[Call], taken: _Taken) -> list[Result]:
         """What came of the calls, in their order; those that may run do so side by side."""
-        gated = [call for call in calls if not self._is_own(call) and call.tool != SEARCH]
-        verdicts = dict(
-            zip(map(id, gated), await self._turns.gate(gated, self._names()), strict=True)
-        )
+        left = [(at, call) for at, call in enumerate(calls) if at not in taken.results]
+        gated = [call for _, call in left if not self._is_own(call) and call.tool != SEARCH]
+        verdicts = dict(zip(map(id, gated), await self._verdicts(gated), strict=True))
 
         async def answered(call: Call) -> Result:
             if call.tool == SEARCH:
@@ -295,7 +350,19 @@ class Conversation:
             server, name = self._names()[verdict.tool]
             return await self._ran(call, server, name, verdict.arguments_json or self._inner(call))
 
-        return list(await asyncio.gather(*map(answered, calls)))
+        async def keep(at: int, call: Call) -> None:
+            taken.results[at] = await answered(call)
+
+        # What runs is waited for before a failure is told: a retry must not run it once more.
+        ended = await asyncio.gather(*(keep(*one) for one in left), return_exceptions=True)
+        for failure in filter(None, ended):
+            raise failure
+        return [taken.results[at] for at in range(len(calls))]
+
+    async def _verdicts(self, calls: Sequence[Call]) -> list[Verdict]:
+        if self._has_none:
+            return [Verdict(no_such_tool(call.tool)) for call in calls]
+        return await self._turns.gate(calls, self._names())
 
     async def _ran(self, call: Call, server: str, name: str, arguments: Any) -> Result:
         try:
@@ -309,11 +376,13 @@ class Conversation:
         text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
         return call, text, False
 
-    async def _found(self, item: Mapping[str, Any]) -> dict[str, Any]:
+    async def _found(self, at: int, taken: _Taken) -> dict[str, Any]:
         """Answers a search of OpenAI's own, which the client is to execute."""
+        item = taken.said[at]
         call = Call(SEARCH, item.get("arguments") or {}, item.get("call_id") or "")
-        text, _failed = await self._turns.search(call, self._names())
-        names = [tool["name"] for tool in json.loads(text).get("tools", ())]
+        if at not in taken.searches:
+            taken.searches[at], _failed = await self._turns.search(call, self._names())
+        names = [tool["name"] for tool in json.loads(taken.searches[at]).get("tools", ())]
         tools: list[Any] = []
         if names:
             tools = (await _schemas(self._client, names)).rendered_tools
@@ -321,15 +390,21 @@ class Conversation:
         return {**found, "call_id": call.call_id, "tools": tools}
 
     async def _follow(self) -> None:
-        """Lists the servers again if one said since that its tools changed."""
-        if not self._changed or self._list is None:
+        """Lists the servers again that said so since, and those that could not be listed."""
+        await asyncio.gather(*map(self._list_again, sorted(self._changed)))
+
+    async def _list_again(self, name: str) -> None:
+        if self._list is None:
             return
-        names = ", ".join(sorted(self._changed))
-        self._changed.clear()
+        self._changed.discard(name)  # What changes from here on is listed by the next request.
+        listed = False
         try:
-            await self._list()
+            listed = await self._list(name)
         except Exception as error:
-            _LOG.warning("toolgate: changed tools of %s can't be followed: %s", names, error)
+            _LOG.warning("toolgate: changed tools of %s can't be followed: %s", name, causes(error))
+        finally:
+            if not listed:
+                self._changed.add(name)
 
     def _names(self) -> dict[str, tuple[str, str]]:
         """The tools' servers and own names, by the names that the model sees."""
@@ -352,8 +427,12 @@ class Conversation:
         return {} if held is None else held.arguments
 
 
-async def _listed(served: ServedTools, name: str, session: Any) -> None:
-    """Registers what a server lists."""
+async def _listed(served: ServedTools, name: str, session: Any) -> bool:
+    """Registers what a server lists.
+
+    Returns:
+        False for one that can't be listed and never was.
+    """
     try:
         page = await session.list_tools()
         tools = [*page.tools]
@@ -364,8 +443,9 @@ async def _listed(served: ServedTools, name: str, session: Any) -> None:
         if served.is_registered(name):
             raise
         await served.leave_out(name, error)
-        return
+        return False
     await served.register(name, tools)
+    return True
 
 
 def _is_ours_to_answer(item: Mapping[str, Any]) -> bool:

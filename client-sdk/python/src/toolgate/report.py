@@ -5,6 +5,12 @@ from dataclasses import dataclass, field
 
 from toolgate.enums import ContextWarning
 
+SAID = {
+    ContextWarning.LOW_UTILISATION: "tools and system prompt are most of the request",
+    ContextWarning.WINDOW_NEARLY_FULL: "70% of the context window or more is full",
+}
+"""Warnings in words."""
+
 
 @dataclass(frozen=True, slots=True)
 class Price:
@@ -43,21 +49,34 @@ class Report:
     """Requests by strategy, in lower case."""
     warnings: tuple[ContextWarning, ...] = ()
     """Warnings of the service, each once."""
+    rho: float | None = None
+    """Effective context utilisation of the last request, with the tokens that the conversation
+    really has (`TokenAccounting.conversation_rho`), from 0 to 1. None where Route was told no
+    messages."""
+    highest_rho: float | None = None
+    """The highest of all requests."""
 
     @property
     def saved_tokens(self) -> int:
         """Definitions that were not sent; negative where sending all of them would be shorter."""
         return self.all_tools_tokens - self.shown_tokens
 
+    @property
+    def is_window_nearly_full(self) -> bool:
+        """True once a request filled 70% of the model's context window, of which Route warns."""
+        return ContextWarning.WINDOW_NEARLY_FULL in self.warnings
+
     def __str__(self) -> str:
         said = (
             f"{self.requests} requests: {self.shown_tokens:,} tokens of tools shown, "
             f"{self.saved_tokens:,} saved; {self.searches} searches"
         )
+        if self.rho is not None:
+            said += f"; rho {self.rho:.2f}, at most {self.highest_rho:.2f}"
         if self.price is not None:
             price = self.price
             said += (
                 f"; price {price.sent:,.0f} tokens of uncached input, "
                 f"{price.all_tools:,.0f} with all tools, {price.routed_anew:,.0f} routed anew"
             )
-        return "; ".join([said, *(warning.lower() for warning in self.warnings)])
+        return "; ".join([said, *(SAID.get(one, one.lower()) for one in self.warnings)])

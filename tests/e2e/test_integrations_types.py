@@ -1,0 +1,342 @@
+"""Requests that the Python integrations send, held to the providers' own types."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+from agents import (
+    Agent,
+    FunctionTool,
+    Model,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    Runner,
+    SQLiteSession,
+    set_tracing_disabled,
+)
+from anthropic import AsyncAnthropic
+from catalogs import NOTES, WEATHER
+from google import genai
+from langchain.agents import create_agent
+from langchain_anthropic import ChatAnthropic
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+from llm_provider import Answer, Json, Provider, Sent, serving
+from llm_provider import answer as in_one_piece
+from openai import AsyncOpenAI
+from provider_types import check_request
+from pydantic import SecretStr
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai import ModelMessage, Tool
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai import OpenAIResponsesModel as PydanticResponses
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.google import GoogleProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.toolsets import FunctionToolset
+
+from toolgate import SEARCH_TOOL, Client, Conversation, ModelRequest
+from toolgate import openai_agents as agents_sdk
+from toolgate.catalog import Tool as CatalogTool
+from toolgate.langchain import ToolgateMiddleware
+from toolgate.pydantic_ai import Toolgate
+
+FORECAST, FIND = "mcp__weather__get_forecast", "mcp__notes__find_notes"
+CALL = "toolgate_call_tool"
+MODELS = {
+    "anthropic": "claude-opus-5-5",
+    "openai_chat": "gpt-6-astra",
+    "openai_responses": "gpt-6-astra",
+    "gemini": "gemini-3-pro",
+}
+SAID = ("what will the weather be in Oslo in the coming days?", "search through my notes")
+SCRIPT: tuple[str | tuple[str, Json], ...] = (
+    (FORECAST, {"city": 7}),
+    (FORECAST, {"city": "Oslo"}),
+    "Rain.",
+    (SEARCH_TOOL.model_name, {"query": f"select:{FIND}"}),
+    (FIND, {"text": "milk"}),
+    "One note.",
+)
+USAGE = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+
+
+def answered(api: str) -> Iterator[Callable[[Sent], Answer]]:
+    """The script's answers in an API's form; calls are in an envelope where there is one."""
+
+    def answer(sent: Sent, number: int, step: str | tuple[str, Json]) -> Answer:
+        if not isinstance(step, str) and step[0].startswith("mcp__"):
+            has_envelope = f'"{CALL}"' in json.dumps(sent.json["tools"])
+            step = (CALL, {"name": step[0], "arguments": step[1]}) if has_envelope else step
+        return in_one_piece(FORMS[api](step, f"call_{number}"))
+
+    for number, step in enumerate(SCRIPT):
+        yield lambda sent, number=number, step=step: answer(sent, number, step)  # type: ignore[misc]
+
+
+def of_anthropic(step: str | tuple[str, Json], made: str) -> Json:
+    block: Json = {"type": "text", "text": step}
+    if not isinstance(step, str):
+        block = {"type": "tool_use", "id": made, "name": step[0], "input": step[1]}
+    said = {"id": made, "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+    reason = "end_turn" if isinstance(step, str) else "tool_use"
+    return {**said, "content": [block], "stop_reason": reason, "usage": USAGE}
+
+
+def of_chat(step: str | tuple[str, Json], made: str) -> Json:
+    message: Json = {"role": "assistant", "content": step}
+    if not isinstance(step, str):
+        function = {"name": step[0], "arguments": json.dumps(step[1])}
+        call = {"id": made, "type": "function", "function": function}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    reason = "stop" if isinstance(step, str) else "tool_calls"
+    choice = {"index": 0, "message": message, "finish_reason": reason}
+    said = {"id": made, "object": "chat.completion", "created": 1, "model": "m"}
+    return {**said, "choices": [choice]}
+
+
+def of_responses(step: str | tuple[str, Json], made: str) -> Json:
+    if isinstance(step, str):
+        text = {"type": "output_text", "text": step, "annotations": []}
+        item: Json = {"id": f"msg_{made}", "type": "message", "role": "assistant"}
+        item |= {"content": [text], "status": "completed"}
+    else:
+        item = {"id": f"fc_{made}", "type": "function_call", "call_id": made, "name": step[0]}
+        item |= {"arguments": json.dumps(step[1]), "status": "completed"}
+    said = {"id": made, "object": "response", "created_at": 1, "model": "m", "status": "completed"}
+    said |= {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    return {**said, "output": [item]}
+
+
+def of_gemini(step: str | tuple[str, Json], made: str) -> Json:
+    part: Json = {"text": step}
+    if not isinstance(step, str):
+        part = {"functionCall": {"id": made, "name": step[0], "args": step[1]}}
+    content = {"role": "model", "parts": [part]}
+    return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]}
+
+
+FORMS: dict[str, Callable[[str | tuple[str, Json], str], Json]] = {
+    "anthropic": of_anthropic,
+    "openai_chat": of_chat,
+    "openai_responses": of_responses,
+    "gemini": of_gemini,
+}
+
+
+async def with_langchain(client: Client, api: str, url: str, strategy: str) -> None:
+    """The talk with LangChain."""
+    key = SecretStr("none")
+    model: BaseChatModel
+    if api == "anthropic":
+        model = ChatAnthropic(
+            model_name=MODELS[api], api_key=key, base_url=url, timeout=30, stop=None
+        )
+    else:
+        model = ChatOpenAI(
+            model=MODELS[api],
+            api_key=key,
+            base_url=f"{url}/v1",
+            use_responses_api=api == "openai_responses",
+        )
+    tools: list[BaseTool] = [
+        StructuredTool(
+            name=one.model_name,
+            description=one.definition["description"],
+            args_schema=one.definition["inputSchema"],
+            func=lambda **_: "done",
+        )
+        for one in listed(client)
+    ]
+    toolgate = ToolgateMiddleware(client, tools, top_k=1, deferral="always", strategy=strategy)
+    agent = create_agent(model, middleware=[toolgate], checkpointer=InMemorySaver())
+    for text in SAID:
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        await agent.ainvoke({"messages": [HumanMessage(text)]}, thread)
+
+
+async def with_agents_sdk(client: Client, api: str, url: str, strategy: str) -> None:
+    """The talk with the OpenAI Agents SDK."""
+    set_tracing_disabled(True)
+
+    async def done(_context: Any, _arguments: str) -> str:
+        return "done"
+
+    def function(one: CatalogTool) -> FunctionTool:
+        described, schema = one.definition["description"], one.definition["inputSchema"]
+        return FunctionTool(one.model_name, described, schema, done, False)
+
+    tools = list(map(function, listed(client)))
+    conversation = agents_sdk.Conversation(
+        client, tools, top_k=1, deferral="always", strategy=strategy
+    )
+    session = SQLiteSession("talk")
+    async with AsyncOpenAI(api_key="none", base_url=f"{url}/v1") as asked:
+        model: Model = OpenAIChatCompletionsModel(MODELS[api], asked)
+        if api == "openai_responses":
+            model = OpenAIResponsesModel(MODELS[api], asked)
+        agent = Agent(name="desk", model=model)
+        for text in SAID:
+            await Runner.run(conversation.agent(agent), text, session=session)
+
+
+async def with_pydantic_ai(client: Client, api: str, url: str, strategy: str) -> None:
+    """The talk with Pydantic AI."""
+    tools = [
+        Tool[None].from_schema(
+            lambda **_: "done",
+            one.model_name,
+            one.definition["description"],
+            one.definition["inputSchema"],
+        )
+        for one in listed(client)
+    ]
+    model: Any
+    if api == "anthropic":
+        model = AnthropicModel(
+            MODELS[api],
+            provider=AnthropicProvider(api_key="none", base_url=url),
+            settings={"max_tokens": 1_000},
+        )
+    elif api == "gemini":
+        model = GoogleModel(MODELS[api], provider=GoogleProvider(api_key="none", base_url=url))
+    else:
+        kind = PydanticResponses if api == "openai_responses" else OpenAIChatModel
+        provider = OpenAIProvider(api_key="none", base_url=f"{url}/v1")
+        model = kind(MODELS[api], provider=provider)
+    toolgate = Toolgate(
+        client, FunctionToolset(tools), top_k=1, deferral="always", strategy=strategy
+    )
+    agent = PydanticAgent(model, capabilities=[toolgate])
+    history: list[ModelMessage] = []
+    for text in SAID:
+        history = (await agent.run(text, message_history=history)).all_messages()
+
+
+async def with_a_loop(client: Client, api: str, url: str, strategy: str) -> None:
+    """The talk in a loop of one's own."""
+    conversation = await Conversation.from_tools(
+        client,
+        api,
+        {"notes": NOTES, "weather": WEATHER},
+        lambda *_call: "done",
+        model=MODELS[api],
+        top_k=1,
+        deferral="always",
+        strategy=strategy,
+    )
+    for text in SAID:
+        request: ModelRequest | None = await conversation.say(text)
+        while request is not None:
+            request = await conversation.take(await asked(api, url, request))
+
+
+async def asked(api: str, url: str, request: ModelRequest) -> Any:
+    """What the provider's package has for an answer."""
+    tools: Any = request.tools
+    messages: Any = request.messages
+    model = MODELS[api]
+    if api == "anthropic":
+        async with AsyncAnthropic(api_key="none", base_url=url) as anthropic:
+            return await anthropic.beta.messages.create(
+                model=model,
+                max_tokens=99,
+                tools=tools,
+                messages=messages,
+                betas=list(request.betas),
+            )
+    if api == "gemini":
+        google = genai.Client(api_key="none", http_options={"base_url": url})
+        config: Any = {"tools": [{"function_declarations": tools}]}
+        return await google.aio.models.generate_content(
+            model=model, contents=messages, config=config
+        )
+    async with AsyncOpenAI(api_key="none", base_url=f"{url}/v1") as openai:
+        if api == "openai_chat":
+            return await openai.chat.completions.create(model=model, tools=tools, messages=messages)
+        return await openai.responses.create(model=model, tools=tools, input=messages)
+
+
+def listed(client: Client) -> list[CatalogTool]:
+    """The tools of two servers, registered."""
+    client.register_server("notes", NOTES)
+    client.register_server("weather", WEATHER)
+    return list(client.list_tools())
+
+
+def sent_tools(api: str, body: Json) -> Any:
+    """The definitions of a request."""
+    if api == "gemini":
+        return [one for tool in body["tools"] for one in tool["functionDeclarations"]]
+    return body["tools"]
+
+
+def declared(talk: Any, api: str, part: Json) -> Json:
+    """A tool or a message as the types declare it, where a framework writes it otherwise."""
+    if talk is with_langchain and api == "openai_responses":
+        if part.get("type") == "function":
+            return {"strict": None, **part}
+        if part.get("type") == "message" and part["role"] == "assistant":
+            return {"status": "completed", **part}
+    if talk is with_pydantic_ai and "parameters_json_schema" in part:
+        # Google's package writes it so.
+        return {
+            name.replace("parameters_json_schema", "parametersJsonSchema"): value
+            for name, value in part.items()
+        }
+    return part
+
+
+Talk = Callable[[Client, str, str, str], Coroutine[Any, Any, None]]
+PLAIN = ("cut", "envelope")
+NATIVE = (*PLAIN, "native")
+TALKS: dict[str, dict[Talk, tuple[str, ...]]] = {
+    "anthropic": {with_langchain: NATIVE, with_pydantic_ai: PLAIN, with_a_loop: NATIVE},
+    "openai_chat": {
+        with_langchain: PLAIN,
+        with_agents_sdk: PLAIN,
+        with_pydantic_ai: PLAIN,
+        with_a_loop: PLAIN,
+    },
+    "openai_responses": {
+        with_langchain: NATIVE,
+        with_agents_sdk: NATIVE,
+        with_pydantic_ai: PLAIN,
+        with_a_loop: NATIVE,
+    },
+    "gemini": {with_pydantic_ai: PLAIN, with_a_loop: PLAIN},
+}
+"""The integrations by API, with their strategies."""
+ADDING = {"native": ('"tool_addition"', '"additional_tools"'), "envelope": ("[Toolgate] More",)}
+MESSAGES = {"openai_responses": "input", "gemini": "contents"}
+
+
+@pytest.mark.parametrize("api", TALKS)
+def test_every_request_that_is_sent_is_one_that_the_provider_takes(
+    client: Client, api: str
+) -> None:
+    for talk, strategies in TALKS[api].items():
+        for strategy in strategies:
+            provider = Provider(*answered(api))
+            with serving(provider):
+                asyncio.run(talk(client, api, provider.url, strategy))
+            assert len(provider.sent) == len(SCRIPT)
+            try:
+                for sent in provider.sent:
+                    body = sent.json
+                    tools = [declared(talk, api, one) for one in sent_tools(api, body)]
+                    messages = body[MESSAGES.get(api, "messages")]
+                    check_request(api, tools, [declared(talk, api, one) for one in messages])
+            except Exception as error:
+                error.add_note(f"{talk.__name__}, {strategy}")
+                raise
+            text = json.dumps(provider.sent[-1].json)
+            added = any(sign in text for sign in ADDING.get(strategy, ("",)))
+            assert added, f"{talk.__name__} adds tools by {strategy}"
