@@ -61,7 +61,9 @@ def ratio(row: Row) -> float:
 
 def table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     heads = list(heads)
-    rule = ["---" if head in {"API", "set", "the cheapest"} else "---:" for head in heads]
+    rule = [
+        "---" if head in {"API", "catalog", "set", "the cheapest"} else "---:" for head in heads
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in [heads, rule, *lines]) + "\n"
 
 
