@@ -24,7 +24,7 @@ import { searched, type Spent, spentAfter, warningsOf } from "./report.js";
 import { isLost, type ServedServers } from "./serving.js";
 import { agentState, type Grants } from "./state.js";
 
-/** What is told of each model call beside what the middleware itself knows. */
+/** Adds to each `route` what the middleware itself does not know. */
 export type RouteDefaults = Omit<
   Exclude<RequestOf<(typeof RouterService)["method"]["route"]>, { $typeName: string }>,
   "intents" | "state" | "activeSetHandle" | "knownPoolRevision" | "$typeName"
@@ -58,7 +58,7 @@ export interface MiddlewareOptions {
   readonly onWarning?: (warning: string) => void;
 }
 
-/** What a conversation remembers: JSON, to be kept wherever its messages are. */
+/** Holds what a conversation remembers: JSON, to be kept wherever its messages are. */
 export interface Held {
   /** The handle of the last active set; "" before there was one. */
   readonly handle: string;
@@ -68,11 +68,11 @@ export interface Held {
   readonly history?: JsonObject;
   /** True where messages came since that Route has not read. */
   readonly isUnread?: boolean;
-  /** What Route added to the messages, where it puts requests together. */
+  /** Holds what Route added to the messages, where it puts requests together. */
   readonly prompt?: Prompt;
   /** Names of the agent's own tools, where only a request tells them. */
   readonly own?: readonly string[];
-  /** What its requests cost, for its report. */
+  /** Counts what its requests cost, for its report. */
   readonly spent?: Spent;
 }
 
@@ -81,7 +81,7 @@ export interface Refused {
   readonly text: string;
 }
 
-/** What may run: with other arguments than the model's, where those came as text. */
+/** Allows a call: with other arguments than the model's, where those came as text. */
 export interface Allowed {
   /** The agent's tool to call, however the model spelt its name. */
   readonly tool: string;
@@ -114,14 +114,14 @@ const TOLD_MAX = 256;
 const OPENAI_TOOLS = 128;
 let hasWarnedOfMany = false;
 
-/** What is asked of Route in one step. */
+/** Holds what is asked of Route in one step. */
 export interface Turn {
   readonly intents: readonly Intent[];
   /** Tokens of the messages behind the tools; absent where Route is not to be told. */
   readonly historyTokens?: number | undefined;
-  /** Where the request goes. */
+  /** Says where the request goes. */
   readonly endpoint: Endpoint;
-  /** How Route is to put the request together; absent: "cut". */
+  /** Says how Route is to put the request together; absent: "cut". */
   readonly rendered?: Rendered | undefined;
 }
 
@@ -173,7 +173,7 @@ export class Gatekeeper {
     }
   }
 
-  /** Whether the model may search. */
+  /** Tells whether the model may search. */
   get searches(): boolean {
     return this.#options.search ?? true;
   }
@@ -229,7 +229,7 @@ export class Gatekeeper {
     (this.#options.onManyTools ?? warnOfMany)(count);
   }
 
-  /** Whether a call is one of the search. */
+  /** Tells whether a call is one of the search. */
   isSearch(name: string): boolean {
     return this.searches && name === SEARCH_TOOL.modelName;
   }
@@ -369,7 +369,7 @@ export class Gatekeeper {
     }
   }
 
-  /** What becomes of a call of an agent that may not have all tools of the catalog. */
+  /** Decides on a call of an agent that may not have all tools of the catalog. */
   #outcome(verdict: GateVerdict, called: string): Refused | Allowed {
     const { allowed, modelName: tool, argumentsJson } = verdict;
     if (allowed) {
@@ -405,7 +405,7 @@ export class Gatekeeper {
     }
   }
 
-  /** What was found, without tools that this agent does not have, or that its turns leave out. */
+  /** Drops tools that this agent does not have, or that its turns leave out, from what was found. */
   #ofAgent(found: SearchToolsResponse): SearchToolsResponse {
     const servers = this.#options.route?.options?.servers ?? [];
     const tools = found.tools.filter(
@@ -431,12 +431,12 @@ export class Gatekeeper {
   }
 }
 
-/** Whether a name looks like one that the catalog gave. */
+/** Tells whether a name looks like one that the catalog gave. */
 export function isModelFacing(name: string): boolean {
   return name.startsWith(MODEL_FACING);
 }
 
-/** What Route read of the messages; nothing where the service is older than its snapshots. */
+/** Returns what Route read of the messages; nothing where the service is older than its snapshots. */
 function readIn({ conversationSnapshot }: RouteResponse): Pick<Held, "history" | "isUnread"> {
   return conversationSnapshot === ""
     ? { isUnread: true }
@@ -449,7 +449,7 @@ export function noSuchTool(called: string): string {
   return JSON.stringify({ error: "unknown_tool", message });
 }
 
-/** What a conversation remembers after so many more searches. */
+/** Counts so many more searches in what a conversation remembers. */
 export function afterSearches(held: Held, handle: string, searches: number): Held {
   return searches === 0 ? { ...held, handle } : { ...held, handle, spent: searched(held.spent, searches) };
 }

@@ -10,7 +10,7 @@ interface Asked {
   readonly target: string;
   readonly tenant: string;
   readonly strategy?: "auto" | "cut" | "envelope";
-  /** Whether all tools are sent. */
+  /** Tells whether all tools are sent. */
   readonly isOff: boolean;
   /** The command of each MCP server, by its name. */
   readonly servers: Readonly<Record<string, readonly [string, ...string[]]>>;

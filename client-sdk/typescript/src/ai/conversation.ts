@@ -41,7 +41,7 @@ export interface ToolgateOptions extends MiddlewareOptions {
   readonly strategy?: Strategy;
   /** The agent's own tools: always shown and never gated. Default: none. */
   readonly own?: ToolSet;
-  /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
+  /** Continues a conversation from elsewhere: a value of `state`. Default: a new one. */
   readonly state?: Held;
 }
 
@@ -61,7 +61,7 @@ export interface UnparsedCall {
   readonly input: string;
 }
 
-/** What the AI SDK asks for when a call is of no tool that it has, or its input does not fit. */
+/** Repairs a call of no tool that the AI SDK has, or one whose input does not fit. */
 export type RepairToolCall = <C extends UnparsedCall>(options: {
   readonly toolCall: C;
   readonly tools: Readonly<Record<string, unknown>>;
@@ -69,7 +69,7 @@ export type RepairToolCall = <C extends UnparsedCall>(options: {
   readonly messages: readonly ModelMessage[];
 }) => Promise<C | null>;
 
-/** What `generateText`, `streamText` and `ToolLoopAgent` take. */
+/** Configures `generateText`, `streamText` and `ToolLoopAgent`. */
 export interface Settings {
   readonly tools: ToolSet;
   readonly prepareStep: PrepareStep;
@@ -80,7 +80,7 @@ export interface Settings {
 }
 
 type AnyTool = ToolSet[string];
-/** What the AI SDK tells a tool's function, as far as both versions agree. */
+/** Holds what the AI SDK tells a tool's function, as far as both versions agree. */
 interface Execution {
   readonly toolCallId: string;
   readonly messages: readonly ModelMessage[];
@@ -203,17 +203,17 @@ export class ToolgateConversation {
     await this.#listed?.close();
   }
 
-  /** What the conversation remembers, as JSON: keep it with the messages, and give it back to go on elsewhere. */
+  /** Gives the conversation's memory, as JSON: keep it with the messages, and give it back to go on elsewhere. */
   get state(): Held {
     return this.#held;
   }
 
-  /** What the conversation cost so far, beside sending all tools. It is kept in `state`. */
+  /** Reports the conversation's cost so far, beside sending all tools. It is kept in `state`. */
   report(): Report {
     return reportOf(this.#held.spent);
   }
 
-  /** What `generateText`, `streamText` and `ToolLoopAgent` take: the tools, and what to do around each step. */
+  /** Gives the settings for `generateText`, `streamText` and `ToolLoopAgent`: the tools, and what to do around each step. */
   settings(): Settings {
     const { tools, prepareStep, repairToolCall } = this;
     return { tools, prepareStep, repairToolCall, experimental_repairToolCall: repairToolCall };
@@ -317,7 +317,7 @@ export class ToolgateConversation {
     return { ...inner, execute: gated } as AnyTool;
   }
 
-  /** What becomes of a call; of one that was repaired, what was said then. */
+  /** Decides on a call; one that was repaired keeps the decision of then. */
   async #verdict(name: string, input: unknown, { toolCallId, messages }: Execution) {
     const repaired = this.#repaired.get(toolCallId);
     if (repaired?.tool === name) {

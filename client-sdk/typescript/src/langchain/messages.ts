@@ -53,7 +53,7 @@ export function spokenOf(message: BaseMessage): Spoken {
 }
 
 /**
- * What the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed
+ * Reads what the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed
  * or was refused says nothing of what is wanted.
  */
 export function intentsOf(messages: readonly BaseMessage[]): Intent[] {
@@ -125,7 +125,7 @@ function callsOf(message: AIMessage): ToolCall[] {
   return message.tool_calls ?? [];
 }
 
-/** What a provider found or called by itself. LangChain has Anthropic's `tool_use` blocks in `tool_calls` as well. */
+/** Returns what a provider found or called by itself. LangChain has Anthropic's `tool_use` blocks in `tool_calls` as well. */
 function foundIn({ content }: AIMessage): unknown[] {
   const blocks = Array.isArray(content) ? content.filter(({ type }) => PROVIDERS_OWN.includes(type)) : [];
   return blocks.filter((block) => JSON.stringify(block).length <= OWN_UNITS);

@@ -25,7 +25,7 @@ import { checkNative, withBetas, withTools } from "./native.js";
 import { messagesOf } from "./prompt.js";
 import { answeringErrors, registered, searchTool } from "./tools.js";
 
-/** What a function that gives an agent's grants is told. */
+/** Tells a function for whom it is to give grants. */
 export interface Asked {
   /** The graph's state. */
   readonly state: { readonly messages: BaseMessage[] };
@@ -54,7 +54,7 @@ export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
 /** Settings of a middleware that registers its tools itself; their tenant is `route.tenant`. */
 export type FromMcpOptions = ToolgateMiddlewareOptions & Registering;
 
-/** What the middleware keeps in the graph's state, and so in its checkpoints. */
+/** Describes what the middleware keeps in the graph's state, and so in its checkpoints. */
 const stateSchema = z.object({ _toolgate: z.custom<Held>().optional() });
 
 interface AgentState {
@@ -296,7 +296,7 @@ function byName(tools: readonly StructuredToolInterface[]): ReadonlyMap<string, 
 }
 
 /**
- * What a conversation cost so far, beside sending all tools.
+ * Reports what a conversation cost so far, beside sending all tools.
  *
  * @param state the graph's state, such as `(await agent.graph.getState(thread)).values`.
  */

@@ -50,7 +50,7 @@ function connected({ target }: Service): Client {
   return new Client(target, { tenant: freshTenant(), timeoutMs: 30_000 });
 }
 
-/** What an agent over the servers answers calls with, and what its model was shown. */
+/** Returns what an agent over the servers answers calls with, and what its model was shown. */
 async function answersOf(
   client: Client,
   servers: Record<string, McpClient>,

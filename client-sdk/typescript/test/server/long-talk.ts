@@ -28,7 +28,7 @@ export async function registered(client: Client): Promise<string[]> {
   return names;
 }
 
-/** What people ask for, of these MCP servers only. */
+/** Reads what people ask for, of these MCP servers only. */
 export function messages(): string[] {
   const lines = data("intents", "people.jsonl").trim().split("\n");
   const asked = lines.map((line) => JSON.parse(line) as { query: string; relevant: string[] });
@@ -58,7 +58,7 @@ export class Caller {
     return next;
   }
 
-  /** What the model saw stayed within `topK`, however many tools it called. */
+  /** Holds that what the model saw stayed within `topK`, however many tools it called. */
   check(ran: string[]): void {
     assert.ok(ran.length > TOP_K, "more tools ran than a set holds");
     assert.deepEqual(ran, this.called, "every call ran");
