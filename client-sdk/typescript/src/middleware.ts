@@ -138,6 +138,7 @@ export class Gatekeeper {
   readonly #options: MiddlewareOptions;
   readonly #served: ServedServers | undefined;
   #hasTold = false;
+  #hasToldHidden = false;
   #hasToldMany = false;
 
   /**
@@ -214,6 +215,20 @@ export class Gatekeeper {
     }
     this.#hasTold = true;
     (this.#options.onOwnTools ?? warnOfOwn)(names);
+  }
+
+  /** Tells once of tools that no model is shown, since they were not given to Toolgate. */
+  tellHidden(names: readonly string[]): void {
+    if (this.#hasToldHidden) {
+      return;
+    }
+    this.#hasToldHidden = true;
+    const { onWarning = warnOnce } = this.#options;
+    const are = names.length === 1 ? "tool is" : "tools are";
+    onWarning(
+      `${String(names.length)} ${are} beside those of settings() (${firstOf(names)}): hidden from the model; ` +
+        "give tools of the agent's own as `own`",
+    );
   }
 
   /**
@@ -471,11 +486,16 @@ function warnOfOwn(names: readonly string[]): void {
   if (told.size >= TOLD_MAX) told.clear();
   told.add(key);
   const are = names.length === 1 ? "tool is" : "tools are";
-  const more = names.length > NAMES_TOLD ? ` and ${String(names.length - NAMES_TOLD)} more` : "";
   console.warn(
     `toolgate: ${String(names.length)} ${are} on the agent beside Toolgate's ` +
-      `(${names.slice(0, NAMES_TOLD).join(", ")}${more}): sent with every request, and no call of them passes Gate`,
+      `(${firstOf(names)}): sent with every request, and no call of them passes Gate`,
   );
+}
+
+/** The first names, and how many more there are. */
+function firstOf(names: readonly string[]): string {
+  const more = names.length > NAMES_TOLD ? ` and ${String(names.length - NAMES_TOLD)} more` : "";
+  return names.slice(0, NAMES_TOLD).join(", ") + more;
 }
 
 function warnOfMany(count: number): void {

@@ -10,6 +10,7 @@ import {
   type Allowed,
   Gatekeeper,
   type Held,
+  isModelFacing,
   type MiddlewareOptions,
   noSuchTool,
 } from "../middleware.js";
@@ -235,13 +236,13 @@ export class ToolgateConversation {
     if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
       const isOurs = (name: string) => Object.hasOwn(this.tools, name) && !this.#own.includes(name);
       // The AI SDK runs tools that are described too; the model gets those of Route's answer.
-      return { activeTools: Object.keys(this.tools), model: prompted(model, prompt, isOurs) };
+      return { activeTools: this.#watched(Object.keys(this.tools)), model: prompted(model, prompt, isOurs) };
     }
     // The agent's own tools first, then the active set in its order, so that caches hold.
     const shown = active?.filter((name) => Object.hasOwn(this.tools, name)) ?? Object.keys(this.#managed);
     const activeTools = [...this.#own, ...shown];
     this.#gatekeeper.tellMany(activeTools.length);
-    return { activeTools };
+    return { activeTools: this.#watched(activeTools) };
   };
 
   /**
@@ -266,6 +267,23 @@ export class ToolgateConversation {
     this.#repaired.set(toolCallId, verdict);
     return { ...toolCall, toolName: meant, input: argumentsJson || input };
   };
+
+  /** Returns the list, which tells of tools beside those of `settings()`: the AI SDK asks it about each tool that it has. */
+  #watched(active: string[]): string[] {
+    const hidden = new Set<string>();
+    const includes = (name: string): boolean => {
+      const isHidden = !Object.hasOwn(this.tools, name) && !isModelFacing(name);
+      if (isHidden) {
+        hidden.add(name);
+        // Once all tools were asked about.
+        queueMicrotask(() => {
+          this.#gatekeeper.tellHidden([...hidden]);
+        });
+      }
+      return active.indexOf(name) >= 0;
+    };
+    return Object.defineProperty([...active], "includes", { value: includes });
+  }
 
   async #routed(messages: readonly ModelMessage[], strategy: Strategy, endpoint: Endpoint): Promise<Held> {
     const grants = await this.#grants();
