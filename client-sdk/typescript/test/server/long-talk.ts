@@ -1,4 +1,4 @@
-/** Forty messages of people, and the tools of the two shipped MCP servers that they are about. */
+/** Messages of people, and the tools of the two shipped MCP servers that they are about. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,6 @@ import type { Client } from "@toolgate/client";
 import { repository } from "../folders.js";
 
 const SERVERS = ["git", "mongodb"];
-const MESSAGES = 40;
 const CALL = "toolgate_call_tool";
 /** The default. */
 const TOP_K = 10;
@@ -30,7 +29,7 @@ export async function registered(client: Client): Promise<string[]> {
 }
 
 /** Reads what people ask for, of these MCP servers only; some of it twice. */
-export function messages(): string[] {
+export function messages(count: number): string[] {
   const lines = data("intents", "people.jsonl").trim().split("\n");
   const asked = lines.map((line) => JSON.parse(line) as { query: string; relevant: string[] });
   const isOurs = (tool: string) => SERVERS.includes(tool.split("/")[0] ?? "");
@@ -38,7 +37,7 @@ export function messages(): string[] {
     .filter(({ relevant }) => relevant.length > 0 && relevant.every(isOurs))
     .map(({ query }) => query);
   // Some are asked again.
-  return Array.from({ length: MESSAGES }, (_, at) => queries[at % queries.length] ?? "");
+  return Array.from({ length: count }, (_, at) => queries[at % queries.length] ?? "");
 }
 
 function data(...path: string[]): string {
