@@ -279,8 +279,8 @@ def page(
     """The tables of these catalogs as Markdown."""
     counter = Counter()
     yield (
-        "Requests of Chat Completions and Responses are priced by OpenAI's rules, those of Messages "
-        "by Anthropic's. Before is what was sent without Toolgate: all tools, which `deferral` off "
+        "Requests of Chat Completions and Responses are priced by OpenAI's rules, those of "
+        "Messages by Anthropic's. Before is what was sent without Toolgate: all tools, which `deferral` off "
         "sends; after is what it sends by default."
     )
     for catalog in catalogs:

@@ -29,7 +29,7 @@ def play(script: str, target: str, tenant: str, folder: Path, **options: Any) ->
         (name, arguments_of(name), text, at % CALLS_EVERY == 0)
         for at, (name, text) in enumerate(texts())
     ]
-    asked = {
+    asked: dict[str, Any] = {
         "target": target,
         "tenant": tenant,
         "isOff": options.get("deferral") == "off",
