@@ -280,8 +280,8 @@ def page(
     counter = Counter()
     yield (
         "Requests of Chat Completions and Responses are priced by OpenAI's rules, those of "
-        "Messages by Anthropic's. Before is what was sent without Toolgate: all tools, which `deferral` off "
-        "sends; after is what it sends by default."
+        "Messages by Anthropic's. Before is what was sent without Toolgate: all tools, which "
+        "`deferral` off sends; after is what it sends by default."
     )
     for catalog in catalogs:
         own = folder / catalog
