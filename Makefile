@@ -342,7 +342,7 @@ bench-turns: build tools ## Recall at each turn of the labelled conversations, w
 		$(PY) tests/bench/conversation_turns.py --write docs/conversations.md
 
 .PHONY: bench-frameworks
-bench-frameworks: build tools ## Forty messages in six agent frameworks, with and without Toolgate; rewrites tables of docs/frameworks.md
+bench-frameworks: build tools ## Forty messages in agent frameworks and loops of one's own, with and without Toolgate; rewrites tables of docs/frameworks.md
 	$(TARGET_DIR)/release/toolgate model fetch
 	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent build:test
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \

@@ -5,7 +5,8 @@ docs/frameworks.md.
     make bench-frameworks
 
 The agents have real MCP servers and a scripted model. TOOLGATE_BIN names the binary. The scripts of
-client-sdk/typescript must be built (`npm run build && npm run build:test`).
+client-sdk/typescript must be built (`npm run build && npm run build:test`). To try it with few
+messages: TALK_TURNS=3, `--catalog small`, `--only "own loop"`.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import langchain_talk
 import langgraph_talk
 import node_talk
 import openai_agents_talk
+import own_loop_talk
 import pydantic_ai_talk
 from document import rewrite
 from forty_messages import Framework, Request, commands, common_prefix, right_share
@@ -35,8 +37,8 @@ SHIPPED = ROOT / "tests" / "data" / "servers"
 CATALOGS: dict[str, tuple[str, ...]] = {"small": (), "large": ("atlassian", "mongodb", "notion")}
 """The shipped catalogs that stand beside the talk's three MCP servers."""
 STRATEGIES: dict[str, dict[str, Any]] = {
-    "all tools": {"deferral": "off"},
-    "`auto`, the default": {},
+    "before: all tools, `deferral` off": {"deferral": "off"},
+    "after: `auto`, the default": {},
     "`cut`": {"strategy": "cut"},
     "`envelope`": {"strategy": "envelope"},
 }
@@ -75,6 +77,8 @@ OPENAI = Rates(write=1.0, least=1_024, step=128)
 """OpenAI's "Prompt caching" and "Pricing", for models up to GPT-5.5."""
 ANTHROPIC = Rates(write=1.25, least=1_024, step=1)
 """Anthropic's "Prompt caching" and "Pricing", with a cache of five minutes."""
+CLAUDE, GPT = "claude-opus-4-8", "gpt-5.5"
+"""Models that take tools amid a conversation."""
 
 
 @dataclass(frozen=True)
@@ -108,26 +112,49 @@ class Counter:
         return [self._known[text] for text in texts]
 
 
-def of_python(framework: Framework) -> Talk:
-    """The talk with a framework in Python."""
+@dataclass(frozen=True)
+class Api:
+    """A provider's API."""
+
+    name: str
+    rates: Rates
+    """The rules by which its requests are priced."""
+
+
+CHAT = Api("Chat Completions", OPENAI)
+RESPONSES = Api("Responses", OPENAI)
+MESSAGES = Api("Messages", ANTHROPIC)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """An agent of a framework, and the API in whose form its requests are."""
+
+    framework: str
+    talk: Talk
+    api: Api = CHAT
+
+
+def of_python(framework: Framework, **fixed: Any) -> Talk:
+    """The talk with a framework in Python; further options are the same for each strategy."""
 
     def talk(
         server: ToolgateProcess, tenant: str, folder: Path, options: dict[str, Any]
     ) -> list[Request]:
         with server.client(tenant, timeout=600) as client:
-            (requests,) = asyncio.run(framework.plays(client, folder, options))
+            (requests,) = asyncio.run(framework.plays(client, folder, {**fixed, **options}))
             return requests
 
     return talk
 
 
-def of_node(script: str) -> Talk:
-    """The talk with a framework in TypeScript."""
+def of_node(script: str, **fixed: Any) -> Talk:
+    """The talk with a framework in TypeScript; further options are the same for each strategy."""
 
     def talk(
         server: ToolgateProcess, tenant: str, folder: Path, options: dict[str, Any]
     ) -> list[Request]:
-        return node_talk.play(script, server.target, tenant, folder, **options)
+        return node_talk.play(script, server.target, tenant, folder, **fixed, **options)
 
     return talk
 
@@ -139,7 +166,28 @@ FRAMEWORKS: dict[str, Talk] = {
     "Pydantic AI": of_python(pydantic_ai_talk.FRAMEWORK),
     "Vercel AI SDK": of_node("ai-talk"),
     "LangChain.js": of_node("langchain-talk"),
+    "OpenAI Agents, TypeScript": of_node("openai-agents-talk"),
 }
+"""The frameworks, whose requests here are of Chat Completions."""
+
+OWN_LOOPS: dict[Api, dict[str, str]] = {
+    CHAT: {"api": "openai_chat", "model": GPT},
+    RESPONSES: {"api": "openai_responses", "model": GPT},
+    MESSAGES: {"api": "anthropic", "model": CLAUDE},
+}
+"""What a loop of one's own says of the model, by the API. No base URL: the provider's own host."""
+
+AGENTS = [
+    *(Agent(name, talk) for name, talk in FRAMEWORKS.items()),
+    *(
+        Agent("own loop, Python", of_python(own_loop_talk.FRAMEWORK, **said), api)
+        for api, said in OWN_LOOPS.items()
+    ),
+    *(
+        Agent("own loop, TypeScript", of_node("loop-talk", **said), api)
+        for api, said in OWN_LOOPS.items()
+    ),
+]
 
 
 def parts(request: Request) -> list[str]:
@@ -182,17 +230,16 @@ class Row:
         """The price of a request."""
         return sum(rates.price(one.tokens, one.shared) for one in self.prompts) / len(self.prompts)
 
-    def cells(self, cheapest: dict[Rates, float]) -> Iterator[str]:
-        """The cells of the table after the framework's name."""
+    def cells(self, api: Api, cheapest: float) -> Iterator[str]:
+        """The cells of the table after the names of the framework and the API."""
         whole = sum(one.tokens for one in self.prompts)
         yield self.sent
         yield f"{sum(len(one.tools) for one in self.requests) / len(self.requests):.1f}"
         yield f"{len({tuple(one.tools) for one in self.requests})}"
         yield f"{whole / len(self.prompts):,.0f}"
-        for rates in (OPENAI, ANTHROPIC):
-            yield f"{sum(rates.cached(one.shared) for one in self.prompts) / whole:.1%}"
-            price = f"{self.price(rates):,.0f}"
-            yield f"**{price}**" if self.price(rates) == cheapest[rates] else price
+        yield f"{sum(api.rates.cached(one.shared) for one in self.prompts) / whole:.1%}"
+        price = f"{self.price(api.rates):,.0f}"
+        yield f"**{price}**" if self.price(api.rates) == cheapest else price
         yield f"{right_share(list(self.requests)):.0%}"
 
 
@@ -205,27 +252,35 @@ def rows(
         yield Row(sent, requests, prompts(requests, counter))
 
 
-def table(server: ToolgateProcess, catalog: str, folder: Path, counter: Counter) -> Iterator[str]:
+def table(
+    server: ToolgateProcess, catalog: str, folder: Path, agents: Sequence[Agent], counter: Counter
+) -> Iterator[str]:
     """A row for each framework and strategy."""
     yield (
-        "| framework | sent | tools defined | sets of tools | tokens a request "
-        "| cached, OpenAI's rules | price | cached, Anthropic's rules | price | right tool shown |"
+        "| framework | API | sent | tools defined | sets of tools | tokens a request "
+        "| cached | price | right tool shown |"
     )
-    yield "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-    for name, talk in FRAMEWORKS.items():
-        measured = list(rows(talk, server, catalog, folder, counter))
-        cheapest = {
-            rates: min(row.price(rates) for row in measured) for rates in (OPENAI, ANTHROPIC)
-        }
+    yield "|---|---|---|---:|---:|---:|---:|---:|---:|"
+    for agent in agents:
+        measured = list(rows(agent.talk, server, catalog, folder, counter))
+        cheapest = min(row.price(agent.api.rates) for row in measured)
         for at, row in enumerate(measured):
-            named = "" if at else name
-            yield f"| {named} | " + " | ".join(row.cells(cheapest)) + " |"
-        print(f"{name} is measured over the {catalog} catalog", file=sys.stderr, flush=True)
+            named = " | " if at else f"{agent.framework} | {agent.api.name}"
+            yield f"| {named} | " + " | ".join(row.cells(agent.api, cheapest)) + " |"
+        named = f"{agent.framework} ({agent.api.name})"
+        print(f"{named} is measured over the {catalog} catalog", file=sys.stderr, flush=True)
 
 
-def page(server: ToolgateProcess, folder: Path, catalogs: Sequence[str]) -> Iterator[str]:
+def page(
+    server: ToolgateProcess, folder: Path, catalogs: Sequence[str], agents: Sequence[Agent]
+) -> Iterator[str]:
     """The tables of these catalogs as Markdown."""
     counter = Counter()
+    yield (
+        "Requests of Chat Completions and Responses are priced by OpenAI's rules, those of "
+        "Messages by Anthropic's. Before is what was sent without Toolgate: all tools, which "
+        "`deferral` off sends; after is what it sends by default."
+    )
     for catalog in catalogs:
         own = folder / catalog
         own.mkdir()
@@ -233,7 +288,7 @@ def page(server: ToolgateProcess, folder: Path, catalogs: Sequence[str]) -> Iter
             shutil.copy(SHIPPED / f"{name}.json", own)
         servers = ", ".join(commands(own))
         yield f"\nOver the MCP servers {servers}:\n"
-        yield from table(server, catalog, own, counter)
+        yield from table(server, catalog, own, agents, counter)
 
 
 def main() -> int:
@@ -241,13 +296,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
     parser.add_argument("--catalog", choices=CATALOGS, help="the only one to measure")
+    parser.add_argument("--only", default="", help="measure frameworks whose names have this text")
     arguments = parser.parse_args()
     catalogs = [arguments.catalog] if arguments.catalog else list(CATALOGS)
+    agents = [agent for agent in AGENTS if arguments.only in agent.framework]
     with tempfile.TemporaryDirectory() as folder:
         binary = Path(os.environ["TOOLGATE_BIN"]).resolve()
         server = ToolgateProcess(binary, Path(folder) / "server").start()
         try:
-            text = "\n".join(page(server, Path(folder), catalogs)).strip()
+            text = "\n".join(page(server, Path(folder), catalogs, agents)).strip()
         finally:
             server.stop()
     if arguments.write is None:

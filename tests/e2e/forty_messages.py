@@ -4,6 +4,7 @@ Three MCP servers stand behind it: `mcp-server-time`, `mcp-server-git`, and one 
 """
 
 import json
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from toolgate import Client
 CALL = "toolgate_call_tool"
 CHANGING = Path(__file__).with_name("changing_mcp_server.py")
 CATALOG = Path(__file__).with_name("catalog_mcp_server.py")
-TURNS = 40
+TURNS = int(os.environ.get("TALK_TURNS", "40"))
+"""The messages; fewer to try the benchmark."""
 CALLS_EVERY = 5
 """Turns from one in which the model calls a tool to the next: for some frameworks, each call starts
 an MCP server."""
@@ -83,7 +85,7 @@ class Talk:
 
     def keep(self, tools: list[Any], messages: list[Any]) -> Request:
         """Keeps a request."""
-        names = [tool["function"]["name"] for tool in tools if "function" in tool]
+        names = [name_of(tool) for tool in tools]
         is_first = not self.requests or self.requests[-1].turn != self._turn
         body = {"tools": tools, "messages": messages}
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
@@ -108,6 +110,12 @@ class Talk:
             return httpx2.Response(200, json={**answer, "choices": [choice]})
 
         return httpx2.MockTransport(respond)
+
+
+def name_of(tool: dict[str, Any]) -> str:
+    """The name in a definition of any API; the type of a provider's own tool."""
+    defined = tool.get("function", tool)
+    return str(defined.get("name") or tool.get("type", ""))
 
 
 @dataclass(frozen=True)
@@ -167,6 +175,18 @@ def described(request: Request) -> list[str]:
     return ["mcp__" + part.split("\\", 1)[0] for part in request.text.split(opening)[1:]]
 
 
+def added(request: Request) -> list[str]:
+    """The names of the tools that it defines amid its messages, as "native" does."""
+    names: list[str] = []
+    for message in json.loads(request.text)["messages"]:
+        if message.get("type") == "additional_tools":
+            names += [name_of(tool) for tool in message["tools"]]
+        elif message.get("role") == "system" and isinstance(message.get("content"), list):
+            blocks = [block["tool"] for block in message["content"] if "tool" in block]
+            names += [name_of(tool["definition"]) for tool in blocks]
+    return names
+
+
 def cached(requests: list[Request]) -> list[str]:
     """Returns what each request but the first shares with the beginning of the one before it."""
     return [common_prefix(before.text, after.text) for before, after in pairwise(requests)]
@@ -175,7 +195,7 @@ def cached(requests: list[Request]) -> list[str]:
 def right_share(requests: list[Request]) -> float:
     """The share of turns whose first request shows the tool that the message is about."""
     first = [request for request in requests if request.is_first]
-    right = [texts()[one.turn][0] in {*one.tools, *described(one)} for one in first]
+    right = [texts()[one.turn][0] in {*one.tools, *described(one), *added(one)} for one in first]
     return sum(right) / len(right)
 
 

@@ -18,24 +18,25 @@ def play(script: str, target: str, tenant: str, folder: Path, **options: Any) ->
     """Has the talk; the model's requests.
 
     Args:
-        script: "langchain-talk", "ai-talk" or "ai-search-talk".
+        script: "langchain-talk", "ai-talk", "ai-search-talk", "openai-agents-talk" or "loop-talk".
         target: The service's address.
         tenant: Its tenant.
         folder: What `commands` takes.
-        options: Those of the Python integrations: `deferral` and `strategy`.
+        options: Those of the Python integrations: `deferral` and `strategy`; for "loop-talk" also
+            `api` and `model`.
     """
     turns = [
         (name, arguments_of(name), text, at % CALLS_EVERY == 0)
         for at, (name, text) in enumerate(texts())
     ]
-    asked = {
+    asked: dict[str, Any] = {
         "target": target,
         "tenant": tenant,
         "isOff": options.get("deferral") == "off",
         "servers": {name: [sys.executable, *args] for name, args in commands(folder).items()},
         "turns": turns,
         "answer": ANSWER,
-        **({"strategy": options["strategy"]} if "strategy" in options else {}),
+        **{key: options[key] for key in ("strategy", "api", "model") if key in options},
     }
     done = subprocess.run(
         ["node", SDK / "build" / "test" / f"{script}.js"],

@@ -1,7 +1,7 @@
-/** What runs in the page: the package as a bundler for browsers takes it, one conversation by each protocol. */
+/** Runs in the page: the package as a bundler for browsers takes it, one conversation by each protocol. */
 import { calls, Client, type Protocol, renderedTools, ToolgateError, v1 } from "@toolgate/client/web";
 
-/** What to do, and where. */
+/** Says what to do, and where. */
 export interface Task {
   readonly target: string;
   readonly tenant: string;
@@ -10,7 +10,7 @@ export interface Task {
   readonly toolsList: string;
 }
 
-/** What came of it. */
+/** Reports the outcome. */
 export interface Outcome {
   readonly first: string | undefined;
   readonly verdicts: boolean[];

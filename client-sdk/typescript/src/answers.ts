@@ -44,9 +44,9 @@ const ANTHROPIC: Form = {
 const OPENAI_CHAT: Form = {
   user,
   messages: (answer) => {
-    if (!("choices" in answer)) return [answer];
+    if (!("choices" in answer)) return [sendable(answer)];
     const [choice] = listOf(answer["choices"]) as { readonly message?: JsonObject }[];
-    return choice?.message === undefined ? [] : [choice.message];
+    return choice?.message === undefined ? [] : [sendable(choice.message)];
   },
   calls: ([message]) =>
     listOf(message?.["tool_calls"]).map((call) => fromOpenAI(call as Parameters<typeof fromOpenAI>[0])),
@@ -59,7 +59,7 @@ const OPENAI_CHAT: Form = {
 
 const OPENAI_RESPONSES: Form = {
   user,
-  messages: ({ output }) => listOf(output) as JsonObject[],
+  messages: ({ output }) => (listOf(output) as JsonObject[]).map(sendable),
   calls: (messages) =>
     messages
       .filter(({ type }) => type === "function_call")
@@ -118,6 +118,17 @@ function partsOf(message: JsonObject | undefined): JsonObject[] {
 
 function textsOf(blocks: readonly JsonObject[]): string {
   return blocks.map(({ text }) => stringOf(text)).join("");
+}
+
+/** A message or an item without what OpenAI's package adds to answers that it streamed or parsed: the API takes none of it. */
+function sendable({ parsed: _, parsed_arguments: __, ...message }: JsonObject): JsonObject {
+  const { content, tool_calls: calls, function: called } = message;
+  return {
+    ...message,
+    ...(Array.isArray(content) ? { content: (content as JsonObject[]).map(sendable) } : {}),
+    ...(Array.isArray(calls) ? { tool_calls: (calls as JsonObject[]).map(sendable) } : {}),
+    ...(isObject(called) ? { function: sendable(called) } : {}),
+  };
 }
 
 /** A result as a text that says whether it failed, where the API has no mark for it. */

@@ -1,4 +1,4 @@
-/** What both entries of the package have beside their `Client`. */
+/** Exports what both entries of the package have beside their `Client`. */
 export { announce, type Announced, type Announcement, type Searchable } from "./announcing.js";
 export * as calls from "./calls.js";
 export type { RegisterRequest, RemoteClient, RequestOf } from "./client.js";

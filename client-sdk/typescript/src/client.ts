@@ -49,7 +49,7 @@ import { refuseUnknown } from "./requests.js";
 import { linked } from "./signals.js";
 import { watchCatalog } from "./watch.js";
 
-/** What a method takes: the request's message, or a plain object with its fields. */
+/** Takes the request's message of a method, or a plain object with its fields. */
 export type RequestOf<M extends { input: DescMethodUnary["input"] }> = MessageInitShape<M["input"]>;
 
 type Router = typeof RouterService.method;
@@ -93,7 +93,7 @@ export abstract class RemoteClient {
     this.#memory = createClient(MemoryService, connection.transport);
   }
 
-  /** Where the client calls, as it was given. */
+  /** Gives the service's address as it was given. */
   get target(): string {
     return this.#settings.target.given;
   }
@@ -301,7 +301,7 @@ export abstract class RemoteClient {
     );
   }
 
-  /** What a policy decides of each tool, by MCP server and name, fetched page by page as it is asked for. */
+  /** Tells what a policy decides of each tool, by MCP server and name, fetched page by page as it is asked for. */
   checkPolicy(
     request: RequestOf<Policies["checkPolicy"]> = {},
     options?: CallOptions,
@@ -324,7 +324,7 @@ export abstract class RemoteClient {
     );
   }
 
-  /** How much is remembered of the tenant's calls, tool by tool. */
+  /** Tells how much is remembered of the tenant's calls, tool by tool. */
   getMemoryStats(
     request: RequestOf<Memory["getMemoryStats"]> = {},
     options?: CallOptions,

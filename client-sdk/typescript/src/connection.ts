@@ -15,7 +15,7 @@ export interface Connection {
   close(): void;
 }
 
-/** What happens to every call, outermost first. */
+/** Lists what happens to every call, outermost first. */
 export function interceptorsOf(settings: Settings): Interceptor[] {
   const { credentials } = settings;
   return [

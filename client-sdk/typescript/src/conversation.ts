@@ -3,6 +3,7 @@ import { ANSWERS, type Form, type Result } from "./answers.js";
 import { of as callOf } from "./calls.js";
 import type { RemoteClient } from "./client.js";
 import { type Api, baseUrlOf, type Endpoint, modelNameOf } from "./endpoint.js";
+import { envelopeIn } from "./envelope.js";
 import { Following, Listener } from "./following.js";
 import {
   PromptStrategy,
@@ -11,12 +12,12 @@ import {
   StrategyReason,
   ToolFormat,
 } from "./gen/toolgate/v1/router_pb.js";
-import { get, isObject, type JsonObject, listOf, stringOf } from "./json.js";
+import { get, isObject, type JsonObject, listOf, objectIn, stringOf } from "./json.js";
 import { callTool, type McpClient, toolsOf } from "./mcp.js";
 import { estimatedTokens, intentOf } from "./messages.js";
 import { afterSearches, Gatekeeper, type Held, type MiddlewareOptions } from "./middleware.js";
 import { SEARCH_TOOL } from "./offering.js";
-import { CALL_TOOL, checkedWhole, type WholeStrategy } from "./prompting.js";
+import { checkedWhole, type WholeStrategy } from "./prompting.js";
 import { type ModelRequest, modelRequest, renderedTools } from "./rendering.js";
 import { type Report, reportOf } from "./report.js";
 import { ServedServers } from "./serving.js";
@@ -362,7 +363,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
         return { call, text: verdict?.text ?? "", failed: true };
       }
       const { server, name } = this.#managed.get(verdict.tool) ?? { server: "", name: verdict.tool };
-      const args = verdict.argumentsJson === "" ? innerOf(call) : objectIn(verdict.argumentsJson);
+      const args = verdict.argumentsJson === "" ? innerOf(call) : (objectIn(verdict.argumentsJson) ?? {});
       return this.#ran(call, () => this.#source.run(server, name, args));
     };
     return Promise.all(calls.map(answered));
@@ -392,7 +393,9 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
   async #found(item: JsonObject): Promise<JsonObject> {
     const call = callOf(SEARCH_TOOL.modelName, item["arguments"], stringOf(item["call_id"]));
     const { text } = await this.#search(call);
-    const names = listOf(get(objectIn(text), "tools")).map((tool) => String((tool as JsonObject)["name"]));
+    const names = listOf(get(objectIn(text) ?? {}, "tools")).map((tool) =>
+      String((tool as JsonObject)["name"]),
+    );
     const tools = names.length === 0 ? [] : await this.#schemas(names);
     const found = { type: "tool_search_output", execution: "client", status: "completed" };
     return { ...found, call_id: item["call_id"], tools };
@@ -484,19 +487,9 @@ function argumentsOf({ argumentsJson }: RequestedCall): JsonObject {
 
 /** The arguments of a call, which may stand in an envelope. */
 function innerOf({ tool, argumentsJson }: RequestedCall): JsonObject {
-  const written = objectIn(argumentsJson);
-  if (tool !== CALL_TOOL) return written;
-  const inner = get(written, "arguments");
-  return typeof inner === "string" ? objectIn(inner) : isObject(inner) ? inner : {};
-}
-
-function objectIn(text: string): JsonObject {
-  try {
-    const read: unknown = JSON.parse(text);
-    return isObject(read) ? read : {};
-  } catch {
-    return {};
-  }
+  const envelope = envelopeIn(tool, argumentsJson);
+  const args = envelope === undefined ? argumentsJson : envelope.args;
+  return (typeof args === "string" ? objectIn(args) : isObject(args) ? args : undefined) ?? {};
 }
 
 function textIn(content: readonly object[]): string {

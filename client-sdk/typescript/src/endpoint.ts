@@ -1,4 +1,4 @@
-/** Where a model is asked: what Route must know to price requests and to choose a strategy. Knows no framework. */
+/** Says where a model is asked: Route prices requests and chooses a strategy by it. Knows no framework. */
 
 /** APIs in whose form Route puts requests together. */
 export type Api = "anthropic" | "openai_chat" | "openai_responses" | "gemini";

@@ -1,4 +1,4 @@
-/** What a failed call throws: the status and its details, parsed. */
+/** Makes the errors of failed calls: the status and its details, parsed. */
 import { Code, ConnectError } from "@connectrpc/connect";
 
 import { type FieldViolation, readDetails } from "./details.js";
@@ -26,16 +26,15 @@ const STATUS_CODES = {
   [Code.Unauthenticated]: "UNAUTHENTICATED",
 } as const;
 
-/** How a transport says that a request can't be encoded. */
+/** Matches the words of a transport for a request that can't be encoded. */
 const UNSENDABLE = /^serialize (?:binary|json): (.*)$/s;
 
 /** A gRPC status code by its name. */
 export type StatusCode = (typeof STATUS_CODES)[Code];
 
-/** Why a call failed: a name of `v1.ErrorReason`, or one that this version does not know. */
+/** Names why a call failed: a name of `v1.ErrorReason`, or one that this version does not know. */
 export type Reason = keyof typeof ErrorReason | (string & {});
 
-/** What a `ToolgateError` is made of. */
 export interface ErrorParts {
   readonly reason?: Reason;
   readonly metadata?: Readonly<Record<string, string>>;
@@ -54,9 +53,9 @@ export class ToolgateError extends Error {
    * (nobody listens, a proxy answered, the deadline passed on this side).
    */
   readonly reason: Reason;
-  /** What was wrong, for a reader; `message` has the reason and the fields at fault too. */
+  /** Says what was wrong, for a reader; `message` has the reason and the fields at fault too. */
   readonly detail: string;
-  /** What else the service said about the reason, such as `limit`, `maximum`, `actual`. */
+  /** Holds what else the service said about the reason, such as `limit`, `maximum`, `actual`. */
   readonly metadata: Readonly<Record<string, string>>;
   /** The fields at fault, with INVALID_ARGUMENT. */
   readonly fieldViolations: readonly FieldViolation[];
@@ -81,7 +80,7 @@ export class ToolgateError extends Error {
 }
 
 /**
- * What a call throws, of what a transport threw: a local mistake is a `TypeError`, all else a `ToolgateError`.
+ * Converts what a transport threw: a local mistake to a `TypeError`, all else to a `ToolgateError`.
  *
  * @param error what it threw.
  * @param target where the call went, to say so when nobody answered there.

@@ -14,7 +14,7 @@ export function asFailure(error: unknown, signal: AbortSignal): ConnectError {
   return lostConnection(failure) ? withCode(failure, Code.Unavailable) : failure;
 }
 
-/** Whether the service had no part in it. What it answers has headers. */
+/** Tells that the service had no part in it. What it answers has headers. */
 export function isLocal(error: ConnectError): boolean {
   return [...error.metadata.keys()].length === 0 && error.details.length === 0;
 }

@@ -3,21 +3,21 @@ import { RefusalCode } from "./gen/toolgate/v1/error_pb.js";
 import type { GateVerdict } from "./gen/toolgate/v1/router_pb.js";
 import { parse } from "./json.js";
 
-/** What the model is told of a call that may not run. */
+/** Tells the model of a call that may not run. */
 export interface ToolError {
   /** The refusal code in lower case, such as "scope_missing". */
   readonly error: string;
-  /** What was wrong and what to do. */
+  /** Says what was wrong and what to do. */
   readonly message: string;
   /** Tools that may be called instead. */
   readonly available?: string[];
   /** The search to make. */
   readonly search?: string;
-  /** Where the arguments are wrong. */
+  /** Points to the places where the arguments are wrong. */
   readonly violations?: { readonly pointer: string; readonly message: string }[];
   /** The schema that the arguments do not satisfy. */
   readonly input_schema?: unknown;
-  /** What would unlock the tool. */
+  /** Lists what would unlock the tool. */
   readonly unlock?: string[];
 }
 

@@ -3,7 +3,7 @@
 /** A JSON object. */
 export type JsonObject = Record<string, unknown>;
 
-/** Whether a value is a JSON object: no list, no null. */
+/** Tells whether a value is a JSON object: no list, no null. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -18,9 +18,19 @@ export function stringOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Whether an object itself has a key; what it inherits, such as `constructor`, is not asked. */
+/** Tells whether an object itself has a key; what it inherits, such as `constructor`, is not asked. */
 export function has(object: JsonObject, key: string): boolean {
   return Object.hasOwn(object, key);
+}
+
+/** Reads a JSON object; undefined for a text that is none. */
+export function objectIn(text: string): JsonObject | undefined {
+  try {
+    const read: unknown = JSON.parse(text);
+    return isObject(read) ? read : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The value of an object's own key. */

@@ -1,5 +1,5 @@
 /**
- * Where phase 1 and phase 2 stand in the prompt, so that the provider's prompt cache holds. Phase 1, one line for
+ * Places phase 1 and phase 2 in the prompt so that the provider's prompt cache holds. Phase 1, one line for
  * each tool, ends the stable prefix, at a cache breakpoint: its bytes change with the catalog only. Phase 2, the
  * definitions of the active set, stands directly before the user's message. What stays in the history is never
  * rewritten.
@@ -11,7 +11,7 @@ import { minified, oneLine } from "./texts.js";
 const PHASE_1 = "Tools that can be made available when they are needed, one on each line:";
 const PHASE_2 = "Tools that are available for the following message:";
 
-/** What a tool of the active set says in a prompt. */
+/** Takes from a tool of the active set what a prompt says of it. */
 export type Definable = Pick<ActiveTool, "modelName" | "description" | "inputSchemaJson" | "signature">;
 
 /** A block of text. */

@@ -24,7 +24,7 @@ import { searched, type Spent, spentAfter, warningsOf } from "./report.js";
 import { isLost, type ServedServers } from "./serving.js";
 import { agentState, type Grants } from "./state.js";
 
-/** What is told of each model call beside what the middleware itself knows. */
+/** Adds to each `route` what the middleware itself does not know. */
 export type RouteDefaults = Omit<
   Exclude<RequestOf<(typeof RouterService)["method"]["route"]>, { $typeName: string }>,
   "intents" | "state" | "activeSetHandle" | "knownPoolRevision" | "$typeName"
@@ -58,7 +58,7 @@ export interface MiddlewareOptions {
   readonly onWarning?: (warning: string) => void;
 }
 
-/** What a conversation remembers: JSON, to be kept wherever its messages are. */
+/** Holds what a conversation remembers: JSON, to be kept wherever its messages are. */
 export interface Held {
   /** The handle of the last active set; "" before there was one. */
   readonly handle: string;
@@ -68,11 +68,11 @@ export interface Held {
   readonly history?: JsonObject;
   /** True where messages came since that Route has not read. */
   readonly isUnread?: boolean;
-  /** What Route added to the messages, where it puts requests together. */
+  /** Holds what Route added to the messages, where it puts requests together. */
   readonly prompt?: Prompt;
   /** Names of the agent's own tools, where only a request tells them. */
   readonly own?: readonly string[];
-  /** What its requests cost, for its report. */
+  /** Counts what its requests cost, for its report. */
   readonly spent?: Spent;
 }
 
@@ -81,7 +81,7 @@ export interface Refused {
   readonly text: string;
 }
 
-/** What may run: with other arguments than the model's, where those came as text. */
+/** Allows a call: with other arguments than the model's, where those came as text. */
 export interface Allowed {
   /** The agent's tool to call, however the model spelt its name. */
   readonly tool: string;
@@ -114,14 +114,14 @@ const TOLD_MAX = 256;
 const OPENAI_TOOLS = 128;
 let hasWarnedOfMany = false;
 
-/** What is asked of Route in one step. */
+/** Holds what is asked of Route in one step. */
 export interface Turn {
   readonly intents: readonly Intent[];
   /** Tokens of the messages behind the tools; absent where Route is not to be told. */
   readonly historyTokens?: number | undefined;
-  /** Where the request goes. */
+  /** Says where the request goes. */
   readonly endpoint: Endpoint;
-  /** How Route is to put the request together; absent: "cut". */
+  /** Says how Route is to put the request together; absent: "cut". */
   readonly rendered?: Rendered | undefined;
 }
 
@@ -138,6 +138,7 @@ export class Gatekeeper {
   readonly #options: MiddlewareOptions;
   readonly #served: ServedServers | undefined;
   #hasTold = false;
+  #hasToldHidden = false;
   #hasToldMany = false;
 
   /**
@@ -173,7 +174,7 @@ export class Gatekeeper {
     }
   }
 
-  /** Whether the model may search. */
+  /** Tells whether the model may search. */
   get searches(): boolean {
     return this.#options.search ?? true;
   }
@@ -216,6 +217,20 @@ export class Gatekeeper {
     (this.#options.onOwnTools ?? warnOfOwn)(names);
   }
 
+  /** Tells once of tools that no model is shown, since they were not given to Toolgate. */
+  tellHidden(names: readonly string[]): void {
+    if (this.#hasToldHidden) {
+      return;
+    }
+    this.#hasToldHidden = true;
+    const { onWarning = warnOnce } = this.#options;
+    const are = names.length === 1 ? "tool is" : "tools are";
+    onWarning(
+      `${String(names.length)} ${are} beside those of settings() (${firstOf(names)}): hidden from the model; ` +
+        "give tools of the agent's own as `own`",
+    );
+  }
+
   /**
    * Tells once of more tools for a request than a provider takes.
    *
@@ -229,7 +244,7 @@ export class Gatekeeper {
     (this.#options.onManyTools ?? warnOfMany)(count);
   }
 
-  /** Whether a call is one of the search. */
+  /** Tells whether a call is one of the search. */
   isSearch(name: string): boolean {
     return this.searches && name === SEARCH_TOOL.modelName;
   }
@@ -369,7 +384,7 @@ export class Gatekeeper {
     }
   }
 
-  /** What becomes of a call of an agent that may not have all tools of the catalog. */
+  /** Decides on a call of an agent that may not have all tools of the catalog. */
   #outcome(verdict: GateVerdict, called: string): Refused | Allowed {
     const { allowed, modelName: tool, argumentsJson } = verdict;
     if (allowed) {
@@ -405,7 +420,7 @@ export class Gatekeeper {
     }
   }
 
-  /** What was found, without tools that this agent does not have, or that its turns leave out. */
+  /** Drops tools that this agent does not have, or that its turns leave out, from what was found. */
   #ofAgent(found: SearchToolsResponse): SearchToolsResponse {
     const servers = this.#options.route?.options?.servers ?? [];
     const tools = found.tools.filter(
@@ -431,12 +446,12 @@ export class Gatekeeper {
   }
 }
 
-/** Whether a name looks like one that the catalog gave. */
+/** Tells whether a name looks like one that the catalog gave. */
 export function isModelFacing(name: string): boolean {
   return name.startsWith(MODEL_FACING);
 }
 
-/** What Route read of the messages; nothing where the service is older than its snapshots. */
+/** Returns what Route read of the messages; nothing where the service is older than its snapshots. */
 function readIn({ conversationSnapshot }: RouteResponse): Pick<Held, "history" | "isUnread"> {
   return conversationSnapshot === ""
     ? { isUnread: true }
@@ -449,7 +464,7 @@ export function noSuchTool(called: string): string {
   return JSON.stringify({ error: "unknown_tool", message });
 }
 
-/** What a conversation remembers after so many more searches. */
+/** Counts so many more searches in what a conversation remembers. */
 export function afterSearches(held: Held, handle: string, searches: number): Held {
   return searches === 0 ? { ...held, handle } : { ...held, handle, spent: searched(held.spent, searches) };
 }
@@ -471,11 +486,16 @@ function warnOfOwn(names: readonly string[]): void {
   if (told.size >= TOLD_MAX) told.clear();
   told.add(key);
   const are = names.length === 1 ? "tool is" : "tools are";
-  const more = names.length > NAMES_TOLD ? ` and ${String(names.length - NAMES_TOLD)} more` : "";
   console.warn(
     `toolgate: ${String(names.length)} ${are} on the agent beside Toolgate's ` +
-      `(${names.slice(0, NAMES_TOLD).join(", ")}${more}): sent with every request, and no call of them passes Gate`,
+      `(${firstOf(names)}): sent with every request, and no call of them passes Gate`,
   );
+}
+
+/** The first names, and how many more there are. */
+function firstOf(names: readonly string[]): string {
+  const more = names.length > NAMES_TOLD ? ` and ${String(names.length - NAMES_TOLD)} more` : "";
+  return names.slice(0, NAMES_TOLD).join(", ") + more;
 }
 
 function warnOfMany(count: number): void {

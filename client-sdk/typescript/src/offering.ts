@@ -11,7 +11,7 @@ import {
   type SearchToolsResponse,
 } from "./gen/toolgate/v1/router_pb.js";
 import type { AgentStateSchema } from "./gen/toolgate/v1/state_pb.js";
-import { isObject, type JsonObject } from "./json.js";
+import { objectIn } from "./json.js";
 import { toToolResultText } from "./searching.js";
 
 const NAME = "toolgate_search_tools";
@@ -59,7 +59,7 @@ export const SEARCH_TOOL: ActiveTool = /*@__PURE__*/ Object.freeze(
 /** A model's call of `SEARCH_TOOL`, as `calls.fromAnthropic` and its like read it. */
 export type SearchCall = Pick<RequestedCall, "argumentsJson">;
 
-/** What a search is made with beside the model's call. */
+/** Configures a search beside the model's call. */
 export interface SearchTurn {
   /** The tenant. Default: the client's. */
   readonly tenant?: string;
@@ -84,7 +84,7 @@ export interface SearchAnswer {
   readonly handle: string;
   /** The tools found. */
   readonly tools: readonly ActiveTool[];
-  /** What was found, whole; undefined when the call was mistaken. */
+  /** Holds all that was found; undefined when the call was mistaken. */
   readonly found: SearchToolsResponse | undefined;
 }
 
@@ -134,21 +134,12 @@ function read(written: string): { query: string; maxResults?: number } | string 
   return { query, maxResults: most };
 }
 
-function objectIn(written: string): JsonObject | undefined {
-  try {
-    const read: unknown = JSON.parse(written);
-    return isObject(read) ? read : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 function mistaken(message: string, handle: string): SearchAnswer {
   const text = JSON.stringify({ error: "arguments_invalid", message });
   return { text, failed: true, handle, tools: [], found: undefined };
 }
 
-/** Whether the service refused what the model wrote, and not what the caller gave. */
+/** Tells whether the service refused what the model wrote, and not what the caller gave. */
 function isTheModels(error: ToolgateError): boolean {
   const fields = error.fieldViolations.map(({ field }) => field);
   const isWritten = (field: string) => field === "query" || field === "max_results";

@@ -1,4 +1,4 @@
-/** What a client and a call can be told, and the check of it. No I/O. */
+/** Checks the options of clients and calls. No I/O. */
 import { type Credentials, readCredentials, type TokenSource } from "./credentials.js";
 import { readTarget, type Target } from "./target.js";
 
@@ -11,7 +11,7 @@ export const PAGE_SIZE = 100;
 // gRPC's header takes eight digits: a little over a day.
 const MAX_TIMEOUT_MS = 99_999_999;
 
-/** How an encrypted connection is checked; for Node. A browser has settings of its own. */
+/** Configures how an encrypted connection is checked; for Node. A browser has settings of its own. */
 export interface TlsOptions {
   /** Certificates of the authorities to trust, PEM. Absent: the system's. */
   readonly ca?: string | Uint8Array;
@@ -23,7 +23,7 @@ export interface TlsOptions {
   readonly serverName?: string;
 }
 
-/** How requests travel. */
+/** Names the protocol of requests. */
 export type Protocol =
   /** gRPC over HTTP/2: Node. */
   | "grpc"
@@ -44,9 +44,9 @@ export interface ClientOptions {
   readonly token?: TokenSource;
   /** Send credentials over an unencrypted connection to another machine. Default: false. */
   readonly allowInsecureCredentials?: boolean;
-  /** How an encrypted connection is checked. With it, `host:port` alone means TLS. Node only. */
+  /** Configures how an encrypted connection is checked. With it, `host:port` alone means TLS. Node only. */
   readonly tls?: TlsOptions;
-  /** How requests travel. Default: "grpc" in Node, "grpc-web" elsewhere and with `@toolgate/client/web`. */
+  /** Sets the protocol. Default: "grpc" in Node, "grpc-web" elsewhere and with `@toolgate/client/web`. */
   readonly protocol?: Protocol;
 }
 

@@ -1,4 +1,4 @@
-/** What a registration sends: the `tools/list` answer as bytes, and a name for the request. No I/O. */
+/** Prepares registrations: the `tools/list` answer as bytes, and a name for the request. No I/O. */
 
 /** An MCP server's answer to `tools/list`: bytes or text as it came, or the parsed object or list. */
 export type ToolsList = Uint8Array | string | object;

@@ -29,7 +29,7 @@ export function renderedTools<T = JsonObject>(answer: {
   return parse(answer.rendered.toolsJson) as T[];
 }
 
-/** What to send to the model this turn. */
+/** Holds what to send to the model this turn. */
 export interface ModelRequest<T = JsonObject, M = JsonObject> {
   /** The definitions, for `tools`; the agent's own first. For Gemini: `functionDeclarations`. */
   readonly tools: T[];
@@ -37,18 +37,18 @@ export interface ModelRequest<T = JsonObject, M = JsonObject> {
   readonly messages: M[];
   /** Names of betas that the request needs, for the header `anthropic-beta`; empty: none. */
   readonly betas: readonly string[];
-  /** What was added, and where: `render.ledger` of the next turn. Opaque. */
+  /** Says what was added, and where: `render.ledger` of the next turn. Opaque. */
   readonly ledger: string;
   /** The strategy that was used. */
   readonly strategy: PromptStrategy;
-  /** Why that one. */
+  /** Says why that one was used. */
   readonly reason: StrategyReason;
   /** The same for a reader. */
   readonly reasonMessage: string;
 }
 
 /**
- * What to send to the model this turn, by a strategy.
+ * Reads what to send to the model this turn, by a strategy.
  *
  *     const turn = await client.route({
  *       intents: [{ text }],
@@ -82,7 +82,7 @@ export function modelRequest<T = JsonObject, M = JsonObject>(turn: {
 }
 
 /**
- * Whether a model takes `defer_loading` and `tool_reference`.
+ * Tells whether a model takes `defer_loading` and `tool_reference`.
  *
  * @param unsupported Parts of the names of models that don't.
  */

@@ -1,12 +1,12 @@
-/** What a search found, for the model. */
+/** Writes what a search found, for the model. */
 import type { ActiveTool, SearchToolsResponse } from "./gen/toolgate/v1/router_pb.js";
 import { parse } from "./json.js";
 import { minified } from "./texts.js";
 
-/** What is read of an answer of `searchTools`. */
+/** Takes what is read of an answer of `searchTools`. */
 export type Found = Pick<SearchToolsResponse, "tools" | "message" | "pendingServers">;
 
-/** What the model is told of one tool: what the asked detail gave. */
+/** Tells the model of one tool, as the asked detail gave it. */
 export interface FoundTool {
   readonly name: string;
   readonly description?: string;
@@ -14,11 +14,11 @@ export interface FoundTool {
   readonly signature?: string;
 }
 
-/** What the model is told of a search. */
+/** Tells the model of a search. */
 export interface ToolResult {
   /** The tools found. */
   readonly tools: FoundTool[];
-  /** Why there is nothing, or not everything. */
+  /** Says why there is nothing, or not everything. */
   readonly message?: string;
   /** MCP servers that are announced but have no tools yet. */
   readonly pending_servers?: string[];

@@ -34,7 +34,7 @@ const WITHHELD: ReadonlyMap<OutcomeKind, string> = new Map([
   [OutcomeKind.QUARANTINED, "waits for approval"],
 ]);
 
-/** Whether an error says that the service no longer has what was registered. */
+/** Tells whether an error says that the service no longer has what was registered. */
 export function isLost(error: unknown): boolean {
   return error instanceof ToolgateError && LOST.includes(error.reason);
 }
@@ -97,7 +97,7 @@ export class ServedServers {
     return [];
   }
 
-  /** Whether the catalog is older than what was registered: it began anew. */
+  /** Tells whether the catalog is older than what was registered: it began anew. */
   hasLost({ catalogRevision }: RouteResponse): boolean {
     return [...this.#listed.values()].some(({ revision }) => catalogRevision < revision);
   }

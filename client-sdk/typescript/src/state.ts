@@ -4,7 +4,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type AgentState, AgentStateSchema } from "./gen/toolgate/v1/state_pb.js";
 import { isObject, type JsonObject } from "./json.js";
 
-/** What a conversation can't say of an agent's state. */
+/** Holds what a conversation can't say of an agent's state. */
 export type Grants = Pick<MessageInitShape<typeof AgentStateSchema>, "scopes" | "milestones" | "attributes">;
 
 /** An agent's state with its conversation. */
@@ -41,7 +41,7 @@ export function agentState({ messages, snapshot, ...grants }: ConversationState)
   return create(AgentStateSchema, { ...grants, messagesJson });
 }
 
-/** Whether it has entries to go through; a text has characters. */
+/** Tells whether it has entries to go through; a text has characters. */
 function isList(messages: unknown): boolean {
   return typeof messages === "object" && messages !== null && Symbol.iterator in messages;
 }

@@ -1,6 +1,6 @@
 /** Targets: where the service is, as people write it. No I/O. */
 
-/** Where `toolgate serve` listens unless told otherwise. */
+/** Names the address at which `toolgate serve` listens unless told otherwise. */
 export const DEFAULT_TARGET = "127.0.0.1:7070";
 
 /** A target, read. */
@@ -9,9 +9,8 @@ export interface Target {
   readonly given: string;
   /** `http://host:port` or `https://host:port`. */
   readonly baseUrl: string;
-  /** Whether the connection is encrypted. */
   readonly encrypted: boolean;
-  /** Whether the host is this machine itself. */
+  /** Tells whether the host is this machine itself. */
   readonly loopback: boolean;
 }
 

@@ -8,7 +8,7 @@ import { type Linked, linked, sleep } from "./signals.js";
 
 const LONGEST_PAUSE_MS = 5_000;
 
-/** How a catalog is watched. */
+/** Says how a catalog is watched. */
 export interface WatchPlan {
   /** Opens the stream from a revision on. */
   readonly open: (since: bigint | undefined, options: CallOptions) => AsyncIterable<WatchCatalogResponse>;
@@ -63,7 +63,7 @@ function mayResume(failure: ConnectError, signal: AbortSignal, hasTime: boolean)
 
 /** One attempt: ends with the watch, or when the service does not begin to answer in time. */
 class Opening {
-  /** Whether the service has begun to answer. */
+  /** Tells whether the service has begun to answer. */
   succeeded = false;
   readonly #abort = new AbortController();
   readonly #linked: Linked;
@@ -83,7 +83,7 @@ class Opening {
     };
   }
 
-  /** What to open the stream with. */
+  /** Opens the stream with these. */
   readonly options: CallOptions;
 
   end(): void {

@@ -53,7 +53,7 @@ export class Fake implements AsyncDisposable {
     return new Fake(server);
   }
 
-  /** How many connections are open. */
+  /** Counts the open connections. */
   get connections(): number {
     return this.#sockets.size;
   }

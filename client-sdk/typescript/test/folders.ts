@@ -1,4 +1,4 @@
-/** Where things are, seen from the compiled tests in `build/test`. */
+/** Locates folders, seen from the compiled tests in `build/test`. */
 import { fileURLToPath } from "node:url";
 
 /** This package's folder. */

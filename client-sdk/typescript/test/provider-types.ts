@@ -7,7 +7,7 @@ import { repository } from "./folders.js";
 
 const PACKAGE = join(repository, "client-sdk", "typescript");
 
-/** Where each API's types are, and the names of those of a tool, of a message and of a beta. */
+/** Names the package of each API's types, and those of a tool, of a message and of a beta. */
 const TYPES = {
   anthropic: {
     imports: 'import type Anthropic from "@anthropic-ai/sdk";',
@@ -46,7 +46,7 @@ const NAMED = "type Named<T> = T extends unknown ? (string extends T ? never : T
 /** APIs whose types are known here. */
 export type TypedApi = keyof typeof TYPES;
 
-/** What a request has for its provider. */
+/** Holds what a request has for its provider. */
 export interface Typed {
   readonly name: string;
   readonly tools: readonly unknown[];
@@ -84,7 +84,7 @@ function inCapitals(value: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** What the compiler says against requests of an API, by their names; each is checked as if it were written in a program. */
+/** Returns what the compiler says against requests of an API, by their names; each is checked as if a program had it. */
 export function mistakesIn(
   api: TypedApi,
   requests: readonly Typed[],

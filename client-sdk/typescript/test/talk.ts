@@ -4,13 +4,16 @@
  */
 import { readFileSync } from "node:fs";
 
-import { Client, v1 } from "@toolgate/client";
+import { type Api, Client, v1 } from "@toolgate/client";
 
 interface Asked {
   readonly target: string;
   readonly tenant: string;
   readonly strategy?: "auto" | "cut" | "envelope";
-  /** Whether all tools are sent. */
+  /** The API of a loop of one's own, and the model's name. */
+  readonly api?: Api;
+  readonly model?: string;
+  /** Tells whether all tools are sent. */
   readonly isOff: boolean;
   /** The command of each MCP server, by its name. */
   readonly servers: Readonly<Record<string, readonly [string, ...string[]]>>;
@@ -32,6 +35,13 @@ export interface ChatTool {
   readonly function: { readonly name: string };
 }
 
+/** A definition of any API. A provider's own tool has a type alone. */
+interface AnyTool {
+  readonly type?: string;
+  readonly name?: string;
+  readonly function?: { readonly name: string };
+}
+
 const CALL = "toolgate_call_tool";
 const asked = JSON.parse(readFileSync(0, "utf8")) as Asked;
 const requests: Request[] = [];
@@ -40,7 +50,7 @@ let called = -1;
 let searched = -1;
 
 export const client = new Client(asked.target, { tenant: asked.tenant, timeoutMs: 600_000 });
-export const { answer, servers } = asked;
+export const { answer, servers, api = "openai_chat", model = "" } = asked;
 /** Options of the integrations. */
 export const options = {
   ...(asked.strategy === undefined ? {} : { strategy: asked.strategy }),
@@ -59,8 +69,8 @@ export function* said(): Generator<string> {
  * Keeps a request, and returns the call that answers it; undefined: `answer` does. Where there is a tool `toolSearch`, and the
  * tool that the message is about is not defined, it searches once.
  */
-export function next(tools: readonly ChatTool[], messages: readonly object[]) {
-  const names = tools.map((one) => one.function.name);
+export function next(tools: readonly object[], messages: readonly object[]) {
+  const names = (tools as AnyTool[]).map((one) => one.function?.name ?? one.name ?? one.type ?? "");
   const isFirst = requests.at(-1)?.turn !== turn;
   requests.push({ turn, is_first: isFirst, tools: names, text: JSON.stringify({ tools, messages }) });
   const [name = "", args = {}, query = "", isCalled = false] = asked.turns[turn] ?? [];

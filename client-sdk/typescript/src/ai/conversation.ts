@@ -10,6 +10,7 @@ import {
   type Allowed,
   Gatekeeper,
   type Held,
+  isModelFacing,
   type MiddlewareOptions,
   noSuchTool,
 } from "../middleware.js";
@@ -41,7 +42,7 @@ export interface ToolgateOptions extends MiddlewareOptions {
   readonly strategy?: Strategy;
   /** The agent's own tools: always shown and never gated. Default: none. */
   readonly own?: ToolSet;
-  /** What `state` gave, to go on with a conversation elsewhere. Default: a new one. */
+  /** Continues a conversation from elsewhere: a value of `state`. Default: a new one. */
   readonly state?: Held;
 }
 
@@ -61,7 +62,7 @@ export interface UnparsedCall {
   readonly input: string;
 }
 
-/** What the AI SDK asks for when a call is of no tool that it has, or its input does not fit. */
+/** Repairs a call of no tool that the AI SDK has, or one whose input does not fit. */
 export type RepairToolCall = <C extends UnparsedCall>(options: {
   readonly toolCall: C;
   readonly tools: Readonly<Record<string, unknown>>;
@@ -69,7 +70,7 @@ export type RepairToolCall = <C extends UnparsedCall>(options: {
   readonly messages: readonly ModelMessage[];
 }) => Promise<C | null>;
 
-/** What `generateText`, `streamText` and `ToolLoopAgent` take. */
+/** Configures `generateText`, `streamText` and `ToolLoopAgent`. */
 export interface Settings {
   readonly tools: ToolSet;
   readonly prepareStep: PrepareStep;
@@ -80,7 +81,7 @@ export interface Settings {
 }
 
 type AnyTool = ToolSet[string];
-/** What the AI SDK tells a tool's function, as far as both versions agree. */
+/** Holds what the AI SDK tells a tool's function, as far as both versions agree. */
 interface Execution {
   readonly toolCallId: string;
   readonly messages: readonly ModelMessage[];
@@ -203,17 +204,17 @@ export class ToolgateConversation {
     await this.#listed?.close();
   }
 
-  /** What the conversation remembers, as JSON: keep it with the messages, and give it back to go on elsewhere. */
+  /** Gives the conversation's memory, as JSON: keep it with the messages, and give it back to go on elsewhere. */
   get state(): Held {
     return this.#held;
   }
 
-  /** What the conversation cost so far, beside sending all tools. It is kept in `state`. */
+  /** Reports the conversation's cost so far, beside sending all tools. It is kept in `state`. */
   report(): Report {
     return reportOf(this.#held.spent);
   }
 
-  /** What `generateText`, `streamText` and `ToolLoopAgent` take: the tools, and what to do around each step. */
+  /** Gives the settings for `generateText`, `streamText` and `ToolLoopAgent`: the tools, and what to do around each step. */
   settings(): Settings {
     const { tools, prepareStep, repairToolCall } = this;
     return { tools, prepareStep, repairToolCall, experimental_repairToolCall: repairToolCall };
@@ -235,13 +236,13 @@ export class ToolgateConversation {
     if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
       const isOurs = (name: string) => Object.hasOwn(this.tools, name) && !this.#own.includes(name);
       // The AI SDK runs tools that are described too; the model gets those of Route's answer.
-      return { activeTools: Object.keys(this.tools), model: prompted(model, prompt, isOurs) };
+      return { activeTools: this.#watched(Object.keys(this.tools)), model: prompted(model, prompt, isOurs) };
     }
     // The agent's own tools first, then the active set in its order, so that caches hold.
     const shown = active?.filter((name) => Object.hasOwn(this.tools, name)) ?? Object.keys(this.#managed);
     const activeTools = [...this.#own, ...shown];
     this.#gatekeeper.tellMany(activeTools.length);
-    return { activeTools };
+    return { activeTools: this.#watched(activeTools) };
   };
 
   /**
@@ -266,6 +267,23 @@ export class ToolgateConversation {
     this.#repaired.set(toolCallId, verdict);
     return { ...toolCall, toolName: meant, input: argumentsJson || input };
   };
+
+  /** Returns the list, which tells of tools beside those of `settings()`: the AI SDK asks it about each tool that it has. */
+  #watched(active: string[]): string[] {
+    const hidden = new Set<string>();
+    const includes = (name: string): boolean => {
+      const isHidden = !Object.hasOwn(this.tools, name) && !isModelFacing(name);
+      if (isHidden) {
+        hidden.add(name);
+        // Once all tools were asked about.
+        queueMicrotask(() => {
+          this.#gatekeeper.tellHidden([...hidden]);
+        });
+      }
+      return active.indexOf(name) >= 0;
+    };
+    return Object.defineProperty([...active], "includes", { value: includes });
+  }
 
   async #routed(messages: readonly ModelMessage[], strategy: Strategy, endpoint: Endpoint): Promise<Held> {
     const grants = await this.#grants();
@@ -317,7 +335,7 @@ export class ToolgateConversation {
     return { ...inner, execute: gated } as AnyTool;
   }
 
-  /** What becomes of a call; of one that was repaired, what was said then. */
+  /** Decides on a call; one that was repaired keeps the decision of then. */
   async #verdict(name: string, input: unknown, { toolCallId, messages }: Execution) {
     const repaired = this.#repaired.get(toolCallId);
     if (repaired?.tool === name) {

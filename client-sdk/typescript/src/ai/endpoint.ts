@@ -1,4 +1,4 @@
-/** Where a model of the AI SDK is asked. */
+/** Reads where a model of the AI SDK is asked. */
 import type { LanguageModel } from "ai";
 
 import { type Api, baseUrlOf, type Endpoint, modelNameOf, UNKNOWN_ENDPOINT } from "../endpoint.js";

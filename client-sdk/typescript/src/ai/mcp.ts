@@ -12,7 +12,7 @@ export interface McpPage {
   readonly nextCursor?: string | undefined;
 }
 
-/** What is used of the AI SDK's MCP client: what `createMCPClient` of `@ai-sdk/mcp` gives. */
+/** Describes what is used of the AI SDK's MCP client, which `createMCPClient` of `@ai-sdk/mcp` gives. */
 export interface McpClient {
   listTools(options?: { params?: { cursor?: string } }): Promise<McpPage>;
   toolsFromDefinitions(definitions: { tools: object[] }): object;

@@ -48,7 +48,7 @@ export function spokenOf({ role, content }: ModelMessage): Spoken {
 }
 
 /**
- * What the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed
+ * Reads what the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed
  * or was refused says nothing of what is wanted.
  */
 export function intentsOf(messages: readonly ModelMessage[]): Intent[] {
@@ -115,7 +115,7 @@ export function isResult(part: object): part is Result {
   return (part as { readonly type?: unknown }).type === "tool-result";
 }
 
-/** Whether the call failed, or was not allowed. */
+/** Tells that the call failed, or was not allowed. */
 export function isFailed({ output }: Result): boolean {
   return /^error|denied$/.test(output.type);
 }

@@ -1,6 +1,7 @@
 /** Requests that Route puts together: its additions to prompts, and calls through the envelope. */
 import type { LanguageModel } from "ai";
 
+import { envelopeIn } from "../envelope.js";
 import { placeOfResult, placeOfUser } from "../forms.js";
 import { SEARCH_TOOL } from "../offering.js";
 import { CALL_TOOL, type Defined, definedOf, type Prompt } from "../prompting.js";
@@ -22,7 +23,7 @@ interface ModelOptions {
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
-/** What both versions' models have in common. */
+/** Describes what both versions' models have in common. */
 interface Model {
   doGenerate(options: ModelOptions): PromiseLike<{ content: readonly Part[] }>;
   doStream(options: ModelOptions): PromiseLike<{ stream: ReadableStream<Part> }>;
@@ -164,12 +165,11 @@ function withText(result: Result, text: string): object {
 
 /** A call in an envelope as the tool's own. A mistaken envelope stays: Gate tells the model what is wrong with it. */
 function opened(part: Part): Part {
-  if (part["type"] !== "tool-call" || part["toolName"] !== CALL_TOOL) {
+  if (part["type"] !== "tool-call") {
     return part;
   }
-  const envelope = parsed(String(part["input"]));
-  const { name, arguments: args = {} } = (envelope ?? {}) as { name?: unknown; arguments?: unknown };
-  if (typeof name !== "string" || name.trim() === "" || typeof args !== "object" || args === null) {
+  const { name = "", args = {} } = envelopeIn(String(part["toolName"]), String(part["input"])) ?? {};
+  if (name.trim() === "" || typeof args !== "object" || args === null) {
     return part;
   }
   return { ...part, toolName: name, input: JSON.stringify(args) };
@@ -185,12 +185,4 @@ function opening(): TransformStream<Part, Part> {
       if (!isPiece) controller.enqueue(opened(part));
     },
   });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,4 +1,4 @@
-/** Where a model of LangChain is asked. */
+/** Reads where a model of LangChain is asked. */
 import { type Api, baseUrlOf, type Endpoint, modelNameOf } from "../endpoint.js";
 
 /** Settings as LangChain's models keep them; most of it is promised to nobody. */

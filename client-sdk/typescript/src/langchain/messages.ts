@@ -53,7 +53,7 @@ export function spokenOf(message: BaseMessage): Spoken {
 }
 
 /**
- * What the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed
+ * Reads what the user said last, and what a tool answered since. What a search found is loaded already, and a call that failed
  * or was refused says nothing of what is wanted.
  */
 export function intentsOf(messages: readonly BaseMessage[]): Intent[] {
@@ -96,6 +96,18 @@ export function lastAnswer(messages: readonly BaseMessage[]): AIMessage | undefi
   return messages.findLast((message) => AIMessage.isInstance(message));
 }
 
+/**
+ * The message with identifiers for calls that have none: nothing could answer such a call, and it would run whatever Gate says.
+ * The message itself where all calls have one.
+ */
+export function identified(message: AIMessage): AIMessage {
+  const calls = callsOf(message);
+  if (calls.every(({ id = "" }) => id !== "")) return message;
+  return copyOf(message, {
+    tool_calls: calls.map((call) => ({ ...call, id: call.id || crypto.randomUUID() })),
+  });
+}
+
 /** The message with calls of the tools that the model meant, by the identifiers of its calls. */
 export function renamed(message: AIMessage, meant: ReadonlyMap<string, Allowed>): AIMessage {
   const calls = callsOf(message).map((call) => {
@@ -108,10 +120,14 @@ export function renamed(message: AIMessage, meant: ReadonlyMap<string, Allowed>)
   });
   const { content } = message;
   const blocks = Array.isArray(content) ? content.map((block) => blockAsMeant(block, meant)) : content;
+  return copyOf(message, { content: blocks, tool_calls: calls });
+}
+
+function copyOf(message: AIMessage, fields: AIMessageFields): AIMessage {
   // The constructor's fields: they are what a checkpoint keeps of a message.
   const kept = message.lc_kwargs as AIMessageFields;
   const identifier = message.id === undefined ? {} : { id: message.id };
-  return new AIMessage({ ...kept, ...identifier, content: blocks, tool_calls: calls });
+  return new AIMessage({ ...kept, ...identifier, ...fields });
 }
 
 /** Providers' own blocks of calls are sent back beside `tool_calls`. */
@@ -125,7 +141,7 @@ function callsOf(message: AIMessage): ToolCall[] {
   return message.tool_calls ?? [];
 }
 
-/** What a provider found or called by itself. LangChain has Anthropic's `tool_use` blocks in `tool_calls` as well. */
+/** Returns what a provider found or called by itself. LangChain has Anthropic's `tool_use` blocks in `tool_calls` as well. */
 function foundIn({ content }: AIMessage): unknown[] {
   const blocks = Array.isArray(content) ? content.filter(({ type }) => PROVIDERS_OWN.includes(type)) : [];
   return blocks.filter((block) => JSON.stringify(block).length <= OWN_UNITS);

@@ -20,12 +20,21 @@ import type { Grants } from "../state.js";
 import { endpointOf } from "./endpoint.js";
 import type { McpClient } from "../mcp.js";
 import { ListedMcp } from "./mcp.js";
-import { entryOf, intentsOf, lastAnswer, openCalls, renamed, spokenOf, tokensOf } from "./messages.js";
+import {
+  entryOf,
+  identified,
+  intentsOf,
+  lastAnswer,
+  openCalls,
+  renamed,
+  spokenOf,
+  tokensOf,
+} from "./messages.js";
 import { checkNative, withBetas, withTools } from "./native.js";
 import { messagesOf } from "./prompt.js";
 import { answeringErrors, registered, searchTool } from "./tools.js";
 
-/** What a function that gives an agent's grants is told. */
+/** Tells a function for whom it is to give grants. */
 export interface Asked {
   /** The graph's state. */
   readonly state: { readonly messages: BaseMessage[] };
@@ -54,13 +63,71 @@ export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
 /** Settings of a middleware that registers its tools itself; their tenant is `route.tenant`. */
 export type FromMcpOptions = ToolgateMiddlewareOptions & Registering;
 
-/** What the middleware keeps in the graph's state, and so in its checkpoints. */
+/** Describes what the middleware keeps in the graph's state, and so in its checkpoints. */
 const stateSchema = z.object({ _toolgate: z.custom<Held>().optional() });
 
-interface AgentState {
+/** The graph's state, as far as the middleware reads it. */
+export interface AgentState {
   readonly messages: BaseMessage[];
   readonly _toolgate?: Held | undefined;
 }
+
+/** A request to the model, as far as the middleware reads it. */
+interface Asking {
+  readonly model: object;
+  readonly messages: BaseMessage[];
+  readonly tools: readonly AnyTool[];
+  readonly state: AgentState;
+  readonly runtime: unknown;
+  readonly modelSettings?: Record<string, unknown>;
+}
+
+/** A tool of LangChain's, or a provider's definition. */
+export type AnyTool = StructuredToolInterface | Record<string, unknown>;
+
+/** Steps around a model, of agents and of graphs of one's own. */
+export interface Steps {
+  /** Gives the tools that Toolgate manages now, the search among them. */
+  tools(): StructuredToolInterface[];
+  /** Routes: the fields of the request to change, and what to remember. */
+  routed(request: Asking): Promise<{
+    readonly changed: {
+      readonly tools: AnyTool[];
+      readonly messages?: BaseMessage[];
+      readonly modelSettings?: Record<string, unknown>;
+    };
+    readonly held: Held;
+  }>;
+  /** Gates the calls of the model's last message: an update of the state; undefined where it has none to answer or correct. */
+  gated(
+    state: AgentState,
+    runtime: unknown,
+  ): Promise<
+    | {
+        readonly update: { readonly messages: BaseMessage[]; readonly _toolgate: Held };
+        /** True if all calls have their answers. */
+        readonly isDone: boolean;
+      }
+    | undefined
+  >;
+}
+
+/** The steps of each middleware. */
+const steps = new WeakMap<object, Steps>();
+
+/**
+ * Returns the steps of a middleware.
+ *
+ * @throws TypeError another middleware than Toolgate's.
+ */
+export function stepsOf(middleware: object): Steps {
+  const found = steps.get(middleware);
+  if (found === undefined) throw new TypeError("this is no middleware of Toolgate's: make one with fromMcp");
+  return found;
+}
+
+/** Toolgate's middleware. */
+export type ToolgateMiddleware = ReturnType<typeof toolgateMiddleware>;
 
 /**
  * Shows the model the active set of its turn, and lets only calls run that Gate allows.
@@ -155,11 +222,12 @@ function middlewareOf(
   const gatekeeper = new Gatekeeper(client, namesOf(tools), options, served);
   const search = gatekeeper.searches ? [searchTool()] : [];
   // An agent keeps the tools that it was made with: one that a refresh took away is no tool of the agent's own.
-  const first: ReadonlySet<unknown> = new Set([...search, ...tools]);
+  const taken = new Set<unknown>([...search, ...tools]);
   let managed = tools;
   let ours = byName([...search, ...tools]);
   const takeOver = (listed: readonly StructuredToolInterface[]): void => {
     gatekeeper.manage(namesOf(listed));
+    for (const tool of listed) taken.add(tool);
     managed = listed;
     ours = byName([...search, ...listed]);
   };
@@ -187,6 +255,48 @@ function middlewareOf(
   };
   const grantsOf = async (state: AgentState, runtime: unknown) =>
     typeof grants === "function" ? grants({ state, runtime }) : grants;
+
+  const routedRequest: Steps["routed"] = async (request) => {
+    const { messages, state, runtime } = request;
+    const endpoint = await endpointOf(request.model, gatekeeper.baseUrl);
+    if (strategy === "native") checkNative(request.model, endpoint);
+    await gatekeeper.attempt(follow);
+    const granted = await grantsOf(state, runtime);
+    const after = await routed(messages, heldIn(state), granted, endpoint);
+    // The agent's own tools first, then the active set in its order, so that caches hold.
+    const own = request.tools.filter((tool) => !taken.has(tool));
+    const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
+    gatekeeper.tellOwn(names);
+    const shown = after.active?.flatMap((name) => ours.get(name) ?? []) ?? managed;
+    gatekeeper.tellMany(own.length + shown.length);
+    const held = { ...after, own: names };
+    const { prompt } = after;
+    if (strategy === "cut" || prompt === undefined || prompt.tools.length === 0) {
+      return { changed: { tools: [...own, ...shown] }, held };
+    }
+    const listed = prompt.tools.map((tool) => definitionOf(tool, ours));
+    const isNative = prompt.changes !== undefined;
+    const sent = isNative ? withTools(messages, prompt, endpoint) : described(messages, prompt);
+    const settings = withBetas(request.modelSettings, prompt);
+    return { changed: { ...settings, messages: sent, tools: [...own, ...listed] }, held };
+  };
+
+  const gatedCalls: Steps["gated"] = async (state, runtime) => {
+    const said = lastAnswer(state.messages);
+    if (said === undefined || openCalls(state.messages).length === 0) {
+      return undefined;
+    }
+    const answer = identified(said);
+    const conversation = state.messages.map((message) => (message === said ? answer : message));
+    const { messages, meant, held, isDone } = await answered({ ...state, messages: conversation }, runtime);
+    // In the place of the model's message, since the identifier is the same.
+    const corrected = meant.size > 0 ? renamed(answer, meant) : answer;
+    const changed = corrected === said ? [] : [corrected];
+    if (messages.length + changed.length === 0) {
+      return undefined;
+    }
+    return { update: { messages: [...changed, ...messages], _toolgate: held }, isDone };
+  };
 
   /** Answers to the calls that may not run and to searches; other calls are left to the agent. */
   async function answered(state: AgentState, runtime: unknown) {
@@ -223,31 +333,10 @@ function middlewareOf(
     stateSchema,
     tools: [...search, ...tools],
     wrapModelCall: async (request, handler) => {
-      const { messages } = request;
-      const endpoint = await endpointOf(request.model, gatekeeper.baseUrl);
-      if (strategy === "native") checkNative(request.model, endpoint);
-      await gatekeeper.attempt(follow);
-      const granted = await grantsOf(request.state, request.runtime);
-      const held = heldIn(request.state);
-      const after = await routed(messages, held, granted, endpoint);
-      // The agent's own tools first, then the active set in its order, so that caches hold.
-      const own = request.tools.filter((tool) => !first.has(tool));
-      const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
-      gatekeeper.tellOwn(names);
-      const shown = after.active?.flatMap((name) => ours.get(name) ?? []) ?? managed;
-      gatekeeper.tellMany(own.length + shown.length);
-      const { prompt } = after;
-      if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
-        const listed = prompt.tools.map((tool) => definitionOf(tool, ours));
-        const isNative = prompt.changes !== undefined;
-        const sent = isNative ? withTools(messages, prompt, endpoint) : described(messages, prompt);
-        const settings = withBetas(request.modelSettings, prompt);
-        await handler({ ...request, ...settings, messages: sent, tools: [...own, ...listed] });
-      } else {
-        await handler({ ...request, tools: [...own, ...shown] });
-      }
+      const { changed, held } = await routedRequest(request as Asking);
+      await handler({ ...request, ...changed } as typeof request);
       // LangChain adds the model's message by itself.
-      return new Command({ update: { _toolgate: { ...after, own: names } } });
+      return new Command({ update: { _toolgate: held } });
     },
     // Tools that came after the agent was made are not among those that it runs.
     ...(mcp === undefined ? {} : { wrapToolCall: answeringErrors((name) => ours.get(name)) }),
@@ -262,22 +351,17 @@ function middlewareOf(
     afterModel: {
       canJumpTo: ["model"],
       hook: async (state, runtime) => {
-        if (openCalls(state.messages).length === 0) {
+        const gated = await gatedCalls(state, runtime);
+        if (gated === undefined) {
           return undefined;
         }
-        const { messages, meant, held, isDone } = await answered(state, runtime);
-        const answer = lastAnswer(state.messages);
-        // In the place of the model's message, since the identifier is the same.
-        const corrected = meant.size > 0 && answer !== undefined ? [renamed(answer, meant)] : [];
-        if (messages.length + corrected.length === 0) {
-          return undefined;
-        }
-        const update = { messages: [...corrected, ...messages], _toolgate: held };
+        const { update, isDone } = gated;
         // Where no call is left to run, LangChain would take the turn for over.
         return isDone ? { ...update, jumpTo: "model" as const } : update;
       },
     },
   });
+  steps.set(middleware, { tools: () => [...search, ...managed], routed: routedRequest, gated: gatedCalls });
   return { middleware: Object.assign(middleware, { report: reportIn }), takeOver };
 }
 
@@ -296,7 +380,7 @@ function byName(tools: readonly StructuredToolInterface[]): ReadonlyMap<string, 
 }
 
 /**
- * What a conversation cost so far, beside sending all tools.
+ * Reports what a conversation cost so far, beside sending all tools.
  *
  * @param state the graph's state, such as `(await agent.graph.getState(thread)).values`.
  */

@@ -12,8 +12,9 @@ import {
 
 import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
+import { envelopeIn } from "../envelope.js";
 import { conversationIn } from "../forms.js";
-import { get, isObject, stringOf } from "../json.js";
+import { objectIn, stringOf } from "../json.js";
 import {
   afterSearches,
   type Allowed,
@@ -24,7 +25,7 @@ import {
   type Refused,
 } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
-import { CALL_TOOL, checkedStrategy, type Strategy } from "../prompting.js";
+import { checkedStrategy, type Strategy } from "../prompting.js";
 import { type Report, reportOf } from "../report.js";
 import type { ServedServers } from "../serving.js";
 import { among, type Registering, servingOf } from "../settings.js";
@@ -292,7 +293,7 @@ export class ToolgateConversation {
     } else if (
       this.#managed.has(opened.name) &&
       known.has(opened.name) &&
-      isObject(parsed(opened.arguments))
+      objectIn(opened.arguments) !== undefined
     ) {
       return opened;
     }
@@ -389,14 +390,13 @@ function requested({ name, arguments: args, callId }: Call) {
 
 /** The call in an envelope as the tool's own; others as they are. */
 function openedCall(call: Call): Call {
-  if (call.name !== CALL_TOOL) return call;
-  const envelope = parsed(call.arguments);
-  if (!isObject(envelope) || typeof envelope["name"] !== "string") return call;
-  const inner = get(envelope, "arguments") ?? {};
+  const envelope = envelopeIn(call.name, call.arguments);
+  if (envelope?.name === undefined) return call;
+  const args = envelope.args ?? {};
   return {
     ...call,
-    name: envelope["name"],
-    arguments: typeof inner === "string" ? inner : JSON.stringify(inner),
+    name: envelope.name,
+    arguments: typeof args === "string" ? args : JSON.stringify(args),
   };
 }
 
@@ -413,12 +413,4 @@ function functionTool(
     execute: (input: unknown, _context?: unknown, details?: { toolCall?: { callId?: string } }) =>
       run(input, details?.toolCall?.callId ?? ""),
   });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

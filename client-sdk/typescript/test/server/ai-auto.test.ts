@@ -1,4 +1,4 @@
-/** What the AI SDK's own providers send by default, against scripts of their APIs: bodies that the providers' types take. */
+/** Tests what the AI SDK's own providers send by default, against scripts of their APIs: bodies that the providers' types take. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

@@ -15,7 +15,7 @@ import { freshTenant, Service, told } from "./service.js";
 
 const inputSchema = { type: "object" as const, properties: {} };
 
-/** What is done by a tool of a little MCP server. */
+/** Does the work of a tool of a little MCP server. */
 type Act = () => unknown;
 
 /** An MCP server in this process; its tools are those of `acts` when it is asked, in pages of one. */
@@ -53,7 +53,7 @@ function connected({ target }: Service): Client {
   return new Client(target, { tenant: freshTenant(), timeoutMs: 30_000 });
 }
 
-/** What a model is shown by each of its requests while it says a script about the trees. */
+/** Returns what a model is shown by each of its requests while it says a script about the trees. */
 async function shownIn(toolgate: ToolgateConversation, ...script: Parameters<typeof scripted>) {
   const model = scripted(...script);
   const prompt = "Plant trees in the garden and water them.";

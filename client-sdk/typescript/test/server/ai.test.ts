@@ -12,12 +12,13 @@ import {
   stepCountIs,
   streamText,
   tool,
+  type ToolSet,
 } from "ai";
 import { MockLanguageModelV3 } from "ai/test";
 
 import { notes, run, scripted } from "../../examples/ai-sdk.js";
 import * as longTalk from "./long-talk.js";
-import { freshTenant, Service } from "./service.js";
+import { freshTenant, Service, told } from "./service.js";
 
 const [SEARCH, FIND, DELETE] = ["toolgate_search_tools", "mcp__notes__find_notes", "mcp__notes__delete_note"];
 
@@ -168,52 +169,82 @@ test("tools beside Toolgate's are told, and a model that can't search is sent ev
   assert.deepEqual(told, [["clock"], ["clock"]]);
 });
 
-test("twenty messages show no more tools than topK, however many are called", async () => {
+test("tools beside those of settings() are hidden, and told once by their names", async () => {
   await using service = await Service.get();
   await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
-  const ran: string[] = [];
-  const made = (name: string) =>
-    tool({
-      ...{ description: name, inputSchema: jsonSchema<object>(longTalk.EMPTY) },
-      execute: () => (ran.push(name), "done"),
-    });
-  const names = await longTalk.registered(client);
-  const route = { options: { deferral: v1.DeferralMode.ALWAYS } };
-  const managed = Object.fromEntries(names.map((name) => [name, made(name)]));
-  const options = { own, route, strategy: "cut" as const, onOwnTools: () => undefined };
-  const toolgate = new ToolgateConversation(client, managed, options);
-  const caller = new longTalk.Caller();
-  const model = new MockLanguageModelV3({
-    doGenerate: ({ prompt, tools = [] }) => {
-      const isAnswered = prompt.at(-1)?.role === "tool";
-      const toolName = caller.nextCall(
-        tools.map(({ name }) => name),
-        isAnswered,
-      );
-      const toolCallId = `call_${String(caller.called.length)}`;
-      return Promise.resolve({
-        content: [
-          toolName === undefined
-            ? { type: "text", text: "Done." }
-            : { type: "tool-call", toolCallId, toolName, input: "{}" },
-        ],
-        finishReason: { unified: toolName === undefined ? "stop" : "tool-calls", raw: undefined },
-        usage: USAGE,
-        warnings: [],
-      });
-    },
-  });
-  const messages: ModelMessage[] = [];
-  for (const content of longTalk.messages()) {
-    messages.push({ role: "user", content });
-    const { response } = await generateText({
-      ...{ model, messages, stopWhen: stepCountIs(3) },
-      ...toolgate.settings(),
-    });
-    messages.push(...response.messages);
+  const managed = await registered(client);
+  for (const strategy of ["cut", "envelope"] as const) {
+    const warnings: string[] = [];
+    const options = { strategy, route: ALWAYS, onWarning: told(warnings) };
+    const toolgate = new ToolgateConversation(client, managed, options);
+    const settings = toolgate.settings();
+    const tools: ToolSet = { ...settings.tools, ...own };
+    const search: [string, object] = [SEARCH, { query: "notes" }];
+    const model = scripted([search], "One.");
+    const prompt = "Find the note about milk.";
+    await generateText({ model, prompt, stopWhen: stepCountIs(3), ...settings, tools });
+    for (const { tools: sent = [] } of model.doGenerateCalls) {
+      assert.ok(!sent.some(({ name }) => name === "clock"));
+    }
+    assert.deepEqual(warnings, [
+      "1 tool is beside those of settings() (clock): hidden from the model; give tools of the agent's own as `own`",
+    ]);
   }
-  caller.check(ran);
 });
+
+for (const [strategy, count] of [
+  ["cut", 20],
+  ["auto", 40],
+] as const) {
+  test(`${String(count)} messages with ${strategy}: more tools are called than a set holds`, async () => {
+    await using service = await Service.get();
+    await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+    const ran: string[] = [];
+    const made = (name: string) =>
+      tool({
+        ...{ description: name, inputSchema: jsonSchema<object>(longTalk.EMPTY) },
+        execute: () => (ran.push(name), "done"),
+      });
+    const names = await longTalk.registered(client);
+    const route = { options: { deferral: v1.DeferralMode.ALWAYS } };
+    const managed = Object.fromEntries(names.map((name) => [name, made(name)]));
+    const options = { own, route, strategy, onOwnTools: () => undefined };
+    const toolgate = new ToolgateConversation(client, managed, options);
+    const caller = new longTalk.Caller();
+    const model = new MockLanguageModelV3({
+      doGenerate: ({ prompt, tools = [] }) => {
+        const isAnswered = prompt.at(-1)?.role === "tool";
+        const call = caller.nextCall(
+          tools.map(({ name }) => name),
+          prompt.at(-1),
+          isAnswered,
+        );
+        const toolCallId = `call_${String(caller.called.length)}`;
+        return Promise.resolve({
+          content: [
+            call === undefined
+              ? { type: "text", text: "Done." }
+              : { type: "tool-call", toolCallId, toolName: call.name, input: JSON.stringify(call.args) },
+          ],
+          finishReason: { unified: call === undefined ? "stop" : "tool-calls", raw: undefined },
+          usage: USAGE,
+          warnings: [],
+        });
+      },
+    });
+    const messages: ModelMessage[] = [];
+    for (const content of longTalk.messages(count)) {
+      messages.push({ role: "user", content });
+      const { response } = await generateText({
+        ...{ model, messages, stopWhen: stepCountIs(3) },
+        ...toolgate.settings(),
+      });
+      messages.push(...response.messages);
+    }
+    if (strategy === "cut") caller.checkCut(ran);
+    else caller.checkDefault(ran);
+  });
+}
 
 test("without a service, the model sees its tools and calls are refused", async () => {
   await using client = new Client("127.0.0.1:1");

@@ -18,7 +18,7 @@ export interface Listed {
 /** Asks for `WANTED`. */
 export const WORDS = "Post in the team's Slack channel that I'll be ten minutes late.";
 export const WANTED = "mcp__slack__slack_post_message";
-/** What `WANTED` answers. */
+/** Answers `WANTED`. */
 export const DONE = "Posted the message to the Slack channel.";
 /** Asks for another tool, at a length that leans on no message before. */
 export const PAGES =

@@ -15,6 +15,7 @@ import { fromMcp, type FromMcpOptions, fromTools, type McpClient } from "@toolga
 import { createAgent } from "langchain";
 
 import { notes, scripted } from "../../examples/langchain.js";
+import { add } from "../../examples/langchain-mcp.js";
 import { freshTenant, Service, told } from "./service.js";
 
 const ALL = { options: { deferral: v1.DeferralMode.OFF } };
@@ -50,7 +51,7 @@ function connected({ target }: Service): Client {
   return new Client(target, { tenant: freshTenant(), timeoutMs: 30_000 });
 }
 
-/** What an agent over the servers answers calls with, and what its model was shown. */
+/** Returns what an agent over the servers answers calls with, and what its model was shown. */
 async function answersOf(
   client: Client,
   servers: Record<string, McpClient>,
@@ -97,6 +98,20 @@ test("a real MCP server's tools are registered as it lists them, and run", async
   } finally {
     await everything.close();
   }
+});
+
+test("the example runs over a real MCP server, and its first call is refused", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const { messages, shown, report } = await add(client, {
+    route: { options: { topK: 1, deferral: v1.DeferralMode.ALWAYS } },
+  });
+  const [refused, sum] = messages.filter((message) => ToolMessage.isInstance(message));
+  assert.match(refused?.text ?? "", /"error":"arguments_invalid"/);
+  assert.match(sum?.text ?? "", /The sum of 2 and 3 is 5/);
+  assert.equal(messages.at(-1)?.text, "It is 5.");
+  assert.ok(shown[0]?.includes("mcp__everything__get-sum"));
+  assert.equal(report.requests, 3);
 });
 
 test("a failed result is a failed call and unlocks nothing, and a server that can't be listed is left out", async () => {

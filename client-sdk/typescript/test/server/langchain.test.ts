@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { MemorySaver } from "@langchain/langgraph";
 import { Client, v1 } from "@toolgate/client";
 import {
+  fromTools,
   mcpDefinitions,
   modelFacing,
   toolgateMiddleware,
@@ -87,6 +88,10 @@ async function agentOf(
   return { agent: createAgent({ model, tools: [clock], middleware }), shown, told, managed };
 }
 
+const NEEDS = {
+  name: "delete_note",
+  precondition: { condition: { case: "hasPriorToolOutput" as const, value: FIND } },
+};
 const ASKED = { messages: [{ role: "user" as const, content: "Find my notes about milk." }] };
 
 test("calls of names that no tool has are refused by Gate, and no hidden tool is named", async () => {
@@ -139,6 +144,28 @@ test("bare names are understood, an own tool's wins, and own tools are told once
   assert.deepEqual(told, [["clock"]]);
 });
 
+test("a refused call without an identifier does not run", async () => {
+  await using service = await Service.get();
+  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+  const ran: unknown[] = [];
+  const erase = tool((args) => (ran.push(args), "erased"), {
+    ...{ name: "delete_note", description: "Deletes a note for good." },
+    schema: longTalk.EMPTY,
+  });
+  const route = { options: { deferral: v1.DeferralMode.OFF } };
+  const options = { route, register: { notes: { toolSettings: [NEEDS] } }, onWarning: () => undefined };
+  const middleware = [await fromTools(client, { notes: [erase, ...notes().slice(0, 1)] }, options)];
+  const { model } = scripted();
+  model.respond(new AIMessage({ content: "", tool_calls: [{ name: DELETE, args: {} }] }));
+  model.respond(new AIMessage({ content: "", tool_calls: [{ name: FIND, args: { text: "milk" } }] }));
+  model.respond(new AIMessage({ content: "", tool_calls: [{ name: DELETE, args: {} }] }));
+  model.respond(new AIMessage("Done."));
+  const { messages } = await createAgent({ model, middleware }).invoke(ASKED);
+  const statuses = messages.filter((one) => ToolMessage.isInstance(one)).map(({ status }) => status);
+  assert.deepEqual(statuses, ["error", "success", "success"]);
+  assert.deepEqual(ran, [{}], "once it was found");
+});
+
 test("a refused call brings no tool in", async () => {
   await using service = await Service.get();
   await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
@@ -163,34 +190,41 @@ test("without the search nothing is deferred, unless a mode is named", async () 
   }
 });
 
-test("twenty messages show no more tools than topK, however many are called", async () => {
-  await using service = await Service.get();
-  await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
-  const ran: string[] = [];
-  const made = (name: string) =>
-    tool(() => (ran.push(name), "done"), { name, description: name, schema: longTalk.EMPTY });
-  const route = { options: { deferral: v1.DeferralMode.ALWAYS } };
-  const managed = (await longTalk.registered(client)).map(made);
-  const caller = new longTalk.Caller();
-  const { model, shown } = scripted();
-  const asked = longTalk.messages();
-  for (let step = 0; step < 2 * asked.length; step++) {
-    model.respond((messages) => {
-      const name = caller.nextCall(shown.at(-1) ?? [], ToolMessage.isInstance(messages.at(-1)));
-      const id = `call_${String(caller.called.length)}`;
-      return name === undefined
-        ? new AIMessage("Done.")
-        : new AIMessage({ content: "", tool_calls: [{ name, args: {}, id }] });
-    });
-  }
-  const middleware = [toolgateMiddleware(client, managed, { strategy: "cut", route })];
-  const agent = createAgent({ model, middleware, checkpointer: new MemorySaver() });
-  for (const content of asked) {
-    const thread = { configurable: { thread_id: "1" } };
-    await agent.invoke({ messages: [{ role: "user", content }] }, thread);
-  }
-  caller.check(ran);
-});
+for (const [strategy, count] of [
+  ["cut", 20],
+  ["auto", 40],
+] as const) {
+  test(`${String(count)} messages with ${strategy}: more tools are called than a set holds`, async () => {
+    await using service = await Service.get();
+    await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
+    const ran: string[] = [];
+    const made = (name: string) =>
+      tool(() => (ran.push(name), "done"), { name, description: name, schema: longTalk.EMPTY });
+    const route = { options: { deferral: v1.DeferralMode.ALWAYS } };
+    const managed = (await longTalk.registered(client)).map(made);
+    const caller = new longTalk.Caller();
+    const { model, shown } = scripted();
+    const asked = longTalk.messages(count);
+    for (let step = 0; step < 2 * asked.length; step++) {
+      model.respond((messages) => {
+        const last = messages.at(-1);
+        const call = caller.nextCall(shown.at(-1) ?? [], last?.content, ToolMessage.isInstance(last));
+        const id = `call_${String(caller.called.length)}`;
+        return call === undefined
+          ? new AIMessage("Done.")
+          : new AIMessage({ content: "", tool_calls: [{ ...call, id }] });
+      });
+    }
+    const middleware = [toolgateMiddleware(client, managed, { strategy, route })];
+    const agent = createAgent({ model, middleware, checkpointer: new MemorySaver() });
+    for (const content of asked) {
+      const thread = { configurable: { thread_id: "1" } };
+      await agent.invoke({ messages: [{ role: "user", content }] }, thread);
+    }
+    if (strategy === "cut") caller.checkCut(ran);
+    else caller.checkDefault(ran);
+  });
+}
 
 test("without a service, the model sees its tools and calls are refused", async () => {
   await using client = new Client("127.0.0.1:1");

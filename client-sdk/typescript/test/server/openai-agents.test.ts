@@ -311,6 +311,22 @@ async function garden() {
   return server as unknown as MCPServer;
 }
 
+test("the tools of an MCP server that was left on the agent are shown and told", async () => {
+  await using service = await Service.get();
+  await using client = connected(service);
+  const told: (readonly string[])[] = [];
+  const onOwnTools = (names: readonly string[]) => told.push(names);
+  const { toolgate } = await conversation(client, { onOwnTools });
+  const server = await garden();
+  const model = scripted([["build_greenhouse", {}]], "Built.");
+  const agent = new Agent({ name: "desk", model, mcpServers: [server] });
+  const { history } = await run(toolgate.agent(agent), "Find the note about milk.");
+  assert.deepEqual(shown(model)[0], ["build_greenhouse", SEARCH, FIND]);
+  assert.deepEqual(answers(history), ["built"], "no call of it passes Gate");
+  assert.deepEqual(told, [["build_greenhouse"]]);
+  await server.close();
+});
+
 test("changed tools are followed, failed results say so, and lost ones are registered again", async () => {
   await using service = await Service.get();
   await using client = connected(service);

@@ -1,4 +1,4 @@
-/** What a provider's cache serves: the beginning that a request shares with the one before. */
+/** Checks what a provider's cache serves: the beginning that a request shares with the one before. */
 import assert from "node:assert/strict";
 
 /** Holds that each list begins with the one before, whatever marks the ends of cached prefixes. */

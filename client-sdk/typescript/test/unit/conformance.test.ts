@@ -1,4 +1,4 @@
-/** What every client must do alike: the cases of client-sdk/conformance. */
+/** Holds the client to what every client must do alike: the cases of client-sdk/conformance. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

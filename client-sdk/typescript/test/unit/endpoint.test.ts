@@ -1,4 +1,4 @@
-/** What is told of the model: its API, its name, and where it is asked. */
+/** Tests what is told of the model: its API, its name, and where it is asked. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

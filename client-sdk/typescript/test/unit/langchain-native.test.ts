@@ -35,7 +35,7 @@ const history: BaseMessage[] = [
   new HumanMessage("and in Bergen?"),
 ];
 
-/** What a model sends when it is asked with these messages. */
+/** Returns what a model sends when it is asked with these messages. */
 async function sentBy(
   kind: "anthropic" | "openai",
   messages: BaseMessage[],

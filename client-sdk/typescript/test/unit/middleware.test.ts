@@ -1,4 +1,4 @@
-/** What the middleware of frameworks tells Route of the prompt. */
+/** Tests what the middleware of frameworks tells Route of the prompt. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -35,7 +35,7 @@ const answered: ModelMessage[] = [
   },
 ];
 
-/** What Route is asked in one step after these messages. */
+/** Returns what Route is asked in one step after these messages. */
 async function told(
   messages: ModelMessage[],
   options: ToolgateOptions,
@@ -154,13 +154,13 @@ test("LangChain's middleware tells of more tools than OpenAI takes too", async (
   assert.deepEqual(told, [131]);
 });
 
-/** What Route read, as it tells it. */
+/** Holds what Route read, as it tells it. */
 const snapshot = {
   ...{ type: "toolgate_snapshot", version: 1, turns: 1, discovered: ["mcp__a__b"] },
   calls: [{ tool: "mcp__a__b", status: "succeeded", turn: 0, id: "1" }],
 };
 
-/** What Toolgate was told of the conversation, call by call; its Route fails after so many answers. */
+/** Records what Toolgate was told of the conversation, call by call; its Route fails after so many answers. */
 class Listener {
   readonly routed: unknown[][] = [];
   readonly gated: unknown[][] = [];

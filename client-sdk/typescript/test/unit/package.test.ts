@@ -1,4 +1,4 @@
-/** What the package says of itself, and what importing it brings along. */
+/** Tests what the package says of itself, and what importing it brings along. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ interface Manifest {
 
 const manifest = JSON.parse(readFileSync(join(sdkFolder, "package.json"), "utf8")) as Manifest;
 
-/** What an entry imports from outside of this package when it is bundled; a module of Node's fails the bundling. */
+/** Returns what an entry imports from outside of this package when it is bundled; a module of Node's fails the bundling. */
 async function importsOf(entry: string): Promise<string[]> {
   const bundled = await build({
     ...{ entryPoints: [join(sdkFolder, "build", "src", entry)], bundle: true, write: false },
