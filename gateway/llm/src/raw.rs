@@ -114,8 +114,8 @@ fn write(value: &Value, before: &str, text: &mut String) {
     }
 }
 
-/// Writes a list. An item that is there already keeps its bytes, wherever it stands now; one that is not is taken for what
-/// became of the next.
+/// Writes a list. An item that is there already keeps its bytes, wherever it stands now. One that is not is taken for what
+/// became of the next of its name, or else of the next.
 fn write_array(new: &[Value], old: &[Value], before: &str, text: &mut String) {
     let items = items(before).unwrap_or_default();
     let mut next = 0;
@@ -125,7 +125,9 @@ fn write_array(new: &[Value], old: &[Value], before: &str, text: &mut String) {
             text.push(',');
         }
         let left = old.get(next..).unwrap_or_default();
-        next += left.iter().position(|item| item == inner).unwrap_or_default();
+        let is_namesake = |item: &Value| item["name"].is_string() && item["name"] == inner["name"];
+        let same = left.iter().position(|item| item == inner);
+        next += same.or_else(|| left.iter().position(is_namesake)).unwrap_or_default();
         match items.get(next) {
             Some(item) => write(inner, item, text),
             None => text.push_str(&inner.to_string()),
