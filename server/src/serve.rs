@@ -188,7 +188,7 @@ pub async fn run(parsed: Parsed, reread: Reread<'_>) -> Result<(), ServeError> {
     let serving = Box::pin(serve_with(config, changes, stop));
     let served = tokio::select! {
         served = serving => served,
-        () = reload::on_hangup(&settings, reread, &filter, &teller) => Ok(()),
+        () = reload::on_hangup(&settings, reread, Some(&filter), &teller) => Ok(()),
     };
     exporting.stop(LAST_SPANS_MAX).await;
     served
@@ -214,6 +214,25 @@ pub async fn serve_until_bound(
 ) -> Result<(), ServeError> {
     let (_teller, changes) = reload::channel(&config);
     Box::pin(serve_bound(config, changes, Some(bound), stop)).await
+}
+
+/// Serves like [`serve_until_bound`]. On SIGHUP, `reread` reads the configuration again; what is logged stays as it is.
+///
+/// # Errors
+/// The same errors as [`run`].
+pub async fn serve_until_bound_rereading(
+    parsed: Parsed,
+    reread: Reread<'_>,
+    bound: oneshot::Sender<SocketAddr>,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
+    let Parsed { config, settings, .. } = parsed;
+    let (teller, changes) = reload::channel(&config);
+    let serving = Box::pin(serve_bound(config, changes, Some(bound), stop));
+    tokio::select! {
+        served = serving => served,
+        () = reload::on_hangup(&settings, reread, None, &teller) => Ok(()),
+    }
 }
 
 async fn serve_with(

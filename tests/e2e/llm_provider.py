@@ -222,6 +222,11 @@ class Proxy:
         self._process.send_signal(signal.SIGTERM)
         assert self._process.wait(PATIENCE) == 0, self.log()
 
+    def hang_up(self) -> None:
+        """Has the plane within the process read its configuration again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
+
     def log(self) -> str:
         """Text that it wrote."""
         return (self._folder / "llm.log").read_text(errors="replace")

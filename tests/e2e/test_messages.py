@@ -8,7 +8,7 @@ import pytest
 from catalogs import tool
 from conftest import StartServer
 
-from toolgate import Client, has_prior_tool_output
+from toolgate import Client, ContextWarning, DeferralReason, RouteResult, has_prior_tool_output
 from toolgate._gen.v1 import router_pb2, router_pb2_grpc, state_pb2
 
 ARGUMENTS = {"url": "http://localhost/"}
@@ -176,3 +176,26 @@ def test_a_conversation_is_counted_beside_the_tools(
     assert without.conversation_tokens == 0
     assert not without.HasField("conversation_rho")
     assert list(without.warnings) == []
+
+
+def test_a19_a_full_window_is_warned_of_where_only_the_model_is_told(
+    client: Client,
+) -> None:
+    client.register_server("web", [tool("summarize_page")])
+    # A digit and a space are a token each, so that the task has 720,000.
+    messages = [{"role": "user", "content": " 0" * 30_000} for _ in range(12)]
+
+    def asked(**options: Any) -> RouteResult:
+        return client.route("what does the page say", state={"messages": messages}, **options)
+
+    known = asked(model="claude-opus-4-8")
+    assert 700_000 < known.accounting.conversation_tokens < 900_000
+    assert ContextWarning.WINDOW_NEARLY_FULL in known.accounting.warnings
+    assert known.accounting.rho is not None
+    told = asked(model="claude-opus-4-8", context_window=2_000_000)
+    assert told.accounting.warnings == ()
+    unknown = asked(model="never-heard-of")
+    assert (unknown.accounting.warnings, unknown.accounting.rho) == ((), None)
+    # What is known of a model decides nothing about deferral.
+    auto = asked(model="claude-opus-4-8", deferral="auto")
+    assert auto.deferral.reason is DeferralReason.NO_WINDOW

@@ -200,6 +200,19 @@ def small(server: ToolgateProcess, tenant: str) -> Any:
         yield client
 
 
+def test_b11_the_operator_lists_models_that_take_no_tools_amid_a_conversation(
+    start_server: StartServer,
+) -> None:
+    with start_server({"deferral.no_native_models": "opus-5, other"}).client() as client:
+        for name in ("git", "slack", "gitlab"):
+            client.register_server(name, SHIPPED / f"{name}.json")
+        listed = Conversation(client, "native").turn(TEXTS[0])[1]
+        assert (listed.strategy, listed.reason, listed.betas) == ("ENVELOPE", "NOT_TAKEN", ())
+        assert Conversation(client, "auto").turn(TEXTS[0])[1].strategy != "NATIVE"
+        other = Conversation(client, "native", model="claude-opus-4-8").turn(TEXTS[0])[1]
+        assert (other.strategy, other.reason) == ("NATIVE", "ASKED")
+
+
 def test_a19_a_small_catalog_is_sent_whole_where_that_costs_least(small: Client) -> None:
     talk = small_talk(small)
     first, request = talk.turn(TEXTS[0])

@@ -57,6 +57,8 @@ pub struct LlmConfig {
     pub defer: Vec<String>,
     /// Names of tools that are never deferred, with `*` for any characters.
     pub keep: Vec<String>,
+    /// Names of models that get no tools amid a conversation, with `*` for any characters, beside those that are known.
+    pub no_native_models: Vec<String>,
     /// Bytes of definitions of tools that may be deferred; with fewer, `auto` sends all without asking for a price.
     #[serde(deserialize_with = "size")]
     pub defer_above: usize,
@@ -169,6 +171,7 @@ impl Default for LlmConfig {
             gate: GateConfig::Observe,
             defer: vec!["mcp_*".to_owned()],
             keep: Vec::new(),
+            no_native_models: Vec::new(),
             defer_above: 4 << 10,
             decision_timeout: Duration::from_millis(30),
             first_decision_timeout: Duration::from_millis(150),

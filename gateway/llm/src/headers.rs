@@ -72,6 +72,35 @@ pub(crate) fn add_betas(headers: &mut HeaderMap, betas: &[&'static str]) {
     }
 }
 
+/// Returns true if the host names such a beta.
+pub(crate) fn has_beta(headers: &HeaderMap, is_such: impl Fn(&str) -> bool) -> bool {
+    let values = headers.get_all(BETA).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|name| is_such(name.trim()))
+}
+
+/// Takes such betas out of those of the host. The others stay as they are, and a header without any goes.
+pub(crate) fn remove_betas(headers: &mut HeaderMap, is_such: impl Fn(&str) -> bool) {
+    if !has_beta(headers, &is_such) {
+        return;
+    }
+    let before: Vec<HeaderValue> = headers.get_all(BETA).iter().cloned().collect();
+    headers.remove(BETA);
+    for value in before {
+        let Ok(text) = value.to_str() else {
+            headers.append(BETA, value);
+            continue;
+        };
+        let left: Vec<&str> = text.split(',').filter(|name| !is_such(name.trim())).collect();
+        let left = left.join(",");
+        if left.trim().is_empty() {
+            continue;
+        }
+        if let Ok(left) = HeaderValue::from_str(left.trim_start()) {
+            headers.append(BETA, left);
+        }
+    }
+}
+
 /// Returns the headers of an answer for the host.
 pub(crate) fn of_answer(mut headers: HeaderMap) -> HeaderMap {
     take_connection_headers(&mut headers);
@@ -119,5 +148,18 @@ mod tests {
         assert_eq!(sent, ["own,second,third"]);
         add_betas(&mut headers, &["own"]);
         assert_eq!(headers[BETA], "own,second,third");
+    }
+
+    #[test]
+    fn betas_that_are_taken_out_leave_the_others() {
+        let mut headers = HeaderMap::new();
+        for value in ["gone, own ,  second", "gone", "third"] {
+            headers.append(BETA, HeaderValue::from_static(value));
+        }
+        remove_betas(&mut headers, |beta| beta == "gone");
+        let sent: Vec<_> = headers.get_all(BETA).iter().collect();
+        assert_eq!(sent, ["own ,  second", "third"]);
+        remove_betas(&mut headers, |_| true);
+        assert!(headers.is_empty());
     }
 }

@@ -26,9 +26,11 @@ mod savings;
 mod serving;
 mod sse;
 mod stream;
+mod switch;
 mod tenant;
 mod toolset;
 mod turn;
+mod undeferred;
 mod units;
 mod upstream;
 

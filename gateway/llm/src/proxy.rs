@@ -32,9 +32,9 @@ use crate::provider::Provider;
 use crate::savings::{Account, Savings};
 use crate::serving::{self, Peer};
 use crate::tenant::{Authentication, Caller, PresentedKey, Refusal, key_of, own_key_of};
-use crate::turn::{Decider, Owner, Turn, warm_up};
+use crate::turn::{Decider, Owner, SWITCHED_OFF, Turn, warm_up};
 use crate::upstream::{Failure, Head, Upstream, UpstreamError};
-use crate::{gemini, headers};
+use crate::{gemini, headers, undeferred};
 
 /// Header of an answer that says what was done with its request.
 const NOTE: HeaderName = HeaderName::from_static("x-toolgate");
@@ -275,13 +275,35 @@ impl Proxy {
                 let response = self.rewritten(turn, chat.head, bytes, body).await;
                 holding(response, memory)
             }
-            Err(reason) => {
+            Err(mut reason) => {
+                if let Some(loaded) = self.undeferred(&mut chat, &bytes).await {
+                    reason = SWITCHED_OFF;
+                    bytes = loaded.into_bytes();
+                }
                 let account = self.account(&chat, &bytes);
                 account.passed(reason);
                 account.added("pass", begun.elapsed());
                 self.pass(&chat.head, bytes.into(), reason).await
             }
         }
+    }
+
+    /// Takes what the host defers by itself out of a request, and out of its headers, while the operator has switched deferral
+    /// off. `None` if the request has nothing of it, can't be read, or deferral is on.
+    async fn undeferred(&self, chat: &mut Chat, bytes: &[u8]) -> Option<String> {
+        let headers = &mut chat.head.headers;
+        let text = std::str::from_utf8(bytes).ok()?;
+        let is_plain = !headers.contains_key(header::CONTENT_ENCODING);
+        if !is_plain || !undeferred::has_traces(headers, text) {
+            return None;
+        }
+        if !self.decider.is_switched_off().await {
+            return None;
+        }
+        let loaded = undeferred::loaded(chat.api, text)?;
+        undeferred::remove_betas(headers, &loaded);
+        headers.remove(header::CONTENT_LENGTH);
+        Some(loaded)
     }
 
     /// Returns the account of a request with this body; it is empty if it was not read.

@@ -109,22 +109,32 @@ fn write(value: &Value, before: &str, text: &mut String) {
                 }
             });
         }
-        (Value::Array(new), Value::Array(_)) => {
-            let items = items(before).unwrap_or_default();
-            text.push('[');
-            for (at, inner) in new.iter().enumerate() {
-                if at > 0 {
-                    text.push(',');
-                }
-                match items.get(at) {
-                    Some(item) => write(inner, item, text),
-                    None => text.push_str(&inner.to_string()),
-                }
-            }
-            text.push(']');
-        }
+        (Value::Array(new), Value::Array(old)) => write_array(new, old, before, text),
         _ => text.push_str(&value.to_string()),
     }
+}
+
+/// Writes a list. An item that is there already keeps its bytes, wherever it stands now. One that is not is taken for what
+/// became of the next of its name, or else of the next.
+fn write_array(new: &[Value], old: &[Value], before: &str, text: &mut String) {
+    let items = items(before).unwrap_or_default();
+    let mut next = 0;
+    text.push('[');
+    for (at, inner) in new.iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        let left = old.get(next..).unwrap_or_default();
+        let is_namesake = |item: &Value| item["name"].is_string() && item["name"] == inner["name"];
+        let same = left.iter().position(|item| item == inner);
+        next += same.or_else(|| left.iter().position(is_namesake)).unwrap_or_default();
+        match items.get(next) {
+            Some(item) => write(inner, item, text),
+            None => text.push_str(&inner.to_string()),
+        }
+        next += 1;
+    }
+    text.push(']');
 }
 
 fn write_object(
@@ -183,6 +193,13 @@ mod tests {
             graft(&value, before),
             r#"{"name":"e","input":{"name":"t","arguments":{"n":1.0,"arguments":7}}}"#
         );
+    }
+
+    #[test]
+    fn what_stands_behind_a_removed_item_keeps_its_bytes() {
+        let before = r#"[ {"a":1}, { "b" : 1.0 } , "h\u00e9",{"c":[ 1,2e1 ]}]"#;
+        let value = json!([{ "b": 1.0 }, "hé", { "c": [20.0] }]);
+        assert_eq!(graft(&value, before), r#"[{ "b" : 1.0 },"h\u00e9",{"c":[2e1]}]"#);
     }
 
     #[test]

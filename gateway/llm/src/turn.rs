@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use toolgate_client::{Client, Error, ErrorReason, SearchAnswer, intent as v1_intent, v1};
 use toolgate_core::tokens;
+use toolgate_llm::context_window;
 use toolgate_llm::envelope::is_envelope;
 use toolgate_llm::history;
 use toolgate_llm::render::Tool;
@@ -19,7 +20,7 @@ use toolgate_llm::strategy::{
 };
 
 use crate::answer::{Results, Search};
-use crate::chat::{Chat, PassReason, intent};
+use crate::chat::{Chat, PassReason, intent, is_like};
 use crate::config::{Config, GateConfig, LlmConfig, StrategyConfig};
 use crate::gate::{self, Call, Check, Judged};
 use crate::kept::{Behind, Kept, PREVIOUS};
@@ -29,13 +30,20 @@ use crate::refusals::{CalledModel, Refusals};
 use crate::remembered::{Remembered, State};
 use crate::responses;
 use crate::savings::{Account, Savings};
+use crate::switch::Switch;
 use crate::toolset::{DeferredTool, Namespaced, Toolset, Toolsets};
 
 /// Searches of one turn that are answered.
 const SEARCHES_MAX: u32 = 3;
 
+/// Reason for which a request is sent without deferral while the operator has switched that off.
+pub(crate) const SWITCHED_OFF: PassReason = "switched-off";
+
 /// Time from a turn's first search on in which searches are answered.
 const SEARCHING_MAX: Duration = Duration::from_secs(8);
+
+/// Most characters of a model's name that the plane is told. It takes 256 bytes.
+const MODEL_MAX: usize = 64;
 
 /// Answers of one turn that are taken back because a call in them was refused.
 const REFUSALS_MAX: u32 = 3;
@@ -52,6 +60,7 @@ pub(crate) struct Decider {
     remembered: Arc<Remembered>,
     kept: Arc<Kept>,
     refusals: Arc<Refusals>,
+    switch: Arc<Switch>,
     savings: Savings,
     checks: Arc<Semaphore>,
 }
@@ -126,9 +135,15 @@ impl Decider {
             remembered: Arc::default(),
             kept: Arc::default(),
             refusals: Arc::default(),
+            switch: Arc::default(),
             savings,
             checks: Arc::new(Semaphore::new(CHECKS_MAX)),
         }
+    }
+
+    /// Returns true if the operator of the routing plane has switched deferral off.
+    pub(crate) async fn is_switched_off(&self) -> bool {
+        self.switch.is_off(&self.plane, self.settings().decision_timeout).await
     }
 
     fn settings(&self) -> &LlmConfig {
@@ -146,6 +161,9 @@ impl Decider {
         let begun = Instant::now();
         if self.settings().strategy == StrategyConfig::Pass {
             return Err("strategy");
+        }
+        if self.switch.is_known_off() {
+            return Err(SWITCHED_OFF);
         }
         let chat = caught(|| Chat::read(api, path, text.to_owned(), self.settings()))?;
         if self.refusals.has(&CalledModel::new(owner.tenant, api, &chat.model)) {
@@ -206,7 +224,7 @@ impl Decider {
         }
         let request = v1::RouteRequest {
             active_set_handle: state.handle.clone(),
-            ..question(&toolset, &chat.messages)
+            ..question(&toolset, &chat)
         };
         let conversation = Conversation { owner, tools: &all, keys: &keys };
         // Without a word of the user's the tools of the turn are there already.
@@ -215,6 +233,7 @@ impl Decider {
                 let request = v1::RouteRequest { intents: vec![v1_intent(text)], ..request };
                 self.routed(request, limit, conversation).await?
             }
+            None if self.is_switched_off().await => return Err(SWITCHED_OFF),
             None => v1::RouteResponse::default(),
         };
         let state = State { handle: routed.active_set_handle, ..state };
@@ -283,6 +302,10 @@ impl Decider {
     ) -> Result<v1::RouteResponse, PassReason> {
         let Conversation { owner, tools, keys } = conversation;
         let routed = self.plane.with_deadline(limit).route(request).await;
+        if let Ok(routed) = &routed {
+            self.switch.note(routed);
+            refuse_undeferred(routed)?;
+        }
         let routed = routed.map_err(|error| {
             tracing::warn!(%error, "the routing plane gave no answer; the request is sent as it came");
             if is_lost(&error) {
@@ -303,7 +326,18 @@ impl Decider {
 
     /// Takes what was registered out of the plane.
     pub(crate) async fn close(&self) {
+        self.switch.close(&self.plane).await;
         self.toolsets.forget_all().await;
+    }
+}
+
+/// Returns the reason for which nothing is deferred, if the plane says so.
+fn refuse_undeferred(routed: &v1::RouteResponse) -> Result<(), PassReason> {
+    let Some(decided) = &routed.deferral else { return Ok(()) };
+    match decided.reason() {
+        v1::DeferralReason::KillSwitch => Err(SWITCHED_OFF),
+        _ if decided.deferred => Ok(()),
+        _ => Err("not-deferred"),
     }
 }
 
@@ -325,12 +359,15 @@ fn panicked() -> PassReason {
     "panic"
 }
 
-/// Returns what the plane is asked for the next request of a conversation, without the user's words.
-fn question(toolset: &Toolset, messages: &[Value]) -> v1::RouteRequest {
-    let state = v1::AgentState { discovered_tools: used(messages, toolset), ..Default::default() };
+/// Returns what the plane is asked for the next request of a conversation, without the user's words. Whether tools are
+/// deferred at all is left to the plane's settings.
+fn question(toolset: &Toolset, chat: &Chat) -> v1::RouteRequest {
+    let used = used(&chat.messages, toolset);
+    let state = v1::AgentState { discovered_tools: used, ..Default::default() };
     let options = v1::RouteOptions {
         detail: v1::Detail::References.into(),
-        deferral: v1::DeferralMode::Always.into(),
+        model: chat.model.chars().take(MODEL_MAX).collect(),
+        context_window: context_window(&chat.model),
         ..Default::default()
     };
     v1::RouteRequest {
@@ -431,10 +468,12 @@ impl Turn {
             Api::OpenAiChat | Api::OpenAiResponses => Provider::OpenAi,
             Api::Gemini => Provider::Gemini,
         };
+        let denied = &self.decider.settings().no_native_models;
+        let denied = denied.iter().any(|pattern| is_like(&self.chat.model, pattern));
         Endpoint {
             model: &self.chat.model,
             base_url: self.decider.config.upstream.of(provider).as_str(),
-            denied: None,
+            denied: denied.then_some(&["*"][..]),
             // Tools amid a conversation of OpenAI's Responses are not built.
             without_native: self.without_native || self.chat.api != Api::Anthropic,
         }

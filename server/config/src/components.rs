@@ -375,6 +375,7 @@ impl From<&Settings> for DeferralConfig {
             tenants: settings.read(&keys::DEFERRAL_TENANTS).into_iter().collect(),
             kill_switch: settings.read(&keys::DEFERRAL_KILL_SWITCH),
             denied_models: settings.read(&keys::DEFERRAL_DENIED_MODELS),
+            no_native_models: settings.read(&keys::DEFERRAL_NO_NATIVE_MODELS),
             trusted_hosts: settings.read(&keys::DEFERRAL_TRUSTED_HOSTS),
             overhead_tokens: settings.read(&keys::DEFERRAL_OVERHEAD_TOKENS),
         }

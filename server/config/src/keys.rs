@@ -95,6 +95,7 @@ pub static KEYS: &[&KeySpec] = &[
     &DEFERRAL_TENANTS.spec,
     &DEFERRAL_KILL_SWITCH.spec,
     &DEFERRAL_DENIED_MODELS.spec,
+    &DEFERRAL_NO_NATIVE_MODELS.spec,
     &DEFERRAL_TRUSTED_HOSTS.spec,
     &DEFERRAL_OVERHEAD_TOKENS.spec,
     &HANDLE_KEY.spec,

@@ -26,6 +26,8 @@ pub struct Policy {
     pub kill_switch: bool,
     /// Models that can't search for tools.
     pub denied_models: Vec<Pattern>,
+    /// Models that take no tools amid a conversation, beside those that are known not to.
+    pub no_native_models: Vec<Pattern>,
     /// Hosts of models behind which tools are deferred even if nobody chose a mode.
     pub trusted_hosts: Vec<Pattern>,
     /// Tokens to subtract from the cost of deferrable tools.

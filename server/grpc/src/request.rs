@@ -12,9 +12,8 @@ use toolgate_config::{LimitsConfig, RouterConfig};
 use toolgate_core::deferral::{DeferralRequest, Mode, host_of};
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
-use toolgate_llm::history;
+use toolgate_llm::{context_window, history};
 use toolgate_routing::gate::Evidence;
-use toolgate_routing::router::answers::conversation::Surroundings;
 use toolgate_routing::router::context::{self, Before, Rules};
 use toolgate_routing::router::intent::Intent;
 use toolgate_routing::router::query::{Detail, Listing, Options, RouteQuery, SelectionRule, Unset};
@@ -74,15 +73,11 @@ pub(super) fn route(
     let before = Before { asks: &said.asks, results: &said.results, answer: answer.as_deref() };
     let rules = Rules { courtesies: defaults.courtesies, context: defaults.context };
     let intents = context::read(intents, before, rules);
-    let beside = Surroundings {
-        system_tokens: options.system_tokens,
-        context_window: options.context_window,
-    };
     let conversation = ReadConversation {
         snapshot,
         texts: history::texts(&messages),
         outcomes: history::refusal_outcomes(&messages),
-        beside,
+        beside: options.surroundings(),
     };
     let query = RouteQuery {
         intents,
@@ -204,6 +199,7 @@ fn options(wire: v1::RouteOptions, defaults: &RouterConfig, fields: &mut Fields)
         excluded: wire.excluded_tools,
         servers,
         context_window: wire.context_window,
+        known_window: context_window(&wire.model),
         system_tokens: wire.system_tokens,
         explain: wire.explain,
         active_token_budget: wire.active_token_budget,

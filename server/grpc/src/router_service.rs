@@ -24,7 +24,6 @@ use toolgate_core::identity::TenantId;
 use toolgate_core::method::Method;
 use toolgate_routing::gate::handle::Holder;
 use toolgate_routing::gate::{Evidence, GateQuery};
-use toolgate_routing::router::answers::conversation::Surroundings;
 use toolgate_routing::router::query::RouteQuery;
 use toolgate_routing::router::route::Answer;
 use toolgate_routing::router::summary_pool::PoolQuery;
@@ -86,16 +85,13 @@ impl Routing {
         deadline: Instant,
         message_max: usize,
     ) -> Result<RouteResponse, Error> {
-        let prompt = Arc::new(prompt);
+        let router = &self.edge.pipeline.plane.router;
+        let prompt = Arc::new(prompt.for_operator(|model| router.denies_native(model)));
         let RouteInput { mut query, conversation } = input;
         let history_tokens = &mut query.options.history_tokens;
         *history_tokens = history_tokens.or(prompt.history_tokens());
-        let router = &self.edge.pipeline.plane.router;
         let conversation = conversation.counted(router, holder.tenant).await?;
-        let beside = Surroundings {
-            system_tokens: query.options.system_tokens,
-            context_window: query.options.context_window,
-        };
+        let beside = query.options.surroundings();
         let mut is_whole = prompt.needs_everything();
         loop {
             if is_whole {

@@ -34,6 +34,11 @@ use request::tokens_of;
 const LARGE: usize = 64 << 10;
 
 impl PromptRequest {
+    /// Returns the request as the operator's list of models has it.
+    pub(super) fn for_operator(self, denies_native: impl Fn(&str) -> bool) -> Self {
+        Self { is_native_denied: denies_native(&self.model), ..self }
+    }
+
     /// Returns true if the request needs the whole catalog, whatever the tenant's mode of deferral is: the model could
     /// neither see nor find the rest.
     pub(super) fn needs_everything(&self) -> bool {
@@ -155,7 +160,8 @@ impl PromptRequest {
             endpoint: Endpoint {
                 model: &self.model,
                 base_url: &self.base_url,
-                denied: None,
+                // What the operator lists comes on top of the models that are known.
+                denied: self.is_native_denied.then_some(&["*"][..]),
                 without_native: self.without_native,
             },
             offer: *offer,

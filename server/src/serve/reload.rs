@@ -42,11 +42,12 @@ pub(super) fn channel(config: &Config) -> (Teller, Changes) {
     (Teller { hangups, config: sender }, Changes { hangups: hung_up, config: receiver })
 }
 
-/// Rereads the configuration on each SIGHUP and never returns. `started` are the settings at the start of the server.
+/// Rereads the configuration on each SIGHUP and never returns. `started` are the settings at the start of the server. Without
+/// a `filter`, what is logged stays as it is.
 pub(super) async fn on_hangup(
     started: &Settings,
     reread: Reread<'_>,
-    filter: &LogFilter,
+    filter: Option<&LogFilter>,
     teller: &Teller,
 ) {
     let mut hangups = match Hangups::listen() {
@@ -63,7 +64,9 @@ pub(super) async fn on_hangup(
         match reread() {
             Ok(parsed) => {
                 tell(started, &before, &parsed.settings);
-                filter.replace(&logging::filter(parsed.config.log));
+                if let Some(filter) = filter {
+                    filter.replace(&logging::filter(parsed.config.log));
+                }
                 before = parsed.settings;
                 teller.config.send_replace(Arc::new(parsed.config));
             }

@@ -331,6 +331,15 @@ pub const DEFERRAL_DENIED_MODELS: Key<Vec<Pattern>> = Key::new(
      name with * for any letters. Other models, unknown ones too, are taken to be able.",
 )
 .live();
+pub const DEFERRAL_NO_NATIVE_MODELS: Key<Vec<Pattern>> = Key::new(
+    "deferral.no_native_models",
+    PATTERNS,
+    "",
+    "Models that take no tools amid a conversation, beside those that are known not to: for them \
+     render.strategy takes another one than native. A part of the name, or a whole name with * \
+     for any letters.",
+)
+.live();
 pub const DEFERRAL_TRUSTED_HOSTS: Key<Vec<Pattern>> = Key::new(
     "deferral.trusted_hosts",
     PATTERNS,

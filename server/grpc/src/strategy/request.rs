@@ -28,6 +28,8 @@ pub(crate) struct PromptRequest {
     pub(super) strategy: Option<Strategy>,
     /// True if the agent's library can't send tools amid a conversation.
     pub(super) without_native: bool,
+    /// True if the operator says that the model takes no tools amid a conversation.
+    pub(super) is_native_denied: bool,
     /// True if the agent answers the model's searches.
     pub(super) has_search: bool,
     /// True if the request says how many tools there may be, or of what size or rank.
@@ -82,6 +84,7 @@ impl PromptRequest {
             api,
             strategy,
             without_native: render.without_native,
+            is_native_denied: false,
             has_search: render.search_tool,
             bounds_set: options.is_some_and(bounds_set),
             model: text(options.map(|options| &options.model)),

@@ -191,7 +191,7 @@ impl Stripper<'_> {
             "tool_use" if !self.references && block.get("caller").is_some() => {
                 let _: Option<Value> = self.unsupported("caller", name(called));
                 let mut left = block.clone();
-                left.as_object_mut().map(|fields| fields.remove("caller"));
+                left.as_object_mut().map(|fields| fields.shift_remove("caller"));
                 Some(left)
             }
             _ => Some(block.clone()),

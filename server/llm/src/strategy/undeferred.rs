@@ -58,10 +58,10 @@ fn loaded(own: &[Value]) -> Vec<Value> {
 /// tools. Schemas, in which a property may have that name, stay as they are.
 fn load(tool: &mut Value) {
     let Some(fields) = tool.as_object_mut() else { return };
-    fields.remove(DEFER);
+    fields.shift_remove(DEFER);
     for part in ["function", "default_config"] {
         if let Some(part) = fields.get_mut(part).and_then(Value::as_object_mut) {
-            part.remove(DEFER);
+            part.shift_remove(DEFER);
         }
     }
     let tools = fields.get_mut("tools").and_then(Value::as_array_mut);
@@ -103,5 +103,13 @@ mod tests {
         assert_eq!(loaded(&[&searches[..], &deferred].concat()), plain);
         assert_eq!(loaded(&plain), plain);
         assert_eq!(loaded(&[json!(7)]), [json!(7)]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_definition_keeps_its_order() {
+        let text = r#"{"name":"a","defer_loading":true,"description":"b","input_schema":{}}"#;
+        let tool: Value = serde_json::from_str(text).expect("it is JSON");
+        let [loaded] = &loaded(&[tool])[..] else { panic!("one definition stays one") };
+        assert_eq!(loaded.to_string(), text.replace(r#""defer_loading":true,"#, ""));
     }
 }

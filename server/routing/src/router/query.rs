@@ -1,5 +1,6 @@
 //! Parsed Route requests. Every value here is within its limits.
 
+use crate::router::answers::conversation::Surroundings;
 use crate::router::intent::Intent;
 use crate::router::selection::caps::UntrustedCaps;
 use crate::router::tool_attention;
@@ -71,8 +72,11 @@ pub struct Options {
     pub excluded: Vec<String>,
     /// MCP servers to choose from; empty for all.
     pub servers: Vec<ServerName>,
-    /// Context window of the model, in tokens.
+    /// Context window of the model in tokens, as the request tells it.
     pub context_window: Option<u32>,
+    /// Context window that the model is known to have, for figures and warnings where the request tells none. It decides nothing
+    /// about deferral.
+    pub known_window: Option<u32>,
     /// Tokens of the system prompt.
     pub system_tokens: u32,
     /// Model that will see the tools, for the deferral decision and the decision event.
@@ -114,6 +118,15 @@ pub struct Unset {
 }
 
 impl Options {
+    /// Returns what stands in a request to the model beside tools and conversation.
+    #[must_use]
+    pub fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            system_tokens: self.system_tokens,
+            context_window: self.context_window.or(self.known_window),
+        }
+    }
+
     /// Returns these options, with the policy's values for those that the request left out.
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
@@ -180,6 +193,7 @@ impl Default for Options {
             excluded: Vec::new(),
             servers: Vec::new(),
             context_window: None,
+            known_window: None,
             system_tokens: 0,
             model: String::new(),
             explain: false,

@@ -12,7 +12,6 @@ use crate::gate::key::HandleKey;
 use crate::gate::warmer::Warmer;
 use crate::memory::Memory;
 use crate::router::answers::account::{self, Account};
-use crate::router::answers::conversation::Surroundings;
 use crate::router::answers::conversation::TextTokens;
 use crate::router::answers::event;
 use crate::router::answers::explain::{self, Refusal};
@@ -336,6 +335,12 @@ impl Router {
         self.deferral.now().kill_switch
     }
 
+    /// Returns true if the operator says that a model takes no tools amid a conversation.
+    #[must_use]
+    pub fn denies_native(&self, model: &str) -> bool {
+        self.deferral.now().no_native_models.iter().any(|pattern| pattern.is_within(model))
+    }
+
     /// Returns the memory of the tenant's past calls; `None` where there is none.
     pub(in crate::router) fn recall(&self, tenant: &TenantId) -> Option<Recall> {
         let remembered = self.memory.as_ref()?.of(tenant)?;
@@ -420,14 +425,7 @@ impl Router {
                 level: decision.level,
                 candidates: decision.candidates.clone(),
             }),
-            account: Account::new(
-                visible,
-                phase2,
-                Surroundings {
-                    system_tokens: query.options.system_tokens,
-                    context_window: query.options.context_window,
-                },
-            ),
+            account: Account::new(visible, phase2, query.options.surroundings()),
             deferral: decision.deferral,
             fit: decision.fit.clone(),
             pending: decision.pending.clone(),

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
-use toolgate_config::{Config as ServerConfig, FlagValue, keys};
+use toolgate_config::{FlagValue, Parsed, keys};
 use toolgate_gateway_llm::{Authentication, Config, Plane, Savings, serve};
 use toolgate_serving::{ConnectionLimits, Connections};
 
@@ -18,7 +18,7 @@ use crate::cli::arguments::{ConfigArguments, model_flag, parse_setting};
 use crate::cli::credentials::CredentialArguments;
 use crate::cli::failure::Failure;
 use crate::cli::serve::with_causes;
-use crate::serve::{check_model, serve_until_bound};
+use crate::serve::{check_model, serve_until_bound_rereading};
 
 /// Time for the plane within this process to start.
 const PLANE_START: Duration = Duration::from_secs(120);
@@ -67,7 +67,7 @@ impl PlaneArguments {
     }
 
     /// Returns the configuration of a plane within this process, whose data lie in `folder`.
-    fn plane_config(&self, folder: &Path) -> Result<ServerConfig, Failure> {
+    fn plane_config(&self, folder: &Path) -> Result<Parsed, Failure> {
         let flag = |key: &str, value: String| FlagValue {
             flag: "toolgate llm".into(),
             key: key.to_owned(),
@@ -80,10 +80,10 @@ impl PlaneArguments {
             flag(keys::STORE_PATH.spec.name, folder.to_string_lossy().into_owned()),
         ];
         flags.extend(model_flag(self.model_dir.as_deref()));
-        let mut config = self.server_config().load(flags)?.config;
+        let mut parsed = self.server_config().load(flags)?;
         // A store that others share is no place for what a host defines.
-        config.store.shared = None;
-        Ok(config)
+        parsed.config.store.shared = None;
+        Ok(parsed)
     }
 }
 
@@ -113,13 +113,18 @@ impl Prepared {
     ) -> Result<(), Failure> {
         // What requests define is theirs: nothing of it is kept behind this process.
         let folder = tempfile::Builder::new().prefix("toolgate-llm-").tempdir()?;
-        let config = arguments.plane_config(folder.path())?;
-        check_model(&config.encoder).map_err(|error| Failure::new(error.to_string()))?;
+        let parsed = arguments.plane_config(folder.path())?;
+        let reread = || {
+            let parsed = arguments.plane_config(folder.path());
+            parsed.map_err(|failure| failure.message().to_owned())
+        };
+        check_model(&parsed.config.encoder).map_err(|error| Failure::new(error.to_string()))?;
         let (sender, bound) = oneshot::channel();
         let plane_stop = CancellationToken::new();
         let ended = CancellationToken::new();
         let planning = async {
-            let planned = Box::pin(serve_until_bound(config, sender, plane_stop.clone())).await;
+            let serving = serve_until_bound_rereading(parsed, &reread, sender, plane_stop.clone());
+            let planned = Box::pin(serving).await;
             if !plane_stop.is_cancelled() {
                 tracing::error!("the routing plane has ended; requests are sent as they come");
             }
