@@ -101,6 +101,22 @@ def defined(request: dict[str, Any]) -> list[str]:
     return [one["name"] for one in request["tools"]]
 
 
+@pytest.mark.parametrize("strategy", ["native", "envelope"])
+def test_the_search_lists_what_the_caller_asks_for(
+    client: Client, tools: list[BaseTool], strategy: str
+) -> None:
+    api = AnthropicApi("Hello.")
+    listed = {"prompt_listing": "summaries", "prompt_listing_tokens": 60}
+    with serving(api):
+        middleware = native(client, tools, strategy=strategy, **listed)
+        agent = create_agent(model_at(api), tools=[], middleware=[middleware])
+        agent.invoke({"messages": [HumanMessage(RAIN)]})
+    defined = api.requests[0]["tools"]
+    (described,) = (one["description"] for one in defined if one["name"] == SEARCH)
+    assert " It finds:\nmcp__" in described
+    assert described.endswith(" more")
+
+
 def test_native_adds_tools_amid_the_messages_of_anthropic(
     client: Client, tools: list[BaseTool]
 ) -> None:

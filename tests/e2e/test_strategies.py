@@ -192,6 +192,45 @@ def small_talk(client: Client, **route: Any) -> Conversation:
     return talk
 
 
+def description(request: ModelRequest) -> str:
+    """What the search's definition says."""
+    (search,) = (one for one in request.tools if one["name"] == "toolgate_search_tools")
+    return str(search["description"])
+
+
+def test_the_search_lists_what_is_asked_for(client: Client) -> None:
+    def listed(**route: Any) -> tuple[str, int]:
+        turn, request = Conversation(client, "native", **route).turn(TEXTS[0])
+        assert turn.accounting is not None
+        return description(request), turn.accounting.phase1_tokens
+
+    nothing, least = listed(prompt_listing="none")
+    assert nothing.endswith("something can't be done.")
+    names, _ = listed()
+    assert names == listed(prompt_listing="names", prompt_listing_tokens=400)[0]
+    assert f"{nothing} It finds: mcp__" in names
+    pool = client.get_summary_pool(render=True).rendered.splitlines()
+    summaries, tokens = listed(prompt_listing="summaries", prompt_listing_tokens=900)
+    lines = summaries.removeprefix(f"{nothing} It finds:\n").splitlines()
+    assert lines[:-1] == pool[: len(lines) - 1]
+    assert lines[-1] == f"and {len(pool) - len(lines) + 1} more"
+    assert 600 < tokens - least < 1000, "phase 1 is what the request has"
+    whole, _ = listed(prompt_listing="summaries", prompt_listing_tokens=32_768)
+    assert whole == "\n".join([f"{nothing} It finds:", *pool])
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [{"prompt_listing_tokens": 0}, {"prompt_listing": "none", "prompt_listing_tokens": 9}],
+    ids=["no tokens", "none within tokens"],
+)
+def test_a_listing_without_tokens_is_refused(client: Client, listing: dict[str, Any]) -> None:
+    with pytest.raises(ToolgateError, match=r"prompt_listing_tokens.*PROMPT_LISTING_NONE"):
+        Conversation(client, "auto", **listing).turn(TEXTS[0])
+    with pytest.raises(ToolgateError, match=r"prompt_listing_tokens.*render\.strategy"):
+        client.route(TEXTS[0], prompt_listing_tokens=100)
+
+
 @pytest.fixture
 def small(server: ToolgateProcess, tenant: str) -> Any:
     with server.client(tenant, timeout=60) as client:
@@ -205,6 +244,7 @@ def test_a19_a_small_catalog_is_sent_whole_where_that_costs_least(small: Client)
     first, request = talk.turn(TEXTS[0])
     every = {one.model_name for one in small.list_tools()}
     assert (request.strategy, request.reason) == ("PASS", "CHEAPEST")
+    assert (first.deferral.reason, first.deferral.source) == ("PRICE", "DEFAULT")
     assert set(names(request.tools)) == every
     assert not first.deferral.offer_search
     talk.say("Nothing changed.")

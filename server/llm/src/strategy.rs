@@ -9,6 +9,7 @@ mod concise;
 mod digest;
 mod keep;
 mod ledger;
+mod listing;
 mod messages;
 mod plan;
 mod resolve;
@@ -23,6 +24,7 @@ use serde_json::Value;
 
 pub use auto::{DENIED_MODELS, may_defer};
 pub use ledger::Ledger;
+pub use listing::Listing;
 pub use undeferred::prepare_undeferred;
 
 use auto::Choice;
@@ -136,6 +138,8 @@ pub struct Offer<'a> {
     /// Names of all tools that can be deferred, for the description of the search tool. They must be the same from turn
     /// to turn, whatever is active; what the request can't show of them is counted.
     pub deferred_names: &'a [&'a str],
+    /// Part of them that the description lists.
+    pub listing: Listing<'a>,
     /// Finds the current definition, in full, of a tool that an earlier turn added.
     pub find: &'a dyn Fn(&str) -> Option<Tool<'a>>,
 }
@@ -223,6 +227,7 @@ pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
         catalog_tokens: offer.catalog_tokens,
         search: offer.search,
         deferred_names: offer.deferred_names,
+        listing: offer.listing,
         find: &find,
     };
     let turn = Turn {

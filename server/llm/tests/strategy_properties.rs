@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use toolgate_llm::envelope::{CALL_TOOL_NAME, open, wrap_history};
 use toolgate_llm::render::Tool;
-use toolgate_llm::strategy::{Api, Endpoint, Ledger, Offer, Prepared, Strategy, Turn, prepare};
+use toolgate_llm::strategy::{
+    Api, Endpoint, Ledger, Listing, Offer, Prepared, Strategy, Turn, prepare,
+};
 
 const APIS: [Api; 4] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses, Api::Gemini];
 const STRATEGIES: [Strategy; 4] =
@@ -190,6 +192,7 @@ impl Conversation {
                 catalog_tokens: None,
                 search: true,
                 deferred_names: &names,
+                listing: Listing::default(),
                 find: &find,
             },
             messages: &self.messages,
@@ -399,6 +402,7 @@ fn a_tool_shown_by_its_signature_stays_so_until_it_is_active_in_full() {
                 catalog_tokens: None,
                 search: true,
                 deferred_names: &["git__log"],
+                listing: Listing::default(),
                 find: &find,
             },
             messages: &messages,

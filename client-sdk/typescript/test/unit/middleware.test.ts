@@ -57,13 +57,28 @@ async function told(
   return request;
 }
 
-test("Route is told what stands behind the tools, and that the prompt lists nothing beside them", async () => {
+test("Route is told what stands behind the tools, and without a strategy that the prompt lists nothing beside them", async () => {
   const first = await told([asked], {});
   assert.equal(first.promptListing, v1.PromptListing.NONE);
   assert.equal(first.options?.historyTokens, 20 / 4);
   const later = await told(answered, {});
   // The message, the call's name and arguments, and the result.
   assert.equal(later.options?.historyTokens, Math.floor((20 + 9 + 15 + 4) / 4));
+});
+
+test("what a strategy's search lists is the caller's to say, and its size is left out where the messages don't fit", async () => {
+  const unsaid = await told([asked], { search: true });
+  assert.equal(unsaid.promptListing, v1.PromptListing.UNSPECIFIED);
+  const route = { promptListing: v1.PromptListing.SUMMARIES, promptListingTokens: 900 };
+  const whole = await told([asked], { search: true, route });
+  assert.notEqual(whole.render?.strategy, undefined);
+  assert.deepEqual([whole.promptListing, whole.promptListingTokens], [v1.PromptListing.SUMMARIES, 900]);
+  const long: ModelMessage = { role: "user", content: "x".repeat(2 << 20) };
+  const cut = await told([long, asked], { search: true, route });
+  assert.deepEqual(
+    [cut.render, cut.promptListing, cut.promptListingTokens],
+    [undefined, v1.PromptListing.SUMMARIES, undefined],
+  );
 });
 
 test("a count of one's own or none is told, and what the caller says for every step stands", async () => {

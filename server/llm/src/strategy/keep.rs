@@ -74,7 +74,7 @@ pub(super) fn following(turn: &Turn<'_>) -> Following {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Api, Endpoint, Ledger, Offer};
+    use super::super::{Api, Endpoint, Ledger, Listing, Offer};
     use super::*;
 
     /// Returns where dropping begins, of so many unused tools that stand before a history of 100,000 tokens.
@@ -87,6 +87,7 @@ mod tests {
             catalog_tokens: None,
             search: true,
             deferred_names: &[],
+            listing: Listing::default(),
             find: &|_| None,
         };
         let turn = Turn {

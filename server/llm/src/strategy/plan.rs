@@ -347,7 +347,7 @@ fn define(way: Way, tool: Tool<'_>, anew: bool) -> Result<Definition, RenderErro
 mod tests {
     use serde_json::json;
 
-    use super::super::{Api, Endpoint, Offer, Strategy};
+    use super::super::{Api, Endpoint, Listing, Offer, Strategy};
     use super::*;
 
     /// Returns true if a tool stands in `tools` at the beginning, behind a history of so many tokens. It has 3,000 tokens
@@ -367,6 +367,7 @@ mod tests {
             catalog_tokens: None,
             search: true,
             deferred_names: &["a"],
+            listing: Listing::default(),
             find: &|_| None,
         };
         let turn = Turn {

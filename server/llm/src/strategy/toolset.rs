@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::listing::Listed;
 use super::{Api, Offer, Strategy, Turn, Way, concise};
 use crate::SEARCH_TOOL;
 use crate::envelope::CALL_TOOL_NAME;
@@ -11,9 +12,6 @@ use crate::render::{
     AnthropicOptions, RenderError, Rendered, Tool, anthropic, gemini, mcp, openai_chat,
     openai_responses,
 };
-
-/// Most tokens of names in the description of the search tool.
-const NAMES_BUDGET: u32 = 400;
 
 /// Definition of the envelope. `name` comes first, so that a stream can be told as a call of that tool early on.
 const CALL_TOOL: Tool<'static> = Tool {
@@ -40,7 +38,7 @@ pub(super) fn constant(turn: &Turn<'_>, strategy: Strategy) -> Result<Rendered, 
     if strategy == Strategy::Pass {
         return render(turn.api, &tools);
     }
-    let description = described(&turn.offer, turn.count);
+    let description = Listed::of(&turn.offer, turn.count).description();
     // The names are the same in each turn, unlike the number, which may be 0 when all are active.
     let finds = turn.offer.deferred > 0 || !turn.offer.deferred_names.is_empty();
     let is_new = !own.contains(SEARCH_TOOL.name) && turn.offer.search && finds;
@@ -138,24 +136,6 @@ fn to_client_search(function: &mut Value) {
         "description": function["description"].take(),
         "parameters": function["parameters"].take(),
     });
-}
-
-/// Returns the description of the search tool, with as many names of deferred tools as the budget has tokens for.
-fn described(offer: &Offer<'_>, count: &dyn Fn(&str) -> u32) -> String {
-    let mut left = NAMES_BUDGET;
-    let fits = |name: &&&str| {
-        let rest = left.checked_sub(count(&format!("{name}, ")));
-        rest.inspect(|rest| left = *rest).is_some()
-    };
-    let shown: Vec<&str> = offer.deferred_names.iter().take_while(fits).copied().collect();
-    let more = offer.deferred_names.len() - shown.len();
-    let names = shown.join(", ");
-    let listed = match (shown.is_empty(), more) {
-        (true, _) => return SEARCH_TOOL.description.to_owned(),
-        (false, 0) => names,
-        (false, more) => format!("{names}, and {more} more"),
-    };
-    format!("{} It finds: {listed}.", SEARCH_TOOL.description)
 }
 
 #[cfg(test)]
