@@ -1,6 +1,7 @@
 """Whole requests that Route puts together over a conversation."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -39,7 +40,7 @@ class Conversation:
         self.ledger = ""
 
     def turn(self, text: str) -> tuple[RouteResult, ModelRequest]:
-        self.messages.append({"role": "user", "content": text})
+        self.messages.append(said(self.form, "user", text))
         turn = self.client.route(
             text,
             state={"messages": self.messages},
@@ -53,7 +54,7 @@ class Conversation:
         return turn, turn.request
 
     def say(self, text: str) -> None:
-        self.messages.append({"role": "assistant", "content": text})
+        self.messages.append(said(self.form, "assistant", text))
 
 
 @pytest.fixture
@@ -368,3 +369,41 @@ def test_a7_a21_b10_by_default_tools_stay_and_what_is_shown_is_bounded(
     # The first set may stand in `tools`, and leave it once.
     assert len({json.dumps(request.tools) for request in sent[begun:]}) <= 2
     assert all("It finds: mcp__" in json.dumps(request.tools) for request in sent[begun:])
+
+
+@pytest.mark.parametrize("form", MODELS)
+def test_b10_a_change_of_the_catalog_is_told_once_and_leaves_the_prefix(
+    client: Client, form: str
+) -> None:
+    talk = Conversation(client, "auto", form)
+    talk.route = {"model": MODELS[form]}
+    for text in WISHES[:8]:
+        talk.turn(text)
+        talk.say(ANSWER)
+
+    found, gone = "The search finds more tools: mcp__git__bisect.", "Gone: mcp__git__bisect."
+
+    def changed(text: str, change: Callable[[], object], told: str) -> tuple[ModelRequest, int]:
+        """A request after a change of the catalog, and the place of the message that tells it."""
+        handle, ledger = talk.handle, talk.ledger
+        unchanged = talk.turn(text)[1]
+        assert unchanged.strategy in ADDING
+        talk.messages.pop()
+        talk.handle, talk.ledger = handle, ledger
+        change()
+        request = talk.turn(text)[1]
+        talk.say(ANSWER)
+        (at,) = (n for n, one in enumerate(request.messages) if told in json.dumps(one))
+        assert text in json.dumps(request.messages[at])
+        assert json.dumps(request.tools) == json.dumps(unchanged.tools)
+        # A tool that was added and is gone leaves its place.
+        before = unchanged.messages[:at] if told == found else request.messages[:at]
+        assert json.dumps(request.messages[:at]) == json.dumps(before)
+        return request, at
+
+    more = body([tool("bisect", "Finds the commit that broke something.")])
+    first, at = changed(WISHES[8], lambda: client.register_server("git", more, mode="merge"), found)
+    assert "mcp__git__bisect" not in json.dumps(first.tools)
+    last, _ = changed(WISHES[9], lambda: client.register_server("git", SHIPPED / "git.json"), gone)
+    assert json.dumps(last.messages).count(found) == 1
+    assert found in json.dumps(last.messages[at]), "it stays where it was told"

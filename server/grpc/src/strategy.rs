@@ -118,7 +118,11 @@ impl PromptRequest {
         let (tools, search): (Vec<&Value>, Vec<&Value>) =
             added.into_iter().partition(is_of_catalog);
         let amid = self.messages.tokens_beside(&prepared.messages);
-        SentTokens { search: tokens_of(search), tools: tokens_of(tools) + amid }
+        let told: u64 = prepared.told.iter().map(|text| u64::from(tokens::count(text))).sum();
+        SentTokens {
+            search: tokens_of(search) + told,
+            tools: tokens_of(tools) + amid.saturating_sub(told),
+        }
     }
 
     /// Prepares the request. A tool whose schema can't be parsed, such as one with a number beyond an `f64`, is left out.
@@ -199,7 +203,7 @@ pub(super) struct Completed {
 
 /// Tokens that a request has beside the agent's own tools and messages.
 pub(super) struct SentTokens {
-    /// Tokens of the definitions of the search and of the envelope.
+    /// Tokens of the definitions of the search and of the envelope, and of what is told of tools that can be found.
     pub(super) search: u64,
     /// Tokens of the definitions of the catalog's tools, in `tools` and amid the conversation.
     pub(super) tools: u64,

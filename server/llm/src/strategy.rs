@@ -29,6 +29,7 @@ pub use undeferred::prepare_undeferred;
 
 use auto::Choice;
 use ledger::Way;
+use listing::Listed;
 
 use crate::envelope;
 use crate::render::{Loss, RenderError, Tool};
@@ -199,6 +200,8 @@ pub struct Prepared {
     pub betas: Vec<&'static str>,
     /// Ledger for the next turn.
     pub ledger: Ledger,
+    /// Texts amid the messages that tell which tools can be found, or not any more, since the search listed them.
+    pub told: Vec<String>,
     /// Number of deferred tools that the model can neither see nor find. If it is not 0, the caller loads the whole
     /// catalog and prepares the request again.
     pub missing: usize,
@@ -246,14 +249,15 @@ pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
 fn prepare_by(turn: &Turn<'_>, choice: Choice) -> Result<Prepared, RenderError> {
     let Choice { strategy, reason } = choice;
     let way = Way { api: turn.api, strategy };
-    let constant = toolset::constant(turn, strategy)?;
+    let constant = toolset::constant(turn, strategy, &Listed::of(turn))?;
     let mut prepared = Prepared {
         strategy,
         reason,
         tools: turn.offer.own.to_vec(),
         messages: turn.messages.to_vec(),
         betas: Vec::new(),
-        ledger: Ledger { way: Some(way), additions: Vec::new() },
+        ledger: Ledger { way: Some(way), ..Ledger::default() },
+        told: Vec::new(),
         missing: if turn.offer.search { 0 } else { turn.offer.deferred },
         losses: constant.losses,
     };
@@ -287,7 +291,10 @@ fn add_amid(
     let constant = prepared.tools.iter().filter_map(toolset::name).collect();
     let mut plan = plan::plan(turn, way, place, &constant)?;
     prepared.ledger = plan.ledger(way);
+    prepared.tools.truncate(turn.offer.own.len());
+    prepared.tools.extend(toolset::constant(turn, way.strategy, &plan.listed)?.tools);
     prepared.tools.extend(plan.take_base());
+    prepared.told = plan.told();
     if way.strategy == Strategy::Envelope {
         let sent_names = prepared.tools.iter().flat_map(toolset::names).collect();
         envelope::wrap_history(way.api, &mut prepared.messages, &sent_names);

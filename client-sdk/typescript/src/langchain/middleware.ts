@@ -240,7 +240,13 @@ function middlewareOf(
       if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
         const listed = prompt.tools.map((tool) => definitionOf(tool, ours));
         const isNative = prompt.changes !== undefined;
-        const sent = isNative ? withTools(messages, prompt, endpoint) : described(messages, prompt);
+        const sent = isNative
+          ? withTools(
+              messagesOf(messages, prompt, () => false),
+              prompt,
+              endpoint,
+            )
+          : described(messages, prompt);
         const settings = withBetas(request.modelSettings, prompt);
         await handler({ ...request, ...settings, messages: sent, tools: [...own, ...listed] });
       } else {

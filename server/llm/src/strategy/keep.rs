@@ -74,6 +74,7 @@ pub(super) fn following(turn: &Turn<'_>) -> Following {
 mod tests {
     use serde_json::json;
 
+    use super::super::listing::Change;
     use super::super::{Api, Endpoint, Ledger, Listing, Offer};
     use super::*;
 
@@ -104,7 +105,8 @@ mod tests {
             count: &|text| if text.contains("[long]") { 100_000 } else { 10 },
         };
         let tools = (0..tools).map(|number| Defined::of(&format!("tool_{number}"))).collect();
-        stale_from(&turn, &[Placed { after: 1, tools }], &|_| true)
+        let placed = Placed { after: 1, tools, change: Change::default() };
+        stale_from(&turn, &[placed], &|_| true)
     }
 
     #[test]

@@ -27,23 +27,24 @@ const CALL_TOOL: Tool<'static> = Tool {
 };
 
 /// Returns the tools that every request of the strategy has, whatever is active. They follow the agent's own, and stay
-/// the same as long as the catalog does.
+/// the same as long as the listing does.
 ///
 /// # Errors
 /// [`RenderError`] if a tool came without its full schema.
-pub(super) fn constant(turn: &Turn<'_>, strategy: Strategy) -> Result<Rendered, RenderError> {
+pub(super) fn constant(
+    turn: &Turn<'_>,
+    strategy: Strategy,
+    listed: &Listed,
+) -> Result<Rendered, RenderError> {
     let own = own_names(&turn.offer);
     let always_on = turn.offer.always_on.iter().filter(|tool| !own.contains(tool.name));
     let mut tools: Vec<Tool<'_>> = always_on.copied().collect();
     if strategy == Strategy::Pass {
         return render(turn.api, &tools);
     }
-    let description = Listed::of(&turn.offer, turn.count).description();
-    // The names are the same in each turn, unlike the number, which may be 0 when all are active.
-    let finds = turn.offer.deferred > 0 || !turn.offer.deferred_names.is_empty();
-    let is_new = !own.contains(SEARCH_TOOL.name) && turn.offer.search && finds;
+    let description = listed.description();
     let search = Tool { description: &description, ..SEARCH_TOOL };
-    tools.extend(is_new.then_some(search));
+    tools.extend(has_search(&turn.offer).then_some(search));
     tools.extend((strategy == Strategy::Envelope).then_some(CALL_TOOL));
     let mut rendered = render(turn.api, &tools)?;
     if (turn.api, strategy) == (Api::OpenAiResponses, Strategy::Native) {
@@ -109,6 +110,13 @@ fn make_concise(definition: &mut Value) {
             *schema = concise::input(schema.take());
         }
     }
+}
+
+/// Returns true if a request that defers tools has Toolgate's search.
+pub(super) fn has_search(offer: &Offer<'_>) -> bool {
+    // The names are the same in each turn, unlike the number, which may be 0 when all are active.
+    let finds = offer.deferred > 0 || !offer.deferred_names.is_empty();
+    offer.search && finds && !own_names(offer).contains(SEARCH_TOOL.name)
 }
 
 /// Returns the names that the agent's own tools have.
