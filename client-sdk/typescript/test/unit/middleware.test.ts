@@ -67,14 +67,15 @@ test("Route is told what stands behind the tools, and without a strategy that th
 });
 
 test("what a strategy's search lists is the caller's to say, and its size is left out where the messages don't fit", async () => {
-  const unsaid = await told([asked], { search: true });
+  const model = createAnthropic({ apiKey: "none" })("claude-opus-5-5");
+  const unsaid = await told([asked], {}, model);
   assert.equal(unsaid.promptListing, v1.PromptListing.UNSPECIFIED);
   const route = { promptListing: v1.PromptListing.SUMMARIES, promptListingTokens: 900 };
-  const whole = await told([asked], { search: true, route });
+  const whole = await told([asked], { route }, model);
   assert.notEqual(whole.render?.strategy, undefined);
   assert.deepEqual([whole.promptListing, whole.promptListingTokens], [v1.PromptListing.SUMMARIES, 900]);
-  const long: ModelMessage = { role: "user", content: "x".repeat(2 << 20) };
-  const cut = await told([long, asked], { search: true, route });
+  const long = new Array<ModelMessage>(300).fill({ role: "user", content: "x".repeat(10_000) });
+  const cut = await told([...long, asked], { route }, model);
   assert.deepEqual(
     [cut.render, cut.promptListing, cut.promptListingTokens],
     [undefined, v1.PromptListing.SUMMARIES, undefined],
