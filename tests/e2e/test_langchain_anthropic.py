@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from anthropic_api import AnthropicApi, Call, serving
-from catalogs import NOTES, WEATHER
+from catalogs import NOTES, WEATHER, body
+from catalogs import tool as tool_body
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -99,6 +100,45 @@ def added(request: dict[str, Any]) -> list[str]:
 
 def defined(request: dict[str, Any]) -> list[str]:
     return [one["name"] for one in request["tools"]]
+
+
+@pytest.mark.parametrize("strategy", ["native", "envelope"])
+def test_the_search_lists_what_the_caller_asks_for(
+    client: Client, tools: list[BaseTool], strategy: str
+) -> None:
+    api = AnthropicApi("Hello.")
+    listed = {"prompt_listing": "summaries", "prompt_listing_tokens": 60}
+    with serving(api):
+        middleware = native(client, tools, strategy=strategy, **listed)
+        agent = create_agent(model_at(api), tools=[], middleware=[middleware])
+        agent.invoke({"messages": [HumanMessage(RAIN)]})
+    defined = api.requests[0]["tools"]
+    (described,) = (one["description"] for one in defined if one["name"] == SEARCH)
+    assert " It finds:\nmcp__" in described
+    assert described.endswith(" more")
+
+
+def test_what_changes_in_the_catalog_is_told_and_the_prefix_stays(
+    client: Client, tools: list[BaseTool]
+) -> None:
+    api = AnthropicApi([OSLO], "Rain.", "Still rain.", "Sun.")
+    with serving(api):
+        agent = create_agent(
+            model_at(api),
+            tools=[],
+            middleware=[native(client, tools)],
+            checkpointer=InMemorySaver(),
+        )
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        agent.invoke({"messages": [HumanMessage(RAIN)]}, thread)
+        client.register_server("tides", body([tool_body("tides", "Reads the tides of a harbour.")]))
+        for text in ("and now?", "and tomorrow?"):
+            agent.invoke({"messages": [HumanMessage(text)]}, thread)
+    for one, two in pairwise(api.requests):
+        assert two["tools"] == one["tools"]
+        assert two["messages"][: len(one["messages"])] == one["messages"]
+    told = "and now?\n\n[Toolgate] The search finds more tools: mcp__tides__tides."
+    assert api.requests[2]["messages"][-1]["content"] == told
 
 
 def test_native_adds_tools_amid_the_messages_of_anthropic(

@@ -131,6 +131,22 @@ def test_each_api_keeps_its_prefix_and_runs_what_gate_allows(client: Client, api
     assert 0.5 < report.rho <= report.highest_rho < 1, "the message is most of the requests"
 
 
+def test_the_search_lists_what_the_caller_asks_for(client: Client) -> None:
+    async def run() -> ModelRequest | None:
+        async with sessions(**TIME_AND_GIT) as connected:
+            listed: dict[str, Any] = {"prompt_listing": "summaries", "prompt_listing_tokens": 60}
+            conversation = await Conversation.from_mcp(
+                client, "anthropic", connected, strategy="native", **listed
+            )
+            return await conversation.say("what time is it in Oslo right now?")
+
+    request = asyncio.run(run())
+    assert request is not None
+    (search,) = request.tools
+    assert " It finds:\nmcp__" in search["description"]
+    assert search["description"].endswith(" more")
+
+
 def test_a_search_that_the_provider_executes_is_left_to_it(client: Client) -> None:
     def run_tool(server: str, name: str, arguments: dict[str, Any]) -> Any:
         raise AssertionError(f"{server}/{name} was not called")

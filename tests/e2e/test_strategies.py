@@ -1,6 +1,7 @@
 """Whole requests that Route puts together over a conversation."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -39,7 +40,7 @@ class Conversation:
         self.ledger = ""
 
     def turn(self, text: str) -> tuple[RouteResult, ModelRequest]:
-        self.messages.append({"role": "user", "content": text})
+        self.messages.append(said(self.form, "user", text))
         turn = self.client.route(
             text,
             state={"messages": self.messages},
@@ -53,7 +54,7 @@ class Conversation:
         return turn, turn.request
 
     def say(self, text: str) -> None:
-        self.messages.append({"role": "assistant", "content": text})
+        self.messages.append(said(self.form, "assistant", text))
 
 
 @pytest.fixture
@@ -192,6 +193,45 @@ def small_talk(client: Client, **route: Any) -> Conversation:
     return talk
 
 
+def description(request: ModelRequest) -> str:
+    """What the search's definition says."""
+    (search,) = (one for one in request.tools if one["name"] == "toolgate_search_tools")
+    return str(search["description"])
+
+
+def test_the_search_lists_what_is_asked_for(client: Client) -> None:
+    def listed(**route: Any) -> tuple[str, int]:
+        turn, request = Conversation(client, "native", **route).turn(TEXTS[0])
+        assert turn.accounting is not None
+        return description(request), turn.accounting.phase1_tokens
+
+    nothing, least = listed(prompt_listing="none")
+    assert nothing.endswith("something can't be done.")
+    names, _ = listed()
+    assert names == listed(prompt_listing="names", prompt_listing_tokens=400)[0]
+    assert f"{nothing} It finds: mcp__" in names
+    pool = client.get_summary_pool(render=True).rendered.splitlines()
+    summaries, tokens = listed(prompt_listing="summaries", prompt_listing_tokens=900)
+    lines = summaries.removeprefix(f"{nothing} It finds:\n").splitlines()
+    assert lines[:-1] == pool[: len(lines) - 1]
+    assert lines[-1] == f"and {len(pool) - len(lines) + 1} more"
+    assert 600 < tokens - least < 1000, "phase 1 is what the request has"
+    whole, _ = listed(prompt_listing="summaries", prompt_listing_tokens=32_768)
+    assert whole == "\n".join([f"{nothing} It finds:", *pool])
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [{"prompt_listing_tokens": 0}, {"prompt_listing": "none", "prompt_listing_tokens": 9}],
+    ids=["no tokens", "none within tokens"],
+)
+def test_a_listing_without_tokens_is_refused(client: Client, listing: dict[str, Any]) -> None:
+    with pytest.raises(ToolgateError, match=r"prompt_listing_tokens.*PROMPT_LISTING_NONE"):
+        Conversation(client, "auto", **listing).turn(TEXTS[0])
+    with pytest.raises(ToolgateError, match=r"prompt_listing_tokens.*render\.strategy"):
+        client.route(TEXTS[0], prompt_listing_tokens=100)
+
+
 @pytest.fixture
 def small(server: ToolgateProcess, tenant: str) -> Any:
     with server.client(tenant, timeout=60) as client:
@@ -218,6 +258,7 @@ def test_a19_a_small_catalog_is_sent_whole_where_that_costs_least(small: Client)
     first, request = talk.turn(TEXTS[0])
     every = {one.model_name for one in small.list_tools()}
     assert (request.strategy, request.reason) == ("PASS", "CHEAPEST")
+    assert (first.deferral.reason, first.deferral.source) == ("PRICE", "DEFAULT")
     assert set(names(request.tools)) == every
     assert not first.deferral.offer_search
     talk.say("Nothing changed.")
@@ -341,3 +382,41 @@ def test_a7_a21_b10_by_default_tools_stay_and_what_is_shown_is_bounded(
     # The first set may stand in `tools`, and leave it once.
     assert len({json.dumps(request.tools) for request in sent[begun:]}) <= 2
     assert all("It finds: mcp__" in json.dumps(request.tools) for request in sent[begun:])
+
+
+@pytest.mark.parametrize("form", MODELS)
+def test_b10_a_change_of_the_catalog_is_told_once_and_leaves_the_prefix(
+    client: Client, form: str
+) -> None:
+    talk = Conversation(client, "auto", form)
+    talk.route = {"model": MODELS[form]}
+    for text in WISHES[:8]:
+        talk.turn(text)
+        talk.say(ANSWER)
+
+    found, gone = "The search finds more tools: mcp__git__bisect.", "Gone: mcp__git__bisect."
+
+    def changed(text: str, change: Callable[[], object], told: str) -> tuple[ModelRequest, int]:
+        """A request after a change of the catalog, and the place of the message that tells it."""
+        handle, ledger = talk.handle, talk.ledger
+        unchanged = talk.turn(text)[1]
+        assert unchanged.strategy in ADDING
+        talk.messages.pop()
+        talk.handle, talk.ledger = handle, ledger
+        change()
+        request = talk.turn(text)[1]
+        talk.say(ANSWER)
+        (at,) = (n for n, one in enumerate(request.messages) if told in json.dumps(one))
+        assert text in json.dumps(request.messages[at])
+        assert json.dumps(request.tools) == json.dumps(unchanged.tools)
+        # A tool that was added and is gone leaves its place.
+        before = unchanged.messages[:at] if told == found else request.messages[:at]
+        assert json.dumps(request.messages[:at]) == json.dumps(before)
+        return request, at
+
+    more = body([tool("bisect", "Finds the commit that broke something.")])
+    first, at = changed(WISHES[8], lambda: client.register_server("git", more, mode="merge"), found)
+    assert "mcp__git__bisect" not in json.dumps(first.tools)
+    last, _ = changed(WISHES[9], lambda: client.register_server("git", SHIPPED / "git.json"), gone)
+    assert json.dumps(last.messages).count(found) == 1
+    assert found in json.dumps(last.messages[at]), "it stays where it was told"

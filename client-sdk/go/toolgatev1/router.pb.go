@@ -92,8 +92,9 @@ const (
 	PromptStrategy_PROMPT_STRATEGY_UNSPECIFIED PromptStrategy = 0
 	// The one that costs least of those that the endpoint takes.
 	PromptStrategy_PROMPT_STRATEGY_AUTO PromptStrategy = 1
-	// All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
-	// itself.
+	// All tools that may be shown are sent in `tools`, and no search. `PROMPT_STRATEGY_AUTO` takes it where nothing is
+	// deferred, where nobody answers searches, where the host defers by itself, and where the whole catalog costs less than
+	// deferring some of it.
 	PromptStrategy_PROMPT_STRATEGY_PASS PromptStrategy = 2
 	// The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic's Messages,
 	// `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
@@ -345,7 +346,7 @@ func (ToolFormat) EnumDescriptor() ([]byte, []int) {
 type PromptListing int32
 
 const (
-	// Summaries where the request has `known_pool_revision`, else nothing.
+	// Names with `render.strategy`; without, summaries where the request has `known_pool_revision`, else nothing.
 	PromptListing_PROMPT_LISTING_UNSPECIFIED PromptListing = 0
 	// Nothing: tools are found by Route and by searching.
 	PromptListing_PROMPT_LISTING_NONE PromptListing = 1
@@ -476,6 +477,8 @@ const (
 	DeferralReason_DEFERRAL_REASON_UNDER_THRESHOLD DeferralReason = 6
 	// Not deferred: the mode is AUTO and the request has no `context_window`.
 	DeferralReason_DEFERRAL_REASON_NO_WINDOW DeferralReason = 7
+	// Not deferred: with PROMPT_STRATEGY_AUTO, sending all tools costs less than deferring some, and nobody chose a mode.
+	DeferralReason_DEFERRAL_REASON_PRICE DeferralReason = 8
 )
 
 // Enum value maps for DeferralReason.
@@ -489,6 +492,7 @@ var (
 		5: "DEFERRAL_REASON_OVER_THRESHOLD",
 		6: "DEFERRAL_REASON_UNDER_THRESHOLD",
 		7: "DEFERRAL_REASON_NO_WINDOW",
+		8: "DEFERRAL_REASON_PRICE",
 	}
 	DeferralReason_value = map[string]int32{
 		"DEFERRAL_REASON_UNSPECIFIED":       0,
@@ -499,6 +503,7 @@ var (
 		"DEFERRAL_REASON_OVER_THRESHOLD":    5,
 		"DEFERRAL_REASON_UNDER_THRESHOLD":   6,
 		"DEFERRAL_REASON_NO_WINDOW":         7,
+		"DEFERRAL_REASON_PRICE":             8,
 	}
 )
 
@@ -1034,14 +1039,19 @@ type RouteRequest struct {
 	MinRevision uint64 `protobuf:"varint,7,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
 	// A name for this turn in the decision event, at most 128 characters. Absent: none.
 	TurnId string `protobuf:"bytes,8,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	// What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-	// that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+	// What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+	// search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+	// `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+	// else nothing.
 	PromptListing PromptListing `protobuf:"varint,9,opt,name=prompt_listing,json=promptListing,proto3,enum=toolgate.v1.PromptListing" json:"prompt_listing,omitempty"`
 	// Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
 	// Absent: definitions as they were registered.
-	Render        *RenderOptions `protobuf:"bytes,10,opt,name=render,proto3" json:"render,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Render *RenderOptions `protobuf:"bytes,10,opt,name=render,proto3" json:"render,omitempty"`
+	// The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+	// number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
+	PromptListingTokens *uint32 `protobuf:"varint,11,opt,name=prompt_listing_tokens,json=promptListingTokens,proto3,oneof" json:"prompt_listing_tokens,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *RouteRequest) Reset() {
@@ -1142,6 +1152,13 @@ func (x *RouteRequest) GetRender() *RenderOptions {
 		return x.Render
 	}
 	return nil
+}
+
+func (x *RouteRequest) GetPromptListingTokens() uint32 {
+	if x != nil && x.PromptListingTokens != nil {
+		return *x.PromptListingTokens
+	}
+	return 0
 }
 
 // How tools are rendered for a provider's API.
@@ -2190,7 +2207,10 @@ type RankedTool struct {
 	// How much calls that were made for intents like this one speak for it; 0 to 1. 0 where nothing is remembered.
 	Memory float32 `protobuf:"fixed32,9,opt,name=memory,proto3" json:"memory,omitempty"`
 	// What its score is lifted by, since the agent's last call was to its MCP server; 0 or 0.1.
-	LastCalled    float32 `protobuf:"fixed32,10,opt,name=last_called,json=lastCalled,proto3" json:"last_called,omitempty"`
+	LastCalled float32 `protobuf:"fixed32,10,opt,name=last_called,json=lastCalled,proto3" json:"last_called,omitempty"`
+	// Whether a place is reserved for it, since the agent's last calls were to its MCP server: a short message that leans on
+	// an earlier one says too little to find it by.
+	Reserved      bool `protobuf:"varint,11,opt,name=reserved,proto3" json:"reserved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2293,6 +2313,13 @@ func (x *RankedTool) GetLastCalled() float32 {
 		return x.LastCalled
 	}
 	return 0
+}
+
+func (x *RankedTool) GetReserved() bool {
+	if x != nil {
+		return x.Reserved
+	}
+	return false
 }
 
 // How an active set differs from that of the turn before. All names are model-facing.
@@ -2696,7 +2723,7 @@ type TokenAccounting struct {
 	FullCatalogTokens uint64 `protobuf:"varint,2,opt,name=full_catalog_tokens,json=fullCatalogTokens,proto3" json:"full_catalog_tokens,omitempty"`
 	// What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
 	// lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
-	// definitions of the search and of the envelope.
+	// definitions of the search, its listing included, and of the envelope.
 	Phase1Tokens uint64 `protobuf:"varint,3,opt,name=phase1_tokens,json=phase1Tokens,proto3" json:"phase1_tokens,omitempty"`
 	// What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools
 	// cost that the request has, those of earlier turns included, in `tools` and amid the conversation.
@@ -4073,7 +4100,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x06Intent\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x1b\n" +
 	"\x06weight\x18\x02 \x01(\x02H\x00R\x06weight\x88\x01\x01B\t\n" +
-	"\a_weight\"\xe5\x03\n" +
+	"\a_weight\"\xb8\x04\n" +
 	"\fRouteRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12-\n" +
 	"\aintents\x18\x02 \x03(\v2\x13.toolgate.v1.IntentR\aintents\x12-\n" +
@@ -4085,8 +4112,10 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\aturn_id\x18\b \x01(\tR\x06turnId\x12A\n" +
 	"\x0eprompt_listing\x18\t \x01(\x0e2\x1a.toolgate.v1.PromptListingR\rpromptListing\x122\n" +
 	"\x06render\x18\n" +
-	" \x01(\v2\x1a.toolgate.v1.RenderOptionsR\x06renderB\x16\n" +
-	"\x14_known_pool_revision\"\xc2\x02\n" +
+	" \x01(\v2\x1a.toolgate.v1.RenderOptionsR\x06render\x127\n" +
+	"\x15prompt_listing_tokens\x18\v \x01(\rH\x01R\x13promptListingTokens\x88\x01\x01B\x16\n" +
+	"\x14_known_pool_revisionB\x18\n" +
+	"\x16_prompt_listing_tokens\"\xc2\x02\n" +
 	"\rRenderOptions\x12/\n" +
 	"\x06format\x18\x01 \x01(\x0e2\x17.toolgate.v1.ToolFormatR\x06format\x12\x1f\n" +
 	"\vsearch_tool\x18\x02 \x01(\bR\n" +
@@ -4189,7 +4218,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\rabstain_below\x18\x01 \x01(\x02R\fabstainBelow\x127\n" +
 	"\n" +
 	"candidates\x18\x02 \x03(\v2\x17.toolgate.v1.RankedToolR\n" +
-	"candidates\"\xa1\x02\n" +
+	"candidates\"\xbd\x02\n" +
 	"\n" +
 	"RankedTool\x12\x1d\n" +
 	"\n" +
@@ -4204,7 +4233,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x06memory\x18\t \x01(\x02R\x06memory\x12\x1f\n" +
 	"\vlast_called\x18\n" +
 	" \x01(\x02R\n" +
-	"lastCalled\"\xf5\x01\n" +
+	"lastCalled\x12\x1a\n" +
+	"\breserved\x18\v \x01(\bR\breserved\"\xf5\x01\n" +
 	"\x0fActiveSetChange\x12\x14\n" +
 	"\x05added\x18\x01 \x03(\tR\x05added\x12\x12\n" +
 	"\x04kept\x18\x02 \x03(\tR\x04kept\x12\x1c\n" +
@@ -4402,7 +4432,7 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x19DEFERRAL_MODE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14DEFERRAL_MODE_ALWAYS\x10\x01\x12\x16\n" +
 	"\x12DEFERRAL_MODE_AUTO\x10\x02\x12\x15\n" +
-	"\x11DEFERRAL_MODE_OFF\x10\x03*\x9e\x02\n" +
+	"\x11DEFERRAL_MODE_OFF\x10\x03*\xb9\x02\n" +
 	"\x0eDeferralReason\x12\x1f\n" +
 	"\x1bDEFERRAL_REASON_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14DEFERRAL_REASON_MODE\x10\x01\x12\x1f\n" +
@@ -4411,7 +4441,8 @@ const file_toolgate_v1_router_proto_rawDesc = "" +
 	"\x1dDEFERRAL_REASON_UNKNOWN_PROXY\x10\x04\x12\"\n" +
 	"\x1eDEFERRAL_REASON_OVER_THRESHOLD\x10\x05\x12#\n" +
 	"\x1fDEFERRAL_REASON_UNDER_THRESHOLD\x10\x06\x12\x1d\n" +
-	"\x19DEFERRAL_REASON_NO_WINDOW\x10\a*\xa3\x01\n" +
+	"\x19DEFERRAL_REASON_NO_WINDOW\x10\a\x12\x19\n" +
+	"\x15DEFERRAL_REASON_PRICE\x10\b*\xa3\x01\n" +
 	"\x0eDeferralSource\x12\x1f\n" +
 	"\x1bDEFERRAL_SOURCE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17DEFERRAL_SOURCE_DEFAULT\x10\x01\x12\x1a\n" +

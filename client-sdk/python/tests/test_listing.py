@@ -1,19 +1,19 @@
 """What the middleware of frameworks tells Route of the prompt."""
 
-from toolgate._agents import estimated_tokens, route_of, with_history
+from toolgate import RouteArguments
+from toolgate._agents import estimated_tokens, route_of, unlisted, with_history
 
 
-def test_middleware_says_that_its_prompt_lists_nothing_of_the_catalog() -> None:
-    assert route_of({}, search=True) == {"prompt_listing": "none"}
-    assert route_of({"top_k": 3}, search=False) == {
-        "prompt_listing": "none",
-        "top_k": 3,
-        "deferral": "off",
-    }
+def test_without_a_strategy_the_prompt_lists_nothing_of_the_catalog() -> None:
+    assert unlisted({"top_k": 3}) == {"prompt_listing": "none", "top_k": 3}
+    assert unlisted({"prompt_listing": "names"}) == {"prompt_listing": "names"}
 
 
-def test_what_the_caller_says_of_the_prompt_stands() -> None:
-    assert route_of({"prompt_listing": "names"}, search=True) == {"prompt_listing": "names"}
+def test_what_a_strategy_lists_is_left_to_the_caller() -> None:
+    assert route_of({}, search=True) == {}
+    listed: RouteArguments = {"prompt_listing": "summaries", "prompt_listing_tokens": 900}
+    assert route_of(listed, search=True) == listed
+    assert route_of({"top_k": 3}, search=False) == {"top_k": 3, "deferral": "off"}
 
 
 def test_what_stands_behind_the_tools_is_told_unless_the_caller_says_it() -> None:

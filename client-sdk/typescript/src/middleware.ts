@@ -274,8 +274,9 @@ export class Gatekeeper {
     const asked = messages.length === entries.length ? rendered : undefined;
     const render =
       asked === undefined ? definitionsOf(rendered, endpoint) : renderOf(asked, endpoint, held.prompt);
+    const route = this.#route(historyTokens, endpoint);
     const request = {
-      ...this.#route(historyTokens, endpoint),
+      ...(asked === undefined ? unlisted(route, rendered !== undefined) : route),
       ...(render === undefined ? {} : { render }),
       intents: intents.map((intent) => ({ ...intent })),
       state: agentState({ ...grants, messages, snapshot: held.history }),
@@ -357,10 +358,10 @@ export class Gatekeeper {
   }
 
   /**
-   * Options of each `route`: a model that can't search is sent every tool, unless the caller chose a mode; the prompt
-   * lists nothing of the catalog beside the active set; and so many tokens stand behind the tools, and such a model is asked,
-   * unless the caller says it. A host that is not a provider's own is told only where the caller chose a mode: behind a host
-   * that it does not know, the service would send all tools by default, which additions to messages do not need.
+   * Options of each `route`: a model that can't search is sent every tool, unless the caller chose a mode; and so many tokens
+   * stand behind the tools, and such a model is asked, unless the caller says it. A host that is not a
+   * provider's own is told only where the caller chose a mode: behind a host that it does not know, the service would send
+   * all tools by default, which additions to messages do not need.
    */
   #route(historyTokens: number | undefined, { model, baseUrl, contextWindow }: Endpoint): RouteDefaults {
     const { route = {} } = this.#options;
@@ -374,7 +375,7 @@ export class Gatekeeper {
       ...route.options,
       ...(this.searches || isChosen ? {} : { deferral: DeferralMode.OFF }),
     };
-    return { promptListing: PromptListing.NONE, ...route, options };
+    return { ...route, options };
   }
 
   #tellWarnings(warnings: readonly string[], known: readonly string[]): void {
@@ -449,6 +450,17 @@ export class Gatekeeper {
 /** Tells whether a name looks like one that the catalog gave. */
 export function isModelFacing(name: string): boolean {
   return name.startsWith(MODEL_FACING);
+}
+
+/**
+ * Returns what is told of a request without a strategy: its prompt lists nothing of the catalog beside the active set, unless the
+ * caller says that it does.
+ *
+ * @param withoutSize true where a strategy was chosen, but the messages do not fit: the size of its listing is not told then.
+ */
+function unlisted(route: RouteDefaults, withoutSize: boolean): RouteDefaults {
+  const { promptListingTokens: _, ...others } = route;
+  return { promptListing: PromptListing.NONE, ...(withoutSize ? others : route) };
 }
 
 /** Returns what Route read of the messages; nothing where the service is older than its snapshots. */

@@ -193,24 +193,30 @@ function addedIn(asked: readonly unknown[], messages: readonly AnyEntry[]): stri
   return messages.map((message) => JSON.stringify(message)).filter((text) => !known.has(text));
 }
 
-/** The tools that Route added amid the messages; nothing where one has no place. */
+/** The tools and texts that Route added amid the messages; nothing where one has no place. */
 function nativePromptOf(turn: RouteResponse, asked: readonly unknown[], places: readonly string[]): Prompt {
   const { ledger, tools, messages, betas } = modelRequest<AnyTool, AnyEntry>(turn);
   const changes: Record<string, readonly JsonObject[]> = {};
+  const added: Record<string, string> = {};
   let read = 0;
   for (const message of messages) {
-    if (read < asked.length && JSON.stringify(message) === JSON.stringify(asked[read])) {
+    const before = asked[read] as AnyEntry | undefined;
+    const text = before === undefined || before.role !== message.role ? "" : textAdded(before, message);
+    if (before !== undefined && (text !== "" || JSON.stringify(message) === JSON.stringify(before))) {
+      const place = places[read] ?? "";
+      if (text !== "" && place === "") return NOTHING;
+      if (text !== "") added[place] = text;
       read += 1;
       continue;
     }
     const place = places[read - 1] ?? "";
-    const added = additionIn(message);
-    if (added === undefined || place === "") {
+    const definitions = additionIn(message);
+    if (definitions === undefined || place === "") {
       return NOTHING;
     }
-    changes[place] = added;
+    changes[place] = definitions;
   }
-  return read === asked.length ? { ledger, tools: tools.map(definedOf), added: {}, changes, betas } : NOTHING;
+  return read === asked.length ? { ledger, tools: tools.map(definedOf), added, changes, betas } : NOTHING;
 }
 
 /** The texts that Route added to the messages; nothing where one has no place. */

@@ -16,7 +16,7 @@ use toolgate_llm::envelope::is_envelope;
 use toolgate_llm::history;
 use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::{
-    Api, Endpoint, Ledger, Offer, Prepared, Reason, Strategy, Turn as Question, prepare,
+    Api, Endpoint, Ledger, Listing, Offer, Prepared, Reason, Strategy, Turn as Question, prepare,
 };
 
 use crate::answer::{Results, Search};
@@ -444,6 +444,7 @@ impl Turn {
                 catalog_tokens: Some(self.deferred_tokens()),
                 search: true,
                 deferred_names: &names,
+                listing: Listing::default(),
                 find: &|name| self.toolset.tool(name),
             },
             messages,

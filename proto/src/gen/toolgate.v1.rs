@@ -3182,14 +3182,20 @@ pub struct RouteRequest {
     /// A name for this turn in the decision event, at most 128 characters. Absent: none.
     #[prost(string, tag = "8")]
     pub turn_id: ::prost::alloc::string::String,
-    /// What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-    /// that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+    /// What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+    /// search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+    /// `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+    /// else nothing.
     #[prost(enumeration = "PromptListing", tag = "9")]
     pub prompt_listing: i32,
     /// Asks for the active set in the format of a provider's API. It needs full definitions (`options.detail`).
     /// Absent: definitions as they were registered.
     #[prost(message, optional, tag = "10")]
     pub render: ::core::option::Option<RenderOptions>,
+    /// The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+    /// number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
+    #[prost(uint32, optional, tag = "11")]
+    pub prompt_listing_tokens: ::core::option::Option<u32>,
 }
 /// How tools are rendered for a provider's API.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3519,6 +3525,10 @@ pub struct RankedTool {
     /// What its score is lifted by, since the agent's last call was to its MCP server; 0 or 0.1.
     #[prost(float, tag = "10")]
     pub last_called: f32,
+    /// Whether a place is reserved for it, since the agent's last calls were to its MCP server: a short message that leans on
+    /// an earlier one says too little to find it by.
+    #[prost(bool, tag = "11")]
+    pub reserved: bool,
 }
 /// How an active set differs from that of the turn before. All names are model-facing.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3644,7 +3654,7 @@ pub struct TokenAccounting {
     pub full_catalog_tokens: u64,
     /// What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
     /// lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
-    /// definitions of the search and of the envelope.
+    /// definitions of the search, its listing included, and of the envelope.
     #[prost(uint64, tag = "3")]
     pub phase1_tokens: u64,
     /// What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools
@@ -4035,8 +4045,9 @@ pub enum PromptStrategy {
     Unspecified = 0,
     /// The one that costs least of those that the endpoint takes.
     Auto = 1,
-    /// All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
-    /// itself.
+    /// All tools that may be shown are sent in `tools`, and no search. `PROMPT_STRATEGY_AUTO` takes it where nothing is
+    /// deferred, where nobody answers searches, where the host defers by itself, and where the whole catalog costs less than
+    /// deferring some of it.
     Pass = 2,
     /// The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic's Messages,
     /// `additional_tools` of OpenAI's Responses. `tools` stays the same, and so does the cached prefix.
@@ -4208,7 +4219,7 @@ impl ToolFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum PromptListing {
-    /// Summaries where the request has `known_pool_revision`, else nothing.
+    /// Names with `render.strategy`; without, summaries where the request has `known_pool_revision`, else nothing.
     Unspecified = 0,
     /// Nothing: tools are found by Route and by searching.
     None = 1,
@@ -4299,6 +4310,8 @@ pub enum DeferralReason {
     UnderThreshold = 6,
     /// Not deferred: the mode is AUTO and the request has no `context_window`.
     NoWindow = 7,
+    /// Not deferred: with PROMPT_STRATEGY_AUTO, sending all tools costs less than deferring some, and nobody chose a mode.
+    Price = 8,
 }
 impl DeferralReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4315,6 +4328,7 @@ impl DeferralReason {
             Self::OverThreshold => "DEFERRAL_REASON_OVER_THRESHOLD",
             Self::UnderThreshold => "DEFERRAL_REASON_UNDER_THRESHOLD",
             Self::NoWindow => "DEFERRAL_REASON_NO_WINDOW",
+            Self::Price => "DEFERRAL_REASON_PRICE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4328,6 +4342,7 @@ impl DeferralReason {
             "DEFERRAL_REASON_OVER_THRESHOLD" => Some(Self::OverThreshold),
             "DEFERRAL_REASON_UNDER_THRESHOLD" => Some(Self::UnderThreshold),
             "DEFERRAL_REASON_NO_WINDOW" => Some(Self::NoWindow),
+            "DEFERRAL_REASON_PRICE" => Some(Self::Price),
             _ => None,
         }
     }

@@ -91,6 +91,7 @@ fn ranking(answer: &Answer, of: &Ranking) -> v1::Ranking {
         clause: one.parts.clause,
         memory: one.parts.memory,
         last_called: one.parts.last_called,
+        reserved: one.is_reserved,
         found_by: found_by(one.found_by) as i32,
         chosen: chosen.contains(&one.slot),
     };
@@ -335,6 +336,7 @@ fn deferral(answer: &Answer) -> v1::Deferral {
         Reason::OverThreshold => v1::DeferralReason::OverThreshold,
         Reason::UnderThreshold => v1::DeferralReason::UnderThreshold,
         Reason::NoWindow => v1::DeferralReason::NoWindow,
+        Reason::Price => v1::DeferralReason::Price,
     };
     v1::Deferral {
         mode: mode as i32,

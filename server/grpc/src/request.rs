@@ -336,7 +336,8 @@ fn deferral(wire: &v1::RouteOptions, fields: &mut Fields) -> DeferralRequest {
     fields.require(url.len() <= URL_MAX, field, "must be at most 2 KiB");
     let host = host_of(url);
     fields.require(url.is_empty() || host.is_some(), field, "must be a URL with a host");
-    DeferralRequest { mode, model_host: host.map(str::to_owned) }
+    let model_host = host.map(str::to_owned);
+    DeferralRequest { mode, model_host, whole_is_cheaper: false }
 }
 
 fn selection_rule(wire: i32, fields: &mut Fields) -> SelectionRule {

@@ -93,10 +93,10 @@ impl Routing {
         let conversation = conversation.counted(router, holder.tenant).await?;
         let beside = query.options.surroundings();
         let mut is_whole = prompt.needs_everything();
+        if is_whole {
+            query.options.deferral.mode = Some(Mode::Off);
+        }
         loop {
-            if is_whole {
-                query.options.deferral.mode = Some(Mode::Off);
-            }
             let answer = self.routed(holder, query.clone(), deadline).await?;
             let wire = render::route(holder.tenant, &answer, &conversation);
             let wire = bounded::route(wire, message_max);
@@ -112,7 +112,10 @@ impl Routing {
                 None if is_whole => {
                     return Err(Error::internal("a request hides tools that were all routed"));
                 }
-                None => is_whole = true,
+                None => {
+                    is_whole = true;
+                    query.options.deferral.whole_is_cheaper = true;
+                }
             }
         }
     }

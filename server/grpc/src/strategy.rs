@@ -13,11 +13,13 @@ use toolgate_core::state::AgentState;
 use toolgate_core::tokens;
 use toolgate_llm::render::{Loss, RenderError, Tool};
 use toolgate_llm::strategy::{
-    Endpoint, Offer, Prepared, Reason, Strategy, Turn, may_defer, prepare, prepare_undeferred,
+    Endpoint, Listing, Offer, Prepared, Reason, Strategy, Turn, may_defer, prepare,
+    prepare_undeferred,
 };
 use toolgate_proto::v1::{
     PromptStrategy, RenderLoss, RenderedTools, RouteResponse, StrategyReason,
 };
+use toolgate_routing::catalog::check::pool_line;
 use toolgate_routing::gate::visibility::{Visibilities, Visibility};
 use toolgate_routing::router::answers::answer_size::LIMIT;
 use toolgate_routing::router::route::Answer;
@@ -89,7 +91,7 @@ impl PromptRequest {
         message_max: usize,
     ) -> Result<Option<Completed>, Error> {
         let Routed { mut wire, answer, is_whole } = routed;
-        let catalog = Catalog::of(&answer, state, &self.pinned);
+        let catalog = Catalog::of(self, &answer, state);
         let prepared = self.prepare(catalog, is_switched_off(&answer))?;
         if prepared.missing > 0 && !answer.deferral.sends_what_it_can() {
             return Ok(None);
@@ -121,7 +123,11 @@ impl PromptRequest {
         let (tools, search): (Vec<&Value>, Vec<&Value>) =
             added.into_iter().partition(is_of_catalog);
         let amid = self.messages.tokens_beside(&prepared.messages);
-        SentTokens { search: tokens_of(search), tools: tokens_of(tools) + amid }
+        let told: u64 = prepared.told.iter().map(|text| u64::from(tokens::count(text))).sum();
+        SentTokens {
+            search: tokens_of(search) + told,
+            tools: tokens_of(tools) + amid.saturating_sub(told),
+        }
     }
 
     /// Prepares the request. A tool whose schema can't be parsed, such as one with a number beyond an `f64`, is left out.
@@ -203,7 +209,7 @@ pub(super) struct Completed {
 
 /// Tokens that a request has beside the agent's own tools and messages.
 pub(super) struct SentTokens {
-    /// Tokens of the definitions of the search and of the envelope.
+    /// Tokens of the definitions of the search and of the envelope, and of what is told of tools that can be found.
     pub(super) search: u64,
     /// Tokens of the definitions of the catalog's tools, in `tools` and amid the conversation.
     pub(super) tools: u64,
@@ -222,6 +228,8 @@ struct Catalog<'a> {
     active: Vec<Tool<'a>>,
     deferred: usize,
     deferred_names: Vec<&'a str>,
+    /// Their lines in the summary pool, if they are listed.
+    deferred_lines: Vec<String>,
     /// Tokens of all tools' definitions, if they may be sent to save something.
     tokens: Option<u32>,
     /// Tools that are left out because their schemas can't be parsed.
@@ -229,12 +237,12 @@ struct Catalog<'a> {
 }
 
 impl<'a> Catalog<'a> {
-    fn of(answer: &'a Answer, state: &AgentState, pinned: &[String]) -> Self {
+    fn of(request: &PromptRequest, answer: &'a Answer, state: &AgentState) -> Self {
         let snapshot = &*answer.snapshot;
         let visibilities = Visibilities::of(snapshot, state);
         // Not by how a tool was found: from the second turn on, always-loaded and pinned tools are found as kept ones.
-        let asked =
-            pinned.iter().filter_map(|name| snapshot.names.requested(name, &snapshot.tools));
+        let pinned = request.pinned.iter();
+        let asked = pinned.filter_map(|name| snapshot.names.requested(name, &snapshot.tools));
         let by_catalog = snapshot.always_load.iter().chain(&snapshot.pinned).copied();
         let mut constant: Vec<u32> = by_catalog.chain(asked).collect();
         constant.sort_unstable();
@@ -246,8 +254,10 @@ impl<'a> Catalog<'a> {
         always_on.sort_unstable();
         let all = (0u32..).take(snapshot.tools.len());
         let shown = |slot: &u32| visibilities.tool(snapshot, *slot) != Visibility::Hidden;
-        let deferred_names = all.filter(|slot| !is_constant(*slot)).filter(shown);
-        let deferred_names = deferred_names.map(|slot| &*snapshot.tool(slot).model_name).collect();
+        let deferred = all.filter(|slot| !is_constant(*slot)).filter(shown);
+        let deferred: Vec<&tool::Tool> = deferred.map(|slot| snapshot.tool(slot)).collect();
+        let summarised = deferred.iter().filter(|_| request.lists_summaries);
+        let lines = summarised.map(|tool| pool_line(&tool.model_name, &tool.summary));
         let tools = |slots: Vec<u32>| {
             slots.into_iter().map(|slot| tool_of(snapshot.tool(slot))).collect::<Vec<_>>()
         };
@@ -255,7 +265,8 @@ impl<'a> Catalog<'a> {
             always_on: tools(always_on),
             active: tools(active),
             deferred: answer.deferral.deferred_tools,
-            deferred_names,
+            deferred_names: deferred.iter().map(|tool| &*tool.model_name).collect(),
+            deferred_lines: lines.map(|line| line.trim_end().to_owned()).collect(),
             tokens: sendable_tokens(answer),
             unreadable: Vec::new(),
             snapshot,
@@ -276,6 +287,7 @@ impl<'a> Catalog<'a> {
             catalog_tokens: self.tokens.filter(|_| !request.bounds_set),
             search: request.has_search,
             deferred_names: &self.deferred_names,
+            listing: Listing { tokens: request.listing_tokens, lines: &self.deferred_lines },
             find,
         }
     }
@@ -317,6 +329,7 @@ fn sendable_tokens(answer: &Answer) -> Option<u32> {
     let Answer { deferral, snapshot, .. } = answer;
     let policy = &snapshot.policy;
     let is_chosen = deferral.decision.source != DeferralSource::Default
+        || deferral.decision.reason == DeferralReason::Price
         || policy.defaults != Choosing::default()
         || policy.rules.iter().any(|rule| rule.choosing != Choosing::default());
     let has_untrusted = !snapshot.untrusted.is_clear();

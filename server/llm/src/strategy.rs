@@ -9,6 +9,7 @@ mod concise;
 mod digest;
 mod keep;
 mod ledger;
+mod listing;
 mod messages;
 mod plan;
 mod resolve;
@@ -23,10 +24,12 @@ use serde_json::Value;
 
 pub use auto::{DENIED_MODELS, may_defer};
 pub use ledger::Ledger;
+pub use listing::Listing;
 pub use undeferred::prepare_undeferred;
 
 use auto::Choice;
 use ledger::Way;
+use listing::Listed;
 
 use crate::envelope;
 use crate::render::{Loss, RenderError, Tool};
@@ -136,6 +139,8 @@ pub struct Offer<'a> {
     /// Names of all tools that can be deferred, for the description of the search tool. They must be the same from turn
     /// to turn, whatever is active; what the request can't show of them is counted.
     pub deferred_names: &'a [&'a str],
+    /// Part of them that the description lists.
+    pub listing: Listing<'a>,
     /// Finds the current definition, in full, of a tool that an earlier turn added.
     pub find: &'a dyn Fn(&str) -> Option<Tool<'a>>,
 }
@@ -195,6 +200,8 @@ pub struct Prepared {
     pub betas: Vec<&'static str>,
     /// Ledger for the next turn.
     pub ledger: Ledger,
+    /// Texts amid the messages that tell which tools can be found, or not any more, since the search listed them.
+    pub told: Vec<String>,
     /// Number of deferred tools that the model can neither see nor find. If it is not 0, the caller loads the whole
     /// catalog and prepares the request again.
     pub missing: usize,
@@ -223,6 +230,7 @@ pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
         catalog_tokens: offer.catalog_tokens,
         search: offer.search,
         deferred_names: offer.deferred_names,
+        listing: offer.listing,
         find: &find,
     };
     let turn = Turn {
@@ -241,14 +249,15 @@ pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
 fn prepare_by(turn: &Turn<'_>, choice: Choice) -> Result<Prepared, RenderError> {
     let Choice { strategy, reason } = choice;
     let way = Way { api: turn.api, strategy };
-    let constant = toolset::constant(turn, strategy)?;
+    let constant = toolset::constant(turn, strategy, &Listed::of(turn))?;
     let mut prepared = Prepared {
         strategy,
         reason,
         tools: turn.offer.own.to_vec(),
         messages: turn.messages.to_vec(),
         betas: Vec::new(),
-        ledger: Ledger { way: Some(way), additions: Vec::new() },
+        ledger: Ledger { way: Some(way), ..Ledger::default() },
+        told: Vec::new(),
         missing: if turn.offer.search { 0 } else { turn.offer.deferred },
         losses: constant.losses,
     };
@@ -282,7 +291,10 @@ fn add_amid(
     let constant = prepared.tools.iter().filter_map(toolset::name).collect();
     let mut plan = plan::plan(turn, way, place, &constant)?;
     prepared.ledger = plan.ledger(way);
+    prepared.tools.truncate(turn.offer.own.len());
+    prepared.tools.extend(toolset::constant(turn, way.strategy, &plan.listed)?.tools);
     prepared.tools.extend(plan.take_base());
+    prepared.told = plan.told();
     if way.strategy == Strategy::Envelope {
         let sent_names = prepared.tools.iter().flat_map(toolset::names).collect();
         envelope::wrap_history(way.api, &mut prepared.messages, &sent_names);

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolgate_llm::render::Tool;
-use toolgate_llm::strategy::{Api, Endpoint, Ledger, Offer, Prepared, Strategy, Turn, prepare};
+use toolgate_llm::strategy::{
+    Api, Endpoint, Ledger, Listing, Offer, Prepared, Strategy, Turn, prepare,
+};
 
 const CASES: &str = "tests/cases/strategy";
 
@@ -69,6 +71,8 @@ fn run_turn(api: Api, levels: [&Value; 3], ledger: &Ledger) -> Prepared {
     let always_on = named(said("always_on"));
     let active = named(said("active"));
     let names = texts(said("deferred_names"));
+    let lines: Vec<String> = texts(said("listing_lines")).into_iter().map(str::to_owned).collect();
+    let tokens = said("listing_tokens").as_u64();
     let asked = said("strategy").as_str();
     prepare(&Turn {
         api,
@@ -86,6 +90,10 @@ fn run_turn(api: Api, levels: [&Value; 3], ledger: &Ledger) -> Prepared {
             catalog_tokens: said("catalog_tokens").as_u64().map(|n| u32::try_from(n).expect("few")),
             search: said("search") == true,
             deferred_names: &names,
+            listing: Listing {
+                tokens: tokens.map_or(Listing::TOKENS, |n| u32::try_from(n).expect("few")),
+                lines: &lines,
+            },
             find: &find,
         },
         messages: list(said("messages")),

@@ -1,11 +1,13 @@
 //! What holds of strategies in any conversation: random ones, from fixed seeds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use toolgate_llm::envelope::{CALL_TOOL_NAME, open, wrap_history};
 use toolgate_llm::render::Tool;
-use toolgate_llm::strategy::{Api, Endpoint, Ledger, Offer, Prepared, Strategy, Turn, prepare};
+use toolgate_llm::strategy::{
+    Api, Endpoint, Ledger, Listing, Offer, Prepared, Strategy, Turn, prepare,
+};
 
 const APIS: [Api; 4] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses, Api::Gemini];
 const STRATEGIES: [Strategy; 4] =
@@ -52,8 +54,12 @@ impl Entry {
 /// Change of a conversation since the turn before.
 #[derive(Debug, Default)]
 struct Step {
-    /// A tool changed or vanished, or messages did: additions may be lost.
+    /// A tool's definition changed, or messages did: additions may be lost.
     breaks: bool,
+    /// Tool that came into the catalog or left it. Where the conversation has it, its addition is lost.
+    toggled: Option<String>,
+    /// True if the conversation has more messages.
+    went_on: bool,
     /// The user spoke, so that unused tools may be dropped.
     is_new: bool,
 }
@@ -134,6 +140,7 @@ impl Conversation {
 
     fn go_on(&mut self) -> Step {
         let mut step = Step::default();
+        let before = self.messages.len();
         if self.random.one_in(3) {
             self.call();
         }
@@ -149,7 +156,7 @@ impl Conversation {
         if self.random.one_in(8) {
             let index = self.random.below(TOOLS);
             self.catalog[index].is_there ^= true;
-            step.breaks = true;
+            step.toggled = Some(self.catalog[index].name.clone());
         }
         if self.random.one_in(10) {
             self.messages.clear();
@@ -162,6 +169,7 @@ impl Conversation {
         let catalog = &self.catalog;
         self.active.retain(|index| catalog[*index].is_there);
         step.is_new = self.user_spoke_last();
+        step.went_on = self.messages.len() > before;
         step
     }
 
@@ -177,7 +185,8 @@ impl Conversation {
             self.catalog.iter().filter(there).find(|entry| entry.name == name).map(Entry::tool)
         };
         let active: Vec<Tool<'_>> = self.active.iter().map(|i| self.catalog[*i].tool()).collect();
-        let names: Vec<&str> = self.catalog.iter().map(|entry| entry.name.as_str()).collect();
+        let names = self.catalog.iter().filter(there).map(|entry| entry.name.as_str());
+        let names: Vec<&str> = names.collect();
         prepare(&Turn {
             api: self.api,
             strategy: Some(strategy),
@@ -190,6 +199,7 @@ impl Conversation {
                 catalog_tokens: None,
                 search: true,
                 deferred_names: &names,
+                listing: Listing::default(),
                 find: &find,
             },
             messages: &self.messages,
@@ -224,6 +234,30 @@ fn added(messages: &[Value]) -> Vec<Value> {
         }
     }
     found
+}
+
+/// Returns the names of the tools that the search's description and what is told since say can be found.
+fn findable(prepared: &Prepared) -> BTreeSet<String> {
+    let described = prepared.tools.iter().map(Value::to_string);
+    let listed = described.filter_map(|tool| Some(tool.split_once(" It finds: ")?.1.to_owned()));
+    let mut names: BTreeSet<String> = listed.flat_map(|listed| in_a_row(&listed)).collect();
+    let sent = json!(prepared.messages).to_string();
+    for told in &prepared.told {
+        assert!(sent.contains(told.as_str()), "{told} is not told in {sent}");
+        if let Some((_, found)) = told.split_once(" The search finds more tools: ") {
+            names.extend(in_a_row(found));
+        }
+        if let Some((_, gone)) = told.split_once(" Gone: ") {
+            in_a_row(gone).iter().for_each(|name| assert!(names.remove(name), "{name} was told"));
+        }
+    }
+    names
+}
+
+/// Returns the names in a row that ends with a period.
+fn in_a_row(text: &str) -> Vec<String> {
+    let (row, _) = text.split_once('.').expect("a period");
+    row.split(", ").map(str::to_owned).collect()
 }
 
 /// Returns definitions by name, and fails if a name comes twice.
@@ -264,23 +298,31 @@ fn check(talk: &Conversation, prepared: &Prepared, before: Option<&Prepared>, st
         let entry = talk.catalog.iter().find(|entry| definition["name"] == entry.name);
         assert!(entry.expect("of the catalog").is_there, "{definition} has vanished");
     }
+    if prepared.strategy != Strategy::Pass {
+        let there = talk.catalog.iter().filter(|entry| entry.is_there);
+        let there: BTreeSet<String> = there.map(|entry| entry.name.clone()).collect();
+        assert_eq!(findable(prepared), there, "the model knows what can be found");
+    }
     let Some(before) = before else { return };
     if !matches!(prepared.strategy, Strategy::Native | Strategy::Envelope) {
         assert!(added.is_empty(), "nothing is added amid the messages");
+        assert!(prepared.told.is_empty(), "nothing is told there");
         return;
     }
-    if step.breaks {
+    let earlier = by_name(&self::added(&before.messages));
+    let is_lost = step.toggled.as_ref().is_some_and(|name| earlier.contains_key(name));
+    if step.breaks || is_lost {
         return;
     }
     assert_eq!(json!(prepared.tools).to_string(), json!(before.tools).to_string(), "tools stay");
-    let earlier = by_name(&self::added(&before.messages));
     let dropped = earlier.keys().any(|name| !all.contains_key(name));
     if dropped {
         assert!(step.is_new, "tools are dropped only when the user speaks");
         return;
     }
-    let same_place = prepared.messages.len() == before.messages.len();
-    let compared = before.messages.len() - usize::from(same_place);
+    // What is told or added once more for the same message changes its end.
+    let compared =
+        before.messages.len() - if step.went_on { 0 } else { 2.min(before.messages.len()) };
     assert_eq!(
         json!(prepared.messages[..compared]).to_string(),
         json!(before.messages[..compared]).to_string(),
@@ -327,6 +369,57 @@ fn preparing_a_turn_again_with_its_own_ledger_changes_nothing() {
                 ledger = first.ledger;
             }
         }
+    }
+}
+
+/// Plays a conversation in which each turn adds a tool to the catalog, and counts how often `tools` changed.
+fn changes_of_tools(api: Api, turns: usize) -> usize {
+    let mut talk = Conversation::new(api, 4);
+    talk.active = Vec::new();
+    talk.catalog.iter_mut().for_each(|entry| entry.is_there = true);
+    let (mut ledger, mut sent, mut changes) = (Ledger::default(), String::new(), 0);
+    for turn in 0..turns {
+        let prepared = talk.prepare(Strategy::Envelope, &ledger, &[]);
+        let tools = json!(prepared.tools).to_string();
+        changes += usize::from(turn > 0 && tools != sent);
+        sent = tools;
+        let json = prepared.ledger.to_json();
+        assert!(json.to_string().len() < 64 << 10, "a ledger of {} bytes", json.to_string().len());
+        ledger = Ledger::from_json(&json);
+        let name = format!("server_{turn}__{}", "long_".repeat(10));
+        talk.catalog.push(Entry { name, description: String::new(), is_there: true });
+        talk.say("assistant");
+        talk.say("user");
+    }
+    changes
+}
+
+#[test]
+fn a_conversation_tells_a_bounded_number_of_changes_and_lists_all_anew_then() {
+    for api in APIS {
+        assert_eq!(changes_of_tools(api, 17), 0, "{api:?}");
+        assert_eq!(changes_of_tools(api, 40), 2, "{api:?}");
+    }
+}
+
+#[test]
+fn a_catalog_of_any_size_has_a_ledger_that_is_taken() {
+    let mut talk = Conversation::new(Api::Anthropic, 4);
+    let entry = |index: usize| Entry {
+        name: format!("tool_{index}"),
+        description: String::new(),
+        is_there: true,
+    };
+    for (tools, is_kept) in [(4_000, true), (20_000, false)] {
+        talk.active = Vec::new();
+        talk.catalog = (0..tools).map(entry).collect();
+        let first = talk.prepare(Strategy::Native, &Ledger::default(), &[]);
+        let json = first.ledger.to_json();
+        assert!(json.to_string().len() < 64 << 10, "{tools} tools");
+        talk.catalog.push(entry(tools));
+        let second = talk.prepare(Strategy::Native, &Ledger::from_json(&json), &[]);
+        assert_eq!(second.tools == first.tools, is_kept, "{tools} tools");
+        assert_eq!(!second.told.is_empty(), is_kept, "{tools} tools");
     }
 }
 
@@ -399,6 +492,7 @@ fn a_tool_shown_by_its_signature_stays_so_until_it_is_active_in_full() {
                 catalog_tokens: None,
                 search: true,
                 deferred_names: &["git__log"],
+                listing: Listing::default(),
                 find: &find,
             },
             messages: &messages,

@@ -35,6 +35,7 @@ fn ranking(ranking: &v1::Ranking) -> Value {
             "clause": one.clause,
             "memory": one.memory,
             "last_called": one.last_called,
+            "reserved": one.reserved,
             "found_by": short(one.found_by().as_str_name(), "FOUND_BY_"),
             "chosen": one.chosen,
         })

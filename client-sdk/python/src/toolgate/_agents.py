@@ -183,7 +183,9 @@ class Turns:
             return None
         try:
             route = with_history(endpoint.told(self._route), history_tokens)
-            if render is not None:
+            if render is None:
+                route = unlisted(route)
+            else:
                 route = {**route, "render": replace(render, ledger=self._ledger)}
             turn = await self._routed(intents, route)
         except ToolgateError as error:
@@ -348,11 +350,18 @@ def no_such_tool(called: str) -> str:
 def route_of(route: RouteArguments, *, search: bool) -> RouteArguments:
     """Returns the arguments of each `route`.
 
-    A model that can't search is sent every tool, unless the caller chose a mode. The prompt lists
-    nothing of the catalog beside the active set, unless the caller says that it does.
+    A model that can't search is sent every tool, unless the caller chose a mode.
     """
-    told: RouteArguments = {"prompt_listing": "none", **route}
-    return told if search or "deferral" in told else {**told, "deferral": "off"}
+    return route if search or "deferral" in route else {**route, "deferral": "off"}
+
+
+def unlisted(route: RouteArguments) -> RouteArguments:
+    """Returns the arguments of a `route` without a strategy.
+
+    The prompt lists nothing of the catalog beside the active set, unless the caller says that it
+    does.
+    """
+    return {"prompt_listing": "none", **route}
 
 
 def estimated_tokens(texts: Iterable[str]) -> int:

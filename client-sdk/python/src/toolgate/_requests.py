@@ -87,9 +87,15 @@ class RouteArguments(TypedDict, total=False):
     known_pool_revision: int
     """The summary pool's revision that the caller holds; asks for what changed since."""
     prompt_listing: PromptListing | str
-    """What the prompt lists of the catalog beside the active set: "none", "names" or "summaries";
-    the accounting and the usage ledger count that. Default: "summaries" with `known_pool_revision`,
-    else "none"."""
+    """What the prompt lists of the catalog beside the active set: "none", "names" or "summaries".
+
+    With a strategy in `render`, the search's description lists that of the tools that it finds.
+    Default: "names". Without, the accounting and the usage ledger count that. Default: "summaries"
+    with `known_pool_revision`, else "none".
+    """
+    prompt_listing_tokens: int
+    """With a strategy in `render`: the most cl100k_base tokens of what the search's description
+    lists, 1 to 32,768; what does not fit is told as a number. Default: 400."""
     min_revision: int
     """The catalog revision that the answer must at least be based on. Default: any."""
     deferral: DeferralMode | str
@@ -190,6 +196,8 @@ def route_request(
     )
     if (revision := arguments.get("known_pool_revision")) is not None:
         request.known_pool_revision = revision
+    if (tokens := arguments.get("prompt_listing_tokens")) is not None:
+        request.prompt_listing_tokens = tokens
     return request
 
 

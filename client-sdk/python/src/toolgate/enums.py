@@ -202,6 +202,7 @@ class DeferralReason(WireEnum):
     OVER_THRESHOLD = "OVER_THRESHOLD"
     UNDER_THRESHOLD = "UNDER_THRESHOLD"
     NO_WINDOW = "NO_WINDOW"
+    PRICE = "PRICE"
 
 
 class OutcomeKind(WireEnum):

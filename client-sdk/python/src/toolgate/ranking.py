@@ -30,6 +30,8 @@ class RankedTool:
     """How much calls for intents like this one speak for it; 0 to 1."""
     last_called: float = 0.0
     """What its score is lifted by, since the agent's last call was to its MCP server; 0 or 0.1."""
+    reserved: bool = False
+    """Whether a place is reserved for it, since the agent's last calls were to its MCP server."""
 
     @classmethod
     def from_proto(cls, message: router_pb2.RankedTool) -> "RankedTool":
@@ -45,6 +47,7 @@ class RankedTool:
             chosen=message.chosen,
             memory=message.memory,
             last_called=message.last_called,
+            reserved=message.reserved,
         )
 
 

@@ -66,21 +66,30 @@ export function prompted(
 function requestOf(options: ModelOptions, prompt: Prompt, isOurs: (name: string) => boolean): ModelOptions {
   const tools = toolsOf(options, prompt, isOurs);
   if (prompt.changes !== undefined) {
+    const told = { ...options, prompt: described(options, prompt, () => false) };
     return isForced(options)
-      ? { ...options, tools: [...tools, ...addedTo(prompt)] }
-      : { ...changed(options, prompt), tools };
+      ? { ...told, tools: [...tools, ...addedTo(prompt)] }
+      : { ...changed(told, prompt), tools };
   }
   const defined = new Map(prompt.tools.map((tool) => [tool.name, tool]));
   const isWrapped = (name: string) => isOurs(name) && !defined.has(name);
+  return { ...options, prompt: described(options, prompt, isWrapped), tools };
+}
+
+/** The messages with Route's texts, and with calls in envelopes. */
+function described(
+  options: ModelOptions,
+  prompt: Prompt,
+  isWrapped: (name: string) => boolean,
+): ModelOptions["prompt"] {
   let users = 0;
-  const messages = options.prompt.map((message) => {
+  return options.prompt.map((message) => {
     if (typeof message.content === "string") return message;
     const content = message.content.map((part) => partOf(part, prompt, isWrapped));
     if (message.role !== "user") return { ...message, content };
     const text = prompt.added[placeOfUser(users++)];
     return text === undefined ? message : { ...message, content: [...content, { type: "text", text }] };
   });
-  return { ...options, prompt: messages, tools };
 }
 
 /** Returns true if the call is settled, by a name or as none: `@ai-sdk/anthropic` adds no other tools amid the messages then. */

@@ -276,7 +276,13 @@ function middlewareOf(
     }
     const listed = prompt.tools.map((tool) => definitionOf(tool, ours));
     const isNative = prompt.changes !== undefined;
-    const sent = isNative ? withTools(messages, prompt, endpoint) : described(messages, prompt);
+    const sent = isNative
+      ? withTools(
+          messagesOf(messages, prompt, () => false),
+          prompt,
+          endpoint,
+        )
+      : described(messages, prompt);
     const settings = withBetas(request.modelSettings, prompt);
     return { changed: { ...settings, messages: sent, tools: [...own, ...listed] }, held };
   };

@@ -27,7 +27,8 @@ export function itemsOf(
     const place = role === "user" ? placeOfUser(users++) : isResult ? placeOfResult(String(callId)) : "";
     if (changes !== undefined) {
       const tools = changes[place] ?? [];
-      return tools.length === 0 ? [item] : [item, additionOf(tools)];
+      const told = withText(item, added[place]);
+      return tools.length === 0 ? [told] : [told, additionOf(tools)];
     }
     return [withText(type === "function_call" ? wrapped(item, isWrapped) : item, added[place])];
   });

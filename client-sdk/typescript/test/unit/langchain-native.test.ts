@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { create } from "@bufbuild/protobuf";
 import { ChatAnthropic } from "@langchain/anthropic";
 import {
   AIMessage,
@@ -15,6 +16,9 @@ import { ChatOpenAI } from "@langchain/openai";
 import { type Conversation, conversationIn } from "../../src/forms.js";
 import { spokenOf } from "../../src/langchain/messages.js";
 import { withTools } from "../../src/langchain/native.js";
+import { messagesOf } from "../../src/langchain/prompt.js";
+import { v1 } from "../../src/node.js";
+import { promptOf } from "../../src/prompting.js";
 
 const CLAUDE = { api: "anthropic", model: "claude-opus-5-5" } as const;
 const GPT = { api: "openai_responses", model: "gpt-6.1" } as const;
@@ -129,4 +133,34 @@ test("Gemini's contents have results by name, and what failed as an error", () =
     { role: "model", parts: [{ text: "It is unknown." }] },
   ]);
   assert.deepEqual(places, ["user:0", "", "tool:1", ""]);
+});
+
+test("what changed in the catalog is told at the end of a message, before the tools that are added behind it", () => {
+  const { entries, places } = conversationOf(history, CLAUDE);
+  const told = "[Toolgate] The search finds more tools: mcp__a__c.";
+  const definition = { name: "mcp__a__c", input_schema: { type: "object" } };
+  const block = { type: "tool_addition", tool: { type: "tool_definition", definition } };
+  const last = { role: "user", content: `and in Bergen?\n\n${told}` };
+  const messages = [...entries.slice(0, -1), last, { role: "system", content: [block] }];
+  const rendered = {
+    toolsJson: "[]",
+    messagesJson: JSON.stringify(messages),
+    strategy: v1.PromptStrategy.NATIVE,
+  };
+  const endpoint = { ...CLAUDE, baseUrl: "", takesNative: true };
+  const prompt = promptOf(
+    create(v1.RouteResponseSchema, { rendered }),
+    entries,
+    { strategy: "auto", places },
+    endpoint,
+  );
+  assert.deepEqual(prompt.added, { "user:1": told });
+  assert.deepEqual(prompt.changes, { "user:1": [definition] });
+  const sent = withTools(
+    messagesOf(history, prompt, () => false),
+    prompt,
+    CLAUDE,
+  );
+  assert.equal(sent.length, history.length + 1);
+  assert.equal(sent.at(-2)?.content, last.content);
 });

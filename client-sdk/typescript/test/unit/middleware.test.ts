@@ -57,13 +57,29 @@ async function told(
   return request;
 }
 
-test("Route is told what stands behind the tools, and that the prompt lists nothing beside them", async () => {
+test("Route is told what stands behind the tools, and without a strategy that the prompt lists nothing beside them", async () => {
   const first = await told([asked], {});
   assert.equal(first.promptListing, v1.PromptListing.NONE);
   assert.equal(first.options?.historyTokens, 20 / 4);
   const later = await told(answered, {});
   // The message, the call's name and arguments, and the result.
   assert.equal(later.options?.historyTokens, Math.floor((20 + 9 + 15 + 4) / 4));
+});
+
+test("what a strategy's search lists is the caller's to say, and its size is left out where the messages don't fit", async () => {
+  const model = createAnthropic({ apiKey: "none" })("claude-opus-5-5");
+  const unsaid = await told([asked], {}, model);
+  assert.equal(unsaid.promptListing, v1.PromptListing.UNSPECIFIED);
+  const route = { promptListing: v1.PromptListing.SUMMARIES, promptListingTokens: 900 };
+  const whole = await told([asked], { route }, model);
+  assert.notEqual(whole.render?.strategy, undefined);
+  assert.deepEqual([whole.promptListing, whole.promptListingTokens], [v1.PromptListing.SUMMARIES, 900]);
+  const long = new Array<ModelMessage>(300).fill({ role: "user", content: "x".repeat(10_000) });
+  const cut = await told([...long, asked], { route }, model);
+  assert.deepEqual(
+    [cut.render, cut.promptListing, cut.promptListingTokens],
+    [undefined, v1.PromptListing.SUMMARIES, undefined],
+  );
 });
 
 test("a count of one's own or none is told, and what the caller says for every step stands", async () => {

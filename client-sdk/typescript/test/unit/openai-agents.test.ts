@@ -156,13 +156,14 @@ test("described tools stand at the end of messages and results, and calls are wr
 test("tools amid the items reach OpenAI's Responses as Route wrote them", async () => {
   const parameters = { type: "object", properties: { repoPath: { type: "string" } } };
   const tools = [{ type: "function", name: "mcp__git__log", description: "", parameters, strict: false }];
-  const prompt = { ledger: "", tools: [], added: {}, changes: { "user:1": tools } };
+  const added = { "user:1": "[Toolgate] more" };
+  const prompt = { ledger: "", tools: [], added, changes: { "user:1": tools } };
   const { input } = await sentBy(
     "responses",
     itemsOf(history, prompt, () => true),
   );
   const [before, addition] = (input as object[]).slice(-2);
-  assert.match(JSON.stringify(before), /delete it/);
+  assert.match(JSON.stringify(before), /delete it.*\[Toolgate\] more/);
   assert.deepEqual(addition, { type: "additional_tools", role: "developer", tools });
   assert.ok(!JSON.stringify(input).includes(CALL), "calls keep their names");
 });

@@ -75,7 +75,7 @@ async fn a_listing_that_is_said_is_charged_where_everything_is_sent() {
     let world = World::new().await;
     let tools = (0..5).map(|i| tool(&format!("t{i}"), "refund invoice number")).collect();
     world.register("acme", server("s", tools)).await;
-    let deferral = DeferralRequest { mode: Some(Mode::Off), model_host: None };
+    let deferral = DeferralRequest { mode: Some(Mode::Off), ..DeferralRequest::default() };
     let everything = Options { deferral, ..options() };
     let phase1 = async |listing| {
         let options = everything.clone();

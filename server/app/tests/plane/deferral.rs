@@ -27,7 +27,7 @@ fn turn(options: Options) -> RouteQuery {
 }
 
 fn mode(mode: Mode) -> Options {
-    let deferral = DeferralRequest { mode: Some(mode), model_host: None };
+    let deferral = DeferralRequest { mode: Some(mode), ..DeferralRequest::default() };
     Options { deferral, top_k: 1, ..options() }
 }
 
@@ -131,7 +131,10 @@ async fn the_operators_word() {
     let answer = world.route("acme", turn(mode(Mode::Always))).await;
     assert_eq!(decided(&answer), (false, Reason::KillSwitch, Source::Request, 0));
     world.deferral.replace(Policy { trusted_hosts: vec![Pattern::new("a")], ..Policy::default() });
-    let behind = DeferralRequest { mode: None, model_host: Some("proxy.example".to_owned()) };
+    let behind = DeferralRequest {
+        model_host: Some("proxy.example".to_owned()),
+        ..DeferralRequest::default()
+    };
     let answer = world.route("acme", turn(Options { deferral: behind, ..options() })).await;
     assert_eq!(decided(&answer), (false, Reason::UnknownProxy, Source::Default, 0));
 }

@@ -10,6 +10,8 @@ pub struct DeferralRequest {
     pub mode: Option<Mode>,
     /// Host at which the model is called; `None` when the request doesn't say.
     pub model_host: Option<String>,
+    /// True if sending all tools costs less than deferring some.
+    pub whole_is_cheaper: bool,
 }
 
 /// Source of the mode. The wire's `DeferralSource` has the same names.
@@ -42,6 +44,8 @@ pub enum Reason {
     UnderThreshold,
     /// The request has no context window to take a share of.
     NoWindow,
+    /// Sending all tools costs less than deferring some.
+    Price,
 }
 
 /// Decision about deferral for one turn.
@@ -62,8 +66,8 @@ pub struct Decision {
 }
 
 impl Policy {
-    /// Decides for one turn. It checks, in this order, the kill switch, a mode that is off, the model, an unknown host
-    /// and the mode. `cost` is the cost of deferrable tools in tokens.
+    /// Decides for one turn. It checks, in this order, the kill switch, a mode that is off, the price, the model, an
+    /// unknown host and the mode. `cost` is the cost of deferrable tools in tokens.
     #[must_use]
     pub fn decide(
         &self,
@@ -82,6 +86,9 @@ impl Policy {
         }
         if mode == Mode::Off {
             return not(Reason::Mode);
+        }
+        if asked.whole_is_cheaper {
+            return not(Reason::Price);
         }
         if self.denied_models.iter().any(|pattern| pattern.is_within(model)) {
             return not(Reason::ModelUnsupported);
@@ -144,6 +151,9 @@ impl Decision {
             Reason::NoWindow => {
                 format!("not deferred: the mode is {mode}, and the request has no context_window")
             }
+            Reason::Price => {
+                "not deferred: sending all tools costs less than deferring some".to_owned()
+            }
         }
     }
 }
@@ -165,7 +175,7 @@ mod tests {
         let model_host = (!host.is_empty()).then(|| host.to_owned());
         policy.decide(
             &tenant(),
-            &DeferralRequest { mode, model_host },
+            &DeferralRequest { mode, model_host, ..DeferralRequest::default() },
             "haiku-1",
             Some(1_000),
             cost,
@@ -217,7 +227,7 @@ mod tests {
             assert_eq!((decision.deferred, decision.threshold), (deferred, Some(100)), "{cost}");
         }
         assert!(decide(&policy, Some(Mode::Auto(0)), "", 0).deferred, "0% is always reached");
-        let asked = DeferralRequest { mode: Some(Mode::AUTO), model_host: None };
+        let asked = DeferralRequest { mode: Some(Mode::AUTO), ..DeferralRequest::default() };
         let decision = policy.decide(&tenant(), &asked, "", None, u64::MAX);
         assert_eq!((decision.deferred, decision.reason), (false, Reason::NoWindow));
     }

@@ -9,8 +9,10 @@ use toolgate_core::error::Error;
 use toolgate_core::tokens;
 use toolgate_llm::history::is_snapshot;
 use toolgate_llm::price;
-use toolgate_llm::strategy::{Api, Ledger, Strategy};
-use toolgate_proto::v1::{PromptStrategy, RenderOptions, RouteOptions, RouteRequest, ToolFormat};
+use toolgate_llm::strategy::{Api, Ledger, Listing, Strategy};
+use toolgate_proto::v1::{
+    PromptListing, PromptStrategy, RenderOptions, RouteOptions, RouteRequest, ToolFormat,
+};
 
 use crate::fields::{Fields, within};
 
@@ -19,6 +21,9 @@ const OWN_TOOLS_MAX: usize = 1 << 20;
 
 /// Maximum bytes of a ledger.
 const LEDGER_MAX: usize = 64 << 10;
+
+/// Maximum tokens of what the description of the search lists.
+const LISTING_TOKENS_MAX: u32 = 32_768;
 
 /// Request for definitions and messages by a strategy.
 pub(crate) struct PromptRequest {
@@ -46,6 +51,10 @@ pub(crate) struct PromptRequest {
     pub(super) messages: Listed,
     /// Ledger of the turn before.
     pub(super) ledger: Ledger,
+    /// Most tokens of what the description of the search lists; 0 for nothing.
+    pub(super) listing_tokens: u32,
+    /// True if it lists summaries too.
+    pub(super) lists_summaries: bool,
 }
 
 impl PromptRequest {
@@ -58,9 +67,12 @@ impl PromptRequest {
         wire: &RouteRequest,
         limits: &LimitsConfig,
     ) -> Result<Option<Self>, Error> {
-        let Some(render) = &wire.render else { return Ok(None) };
+        let Some(render) = &wire.render else { return refuse_listing(wire).map(|()| None) };
         let strategy = match PromptStrategy::try_from(render.strategy) {
-            Ok(PromptStrategy::Unspecified) => return refuse_parts(render).map(|()| None),
+            Ok(PromptStrategy::Unspecified) => {
+                refuse_listing(wire)?;
+                return refuse_parts(render).map(|()| None);
+            }
             Ok(PromptStrategy::Auto) => None,
             Ok(PromptStrategy::Pass) => Some(Strategy::Pass),
             Ok(PromptStrategy::Native) => Some(Strategy::Native),
@@ -77,6 +89,7 @@ impl PromptRequest {
         let own_tools = own_tools(&render.own_tools_json, &mut fields);
         let ledger = ledger(&render.ledger, &mut fields);
         let messages = messages(wire, limits, &mut fields)?;
+        let listing_tokens = listing_tokens(wire, &mut fields);
         fields.finish()?;
         let options = wire.options.as_ref();
         let text = |text: Option<&String>| text.cloned().unwrap_or_default();
@@ -93,6 +106,8 @@ impl PromptRequest {
             own_tools,
             messages,
             ledger,
+            listing_tokens,
+            lists_summaries: wire.prompt_listing() == PromptListing::Summaries,
         }))
     }
 
@@ -119,6 +134,28 @@ fn refuse_parts(render: &RenderOptions) -> Result<(), Error> {
         fields.require(is_absent, field, "must be absent without render.strategy");
     }
     fields.finish()
+}
+
+/// Refuses the size of a listing where the request puts none together.
+fn refuse_listing(wire: &RouteRequest) -> Result<(), Error> {
+    if wire.prompt_listing_tokens.is_none() {
+        return Ok(());
+    }
+    Err(Error::field("prompt_listing_tokens", "must be absent without render.strategy"))
+}
+
+/// Returns the most tokens of what the description of the search lists; 0 for nothing.
+fn listing_tokens(wire: &RouteRequest, fields: &mut Fields) -> u32 {
+    let field = "prompt_listing_tokens";
+    let asked = wire.prompt_listing_tokens;
+    let right = asked.is_none_or(|tokens| (1..=LISTING_TOKENS_MAX).contains(&tokens));
+    let problem = "must be 1 to 32,768 tokens; PROMPT_LISTING_NONE lists nothing";
+    fields.require(right, field, problem);
+    if wire.prompt_listing() == PromptListing::None {
+        fields.require(asked.is_none(), field, "must be absent beside PROMPT_LISTING_NONE");
+        return 0;
+    }
+    asked.unwrap_or(Listing::TOKENS)
 }
 
 /// Returns the tokens of messages or definitions.
@@ -413,6 +450,35 @@ mod tests {
         assert_eq!(refused_fields(&others), fields);
         let silent = RouteRequest { state: None, ..asking(auto()) };
         assert_eq!(refused_fields(&silent), ["state.messages_json"]);
+    }
+
+    #[test]
+    fn a_listing_has_a_size_unless_there_is_none() {
+        let listed = |listing: PromptListing, tokens| RouteRequest {
+            prompt_listing: listing.into(),
+            prompt_listing_tokens: tokens,
+            ..asking(auto())
+        };
+        let sizes = |listing, tokens| {
+            let request = read(&listed(listing, tokens)).expect("valid").expect("a strategy");
+            (request.listing_tokens, request.lists_summaries)
+        };
+        assert_eq!(sizes(PromptListing::Unspecified, None), (400, false));
+        assert_eq!(sizes(PromptListing::Names, Some(1)), (1, false));
+        assert_eq!(sizes(PromptListing::Summaries, Some(32_768)), (32_768, true));
+        assert_eq!(sizes(PromptListing::None, None), (0, false));
+        for (listing, tokens) in [
+            (PromptListing::Names, 0),
+            (PromptListing::Summaries, 32_769),
+            (PromptListing::None, 100),
+        ] {
+            let wire = listed(listing, Some(tokens));
+            assert_eq!(refused_fields(&wire), ["prompt_listing_tokens"], "{listing:?}");
+        }
+        for render in [None, Some(RenderOptions { strategy: 0, ..auto() })] {
+            let wire = RouteRequest { render, ..listed(PromptListing::Names, Some(100)) };
+            assert_eq!(refused_fields(&wire), ["prompt_listing_tokens"]);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use toolgate_core::error::Error;
 use toolgate_llm::render::{
     AnthropicOptions, Rendered, Tool, anthropic, gemini, openai_chat, openai_responses,
 };
-use toolgate_llm::strategy::{Api, Ledger, Offer, Prepared, Strategy, Turn, prepare};
+use toolgate_llm::strategy::{Api, Ledger, Listing, Offer, Prepared, Strategy, Turn, prepare};
 
 use super::agent::HISTORY;
 use super::pieces::{Counter, Piece};
@@ -160,6 +160,7 @@ impl<'a> Requests<'a> {
                 catalog_tokens: Some(scene.catalog_tokens()),
                 search: true,
                 deferred_names: &self.names,
+                listing: Listing::default(),
                 find: &find,
             },
             messages,

@@ -33,13 +33,16 @@ pub(super) fn add(sent: &mut Vec<Value>, tools: &[Defined]) {
 
 /// Puts the texts of messages with references where models don't take them for a turn of the user's.
 pub(super) fn settle_references(messages: &mut [Value]) {
-    let refers = |block: &Value| holds_any(block, is_reference);
-    for message in messages.iter_mut().filter(|message| message["role"] == "user") {
-        if holds_any(message, |block| is_result(block) && refers(block)) {
-            move_texts(message);
-        }
-    }
+    messages.iter_mut().for_each(settle_texts);
     tell_loaded(messages);
+}
+
+/// Puts the texts of one message with references where models don't take them for a turn of the user's.
+pub(super) fn settle_texts(message: &mut Value) {
+    let refers = |block: &Value| holds_any(block, is_reference);
+    if message["role"] == "user" && holds_any(message, |block| is_result(block) && refers(block)) {
+        move_texts(message);
+    }
 }
 
 /// Moves a message's texts into its last result that holds no references; one that does takes no text beside them.

@@ -281,7 +281,7 @@ fn is_like(text: &str, pattern: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Ledger, Offer};
+    use super::super::{Ledger, Listing, Offer};
     use super::*;
 
     fn takes(api: Api, model: &str, base_url: &str) -> bool {
@@ -338,6 +338,7 @@ mod tests {
             catalog_tokens: None,
             search: true,
             deferred_names: &["a"],
+            listing: Listing::default(),
             find: &|_| None,
         };
         let turn = Turn {

@@ -74,7 +74,8 @@ pub(super) fn following(turn: &Turn<'_>) -> Following {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Api, Endpoint, Ledger, Offer};
+    use super::super::listing::Change;
+    use super::super::{Api, Endpoint, Ledger, Listing, Offer};
     use super::*;
 
     /// Returns where dropping begins, of so many unused tools that stand before a history of 100,000 tokens.
@@ -87,6 +88,7 @@ mod tests {
             catalog_tokens: None,
             search: true,
             deferred_names: &[],
+            listing: Listing::default(),
             find: &|_| None,
         };
         let turn = Turn {
@@ -103,7 +105,8 @@ mod tests {
             count: &|text| if text.contains("[long]") { 100_000 } else { 10 },
         };
         let tools = (0..tools).map(|number| Defined::of(&format!("tool_{number}"))).collect();
-        stale_from(&turn, &[Placed { after: 1, tools }], &|_| true)
+        let placed = Placed { after: 1, tools, change: Change::default() };
+        stale_from(&turn, &[placed], &|_| true)
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::listing::{Change, Listed};
 use super::{Api, Strategy};
 
 const VERSION: u64 = 1;
@@ -14,6 +15,8 @@ pub struct Ledger {
     pub(super) way: Option<Way>,
     /// Additions, in the order of the conversation.
     pub(super) additions: Vec<Addition>,
+    /// Listing that `tools` have; `None` if there is none, or if it is too long to be remembered.
+    pub(super) listed: Option<Listed>,
 }
 
 /// API and strategy that decide how an addition is rendered.
@@ -39,6 +42,8 @@ pub(super) struct Addition {
     pub digest: u64,
     /// Added tools.
     pub tools: Vec<Added>,
+    /// Change of the tools that can be found, as it was told there.
+    pub change: Change,
 }
 
 /// A tool that was added.
@@ -65,12 +70,16 @@ impl Ledger {
     pub fn to_json(&self) -> Value {
         let Some(way) = self.way else { return json!({ "version": VERSION }) };
         let additions: Vec<Value> = self.additions.iter().map(Addition::to_json).collect();
-        json!({
+        let mut json = json!({
             "version": VERSION,
             "api": way.api.name(),
             "strategy": way.strategy.name(),
             "additions": additions,
-        })
+        });
+        if let Some(listed) = &self.listed {
+            json["listed"] = listed.to_json();
+        }
+        json
     }
 
     /// Reads a ledger. Entries that can't be read are left out, and those of another version too.
@@ -85,14 +94,18 @@ impl Ledger {
             return Self::default();
         };
         let additions = items(&json["additions"]).filter_map(Addition::from_json).collect();
-        Self { way: Some(way), additions }
+        Self { way: Some(way), additions, listed: Listed::from_json(&json["listed"]) }
     }
 }
 
 impl Addition {
     fn to_json(&self) -> Value {
         let tools: Vec<Value> = self.tools.iter().map(Added::to_json).collect();
-        json!({ "after": self.after, "digest": hex(self.digest), "tools": tools })
+        let mut json = json!({ "after": self.after, "digest": hex(self.digest), "tools": tools });
+        if !self.change.is_empty() {
+            json["change"] = self.change.to_json();
+        }
+        json
     }
 
     fn from_json(json: &Value) -> Option<Self> {
@@ -100,6 +113,7 @@ impl Addition {
             after: usize::try_from(json["after"].as_u64()?).ok()?,
             digest: from_hex(&json["digest"])?,
             tools: items(&json["tools"]).filter_map(Added::from_json).collect(),
+            change: Change::from_json(&json["change"]),
         })
     }
 }
@@ -144,7 +158,8 @@ mod tests {
         let tools = vec![tool(false), tool(true)];
         Ledger {
             way: Some(Way { api: Api::Gemini, strategy: Strategy::Envelope }),
-            additions: vec![Addition { after: 3, digest: 7, tools }],
+            additions: vec![Addition { after: 3, digest: 7, tools, change: Change::default() }],
+            listed: Some(Listed::default()),
         }
     }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::additions;
 use super::ledger::{Added, Addition};
+use super::listing::{Change, Listed};
 use super::messages::{self, Speaker};
 use super::toolset::{self, render_added};
 use super::{Ledger, Turn, Way, digest, keep};
@@ -21,6 +22,12 @@ const DROPPING: f64 = 0.1;
 /// dropped.
 const LONGER: f64 = 2.0;
 
+/// Most changes of the tools that can be found that a conversation tells. With one more, `tools` list them anew.
+const MOST_CHANGES: usize = 16;
+
+/// Most bytes that a ledger has of the listing and its changes. `tools` with a longer listing change with the catalog.
+const LISTED_MAX: usize = 32 << 10;
+
 /// Additions of a request.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
@@ -28,6 +35,8 @@ pub(super) struct Plan {
     pub additions: Vec<Placed>,
     /// Parts of this turn's tools that the API's format can't express. Those of earlier turns were told then.
     pub losses: Vec<Loss>,
+    /// Listing that the description of the search has.
+    pub listed: Listed,
     /// Digest of each prefix of the conversation.
     prefixes: Vec<u64>,
 }
@@ -39,6 +48,14 @@ pub(super) struct Placed {
     pub after: usize,
     /// The tools.
     pub tools: Vec<Defined>,
+    /// Change of the tools that can be found, to tell there.
+    pub change: Change,
+}
+
+impl Placed {
+    fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.change.is_empty()
+    }
 }
 
 /// A tool to add.
@@ -81,8 +98,27 @@ impl Plan {
             after: placed.after,
             digest: self.prefixes[placed.after],
             tools: placed.tools.iter().map(added).collect(),
+            change: placed.change.clone(),
         };
-        Ledger { way: Some(way), additions: self.additions.iter().map(addition).collect() }
+        let additions = self.additions.iter().map(addition).collect();
+        let listed = Some(self.listed.clone()).filter(|listed| self.fits(listed));
+        Ledger { way: Some(way), additions, listed }
+    }
+
+    /// Returns the texts of the changes that are told amid the conversation.
+    pub(super) fn told(&self) -> Vec<String> {
+        self.changes().map(Change::text).collect()
+    }
+
+    /// Returns the changes that are told amid the conversation.
+    fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.additions.iter().map(|placed| &placed.change).filter(|change| !change.is_empty())
+    }
+
+    /// Returns true if a listing is short enough to be remembered, with the changes.
+    fn fits(&self, listed: &Listed) -> bool {
+        let changes = self.changes().map(|change| change.to_json().to_string().len());
+        listed.to_json().to_string().len() + changes.sum::<usize>() <= LISTED_MAX
     }
 }
 
@@ -111,6 +147,7 @@ pub(super) fn plan(
         planner.hold(addition)?;
     }
     planner.drop_stale(place);
+    planner.settle_listing(place);
     planner.know_loaded();
     planner.add(place, lost)?;
     Ok(planner.plan)
@@ -171,7 +208,7 @@ impl Planner<'_, '_> {
                 self.again.push(added.name.clone());
             }
         }
-        self.place(addition.after, tools);
+        self.place(addition.after, tools, addition.change.clone());
         Ok(())
     }
 
@@ -211,10 +248,41 @@ impl Planner<'_, '_> {
         for placed in self.plan.additions.iter_mut().skip(from) {
             dropped.extend(placed.tools.extract_if(.., |tool| is_stale(tool)));
         }
-        self.plan.additions.retain(|placed| !placed.tools.is_empty());
+        self.plan.additions.retain(|placed| !placed.is_empty());
         for tool in dropped {
             self.known.remove(&tool.name);
         }
+    }
+
+    /// Keeps the listing of the turn before as long as `tools` stay, and tells what changed since. Where they do not stay,
+    /// all is listed anew, and no change is left to tell.
+    fn settle_listing(&mut self, place: usize) {
+        let fresh = Listed::of(self.turn);
+        let before = self.turn.ledger.listed.as_ref();
+        let is_told = toolset::has_search(&self.turn.offer) && self.turn.offer.listing.tokens > 0;
+        let before = before.filter(|before| is_told && before.is_like(&fresh) && self.is_kept());
+        if let Some(listed) = before {
+            let change = listed.change(self.plan.changes(), self.turn);
+            self.place(place, Vec::new(), change);
+            if self.plan.changes().count() <= MOST_CHANGES && self.plan.fits(listed) {
+                self.plan.listed = listed.clone();
+                return;
+            }
+        }
+        for placed in &mut self.plan.additions {
+            placed.change = Change::default();
+        }
+        self.plan.additions.retain(|placed| !placed.is_empty());
+        self.plan.listed = fresh;
+    }
+
+    /// Returns true if the tools that stand in `tools` are those of the turn before.
+    fn is_kept(&self) -> bool {
+        let before = self.turn.ledger.additions.first().filter(|first| first.after == 0);
+        let before = before.into_iter().flat_map(|first| &first.tools).map(|tool| tool.definition);
+        let now = self.plan.additions.first().filter(|first| first.after == 0);
+        let now = now.into_iter().flat_map(|first| &first.tools).map(|tool| tool.digest);
+        self.turn.ledger.way == Some(self.way) && before.eq(now)
     }
 
     /// Notes the tools whose current definition an answer of the provider's search holds.
@@ -238,7 +306,7 @@ impl Planner<'_, '_> {
             for tool in self.turn.offer.active {
                 self.take(self.way.at(0), *tool, false, &mut tools)?;
             }
-            self.place(0, std::mem::take(&mut tools));
+            self.place(0, std::mem::take(&mut tools), Change::default());
         }
         for tool in self.turn.offer.active {
             self.take(self.way, *tool, false, &mut tools)?;
@@ -253,7 +321,7 @@ impl Planner<'_, '_> {
                 self.take_found(&added.name, !is_used, &mut tools)?;
             }
         }
-        self.place(place, tools);
+        self.place(place, tools, Change::default());
         Ok(())
     }
 
@@ -271,9 +339,11 @@ impl Planner<'_, '_> {
             Ok(definitions.into_iter().filter_map(|definition| definition.tool).collect())
         };
         let mut added = Vec::new();
-        additions::add(self.way, &mut added, &defined(self.way)?);
+        let tools = defined(self.way)?;
+        let placed = Placed { after: place, tools, change: Change::default() };
+        additions::add(self.way, &mut added, &placed);
         let base = defined(self.way.at(0))?;
-        let constant = toolset::constant(self.turn, self.way.strategy)?.tools;
+        let constant = toolset::constant(self.turn, self.way.strategy, &self.plan.listed)?.tools;
         let rest = messages::tokens(count, offer.own.iter().chain(&constant).chain(*messages));
         let behind = messages::tokens(count, messages.iter().take(place.saturating_sub(1)));
         let rates = Rates::of(self.turn.api, &self.turn.endpoint);
@@ -314,14 +384,18 @@ impl Planner<'_, '_> {
         Ok(())
     }
 
-    /// Puts tools at a place, beside those that are there already.
-    fn place(&mut self, after: usize, tools: Vec<Defined>) {
-        if tools.is_empty() {
+    /// Puts tools and a change at a place, beside those that are there already.
+    fn place(&mut self, after: usize, tools: Vec<Defined>, change: Change) {
+        let placed = Placed { after, tools, change };
+        if placed.is_empty() {
             return;
         }
         match self.plan.additions.last_mut().filter(|last| last.after == after) {
-            Some(last) => last.tools.extend(tools),
-            None => self.plan.additions.push(Placed { after, tools }),
+            Some(last) => {
+                last.tools.extend(placed.tools);
+                last.change.add(placed.change);
+            }
+            None => self.plan.additions.push(placed),
         }
     }
 }
@@ -347,7 +421,7 @@ fn define(way: Way, tool: Tool<'_>, anew: bool) -> Result<Definition, RenderErro
 mod tests {
     use serde_json::json;
 
-    use super::super::{Api, Endpoint, Offer, Strategy};
+    use super::super::{Api, Endpoint, Listing, Offer, Strategy};
     use super::*;
 
     /// Returns true if a tool stands in `tools` at the beginning, behind a history of so many tokens. It has 3,000 tokens
@@ -367,6 +441,7 @@ mod tests {
             catalog_tokens: None,
             search: true,
             deferred_names: &["a"],
+            listing: Listing::default(),
             find: &|_| None,
         };
         let turn = Turn {

@@ -1,18 +1,22 @@
-//! Additions as text, for models that call tools through the envelope.
+//! Additions as text: for models that call tools through the envelope, and of what can be found.
 
 use serde_json::{Value, json};
 
-use super::Api;
 use super::plan::Defined;
+use super::{Api, anthropic};
 
 /// First line of an addition.
 const FIRST_LINE: &str = "[Toolgate] More tools. Call them only through toolgate_call_tool:";
 
-/// Adds tools at the end of the last message, or as a message of their own if it takes no text.
-pub(super) fn add(api: Api, sent: &mut Vec<Value>, tools: &[Defined]) {
+/// Returns the text that describes tools.
+pub(super) fn describing(tools: &[Defined]) -> String {
     let lines = tools.iter().map(|tool| tool.definition.to_string());
-    let text = std::iter::once(FIRST_LINE.to_owned()).chain(lines).collect::<Vec<_>>().join("\n");
-    if !sent.last_mut().is_some_and(|last| append(api, last, &text)) {
+    std::iter::once(FIRST_LINE.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// Adds a text at the end of the last message, or as a message of its own if that takes no text.
+pub(super) fn add(api: Api, sent: &mut Vec<Value>, text: &str) {
+    if !sent.last_mut().is_some_and(|last| append(api, last, text)) {
         sent.push(match api {
             Api::Gemini => json!({ "role": "user", "parts": [{ "text": text }] }),
             Api::Anthropic | Api::OpenAiChat | Api::OpenAiResponses => {
@@ -43,6 +47,9 @@ fn append(api: Api, message: &mut Value, text: &str) -> bool {
             Api::Anthropic | Api::OpenAiChat => json!({ "type": "text", "text": text }),
         }),
         _ => return false,
+    }
+    if api == Api::Anthropic {
+        anthropic::settle_texts(message);
     }
     true
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::listing::Listed;
 use super::{Api, Offer, Strategy, Turn, Way, concise};
 use crate::SEARCH_TOOL;
 use crate::envelope::CALL_TOOL_NAME;
@@ -11,9 +12,6 @@ use crate::render::{
     AnthropicOptions, RenderError, Rendered, Tool, anthropic, gemini, mcp, openai_chat,
     openai_responses,
 };
-
-/// Most tokens of names in the description of the search tool.
-const NAMES_BUDGET: u32 = 400;
 
 /// Definition of the envelope. `name` comes first, so that a stream can be told as a call of that tool early on.
 const CALL_TOOL: Tool<'static> = Tool {
@@ -29,23 +27,24 @@ const CALL_TOOL: Tool<'static> = Tool {
 };
 
 /// Returns the tools that every request of the strategy has, whatever is active. They follow the agent's own, and stay
-/// the same as long as the catalog does.
+/// the same as long as the listing does.
 ///
 /// # Errors
 /// [`RenderError`] if a tool came without its full schema.
-pub(super) fn constant(turn: &Turn<'_>, strategy: Strategy) -> Result<Rendered, RenderError> {
+pub(super) fn constant(
+    turn: &Turn<'_>,
+    strategy: Strategy,
+    listed: &Listed,
+) -> Result<Rendered, RenderError> {
     let own = own_names(&turn.offer);
     let always_on = turn.offer.always_on.iter().filter(|tool| !own.contains(tool.name));
     let mut tools: Vec<Tool<'_>> = always_on.copied().collect();
     if strategy == Strategy::Pass {
         return render(turn.api, &tools);
     }
-    let description = described(&turn.offer, turn.count);
-    // The names are the same in each turn, unlike the number, which may be 0 when all are active.
-    let finds = turn.offer.deferred > 0 || !turn.offer.deferred_names.is_empty();
-    let is_new = !own.contains(SEARCH_TOOL.name) && turn.offer.search && finds;
+    let description = listed.description();
     let search = Tool { description: &description, ..SEARCH_TOOL };
-    tools.extend(is_new.then_some(search));
+    tools.extend(has_search(&turn.offer).then_some(search));
     tools.extend((strategy == Strategy::Envelope).then_some(CALL_TOOL));
     let mut rendered = render(turn.api, &tools)?;
     if (turn.api, strategy) == (Api::OpenAiResponses, Strategy::Native) {
@@ -113,6 +112,13 @@ fn make_concise(definition: &mut Value) {
     }
 }
 
+/// Returns true if a request that defers tools has Toolgate's search.
+pub(super) fn has_search(offer: &Offer<'_>) -> bool {
+    // The names are the same in each turn, unlike the number, which may be 0 when all are active.
+    let finds = offer.deferred > 0 || !offer.deferred_names.is_empty();
+    offer.search && finds && !own_names(offer).contains(SEARCH_TOOL.name)
+}
+
 /// Returns the names that the agent's own tools have.
 pub(super) fn own_names<'a>(offer: &Offer<'a>) -> HashSet<&'a str> {
     offer.own.iter().filter_map(name).collect()
@@ -138,24 +144,6 @@ fn to_client_search(function: &mut Value) {
         "description": function["description"].take(),
         "parameters": function["parameters"].take(),
     });
-}
-
-/// Returns the description of the search tool, with as many names of deferred tools as the budget has tokens for.
-fn described(offer: &Offer<'_>, count: &dyn Fn(&str) -> u32) -> String {
-    let mut left = NAMES_BUDGET;
-    let fits = |name: &&&str| {
-        let rest = left.checked_sub(count(&format!("{name}, ")));
-        rest.inspect(|rest| left = *rest).is_some()
-    };
-    let shown: Vec<&str> = offer.deferred_names.iter().take_while(fits).copied().collect();
-    let more = offer.deferred_names.len() - shown.len();
-    let names = shown.join(", ");
-    let listed = match (shown.is_empty(), more) {
-        (true, _) => return SEARCH_TOOL.description.to_owned(),
-        (false, 0) => names,
-        (false, more) => format!("{names}, and {more} more"),
-    };
-    format!("{} It finds: {listed}.", SEARCH_TOOL.description)
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub fn prepare_undeferred(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
             catalog_tokens: turn.offer.catalog_tokens,
             search: turn.offer.search,
             deferred_names: turn.offer.deferred_names,
+            listing: turn.offer.listing,
             find: &find,
         },
         messages: &messages,

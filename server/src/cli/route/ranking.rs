@@ -22,7 +22,9 @@ pub(super) fn table(ranking: &v1::Ranking) -> String {
     ];
     let rows = ranking.candidates.iter().map(|one| {
         let number = |value: f32| format!("{value:.3}");
-        let chosen = if one.chosen { format!("{GOOD}chosen{GOOD:#}") } else { String::new() };
+        let reserved = if one.reserved { " (reserved)" } else { "" };
+        let chosen =
+            if one.chosen { format!("{GOOD}chosen{GOOD:#}{reserved}") } else { String::new() };
         vec![
             one.model_name.clone(),
             number(one.score),
@@ -61,6 +63,7 @@ mod tests {
             last_called: 0.1,
             found_by: v1::FoundBy::Overlap.into(),
             chosen: true,
+            reserved: true,
         };
         let ranking = v1::Ranking { abstain_below: 0.31, candidates: vec![candidate] };
         let text = anstream::adapter::strip_str(&table(&ranking)).to_string();
@@ -68,8 +71,11 @@ mod tests {
         let row = text.lines().last().expect("a row");
         let cells: Vec<_> = row.split_whitespace().collect();
         let numbers = ["0.750", "0.500", "1.000", "0.700", "0.800", "0.900", "0.100"];
-        let wanted: Vec<_> =
-            ["mcp__git__git_log"].into_iter().chain(numbers).chain(["overlap", "chosen"]).collect();
+        let wanted: Vec<_> = ["mcp__git__git_log"]
+            .into_iter()
+            .chain(numbers)
+            .chain(["overlap", "chosen", "(reserved)"])
+            .collect();
         assert_eq!(cells, wanted);
         let open = v1::Ranking { abstain_below: -1.0, ..ranking };
         assert!(table(&open).contains("nothing is asked"));

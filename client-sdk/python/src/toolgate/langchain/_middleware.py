@@ -35,6 +35,7 @@ from toolgate._agents import (
     tell_many,
     tell_own,
     text_of,
+    unlisted,
     verdicts_of,
     with_history,
 )
@@ -427,7 +428,8 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         count = self._count_tokens
         told = endpoint.told(self._route)
         if self._strategy is None:
-            return with_history(told, None if count is None else count(state["messages"]))
+            tokens = None if count is None else count(state["messages"])
+            return with_history(unlisted(told), tokens)
         # What is described at the end of the messages has nothing behind it.
         route = with_history(told, 0)
         prompt = Prompt(state.get("toolgate_prompt"))

@@ -105,11 +105,12 @@ class Prompt:
         return sent
 
     def _with_blocks(self, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-        """Returns the messages with the tools that were added, in their places."""
+        """Returns the messages with the texts and tools that were added, in their places."""
         left = dict(self._blocks)
         sent: list[AnyMessage] = []
         for message in messages:
-            sent.append(message)
+            text = self._added.get(message.id or "", "")
+            sent.append(_with_text(message, text) if text else message)
             _add(sent, left.pop(message.id or "", []))
         if sent and not isinstance(sent[-1], AIMessage):
             for lost in left.values():

@@ -69,8 +69,9 @@ class _PromptStrategyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Prompt
     PROMPT_STRATEGY_AUTO: _PromptStrategy.ValueType  # 1
     """The one that costs least of those that the endpoint takes."""
     PROMPT_STRATEGY_PASS: _PromptStrategy.ValueType  # 2
-    """All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
-    itself.
+    """All tools that may be shown are sent in `tools`, and no search. `PROMPT_STRATEGY_AUTO` takes it where nothing is
+    deferred, where nobody answers searches, where the host defers by itself, and where the whole catalog costs less than
+    deferring some of it.
     """
     PROMPT_STRATEGY_NATIVE: _PromptStrategy.ValueType  # 3
     """The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic's Messages,
@@ -91,8 +92,9 @@ PROMPT_STRATEGY_UNSPECIFIED: PromptStrategy.ValueType  # 0
 PROMPT_STRATEGY_AUTO: PromptStrategy.ValueType  # 1
 """The one that costs least of those that the endpoint takes."""
 PROMPT_STRATEGY_PASS: PromptStrategy.ValueType  # 2
-"""All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
-itself.
+"""All tools that may be shown are sent in `tools`, and no search. `PROMPT_STRATEGY_AUTO` takes it where nothing is
+deferred, where nobody answers searches, where the host defers by itself, and where the whole catalog costs less than
+deferring some of it.
 """
 PROMPT_STRATEGY_NATIVE: PromptStrategy.ValueType  # 3
 """The tools of a turn are added amid the conversation, in the provider's own way: `tool_addition` of Anthropic's Messages,
@@ -219,7 +221,7 @@ class _PromptListing:
 class _PromptListingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PromptListing.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PROMPT_LISTING_UNSPECIFIED: _PromptListing.ValueType  # 0
-    """Summaries where the request has `known_pool_revision`, else nothing."""
+    """Names with `render.strategy`; without, summaries where the request has `known_pool_revision`, else nothing."""
     PROMPT_LISTING_NONE: _PromptListing.ValueType  # 1
     """Nothing: tools are found by Route and by searching."""
     PROMPT_LISTING_NAMES: _PromptListing.ValueType  # 2
@@ -231,7 +233,7 @@ class PromptListing(_PromptListing, metaclass=_PromptListingEnumTypeWrapper):
     """What a prompt lists of a catalog's tools beside the active set."""
 
 PROMPT_LISTING_UNSPECIFIED: PromptListing.ValueType  # 0
-"""Summaries where the request has `known_pool_revision`, else nothing."""
+"""Names with `render.strategy`; without, summaries where the request has `known_pool_revision`, else nothing."""
 PROMPT_LISTING_NONE: PromptListing.ValueType  # 1
 """Nothing: tools are found by Route and by searching."""
 PROMPT_LISTING_NAMES: PromptListing.ValueType  # 2
@@ -294,6 +296,8 @@ class _DeferralReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Deferr
     """Not deferred: the definitions stay below the share of the context window."""
     DEFERRAL_REASON_NO_WINDOW: _DeferralReason.ValueType  # 7
     """Not deferred: the mode is AUTO and the request has no `context_window`."""
+    DEFERRAL_REASON_PRICE: _DeferralReason.ValueType  # 8
+    """Not deferred: with PROMPT_STRATEGY_AUTO, sending all tools costs less than deferring some, and nobody chose a mode."""
 
 class DeferralReason(_DeferralReason, metaclass=_DeferralReasonEnumTypeWrapper):
     """Why tools were deferred, or not. What is uncertain leads to sending more."""
@@ -314,6 +318,8 @@ DEFERRAL_REASON_UNDER_THRESHOLD: DeferralReason.ValueType  # 6
 """Not deferred: the definitions stay below the share of the context window."""
 DEFERRAL_REASON_NO_WINDOW: DeferralReason.ValueType  # 7
 """Not deferred: the mode is AUTO and the request has no `context_window`."""
+DEFERRAL_REASON_PRICE: DeferralReason.ValueType  # 8
+"""Not deferred: with PROMPT_STRATEGY_AUTO, sending all tools costs less than deferring some, and nobody chose a mode."""
 Global___DeferralReason: _TypeAlias = DeferralReason  # noqa: Y015
 
 class _DeferralSource:
@@ -590,6 +596,7 @@ class RouteRequest(_message.Message):
     TURN_ID_FIELD_NUMBER: _builtins.int
     PROMPT_LISTING_FIELD_NUMBER: _builtins.int
     RENDER_FIELD_NUMBER: _builtins.int
+    PROMPT_LISTING_TOKENS_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """The tenant: 1 to 64 characters of [A-Za-z0-9._@-]. Absent: "default" while authentication is off."""
     active_set_handle: _builtins.str
@@ -607,8 +614,14 @@ class RouteRequest(_message.Message):
     turn_id: _builtins.str
     """A name for this turn in the decision event, at most 128 characters. Absent: none."""
     prompt_listing: Global___PromptListing.ValueType
-    """What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-    that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+    """What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+    search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+    `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+    else nothing.
+    """
+    prompt_listing_tokens: _builtins.int
+    """The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+    number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
     """
     @_builtins.property
     def intents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Intent]:
@@ -643,14 +656,20 @@ class RouteRequest(_message.Message):
         turn_id: _builtins.str = ...,
         prompt_listing: Global___PromptListing.ValueType = ...,
         render: Global___RenderOptions | None = ...,
+        prompt_listing_tokens: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "known_pool_revision", b"known_pool_revision", "options", b"options", "render", b"render", "state", b"state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "_prompt_listing_tokens", b"_prompt_listing_tokens", "known_pool_revision", b"known_pool_revision", "options", b"options", "prompt_listing_tokens", b"prompt_listing_tokens", "render", b"render", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "active_set_handle", b"active_set_handle", "intents", b"intents", "known_pool_revision", b"known_pool_revision", "min_revision", b"min_revision", "options", b"options", "prompt_listing", b"prompt_listing", "render", b"render", "state", b"state", "tenant", b"tenant", "turn_id", b"turn_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision", "_prompt_listing_tokens", b"_prompt_listing_tokens", "active_set_handle", b"active_set_handle", "intents", b"intents", "known_pool_revision", b"known_pool_revision", "min_revision", b"min_revision", "options", b"options", "prompt_listing", b"prompt_listing", "prompt_listing_tokens", b"prompt_listing_tokens", "render", b"render", "state", b"state", "tenant", b"tenant", "turn_id", b"turn_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__known_pool_revision: _TypeAlias = _typing.Literal["known_pool_revision"]  # noqa: Y015
     _WhichOneofArgType__known_pool_revision: _TypeAlias = _typing.Literal["_known_pool_revision", b"_known_pool_revision"]  # noqa: Y015
+    _WhichOneofReturnType__prompt_listing_tokens: _TypeAlias = _typing.Literal["prompt_listing_tokens"]  # noqa: Y015
+    _WhichOneofArgType__prompt_listing_tokens: _TypeAlias = _typing.Literal["_prompt_listing_tokens", b"_prompt_listing_tokens"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__known_pool_revision) -> _WhichOneofReturnType__known_pool_revision | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_listing_tokens) -> _WhichOneofReturnType__prompt_listing_tokens | None: ...
 
 Global___RouteRequest: _TypeAlias = RouteRequest  # noqa: Y015
 
@@ -1270,6 +1289,7 @@ class RankedTool(_message.Message):
     CHOSEN_FIELD_NUMBER: _builtins.int
     MEMORY_FIELD_NUMBER: _builtins.int
     LAST_CALLED_FIELD_NUMBER: _builtins.int
+    RESERVED_FIELD_NUMBER: _builtins.int
     model_name: _builtins.str
     """The name the model sees."""
     score: _builtins.float
@@ -1290,6 +1310,10 @@ class RankedTool(_message.Message):
     """How much calls that were made for intents like this one speak for it; 0 to 1. 0 where nothing is remembered."""
     last_called: _builtins.float
     """What its score is lifted by, since the agent's last call was to its MCP server; 0 or 0.1."""
+    reserved: _builtins.bool
+    """Whether a place is reserved for it, since the agent's last calls were to its MCP server: a short message that leans on
+    an earlier one says too little to find it by.
+    """
     def __init__(
         self,
         *,
@@ -1303,10 +1327,11 @@ class RankedTool(_message.Message):
         chosen: _builtins.bool = ...,
         memory: _builtins.float = ...,
         last_called: _builtins.float = ...,
+        reserved: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chosen", b"chosen", "clause", b"clause", "found_by", b"found_by", "last_called", b"last_called", "memory", b"memory", "model_name", b"model_name", "overlap", b"overlap", "score", b"score", "whole", b"whole", "words", b"words"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chosen", b"chosen", "clause", b"clause", "found_by", b"found_by", "last_called", b"last_called", "memory", b"memory", "model_name", b"model_name", "overlap", b"overlap", "reserved", b"reserved", "score", b"score", "whole", b"whole", "words", b"words"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1540,7 +1565,7 @@ class TokenAccounting(_message.Message):
     phase1_tokens: _builtins.int
     """What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
     lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
-    definitions of the search and of the envelope.
+    definitions of the search, its listing included, and of the envelope.
     """
     phase2_tokens: _builtins.int
     """What the active set costs at the asked detail, phase 2. With `render.strategy`, what all definitions of the catalog's tools

@@ -79,6 +79,14 @@ public enum DeferralReason
    * <code>DEFERRAL_REASON_NO_WINDOW = 7;</code>
    */
   DEFERRAL_REASON_NO_WINDOW(7),
+  /**
+   * <pre>
+   * Not deferred: with PROMPT_STRATEGY_AUTO, sending all tools costs less than deferring some, and nobody chose a mode.
+   * </pre>
+   *
+   * <code>DEFERRAL_REASON_PRICE = 8;</code>
+   */
+  DEFERRAL_REASON_PRICE(8),
   UNRECOGNIZED(-1),
   ;
 
@@ -155,6 +163,14 @@ public enum DeferralReason
    * <code>DEFERRAL_REASON_NO_WINDOW = 7;</code>
    */
   public static final int DEFERRAL_REASON_NO_WINDOW_VALUE = 7;
+  /**
+   * <pre>
+   * Not deferred: with PROMPT_STRATEGY_AUTO, sending all tools costs less than deferring some, and nobody chose a mode.
+   * </pre>
+   *
+   * <code>DEFERRAL_REASON_PRICE = 8;</code>
+   */
+  public static final int DEFERRAL_REASON_PRICE_VALUE = 8;
 
 
   public final int getNumber() {
@@ -189,6 +205,7 @@ public enum DeferralReason
       case 5: return DEFERRAL_REASON_OVER_THRESHOLD;
       case 6: return DEFERRAL_REASON_UNDER_THRESHOLD;
       case 7: return DEFERRAL_REASON_NO_WINDOW;
+      case 8: return DEFERRAL_REASON_PRICE;
       default: return null;
     }
   }

@@ -17,7 +17,7 @@ public enum PromptListing
     implements com.google.protobuf.ProtocolMessageEnum {
   /**
    * <pre>
-   * Summaries where the request has `known_pool_revision`, else nothing.
+   * Names with `render.strategy`; without, summaries where the request has `known_pool_revision`, else nothing.
    * </pre>
    *
    * <code>PROMPT_LISTING_UNSPECIFIED = 0;</code>
@@ -61,7 +61,7 @@ public enum PromptListing
   }
   /**
    * <pre>
-   * Summaries where the request has `known_pool_revision`, else nothing.
+   * Names with `render.strategy`; without, summaries where the request has `known_pool_revision`, else nothing.
    * </pre>
    *
    * <code>PROMPT_LISTING_UNSPECIFIED = 0;</code>

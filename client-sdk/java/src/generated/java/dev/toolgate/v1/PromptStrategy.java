@@ -33,8 +33,9 @@ public enum PromptStrategy
   PROMPT_STRATEGY_AUTO(1),
   /**
    * <pre>
-   * All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
-   * itself.
+   * All tools that may be shown are sent in `tools`, and no search. `PROMPT_STRATEGY_AUTO` takes it where nothing is
+   * deferred, where nobody answers searches, where the host defers by itself, and where the whole catalog costs less than
+   * deferring some of it.
    * </pre>
    *
    * <code>PROMPT_STRATEGY_PASS = 2;</code>
@@ -96,8 +97,9 @@ public enum PromptStrategy
   public static final int PROMPT_STRATEGY_AUTO_VALUE = 1;
   /**
    * <pre>
-   * All tools of the active set are sent in `tools`, and no search: for when nothing is deferred, or the host defers by
-   * itself.
+   * All tools that may be shown are sent in `tools`, and no search. `PROMPT_STRATEGY_AUTO` takes it where nothing is
+   * deferred, where nobody answers searches, where the host defers by itself, and where the whole catalog costs less than
+   * deferring some of it.
    * </pre>
    *
    * <code>PROMPT_STRATEGY_PASS = 2;</code>

@@ -242,6 +242,22 @@ private static final long serialVersionUID = 0L;
     return lastCalled_;
   }
 
+  public static final int RESERVED_FIELD_NUMBER = 11;
+  private boolean reserved_ = false;
+  /**
+   * <pre>
+   * Whether a place is reserved for it, since the agent's last calls were to its MCP server: a short message that leans on
+   * an earlier one says too little to find it by.
+   * </pre>
+   *
+   * <code>bool reserved = 11;</code>
+   * @return The reserved.
+   */
+  @java.lang.Override
+  public boolean getReserved() {
+    return reserved_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -285,6 +301,9 @@ private static final long serialVersionUID = 0L;
     }
     if (java.lang.Float.floatToRawIntBits(lastCalled_) != 0) {
       output.writeFloat(10, lastCalled_);
+    }
+    if (reserved_ != false) {
+      output.writeBool(11, reserved_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -334,6 +353,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeFloatSize(10, lastCalled_);
     }
+    if (reserved_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(11, reserved_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -375,6 +398,8 @@ private static final long serialVersionUID = 0L;
     if (java.lang.Float.floatToIntBits(getLastCalled())
         != java.lang.Float.floatToIntBits(
             other.getLastCalled())) return false;
+    if (getReserved()
+        != other.getReserved()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -414,6 +439,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + LAST_CALLED_FIELD_NUMBER;
     hash = (53 * hash) + java.lang.Float.floatToIntBits(
         getLastCalled());
+    hash = (37 * hash) + RESERVED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getReserved());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -559,6 +587,7 @@ private static final long serialVersionUID = 0L;
       chosen_ = false;
       memory_ = 0F;
       lastCalled_ = 0F;
+      reserved_ = false;
       return this;
     }
 
@@ -622,6 +651,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000200) != 0)) {
         result.lastCalled_ = lastCalled_;
       }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.reserved_ = reserved_;
+      }
     }
 
     @java.lang.Override
@@ -667,6 +699,9 @@ private static final long serialVersionUID = 0L;
       }
       if (java.lang.Float.floatToRawIntBits(other.getLastCalled()) != 0) {
         setLastCalled(other.getLastCalled());
+      }
+      if (other.getReserved() != false) {
+        setReserved(other.getReserved());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -744,6 +779,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 85
+            case 88: {
+              reserved_ = input.readBool();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 88
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1272,6 +1312,53 @@ private static final long serialVersionUID = 0L;
     public Builder clearLastCalled() {
       bitField0_ = (bitField0_ & ~0x00000200);
       lastCalled_ = 0F;
+      onChanged();
+      return this;
+    }
+
+    private boolean reserved_ ;
+    /**
+     * <pre>
+     * Whether a place is reserved for it, since the agent's last calls were to its MCP server: a short message that leans on
+     * an earlier one says too little to find it by.
+     * </pre>
+     *
+     * <code>bool reserved = 11;</code>
+     * @return The reserved.
+     */
+    @java.lang.Override
+    public boolean getReserved() {
+      return reserved_;
+    }
+    /**
+     * <pre>
+     * Whether a place is reserved for it, since the agent's last calls were to its MCP server: a short message that leans on
+     * an earlier one says too little to find it by.
+     * </pre>
+     *
+     * <code>bool reserved = 11;</code>
+     * @param value The reserved to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReserved(boolean value) {
+
+      reserved_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whether a place is reserved for it, since the agent's last calls were to its MCP server: a short message that leans on
+     * an earlier one says too little to find it by.
+     * </pre>
+     *
+     * <code>bool reserved = 11;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReserved() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      reserved_ = false;
       onChanged();
       return this;
     }

@@ -128,4 +128,15 @@ public interface RankedToolOrBuilder extends
    * @return The lastCalled.
    */
   float getLastCalled();
+
+  /**
+   * <pre>
+   * Whether a place is reserved for it, since the agent's last calls were to its MCP server: a short message that leans on
+   * an earlier one says too little to find it by.
+   * </pre>
+   *
+   * <code>bool reserved = 11;</code>
+   * @return The reserved.
+   */
+  boolean getReserved();
 }

@@ -390,8 +390,10 @@ private static final long serialVersionUID = 0L;
   private int promptListing_ = 0;
   /**
    * <pre>
-   * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-   * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+   * What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+   * search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+   * `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+   * else nothing.
    * </pre>
    *
    * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
@@ -402,8 +404,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-   * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+   * What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+   * search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+   * `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+   * else nothing.
    * </pre>
    *
    * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
@@ -455,6 +459,35 @@ private static final long serialVersionUID = 0L;
     return render_ == null ? dev.toolgate.v1.RenderOptions.getDefaultInstance() : render_;
   }
 
+  public static final int PROMPT_LISTING_TOKENS_FIELD_NUMBER = 11;
+  private int promptListingTokens_ = 0;
+  /**
+   * <pre>
+   * The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+   * number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
+   * </pre>
+   *
+   * <code>optional uint32 prompt_listing_tokens = 11;</code>
+   * @return Whether the promptListingTokens field is set.
+   */
+  @java.lang.Override
+  public boolean hasPromptListingTokens() {
+    return ((bitField0_ & 0x00000010) != 0);
+  }
+  /**
+   * <pre>
+   * The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+   * number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
+   * </pre>
+   *
+   * <code>optional uint32 prompt_listing_tokens = 11;</code>
+   * @return The promptListingTokens.
+   */
+  @java.lang.Override
+  public int getPromptListingTokens() {
+    return promptListingTokens_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -498,6 +531,9 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000008) != 0)) {
       output.writeMessage(10, getRender());
+    }
+    if (((bitField0_ & 0x00000010) != 0)) {
+      output.writeUInt32(11, promptListingTokens_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -545,6 +581,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(10, getRender());
     }
+    if (((bitField0_ & 0x00000010) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(11, promptListingTokens_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -591,6 +631,11 @@ private static final long serialVersionUID = 0L;
       if (!getRender()
           .equals(other.getRender())) return false;
     }
+    if (hasPromptListingTokens() != other.hasPromptListingTokens()) return false;
+    if (hasPromptListingTokens()) {
+      if (getPromptListingTokens()
+          != other.getPromptListingTokens()) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -633,6 +678,10 @@ private static final long serialVersionUID = 0L;
     if (hasRender()) {
       hash = (37 * hash) + RENDER_FIELD_NUMBER;
       hash = (53 * hash) + getRender().hashCode();
+    }
+    if (hasPromptListingTokens()) {
+      hash = (37 * hash) + PROMPT_LISTING_TOKENS_FIELD_NUMBER;
+      hash = (53 * hash) + getPromptListingTokens();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -806,6 +855,7 @@ private static final long serialVersionUID = 0L;
         renderBuilder_.dispose();
         renderBuilder_ = null;
       }
+      promptListingTokens_ = 0;
       return this;
     }
 
@@ -890,6 +940,10 @@ private static final long serialVersionUID = 0L;
             : renderBuilder_.build();
         to_bitField0_ |= 0x00000008;
       }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.promptListingTokens_ = promptListingTokens_;
+        to_bitField0_ |= 0x00000010;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -963,6 +1017,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasRender()) {
         mergeRender(other.getRender());
+      }
+      if (other.hasPromptListingTokens()) {
+        setPromptListingTokens(other.getPromptListingTokens());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1054,6 +1111,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 82
+            case 88: {
+              promptListingTokens_ = input.readUInt32();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 88
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2113,8 +2175,10 @@ private static final long serialVersionUID = 0L;
     private int promptListing_ = 0;
     /**
      * <pre>
-     * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-     * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+     * What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+     * search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+     * `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+     * else nothing.
      * </pre>
      *
      * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
@@ -2125,8 +2189,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-     * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+     * What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+     * search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+     * `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+     * else nothing.
      * </pre>
      *
      * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
@@ -2141,8 +2207,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-     * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+     * What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+     * search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+     * `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+     * else nothing.
      * </pre>
      *
      * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
@@ -2155,8 +2223,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-     * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+     * What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+     * search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+     * `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+     * else nothing.
      * </pre>
      *
      * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
@@ -2172,8 +2242,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-     * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+     * What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+     * search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+     * `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+     * else nothing.
      * </pre>
      *
      * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
@@ -2350,6 +2422,66 @@ private static final long serialVersionUID = 0L;
         render_ = null;
       }
       return renderBuilder_;
+    }
+
+    private int promptListingTokens_ ;
+    /**
+     * <pre>
+     * The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+     * number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
+     * </pre>
+     *
+     * <code>optional uint32 prompt_listing_tokens = 11;</code>
+     * @return Whether the promptListingTokens field is set.
+     */
+    @java.lang.Override
+    public boolean hasPromptListingTokens() {
+      return ((bitField0_ & 0x00000400) != 0);
+    }
+    /**
+     * <pre>
+     * The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+     * number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
+     * </pre>
+     *
+     * <code>optional uint32 prompt_listing_tokens = 11;</code>
+     * @return The promptListingTokens.
+     */
+    @java.lang.Override
+    public int getPromptListingTokens() {
+      return promptListingTokens_;
+    }
+    /**
+     * <pre>
+     * The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+     * number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
+     * </pre>
+     *
+     * <code>optional uint32 prompt_listing_tokens = 11;</code>
+     * @param value The promptListingTokens to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPromptListingTokens(int value) {
+
+      promptListingTokens_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+     * number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
+     * </pre>
+     *
+     * <code>optional uint32 prompt_listing_tokens = 11;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPromptListingTokens() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      promptListingTokens_ = 0;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:toolgate.v1.RouteRequest)

@@ -212,8 +212,10 @@ public interface RouteRequestOrBuilder extends
 
   /**
    * <pre>
-   * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-   * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+   * What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+   * search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+   * `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+   * else nothing.
    * </pre>
    *
    * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
@@ -222,8 +224,10 @@ public interface RouteRequestOrBuilder extends
   int getPromptListingValue();
   /**
    * <pre>
-   * What the agent's prompt lists of the catalog's tools beside the active set: `accounting` and the usage ledger count
-   * that and nothing else. Absent: summaries with `known_pool_revision`, else nothing.
+   * What the prompt lists of the catalog's tools beside the active set. With `render.strategy`, the description of the
+   * search lists that, of the tools that can be found, and absent means names. Without, the agent's own prompt does:
+   * `accounting` and the usage ledger count that and nothing else, and absent means summaries with `known_pool_revision`,
+   * else nothing.
    * </pre>
    *
    * <code>.toolgate.v1.PromptListing prompt_listing = 9;</code>
@@ -260,4 +264,25 @@ public interface RouteRequestOrBuilder extends
    * <code>.toolgate.v1.RenderOptions render = 10;</code>
    */
   dev.toolgate.v1.RenderOptionsOrBuilder getRenderOrBuilder();
+
+  /**
+   * <pre>
+   * The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+   * number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
+   * </pre>
+   *
+   * <code>optional uint32 prompt_listing_tokens = 11;</code>
+   * @return Whether the promptListingTokens field is set.
+   */
+  boolean hasPromptListingTokens();
+  /**
+   * <pre>
+   * The most cl100k_base tokens of what the description of the search lists, 1 to 32,768. What does not fit is told as a
+   * number. Refused without `render.strategy`, and beside PROMPT_LISTING_NONE. Absent: 400.
+   * </pre>
+   *
+   * <code>optional uint32 prompt_listing_tokens = 11;</code>
+   * @return The promptListingTokens.
+   */
+  int getPromptListingTokens();
 }

@@ -189,7 +189,7 @@ public final class Router {
       "\037google/protobuf/timestamp.proto\032\027toolga" +
       "te/v1/error.proto\032\027toolgate/v1/state.pro" +
       "to\"6\n\006Intent\022\014\n\004text\030\001 \001(\t\022\023\n\006weight\030\002 \001" +
-      "(\002H\000\210\001\001B\t\n\007_weight\"\364\002\n\014RouteRequest\022\016\n\006t" +
+      "(\002H\000\210\001\001B\t\n\007_weight\"\262\003\n\014RouteRequest\022\016\n\006t" +
       "enant\030\001 \001(\t\022$\n\007intents\030\002 \003(\0132\023.toolgate." +
       "v1.Intent\022&\n\005state\030\003 \001(\0132\027.toolgate.v1.A" +
       "gentState\022\031\n\021active_set_handle\030\004 \001(\t\022 \n\023" +
@@ -198,76 +198,78 @@ public final class Router {
       "n_revision\030\007 \001(\004\022\017\n\007turn_id\030\010 \001(\t\0222\n\016pro" +
       "mpt_listing\030\t \001(\0162\032.toolgate.v1.PromptLi" +
       "sting\022*\n\006render\030\n \001(\0132\032.toolgate.v1.Rend" +
-      "erOptionsB\026\n\024_known_pool_revision\"\364\001\n\rRe" +
-      "nderOptions\022\'\n\006format\030\001 \001(\0162\027.toolgate.v" +
-      "1.ToolFormat\022\023\n\013search_tool\030\002 \001(\010\0226\n\tant" +
-      "hropic\030\003 \001(\0132#.toolgate.v1.AnthropicRend" +
-      "erOptions\022-\n\010strategy\030\004 \001(\0162\033.toolgate.v" +
-      "1.PromptStrategy\022\026\n\016own_tools_json\030\005 \001(\t" +
-      "\022\016\n\006ledger\030\006 \001(\t\022\026\n\016without_native\030\007 \001(\010" +
-      "\"I\n\026AnthropicRenderOptions\022\030\n\020cache_brea" +
-      "kpoint\030\001 \001(\010\022\025\n\rdefer_loading\030\002 \001(\010\"\366\001\n\r" +
-      "RenderedTools\022\022\n\ntools_json\030\001 \001(\t\022\'\n\006los" +
-      "ses\030\002 \003(\0132\027.toolgate.v1.RenderLoss\022-\n\010st" +
-      "rategy\030\003 \001(\0162\033.toolgate.v1.PromptStrateg" +
-      "y\022+\n\006reason\030\004 \001(\0162\033.toolgate.v1.Strategy" +
-      "Reason\022\026\n\016reason_message\030\005 \001(\t\022\025\n\rmessag" +
-      "es_json\030\006 \001(\t\022\016\n\006ledger\030\007 \001(\t\022\r\n\005betas\030\010" +
-      " \003(\t\"S\n\nRenderLoss\022\022\n\nmodel_name\030\001 \001(\t\022\017" +
-      "\n\007pointer\030\002 \001(\t\022\017\n\007keyword\030\003 \001(\t\022\017\n\007mess" +
-      "age\030\004 \001(\t\"\325\005\n\014RouteOptions\022\022\n\005top_k\030\001 \001(" +
-      "\rH\000\210\001\001\022\026\n\tthreshold\030\002 \001(\002H\001\210\001\001\022 \n\023schema" +
-      "_token_budget\030\003 \001(\rH\002\210\001\001\022#\n\006detail\030\004 \001(\016" +
-      "2\023.toolgate.v1.Detail\022\024\n\014pinned_tools\030\005 " +
-      "\003(\t\022\026\n\016excluded_tools\030\006 \003(\t\022\017\n\007servers\030\007" +
-      " \003(\t\022\033\n\016context_window\030\010 \001(\rH\003\210\001\001\022\r\n\005mod" +
-      "el\030\t \001(\t\022\017\n\007explain\030\n \001(\010\022\025\n\rsystem_toke" +
-      "ns\030\013 \001(\r\022+\n\010deferral\030\014 \001(\0162\031.toolgate.v1" +
-      ".DeferralMode\022\035\n\020deferral_percent\030\r \001(\rH" +
-      "\004\210\001\001\022\026\n\016model_base_url\030\016 \001(\t\022 \n\023active_t" +
-      "oken_budget\030\017 \001(\rH\005\210\001\001\022\033\n\016history_tokens" +
-      "\030\020 \001(\rH\006\210\001\001\022\031\n\021ignore_cache_cost\030\021 \001(\010\022\026" +
-      "\n\016signature_tail\030\022 \001(\r\022\035\n\020active_set_lim" +
-      "it\030\023 \001(\rH\007\210\001\001\0222\n\016selection_rule\030\024 \001(\0162\032." +
-      "toolgate.v1.SelectionRuleB\010\n\006_top_kB\014\n\n_" +
-      "thresholdB\026\n\024_schema_token_budgetB\021\n\017_co" +
-      "ntext_windowB\023\n\021_deferral_percentB\026\n\024_ac" +
-      "tive_token_budgetB\021\n\017_history_tokensB\023\n\021" +
-      "_active_set_limit\"\255\002\n\010Deferral\022\'\n\004mode\030\001" +
-      " \001(\0162\031.toolgate.v1.DeferralMode\022+\n\006sourc" +
-      "e\030\002 \001(\0162\033.toolgate.v1.DeferralSource\022\020\n\010" +
-      "deferred\030\003 \001(\010\022+\n\006reason\030\004 \001(\0162\033.toolgat" +
-      "e.v1.DeferralReason\022\017\n\007message\030\005 \001(\t\022\031\n\021" +
-      "deferrable_tokens\030\006 \001(\004\022\035\n\020threshold_tok" +
-      "ens\030\007 \001(\004H\000\210\001\001\022\024\n\014offer_search\030\010 \001(\010\022\026\n\016" +
-      "deferred_tools\030\t \001(\rB\023\n\021_threshold_token" +
-      "s\"\250\005\n\rRouteResponse\022-\n\014active_tools\030\001 \003(" +
-      "\0132\027.toolgate.v1.ActiveTool\022\031\n\021active_set" +
-      "_handle\030\002 \001(\t\0226\n\022handle_expire_time\030\003 \001(" +
-      "\0132\032.google.protobuf.Timestamp\022\030\n\020catalog" +
-      "_revision\030\004 \001(\004\0223\n\014summary_pool\030\005 \001(\0132\035." +
-      "toolgate.v1.SummaryPoolDelta\022&\n\010refusals" +
-      "\030\006 \003(\0132\024.toolgate.v1.Refusal\022\027\n\017pending_" +
-      "servers\030\007 \003(\t\0220\n\naccounting\030\010 \001(\0132\034.tool" +
-      "gate.v1.TokenAccounting\022-\n\010degraded\030\t \003(" +
-      "\0162\033.toolgate.v1.DegradedReason\022)\n\007timing" +
-      "s\030\n \003(\0132\030.toolgate.v1.StageTiming\022\'\n\010def" +
-      "erral\030\013 \001(\0132\025.toolgate.v1.Deferral\022,\n\006ch" +
-      "ange\030\014 \001(\0132\034.toolgate.v1.ActiveSetChange" +
-      "\022%\n\007ranking\030\r \001(\0132\024.toolgate.v1.Ranking\022" +
-      "\035\n\003fit\030\016 \001(\0132\020.toolgate.v1.Fit\022,\n\010render" +
-      "ed\030\017 \001(\0132\032.toolgate.v1.RenderedTools\022\035\n\025" +
-      "conversation_snapshot\030\020 \001(\t\022\017\n\007servers\030\021" +
-      " \003(\t\"N\n\003Fit\022\"\n\004kind\030\001 \001(\0162\024.toolgate.v1." +
-      "FitKind\022\022\n\ncontenders\030\002 \003(\t\022\017\n\007message\030\003" +
-      " \001(\t\"M\n\007Ranking\022\025\n\rabstain_below\030\001 \001(\002\022+" +
-      "\n\ncandidates\030\002 \003(\0132\027.toolgate.v1.RankedT" +
-      "ool\"\313\001\n\nRankedTool\022\022\n\nmodel_name\030\001 \001(\t\022\r" +
-      "\n\005score\030\002 \001(\002\022\017\n\007overlap\030\003 \001(\002\022\r\n\005words\030" +
-      "\004 \001(\002\022\r\n\005whole\030\005 \001(\002\022\016\n\006clause\030\006 \001(\002\022&\n\010" +
-      "found_by\030\007 \001(\0162\024.toolgate.v1.FoundBy\022\016\n\006" +
-      "chosen\030\010 \001(\010\022\016\n\006memory\030\t \001(\002\022\023\n\013last_cal" +
-      "led\030\n \001(\002\"\242\001\n\017ActiveSetChange\022\r\n\005added\030\001" +
+      "erOptions\022\"\n\025prompt_listing_tokens\030\013 \001(\r" +
+      "H\001\210\001\001B\026\n\024_known_pool_revisionB\030\n\026_prompt" +
+      "_listing_tokens\"\364\001\n\rRenderOptions\022\'\n\006for" +
+      "mat\030\001 \001(\0162\027.toolgate.v1.ToolFormat\022\023\n\013se" +
+      "arch_tool\030\002 \001(\010\0226\n\tanthropic\030\003 \001(\0132#.too" +
+      "lgate.v1.AnthropicRenderOptions\022-\n\010strat" +
+      "egy\030\004 \001(\0162\033.toolgate.v1.PromptStrategy\022\026" +
+      "\n\016own_tools_json\030\005 \001(\t\022\016\n\006ledger\030\006 \001(\t\022\026" +
+      "\n\016without_native\030\007 \001(\010\"I\n\026AnthropicRende" +
+      "rOptions\022\030\n\020cache_breakpoint\030\001 \001(\010\022\025\n\rde" +
+      "fer_loading\030\002 \001(\010\"\366\001\n\rRenderedTools\022\022\n\nt" +
+      "ools_json\030\001 \001(\t\022\'\n\006losses\030\002 \003(\0132\027.toolga" +
+      "te.v1.RenderLoss\022-\n\010strategy\030\003 \001(\0162\033.too" +
+      "lgate.v1.PromptStrategy\022+\n\006reason\030\004 \001(\0162" +
+      "\033.toolgate.v1.StrategyReason\022\026\n\016reason_m" +
+      "essage\030\005 \001(\t\022\025\n\rmessages_json\030\006 \001(\t\022\016\n\006l" +
+      "edger\030\007 \001(\t\022\r\n\005betas\030\010 \003(\t\"S\n\nRenderLoss" +
+      "\022\022\n\nmodel_name\030\001 \001(\t\022\017\n\007pointer\030\002 \001(\t\022\017\n" +
+      "\007keyword\030\003 \001(\t\022\017\n\007message\030\004 \001(\t\"\325\005\n\014Rout" +
+      "eOptions\022\022\n\005top_k\030\001 \001(\rH\000\210\001\001\022\026\n\tthreshol" +
+      "d\030\002 \001(\002H\001\210\001\001\022 \n\023schema_token_budget\030\003 \001(" +
+      "\rH\002\210\001\001\022#\n\006detail\030\004 \001(\0162\023.toolgate.v1.Det" +
+      "ail\022\024\n\014pinned_tools\030\005 \003(\t\022\026\n\016excluded_to" +
+      "ols\030\006 \003(\t\022\017\n\007servers\030\007 \003(\t\022\033\n\016context_wi" +
+      "ndow\030\010 \001(\rH\003\210\001\001\022\r\n\005model\030\t \001(\t\022\017\n\007explai" +
+      "n\030\n \001(\010\022\025\n\rsystem_tokens\030\013 \001(\r\022+\n\010deferr" +
+      "al\030\014 \001(\0162\031.toolgate.v1.DeferralMode\022\035\n\020d" +
+      "eferral_percent\030\r \001(\rH\004\210\001\001\022\026\n\016model_base" +
+      "_url\030\016 \001(\t\022 \n\023active_token_budget\030\017 \001(\rH" +
+      "\005\210\001\001\022\033\n\016history_tokens\030\020 \001(\rH\006\210\001\001\022\031\n\021ign" +
+      "ore_cache_cost\030\021 \001(\010\022\026\n\016signature_tail\030\022" +
+      " \001(\r\022\035\n\020active_set_limit\030\023 \001(\rH\007\210\001\001\0222\n\016s" +
+      "election_rule\030\024 \001(\0162\032.toolgate.v1.Select" +
+      "ionRuleB\010\n\006_top_kB\014\n\n_thresholdB\026\n\024_sche" +
+      "ma_token_budgetB\021\n\017_context_windowB\023\n\021_d" +
+      "eferral_percentB\026\n\024_active_token_budgetB" +
+      "\021\n\017_history_tokensB\023\n\021_active_set_limit\"" +
+      "\255\002\n\010Deferral\022\'\n\004mode\030\001 \001(\0162\031.toolgate.v1" +
+      ".DeferralMode\022+\n\006source\030\002 \001(\0162\033.toolgate" +
+      ".v1.DeferralSource\022\020\n\010deferred\030\003 \001(\010\022+\n\006" +
+      "reason\030\004 \001(\0162\033.toolgate.v1.DeferralReaso" +
+      "n\022\017\n\007message\030\005 \001(\t\022\031\n\021deferrable_tokens\030" +
+      "\006 \001(\004\022\035\n\020threshold_tokens\030\007 \001(\004H\000\210\001\001\022\024\n\014" +
+      "offer_search\030\010 \001(\010\022\026\n\016deferred_tools\030\t \001" +
+      "(\rB\023\n\021_threshold_tokens\"\250\005\n\rRouteRespons" +
+      "e\022-\n\014active_tools\030\001 \003(\0132\027.toolgate.v1.Ac" +
+      "tiveTool\022\031\n\021active_set_handle\030\002 \001(\t\0226\n\022h" +
+      "andle_expire_time\030\003 \001(\0132\032.google.protobu" +
+      "f.Timestamp\022\030\n\020catalog_revision\030\004 \001(\004\0223\n" +
+      "\014summary_pool\030\005 \001(\0132\035.toolgate.v1.Summar" +
+      "yPoolDelta\022&\n\010refusals\030\006 \003(\0132\024.toolgate." +
+      "v1.Refusal\022\027\n\017pending_servers\030\007 \003(\t\0220\n\na" +
+      "ccounting\030\010 \001(\0132\034.toolgate.v1.TokenAccou" +
+      "nting\022-\n\010degraded\030\t \003(\0162\033.toolgate.v1.De" +
+      "gradedReason\022)\n\007timings\030\n \003(\0132\030.toolgate" +
+      ".v1.StageTiming\022\'\n\010deferral\030\013 \001(\0132\025.tool" +
+      "gate.v1.Deferral\022,\n\006change\030\014 \001(\0132\034.toolg" +
+      "ate.v1.ActiveSetChange\022%\n\007ranking\030\r \001(\0132" +
+      "\024.toolgate.v1.Ranking\022\035\n\003fit\030\016 \001(\0132\020.too" +
+      "lgate.v1.Fit\022,\n\010rendered\030\017 \001(\0132\032.toolgat" +
+      "e.v1.RenderedTools\022\035\n\025conversation_snaps" +
+      "hot\030\020 \001(\t\022\017\n\007servers\030\021 \003(\t\"N\n\003Fit\022\"\n\004kin" +
+      "d\030\001 \001(\0162\024.toolgate.v1.FitKind\022\022\n\ncontend" +
+      "ers\030\002 \003(\t\022\017\n\007message\030\003 \001(\t\"M\n\007Ranking\022\025\n" +
+      "\rabstain_below\030\001 \001(\002\022+\n\ncandidates\030\002 \003(\013" +
+      "2\027.toolgate.v1.RankedTool\"\335\001\n\nRankedTool" +
+      "\022\022\n\nmodel_name\030\001 \001(\t\022\r\n\005score\030\002 \001(\002\022\017\n\007o" +
+      "verlap\030\003 \001(\002\022\r\n\005words\030\004 \001(\002\022\r\n\005whole\030\005 \001" +
+      "(\002\022\016\n\006clause\030\006 \001(\002\022&\n\010found_by\030\007 \001(\0162\024.t" +
+      "oolgate.v1.FoundBy\022\016\n\006chosen\030\010 \001(\010\022\016\n\006me" +
+      "mory\030\t \001(\002\022\023\n\013last_called\030\n \001(\002\022\020\n\010reser" +
+      "ved\030\013 \001(\010\"\242\001\n\017ActiveSetChange\022\r\n\005added\030\001" +
       " \003(\t\022\014\n\004kept\030\002 \003(\t\022\021\n\tevictable\030\003 \003(\t\022\017\n" +
       "\007removed\030\004 \003(\t\022\026\n\016kept_for_cache\030\005 \001(\010\022\031" +
       "\n\021cache_loss_tokens\030\006 \001(\004\022\033\n\023cache_savin" +
@@ -381,7 +383,7 @@ public final class Router {
       "_NAMES\020\002\022\034\n\030PROMPT_LISTING_SUMMARIES\020\003*v" +
       "\n\014DeferralMode\022\035\n\031DEFERRAL_MODE_UNSPECIF" +
       "IED\020\000\022\030\n\024DEFERRAL_MODE_ALWAYS\020\001\022\026\n\022DEFER" +
-      "RAL_MODE_AUTO\020\002\022\025\n\021DEFERRAL_MODE_OFF\020\003*\236" +
+      "RAL_MODE_AUTO\020\002\022\025\n\021DEFERRAL_MODE_OFF\020\003*\271" +
       "\002\n\016DeferralReason\022\037\n\033DEFERRAL_REASON_UNS" +
       "PECIFIED\020\000\022\030\n\024DEFERRAL_REASON_MODE\020\001\022\037\n\033" +
       "DEFERRAL_REASON_KILL_SWITCH\020\002\022%\n!DEFERRA" +
@@ -389,44 +391,44 @@ public final class Router {
       "_REASON_UNKNOWN_PROXY\020\004\022\"\n\036DEFERRAL_REAS" +
       "ON_OVER_THRESHOLD\020\005\022#\n\037DEFERRAL_REASON_U" +
       "NDER_THRESHOLD\020\006\022\035\n\031DEFERRAL_REASON_NO_W" +
-      "INDOW\020\007*\243\001\n\016DeferralSource\022\037\n\033DEFERRAL_S" +
-      "OURCE_UNSPECIFIED\020\000\022\033\n\027DEFERRAL_SOURCE_D" +
-      "EFAULT\020\001\022\032\n\026DEFERRAL_SOURCE_SERVER\020\002\022\032\n\026" +
-      "DEFERRAL_SOURCE_TENANT\020\003\022\033\n\027DEFERRAL_SOU" +
-      "RCE_REQUEST\020\004*b\n\007FitKind\022\030\n\024FIT_KIND_UNS" +
-      "PECIFIED\020\000\022\022\n\016FIT_KIND_CLEAR\020\001\022\026\n\022FIT_KI" +
-      "ND_AMBIGUOUS\020\002\022\021\n\rFIT_KIND_NONE\020\003*\234\001\n\016De" +
-      "gradedReason\022\037\n\033DEGRADED_REASON_UNSPECIF" +
-      "IED\020\000\022 \n\034DEGRADED_REASON_LEXICAL_ONLY\020\001\022" +
-      "!\n\035DEGRADED_REASON_STALE_CATALOG\020\002\022$\n DE" +
-      "GRADED_REASON_INTENT_TRUNCATED\020\003*\317\001\n\007Fou" +
-      "ndBy\022\030\n\024FOUND_BY_UNSPECIFIED\020\000\022\024\n\020FOUND_" +
-      "BY_OVERLAP\020\001\022\021\n\rFOUND_BY_NAME\020\002\022\022\n\016FOUND" +
-      "_BY_WORDS\020\003\022\020\n\014FOUND_BY_PIN\020\004\022\030\n\024FOUND_B" +
-      "Y_ALWAYS_LOAD\020\005\022\021\n\rFOUND_BY_KEPT\020\006\022\031\n\025FO" +
-      "UND_BY_NOT_DEFERRED\020\007\022\023\n\017FOUND_BY_MEMORY" +
-      "\020\010*~\n\016ContextWarning\022\037\n\033CONTEXT_WARNING_" +
-      "UNSPECIFIED\020\000\022#\n\037CONTEXT_WARNING_LOW_UTI" +
-      "LISATION\020\001\022&\n\"CONTEXT_WARNING_WINDOW_NEA" +
-      "RLY_FULL\020\002*b\n\010Evidence\022\030\n\024EVIDENCE_UNSPE" +
-      "CIFIED\020\000\022\023\n\017EVIDENCE_HANDLE\020\001\022\021\n\rEVIDENC" +
-      "E_TAGS\020\002\022\024\n\020EVIDENCE_CATALOG\020\003*\214\001\n\nSearc" +
-      "hForm\022\033\n\027SEARCH_FORM_UNSPECIFIED\020\000\022\026\n\022SE" +
-      "ARCH_FORM_SELECT\020\001\022\026\n\022SEARCH_FORM_PREFIX" +
-      "\020\002\022\030\n\024SEARCH_FORM_KEYWORDS\020\003\022\027\n\023SEARCH_F" +
-      "ORM_NATURAL\020\0042\243\003\n\rRouterService\022>\n\005Route" +
-      "\022\031.toolgate.v1.RouteRequest\032\032.toolgate.v" +
-      "1.RouteResponse\022;\n\004Gate\022\030.toolgate.v1.Ga" +
-      "teRequest\032\031.toolgate.v1.GateResponse\022P\n\013" +
-      "SearchTools\022\037.toolgate.v1.SearchToolsReq" +
-      "uest\032 .toolgate.v1.SearchToolsResponse\022Y" +
-      "\n\016GetSummaryPool\022\".toolgate.v1.GetSummar" +
-      "yPoolRequest\032#.toolgate.v1.GetSummaryPoo" +
-      "lResponse\022h\n\023BatchGetToolSchemas\022\'.toolg" +
-      "ate.v1.BatchGetToolSchemasRequest\032(.tool" +
-      "gate.v1.BatchGetToolSchemasResponseB/\n\017d" +
-      "ev.toolgate.v1P\001Z\032toolgate.dev/go/toolga" +
-      "tev1b\006proto3"
+      "INDOW\020\007\022\031\n\025DEFERRAL_REASON_PRICE\020\010*\243\001\n\016D" +
+      "eferralSource\022\037\n\033DEFERRAL_SOURCE_UNSPECI" +
+      "FIED\020\000\022\033\n\027DEFERRAL_SOURCE_DEFAULT\020\001\022\032\n\026D" +
+      "EFERRAL_SOURCE_SERVER\020\002\022\032\n\026DEFERRAL_SOUR" +
+      "CE_TENANT\020\003\022\033\n\027DEFERRAL_SOURCE_REQUEST\020\004" +
+      "*b\n\007FitKind\022\030\n\024FIT_KIND_UNSPECIFIED\020\000\022\022\n" +
+      "\016FIT_KIND_CLEAR\020\001\022\026\n\022FIT_KIND_AMBIGUOUS\020" +
+      "\002\022\021\n\rFIT_KIND_NONE\020\003*\234\001\n\016DegradedReason\022" +
+      "\037\n\033DEGRADED_REASON_UNSPECIFIED\020\000\022 \n\034DEGR" +
+      "ADED_REASON_LEXICAL_ONLY\020\001\022!\n\035DEGRADED_R" +
+      "EASON_STALE_CATALOG\020\002\022$\n DEGRADED_REASON" +
+      "_INTENT_TRUNCATED\020\003*\317\001\n\007FoundBy\022\030\n\024FOUND" +
+      "_BY_UNSPECIFIED\020\000\022\024\n\020FOUND_BY_OVERLAP\020\001\022" +
+      "\021\n\rFOUND_BY_NAME\020\002\022\022\n\016FOUND_BY_WORDS\020\003\022\020" +
+      "\n\014FOUND_BY_PIN\020\004\022\030\n\024FOUND_BY_ALWAYS_LOAD" +
+      "\020\005\022\021\n\rFOUND_BY_KEPT\020\006\022\031\n\025FOUND_BY_NOT_DE" +
+      "FERRED\020\007\022\023\n\017FOUND_BY_MEMORY\020\010*~\n\016Context" +
+      "Warning\022\037\n\033CONTEXT_WARNING_UNSPECIFIED\020\000" +
+      "\022#\n\037CONTEXT_WARNING_LOW_UTILISATION\020\001\022&\n" +
+      "\"CONTEXT_WARNING_WINDOW_NEARLY_FULL\020\002*b\n" +
+      "\010Evidence\022\030\n\024EVIDENCE_UNSPECIFIED\020\000\022\023\n\017E" +
+      "VIDENCE_HANDLE\020\001\022\021\n\rEVIDENCE_TAGS\020\002\022\024\n\020E" +
+      "VIDENCE_CATALOG\020\003*\214\001\n\nSearchForm\022\033\n\027SEAR" +
+      "CH_FORM_UNSPECIFIED\020\000\022\026\n\022SEARCH_FORM_SEL" +
+      "ECT\020\001\022\026\n\022SEARCH_FORM_PREFIX\020\002\022\030\n\024SEARCH_" +
+      "FORM_KEYWORDS\020\003\022\027\n\023SEARCH_FORM_NATURAL\020\004" +
+      "2\243\003\n\rRouterService\022>\n\005Route\022\031.toolgate.v" +
+      "1.RouteRequest\032\032.toolgate.v1.RouteRespon" +
+      "se\022;\n\004Gate\022\030.toolgate.v1.GateRequest\032\031.t" +
+      "oolgate.v1.GateResponse\022P\n\013SearchTools\022\037" +
+      ".toolgate.v1.SearchToolsRequest\032 .toolga" +
+      "te.v1.SearchToolsResponse\022Y\n\016GetSummaryP" +
+      "ool\022\".toolgate.v1.GetSummaryPoolRequest\032" +
+      "#.toolgate.v1.GetSummaryPoolResponse\022h\n\023" +
+      "BatchGetToolSchemas\022\'.toolgate.v1.BatchG" +
+      "etToolSchemasRequest\032(.toolgate.v1.Batch" +
+      "GetToolSchemasResponseB/\n\017dev.toolgate.v" +
+      "1P\001Z\032toolgate.dev/go/toolgatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -446,7 +448,7 @@ public final class Router {
     internal_static_toolgate_v1_RouteRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RouteRequest_descriptor,
-        new java.lang.String[] { "Tenant", "Intents", "State", "ActiveSetHandle", "KnownPoolRevision", "Options", "MinRevision", "TurnId", "PromptListing", "Render", });
+        new java.lang.String[] { "Tenant", "Intents", "State", "ActiveSetHandle", "KnownPoolRevision", "Options", "MinRevision", "TurnId", "PromptListing", "Render", "PromptListingTokens", });
     internal_static_toolgate_v1_RenderOptions_descriptor =
       getDescriptor().getMessageTypes().get(2);
     internal_static_toolgate_v1_RenderOptions_fieldAccessorTable = new
@@ -506,7 +508,7 @@ public final class Router {
     internal_static_toolgate_v1_RankedTool_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_toolgate_v1_RankedTool_descriptor,
-        new java.lang.String[] { "ModelName", "Score", "Overlap", "Words", "Whole", "Clause", "FoundBy", "Chosen", "Memory", "LastCalled", });
+        new java.lang.String[] { "ModelName", "Score", "Overlap", "Words", "Whole", "Clause", "FoundBy", "Chosen", "Memory", "LastCalled", "Reserved", });
     internal_static_toolgate_v1_ActiveSetChange_descriptor =
       getDescriptor().getMessageTypes().get(12);
     internal_static_toolgate_v1_ActiveSetChange_fieldAccessorTable = new

@@ -118,7 +118,7 @@ private static final long serialVersionUID = 0L;
    * <pre>
    * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
    * lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
-   * definitions of the search and of the envelope.
+   * definitions of the search, its listing included, and of the envelope.
    * </pre>
    *
    * <code>uint64 phase1_tokens = 3;</code>
@@ -1050,7 +1050,7 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
      * lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
-     * definitions of the search and of the envelope.
+     * definitions of the search, its listing included, and of the envelope.
      * </pre>
      *
      * <code>uint64 phase1_tokens = 3;</code>
@@ -1064,7 +1064,7 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
      * lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
-     * definitions of the search and of the envelope.
+     * definitions of the search, its listing included, and of the envelope.
      * </pre>
      *
      * <code>uint64 phase1_tokens = 3;</code>
@@ -1082,7 +1082,7 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * What the prompt lists of the catalog, phase 1: the summary pool or its names, as `prompt_listing` says. 0 when it
      * lists nothing, and when all tools are in the active set because nothing is deferred. With `render.strategy`, the
-     * definitions of the search and of the envelope.
+     * definitions of the search, its listing included, and of the envelope.
      * </pre>
      *
      * <code>uint64 phase1_tokens = 3;</code>
