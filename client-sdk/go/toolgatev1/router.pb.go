@@ -1533,7 +1533,8 @@ type RouteOptions struct {
 	ExcludedTools []string `protobuf:"bytes,6,rep,name=excluded_tools,json=excludedTools,proto3" json:"excluded_tools,omitempty"`
 	// Only these MCP servers. Absent: all. At most 100.
 	Servers []string `protobuf:"bytes,7,rep,name=servers,proto3" json:"servers,omitempty"`
-	// The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+	// The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+	// warning alone.
 	ContextWindow *uint32 `protobuf:"varint,8,opt,name=context_window,json=contextWindow,proto3,oneof" json:"context_window,omitempty"`
 	// The model that will see the tools, for the decision event and for the list of models that nothing is
 	// deferred for. At most 256 bytes. Absent: unknown, which is taken to be on no list.

@@ -3,7 +3,7 @@
 
 use http::HeaderMap;
 use serde_json::Value;
-use toolgate_llm::strategy::{Api, Endpoint, Ledger, Offer, Turn, prepare_undeferred};
+use toolgate_llm::strategy::{Api, Endpoint, Ledger, Listing, Offer, Turn, prepare_undeferred};
 
 use crate::chat::messages_field;
 use crate::definitions::place;
@@ -53,6 +53,7 @@ pub(crate) fn loaded(api: Api, text: &str) -> Option<String> {
         catalog_tokens: None,
         search: false,
         deferred_names: &[],
+        listing: Listing::default(),
         find: &|_| None,
     };
     let turn = Turn {

@@ -3318,7 +3318,8 @@ pub struct RouteOptions {
     /// Only these MCP servers. Absent: all. At most 100.
     #[prost(string, repeated, tag = "7")]
     pub servers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+    /// The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+    /// warning alone.
     #[prost(uint32, optional, tag = "8")]
     pub context_window: ::core::option::Option<u32>,
     /// The model that will see the tools, for the decision event and for the list of models that nothing is

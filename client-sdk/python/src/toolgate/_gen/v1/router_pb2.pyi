@@ -898,7 +898,9 @@ class RouteOptions(_message.Message):
     detail: Global___Detail.ValueType
     """How much of each tool is sent. Absent: full schemas."""
     context_window: _builtins.int
-    """The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`."""
+    """The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+    warning alone.
+    """
     model: _builtins.str
     """The model that will see the tools, for the decision event and for the list of models that nothing is
     deferred for. At most 256 bytes. Absent: unknown, which is taken to be on no list.

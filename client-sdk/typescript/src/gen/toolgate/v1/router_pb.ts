@@ -425,7 +425,8 @@ export type RouteOptions = Message<"toolgate.v1.RouteOptions"> & {
   servers: string[];
 
   /**
-   * The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+   * The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+   * warning alone.
    *
    * @generated from field: optional uint32 context_window = 8;
    */

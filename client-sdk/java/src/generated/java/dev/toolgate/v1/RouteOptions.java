@@ -345,7 +345,8 @@ private static final long serialVersionUID = 0L;
   private int contextWindow_ = 0;
   /**
    * <pre>
-   * The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+   * The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+   * warning alone.
    * </pre>
    *
    * <code>optional uint32 context_window = 8;</code>
@@ -357,7 +358,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+   * The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+   * warning alone.
    * </pre>
    *
    * <code>optional uint32 context_window = 8;</code>
@@ -2257,7 +2259,8 @@ private static final long serialVersionUID = 0L;
     private int contextWindow_ ;
     /**
      * <pre>
-     * The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+     * The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+     * warning alone.
      * </pre>
      *
      * <code>optional uint32 context_window = 8;</code>
@@ -2269,7 +2272,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+     * The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+     * warning alone.
      * </pre>
      *
      * <code>optional uint32 context_window = 8;</code>
@@ -2281,7 +2285,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+     * The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+     * warning alone.
      * </pre>
      *
      * <code>optional uint32 context_window = 8;</code>
@@ -2297,7 +2302,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+     * The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+     * warning alone.
      * </pre>
      *
      * <code>optional uint32 context_window = 8;</code>

@@ -227,7 +227,8 @@ public interface RouteOptionsOrBuilder extends
 
   /**
    * <pre>
-   * The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+   * The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+   * warning alone.
    * </pre>
    *
    * <code>optional uint32 context_window = 8;</code>
@@ -236,7 +237,8 @@ public interface RouteOptionsOrBuilder extends
   boolean hasContextWindow();
   /**
    * <pre>
-   * The model's context window in tokens; asks for `rho` in the accounting. Absent: no `rho`.
+   * The model's context window in tokens, for `rho` in the accounting. Absent: that of `model`, if it is known, for `rho` and its
+   * warning alone.
    * </pre>
    *
    * <code>optional uint32 context_window = 8;</code>
