@@ -33,7 +33,7 @@ METHODS = {
     "auto": "`auto`",
 }
 TOLERANCE = 1.02
-TURNS = (1, 5, 20, 60)
+TURNS = (1, 3, 5, 20, 60)
 """Turns of the tables. The grid may have others between them."""
 
 Row = dict[str, Any]

@@ -11,8 +11,8 @@ APIS = ["anthropic", "openai_responses", "openai_chat", "gemini"]
 METHODS = ["naive", "paper", "anew", "pass", "native", "envelope", "cut", "auto"]
 DATA = ["--catalog", "tests/data/servers", "--queries", "tests/data/conversations/dev.jsonl"]
 GRID = ["--history", "0,20000", "--turns", "1,3", "--conversations", "1"]
-# Cells of this grid in which auto is dearer than another method by more than 2%. It has one conversation, whose length no
-# strategy knows; docs/conversations.md has the means over many.
+# Cells of this grid in which auto is dearer than another method by more than 2%. It has one
+# conversation, whose length no strategy knows; docs/conversations.md has the means over many.
 KNOWN_DEARER = {("gemini", 0, 3)}
 MOST_DEARER = 1.15
 
