@@ -44,8 +44,8 @@ export async function add(client: Client, options: FromMcpOptions = {}) {
     const thread = { configurable: { thread_id: "1" } };
     const asked = { role: "user" as const, content: "What is the sum of 2 and 3?" };
     const { messages } = await agent.invoke({ messages: [asked] }, thread);
-    const { values } = await agent.graph.getState(thread);
-    return { messages, shown, report: toolgate.report(values as object) };
+    const state = await agent.graph.getState(thread);
+    return { messages, shown, report: toolgate.report(state.values as object) };
   } finally {
     await mcp.close();
   }

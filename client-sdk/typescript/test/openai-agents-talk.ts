@@ -38,7 +38,7 @@ for (const [name, [command, ...args]] of Object.entries(servers)) {
 }
 const toolgate = await ToolgateConversation.fromMcp(client, connected, options);
 const openai = new OpenAI({ apiKey: "none", fetch });
-const agent = new Agent({ name: "desk", model: new OpenAIChatCompletionsModel(openai as never, "gpt") });
+const agent = new Agent({ name: "desk", model: new OpenAIChatCompletionsModel(openai, "gpt") });
 const session = new MemorySession();
 for (const text of said()) await run(toolgate.agent(agent), text, { session });
 for (const server of Object.values(connected)) await server.close();

@@ -270,6 +270,7 @@ export class ToolgateConversation {
 
   /** Returns the list, which tells of tools beside those of `settings()`: the AI SDK asks it about each tool that it has. */
   #watched(active: string[]): string[] {
+    const shown = new Set(active);
     const hidden = new Set<string>();
     const includes = (name: string): boolean => {
       const isHidden = !Object.hasOwn(this.tools, name) && !isModelFacing(name);
@@ -280,7 +281,7 @@ export class ToolgateConversation {
           this.#gatekeeper.tellHidden([...hidden]);
         });
       }
-      return active.indexOf(name) >= 0;
+      return shown.has(name);
     };
     return Object.defineProperty([...active], "includes", { value: includes });
   }

@@ -1,6 +1,6 @@
 /** Nodes and an edge for LangGraph graphs of one's own: the middleware's steps, without `createAgent`. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { type AIMessage, type BaseMessage, SystemMessage } from "@langchain/core/messages";
+import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import {
   Annotation,
@@ -68,7 +68,7 @@ export function modelNode(
     const bound = changed.tools.length === 0 ? model : model.bindTools(changed.tools, settings);
     const answer = await bound.invoke([...first, ...(changed.messages ?? messages)], config);
     // With an identifier, by which a corrected copy takes its place.
-    const said = messagesStateReducer([], [answer as AIMessage]);
+    const said = messagesStateReducer([], [answer]);
     const gated = await steps.gated({ messages: [...messages, ...said], _toolgate: held }, config);
     if (gated === undefined) return { messages: said, _toolgate: held };
     const { update } = gated;
