@@ -133,7 +133,7 @@ def test_each_api_keeps_its_prefix_and_runs_what_gate_allows(client: Client, api
 
 def test_the_search_lists_what_the_caller_asks_for(client: Client) -> None:
     async def run() -> ModelRequest | None:
-        async with sessions(**TIME_AND_GIT) as connected:
+        async with sessions(TIME_AND_GIT) as connected:
             listed: dict[str, Any] = {"prompt_listing": "summaries", "prompt_listing_tokens": 60}
             conversation = await Conversation.from_mcp(
                 client, "anthropic", connected, strategy="native", **listed

@@ -294,7 +294,7 @@ fn may_be_deferred(name: &str, config: &LlmConfig) -> bool {
 }
 
 /// Returns true if a text is like a pattern in which `*` stands for any characters.
-pub(crate) fn is_like(text: &str, pattern: &str) -> bool {
+fn is_like(text: &str, pattern: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return text == pattern };
     let Some(mut left) = text.strip_prefix(start) else { return false };
     let mut parts: Vec<&str> = rest.split('*').collect();

@@ -57,7 +57,8 @@ pub struct LlmConfig {
     pub defer: Vec<String>,
     /// Names of tools that are never deferred, with `*` for any characters.
     pub keep: Vec<String>,
-    /// Names of models that get no tools amid a conversation, with `*` for any characters, beside those that are known.
+    /// Models that get no tools amid a conversation, beside those that are known: parts of names, or whole names with `*` for
+    /// any characters, in any case.
     pub no_native_models: Vec<String>,
     /// Bytes of definitions of tools that may be deferred; with fewer, `auto` sends all without asking for a price.
     #[serde(deserialize_with = "size")]

@@ -32,7 +32,7 @@ use crate::provider::Provider;
 use crate::savings::{Account, Savings};
 use crate::serving::{self, Peer};
 use crate::tenant::{Authentication, Caller, PresentedKey, Refusal, key_of, own_key_of};
-use crate::turn::{Decider, Owner, SWITCHED_OFF, Turn, warm_up};
+use crate::turn::{Decider, Owner, SWITCHED_OFF, Turn, caught, warm_up};
 use crate::upstream::{Failure, Head, Upstream, UpstreamError};
 use crate::{gemini, headers, undeferred};
 
@@ -300,7 +300,7 @@ impl Proxy {
         if !self.decider.is_switched_off().await {
             return None;
         }
-        let loaded = undeferred::loaded(chat.api, text)?;
+        let loaded = caught(|| undeferred::loaded(chat.api, text).ok_or("shape")).ok()?;
         undeferred::remove_betas(headers, &loaded);
         headers.remove(header::CONTENT_LENGTH);
         Some(loaded)

@@ -1,13 +1,20 @@
 //! The operator's switch of deferral, as the routing plane tells of it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, timeout};
 use toolgate_client::{Client, Error, ErrorReason, intent, v1};
 
 /// Time for which an answer of the plane counts.
 const FRESH: Duration = Duration::from_secs(1);
+
+/// Time after which the plane is not waited for any more. Nobody waits so long: an answer that comes late counts for the next
+/// request.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Tenant that the plane is asked in where a request has no set of tools to ask with.
 const TENANT: &str = "llm-switch";
@@ -19,8 +26,10 @@ const SERVER: &str = "none";
 #[derive(Debug, Default)]
 pub(crate) struct Switch {
     seen: Mutex<Seen>,
-    /// Held by the request that asks, so that others wait for its answer.
-    asking: tokio::sync::Mutex<()>,
+    /// Held while the plane is asked, so that it is asked once at a time and others wait for its answer.
+    asking: Arc<tokio::sync::Mutex<()>>,
+    /// True once this proxy has made the tenant known to the plane.
+    is_registered: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,24 +51,52 @@ impl Switch {
         self.known() == Some(true)
     }
 
+    /// Returns true if the plane has ever said whether deferral is switched off.
+    pub(crate) fn was_told(&self) -> bool {
+        self.seen.lock().since.is_some()
+    }
+
     /// Returns true if deferral is switched off. The plane is asked unless it said so within the last second. If it gives no
-    /// answer within `limit`, what it said last counts.
-    pub(crate) async fn is_off(&self, plane: &Client, limit: Duration) -> bool {
-        let asked = async {
-            let _turn = self.asking.lock().await;
-            if self.known().is_some() {
-                return;
+    /// answer within `limit`, what it said last counts, and its answer counts when it comes.
+    pub(crate) async fn is_off(self: &Arc<Self>, plane: &Client, limit: Duration) -> bool {
+        if self.known().is_none() {
+            if let Ok(turn) = Arc::clone(&self.asking).try_lock_owned() {
+                let plane = plane.with_deadline(PATIENCE);
+                tokio::spawn(Arc::clone(self).learn(plane, turn));
             }
-            match ask(&plane.with_deadline(limit)).await {
-                Ok(routed) => self.note(&routed),
-                Err(error) => {
-                    tracing::warn!(%error, "the routing plane does not say whether deferral is switched off");
-                }
+            // Free again once the plane has answered.
+            if timeout(limit, self.asking.lock()).await.is_err() {
+                tracing::debug!(
+                    "the routing plane is late to say whether deferral is switched off"
+                );
             }
-        };
-        // Too late is no answer either.
-        let _late = timeout(limit, asked).await;
+        }
         self.seen.lock().is_off
+    }
+
+    async fn learn(self: Arc<Self>, plane: Client, _turn: OwnedMutexGuard<()>) {
+        match self.ask(&plane).await {
+            Ok(routed) => self.note(&routed),
+            Err(error) => {
+                tracing::warn!(%error, "the routing plane does not say whether deferral is switched off");
+            }
+        }
+    }
+
+    async fn ask(&self, plane: &Client) -> Result<v1::RouteResponse, Error> {
+        let request = v1::RouteRequest {
+            tenant: TENANT.to_owned(),
+            intents: vec![intent("Is deferral switched off?")],
+            ..Default::default()
+        };
+        match plane.route(request.clone()).await {
+            Err(error) if error.reason() == Some(ErrorReason::TenantNotFound) => {
+                self.is_registered.store(true, Ordering::Relaxed);
+                plane.register_server(announcement()).await?;
+                plane.route(request).await
+            }
+            answered => answered,
+        }
     }
 
     fn known(&self) -> Option<bool> {
@@ -67,9 +104,9 @@ impl Switch {
         since.filter(|since| since.elapsed() < FRESH).map(|_| is_off)
     }
 
-    /// Takes the tenant out of the plane, if one was made.
+    /// Takes the tenant out of the plane, if this proxy made it.
     pub(crate) async fn close(&self, plane: &Client) {
-        if self.seen.lock().since.is_none() {
+        if !self.is_registered.load(Ordering::Relaxed) {
             return;
         }
         let server = v1::UnregisterServerRequest {
@@ -79,21 +116,6 @@ impl Switch {
         };
         // It is empty, so that nothing is lost if it stays.
         let _unknown = plane.unregister_server(server).await;
-    }
-}
-
-async fn ask(plane: &Client) -> Result<v1::RouteResponse, Error> {
-    let request = v1::RouteRequest {
-        tenant: TENANT.to_owned(),
-        intents: vec![intent("Is deferral switched off?")],
-        ..Default::default()
-    };
-    match plane.route(request.clone()).await {
-        Err(error) if error.reason() == Some(ErrorReason::TenantNotFound) => {
-            plane.register_server(announcement()).await?;
-            plane.route(request).await
-        }
-        answered => answered,
     }
 }
 
@@ -124,7 +146,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_last_answer_counts_where_the_plane_gives_none() {
-        let switch = Switch::default();
+        let switch = Arc::new(Switch::default());
         let limit = Duration::from_millis(30);
         assert!(!switch.is_known_off());
         assert!(!switch.is_off(&nobody(), limit).await, "nobody said so");

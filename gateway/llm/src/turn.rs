@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use toolgate_client::{Client, Error, ErrorReason, SearchAnswer, intent as v1_intent, v1};
+use toolgate_core::deferral::Pattern;
 use toolgate_core::tokens;
 use toolgate_llm::context_window;
 use toolgate_llm::envelope::is_envelope;
@@ -20,7 +21,7 @@ use toolgate_llm::strategy::{
 };
 
 use crate::answer::{Results, Search};
-use crate::chat::{Chat, PassReason, intent, is_like};
+use crate::chat::{Chat, PassReason, intent};
 use crate::config::{Config, GateConfig, LlmConfig, StrategyConfig};
 use crate::gate::{self, Call, Check, Judged};
 use crate::kept::{Behind, Kept, PREVIOUS};
@@ -42,8 +43,8 @@ pub(crate) const SWITCHED_OFF: PassReason = "switched-off";
 /// Time from a turn's first search on in which searches are answered.
 const SEARCHING_MAX: Duration = Duration::from_secs(8);
 
-/// Most characters of a model's name that the plane is told. It takes 256 bytes.
-const MODEL_MAX: usize = 64;
+/// Most bytes of a model's name that the plane takes.
+const MODEL_MAX: usize = 256;
 
 /// Answers of one turn that are taken back because a call in them was refused.
 const REFUSALS_MAX: u32 = 3;
@@ -143,7 +144,11 @@ impl Decider {
 
     /// Returns true if the operator of the routing plane has switched deferral off.
     pub(crate) async fn is_switched_off(&self) -> bool {
-        self.switch.is_off(&self.plane, self.settings().decision_timeout).await
+        let settings = self.settings();
+        let is_first = !self.switch.was_told();
+        let limit =
+            if is_first { settings.first_decision_timeout } else { settings.decision_timeout };
+        self.switch.is_off(&self.plane, limit).await
     }
 
     fn settings(&self) -> &LlmConfig {
@@ -350,7 +355,7 @@ fn is_lost(error: &Error) -> bool {
 }
 
 /// Runs what reads and writes requests. If it panics, the request is sent as it came.
-fn caught<T>(work: impl FnOnce() -> Result<T, PassReason>) -> Result<T, PassReason> {
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, PassReason>) -> Result<T, PassReason> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
 }
 
@@ -366,7 +371,7 @@ fn question(toolset: &Toolset, chat: &Chat) -> v1::RouteRequest {
     let state = v1::AgentState { discovered_tools: used, ..Default::default() };
     let options = v1::RouteOptions {
         detail: v1::Detail::References.into(),
-        model: chat.model.chars().take(MODEL_MAX).collect(),
+        model: chat.model[..chat.model.floor_char_boundary(MODEL_MAX)].to_owned(),
         context_window: context_window(&chat.model),
         ..Default::default()
     };
@@ -470,7 +475,7 @@ impl Turn {
             Api::Gemini => Provider::Gemini,
         };
         let denied = &self.decider.settings().no_native_models;
-        let denied = denied.iter().any(|pattern| is_like(&self.chat.model, pattern));
+        let denied = denied.iter().any(|text| Pattern::new(text).is_within(&self.chat.model));
         Endpoint {
             model: &self.chat.model,
             base_url: self.decider.config.upstream.of(provider).as_str(),

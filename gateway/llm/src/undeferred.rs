@@ -44,7 +44,8 @@ pub(crate) fn loaded(api: Api, text: &str) -> Option<String> {
     };
     let texts = [list("tools"), list(messages_field(api))];
     let [tools, messages] = texts.map(|text| serde_json::from_str::<Vec<Value>>(text).ok());
-    let (tools, messages) = (tools?, messages?);
+    let tools = tools?;
+    let messages = messages?;
     let offer = Offer {
         own: &tools,
         always_on: &[],

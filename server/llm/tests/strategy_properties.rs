@@ -377,7 +377,9 @@ fn changes_of_tools(api: Api, turns: usize) -> usize {
     let mut talk = Conversation::new(api, 4);
     talk.active = Vec::new();
     talk.catalog.iter_mut().for_each(|entry| entry.is_there = true);
-    let (mut ledger, mut sent, mut changes) = (Ledger::default(), String::new(), 0);
+    let mut ledger = Ledger::default();
+    let mut sent = String::new();
+    let mut changes = 0;
     for turn in 0..turns {
         let prepared = talk.prepare(Strategy::Envelope, &ledger, &[]);
         let tools = json!(prepared.tools).to_string();

@@ -47,7 +47,8 @@ impl Digest {
         self.0
     }
 
-    fn text(&mut self, text: &str) {
+    /// Adds a text.
+    pub(super) fn text(&mut self, text: &str) {
         self.bytes(b"\"");
         self.bytes(&text.len().to_le_bytes());
         self.bytes(text.as_bytes());

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::listing::{Change, Listed};
+use super::listing::{Change, Kept};
 use super::{Api, Strategy};
 
 const VERSION: u64 = 1;
@@ -16,7 +16,7 @@ pub struct Ledger {
     /// Additions, in the order of the conversation.
     pub(super) additions: Vec<Addition>,
     /// Listing that `tools` have; `None` if there is none, or if it is too long to be remembered.
-    pub(super) listed: Option<Listed>,
+    pub(super) listed: Option<Kept>,
 }
 
 /// API and strategy that decide how an addition is rendered.
@@ -94,7 +94,7 @@ impl Ledger {
             return Self::default();
         };
         let additions = items(&json["additions"]).filter_map(Addition::from_json).collect();
-        Self { way: Some(way), additions, listed: Listed::from_json(&json["listed"]) }
+        Self { way: Some(way), additions, listed: Kept::from_json(&json["listed"]) }
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         Ledger {
             way: Some(Way { api: Api::Gemini, strategy: Strategy::Envelope }),
             additions: vec![Addition { after: 3, digest: 7, tools, change: Change::default() }],
-            listed: Some(Listed::default()),
+            listed: Some(Kept::default()),
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::additions;
 use super::ledger::{Added, Addition};
-use super::listing::{Change, Listed};
+use super::listing::{Change, Kept, Listed};
 use super::messages::{self, Speaker};
 use super::toolset::{self, render_added};
 use super::{Ledger, Turn, Way, digest, keep};
@@ -27,6 +27,9 @@ const MOST_CHANGES: usize = 16;
 
 /// Most bytes that a ledger has of the listing and its changes. `tools` with a longer listing change with the catalog.
 const LISTED_MAX: usize = 32 << 10;
+
+/// Most bytes of a ledger: a request may have no more.
+const LEDGER_MAX: usize = 64 << 10;
 
 /// Additions of a request.
 #[derive(Debug, Default)]
@@ -101,8 +104,10 @@ impl Plan {
             change: placed.change.clone(),
         };
         let additions = self.additions.iter().map(addition).collect();
-        let listed = Some(self.listed.clone()).filter(|listed| self.fits(listed));
-        Ledger { way: Some(way), additions, listed }
+        let listed = Some(self.listed.kept()).filter(|listed| self.fits(listed));
+        let ledger = Ledger { way: Some(way), additions, listed };
+        let is_too_long = ledger.to_json().to_string().len() > LEDGER_MAX;
+        if is_too_long { Ledger { listed: None, ..ledger } } else { ledger }
     }
 
     /// Returns the texts of the changes that are told amid the conversation.
@@ -116,7 +121,7 @@ impl Plan {
     }
 
     /// Returns true if a listing is short enough to be remembered, with the changes.
-    fn fits(&self, listed: &Listed) -> bool {
+    fn fits(&self, listed: &Kept) -> bool {
         let changes = self.changes().map(|change| change.to_json().to_string().len());
         listed.to_json().to_string().len() + changes.sum::<usize>() <= LISTED_MAX
     }
@@ -254,18 +259,18 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Keeps the listing of the turn before as long as `tools` stay, and tells what changed since. Where they do not stay,
-    /// all is listed anew, and no change is left to tell.
+    /// Keeps the listing of the turn before as long as `tools` and its lines stay, and tells what changed since. Where they do
+    /// not stay, all is listed anew, and no change is left to tell.
     fn settle_listing(&mut self, place: usize) {
         let fresh = Listed::of(self.turn);
         let before = self.turn.ledger.listed.as_ref();
         let is_told = toolset::has_search(&self.turn.offer) && self.turn.offer.listing.tokens > 0;
-        let before = before.filter(|before| is_told && before.is_like(&fresh) && self.is_kept());
-        if let Some(listed) = before {
+        let before = before.filter(|_| is_told && self.is_kept());
+        if let Some(listed) = before.and_then(|kept| kept.again(&fresh, self.turn)) {
             let change = listed.change(self.plan.changes(), self.turn);
             self.place(place, Vec::new(), change);
-            if self.plan.changes().count() <= MOST_CHANGES && self.plan.fits(listed) {
-                self.plan.listed = listed.clone();
+            if self.plan.changes().count() <= MOST_CHANGES && self.plan.fits(&listed.kept()) {
+                self.plan.listed = listed;
                 return;
             }
         }
