@@ -1,5 +1,5 @@
 /** One conversation of a loop of one's own over a provider's API. */
-import { ANSWERS, type Form, type Result } from "./answers.js";
+import { ANSWERS, type Form, messagesIn, type Result } from "./answers.js";
 import { of as callOf } from "./calls.js";
 import type { RemoteClient } from "./client.js";
 import { type Api, baseUrlOf, type Endpoint, modelNameOf } from "./endpoint.js";
@@ -241,12 +241,14 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
    * Takes the model's answer, and runs what Gate allows of its calls. After an error the messages are as before: take the answer
    * again, which runs nothing twice.
    *
-   * @param answer the object of the provider's package, or its JSON.
+   * @param answer the object of the provider's package, or its JSON; of a stream, what the provider's package makes of it, and a
+   *     list of Gemini's chunks.
    * @returns the next request; undefined once the model calls nothing: `text` has what it said.
+   * @throws TypeError a list, of another API than Gemini's.
    * @throws ToolgateError Route or Gate refused what was asked.
    */
   async take(answer: object): Promise<ModelRequest<T, M> | undefined> {
-    const said = this.#form.messages(answer as JsonObject);
+    const said = messagesIn(this.#form, answer);
     const answers = await this.#answersTo(said);
     this.#unsent = answers.messages.length === 0 ? undefined : answers;
     let request: ModelRequest<T, M> | undefined;
