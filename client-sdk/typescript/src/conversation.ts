@@ -144,7 +144,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
    * A conversation over MCP servers, whose tools are registered as the servers list them, and again after the service lost
    * its catalog; calls that Gate allows are made there. A server that can't be listed is left out with a warning. What a server
    * says of its tools (`notifications/tools/list_changed`) is followed by the next request; while it can't be listed then, its
-   * tools stay, and each request tries again.
+   * tools stay, and a request tries again once 30 s have passed.
    *
    * @param servers connected clients of `@modelcontextprotocol/sdk`, by the servers' names in the catalog; the caller closes
    *     them.
@@ -172,7 +172,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
       );
       let listed: readonly object[];
       try {
-        listed = await toolsOf(mcp);
+        listed = await toolsOf(server, mcp);
       } catch (error) {
         return served.leaveOut(server, error);
       }
