@@ -265,7 +265,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     const held = this.#held;
     try {
       const messages: JsonObject[] = [];
-      for (const item of said.filter(isClientSearch)) messages.push(await this.#found(item));
+      for (const item of said.filter(isOursToAnswer)) messages.push(await this.#found(item));
       const calls = this.#form.calls(said);
       if (calls.length === 0) return { key, messages, observed: this.#observed };
       const results = await this.#results(calls);
@@ -325,14 +325,15 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
    * @param isRoutable there is a text to route by.
    */
   #last(isRoutable: boolean): ModelRequest<T, M> {
-    let why = isRoutable ? "Toolgate could not be reached" : "There is no text to route by";
-    if (this.#gatekeeper.hasNone) why = "There are no tools to route among";
+    let why = isRoutable ? "Toolgate could not route" : "there is no text to route by";
+    if (this.#gatekeeper.hasNone) why = "there are no servers to route among";
+    const kept = this.#sent === undefined ? "the agent's own tools alone" : "the tools are those of before";
     const before = this.#sent ?? this.#with([...this.#own], []);
     return {
       ...before,
       messages: [...before.messages, ...this.messages.slice(this.#covered)],
       reason: StrategyReason.KEPT,
-      reasonMessage: `${why}: the tools are those of before`,
+      reasonMessage: `${why}: ${kept}`,
     };
   }
 
@@ -465,9 +466,9 @@ function managedOf(server: string, names: ReadonlyMap<string, string>): Managed[
   return Array.from(names, ([name, modelName]) => ({ modelName, server, name }));
 }
 
-/** Tells that an answer's item is a search of OpenAI's own that the client is to execute. */
-function isClientSearch({ type, execution }: JsonObject): boolean {
-  return type === "tool_search_call" && execution === "client";
+/** Tells that an answer's item is a search of OpenAI's own that the provider does not execute itself. */
+function isOursToAnswer({ type, execution }: JsonObject): boolean {
+  return type === "tool_search_call" && execution !== "server";
 }
 
 /** A definition's name, in the form of any API; "" for a tool without one, such as a provider's own. */
