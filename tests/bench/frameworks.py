@@ -175,7 +175,7 @@ OWN_LOOPS: dict[Api, dict[str, str]] = {
     RESPONSES: {"api": "openai_responses", "model": GPT},
     MESSAGES: {"api": "anthropic", "model": CLAUDE},
 }
-"""What a loop of one's own says of the model, by the API. No base URL: the provider's own host."""
+"""The model as a loop of one's own names it, by the API. No base URL: the provider's own host."""
 
 AGENTS = [
     *(Agent(name, talk) for name, talk in FRAMEWORKS.items()),
@@ -191,7 +191,7 @@ AGENTS = [
 
 
 def parts(request: Request) -> list[str]:
-    """What a request has one after another: its definitions, then each message."""
+    """Splits a request into its definitions, then each message."""
     body = json.loads(request.text)
     every = [body["tools"], *body["messages"]]
     return [json.dumps(part, ensure_ascii=False, separators=(",", ":")) for part in every]
@@ -220,7 +220,7 @@ def prompts(requests: Sequence[Request], counter: Counter) -> list[Prompt]:
 
 @dataclass(frozen=True)
 class Row:
-    """What the requests of a talk come to, on average."""
+    """The requests of a talk, and their average cost."""
 
     sent: str
     requests: Sequence[Request]

@@ -436,7 +436,9 @@ def test_a_server_that_changed_is_listed_until_it_can_be(
     async def run() -> Loop:
         async with sessions(GARDEN) as connected:
             conversation = await Conversation.from_mcp(client, "openai_chat", connected)
-            loop = Loop(conversation, "openai_chat", (build, {}), "Done.", "And now?")
+            now = 0.0
+            conversation._clock = lambda: now
+            loop = Loop(conversation, "openai_chat", (build, {}), "Done.", "Not yet.", "And now?")
             session: Any = connected["garden"]
             listed, fails = session.list_tools, iter([True])
 
@@ -448,11 +450,13 @@ def test_a_server_that_changed_is_listed_until_it_can_be(
             session.list_tools = list_tools
             await loop.say(text)
             await loop.say(text)
+            now = 30.0
+            await loop.say(text)
             return loop
 
     loop = asyncio.run(run())
     shown = [water in json.dumps([one.tools, one.messages]) for one in loop.requests]
-    assert shown == [False, False, True], "the next request has it"
+    assert shown == [False, False, False, True], "the next request after the pause has it"
     told = [record.getMessage() for record in caplog.records if "followed" in record.getMessage()]
     assert told == ["toolgate: changed tools of garden can't be followed: OSError: not now"]
 

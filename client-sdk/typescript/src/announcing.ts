@@ -8,7 +8,7 @@ import { oneLine } from "./texts.js";
 /** Names of tools that a search can find, each alone or with one line about it. */
 export type Searchable = Iterable<string | readonly [name: string, line: string]>;
 
-/** Holds what the model knows already. */
+/** Knowledge that the model has already. */
 export interface Announced {
   /** Names of the tools whose definitions the model has: they need no search. Default: none. */
   readonly loaded?: Iterable<string>;
@@ -16,11 +16,11 @@ export interface Announced {
   readonly announced?: Iterable<string> | undefined;
 }
 
-/** Holds what to tell the model this turn. */
+/** News for the model this turn. */
 export interface Announcement {
   /** True when this is the whole list. */
   readonly full: boolean;
-  /** Adds tools that can be searched for and were not announced: one line by name, "" for the name alone. */
+  /** Tools that can be searched for and were not announced: one line by name, "" for the name alone. */
   readonly added: ReadonlyMap<string, string>;
   /** Names that were announced and are neither searchable nor loaded now, in their order. */
   readonly removed: readonly string[];

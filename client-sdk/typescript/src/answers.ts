@@ -13,6 +13,8 @@ export interface Result {
 
 /** Form of an API's messages. */
 export interface Form {
+  /** The whole answer of a stream's chunks; absent: the provider's package puts it together. */
+  readonly joined?: (chunks: readonly JsonObject[]) => JsonObject;
   /** The user's message. */
   user(content: unknown): JsonObject;
   /** Messages to keep of an answer. */
@@ -77,6 +79,10 @@ const OPENAI_RESPONSES: Form = {
 };
 
 const GEMINI: Form = {
+  joined: (chunks) => ({
+    role: "model",
+    parts: chunks.flatMap((chunk) => GEMINI.messages(chunk).flatMap(partsOf)),
+  }),
   user: (content) => ({ role: "user", parts: typeof content === "string" ? [{ text: content }] : content }),
   messages: (answer) => {
     const [candidate] = listOf(answer["candidates"]) as { readonly content?: JsonObject }[];
@@ -105,6 +111,17 @@ export const ANSWERS: Readonly<Record<Api, Form>> = {
   openai_responses: OPENAI_RESPONSES,
   gemini: GEMINI,
 };
+
+/**
+ * The messages to keep of an answer, or of the chunks of one.
+ *
+ * @throws TypeError a list, in the form of an API whose chunks the provider's package puts together.
+ */
+export function messagesIn(form: Form, answer: object): JsonObject[] {
+  if (!Array.isArray(answer)) return form.messages(answer as JsonObject);
+  if (form.joined === undefined) throw new TypeError("an answer is a provider's object or its JSON, not a list");
+  return form.messages(form.joined(answer as JsonObject[]));
+}
 
 function blocksOf(message: JsonObject | undefined, kind: string): JsonObject[] {
   const content = message?.["content"];

@@ -49,7 +49,7 @@ import { refuseUnknown } from "./requests.js";
 import { linked } from "./signals.js";
 import { watchCatalog } from "./watch.js";
 
-/** Takes the request's message of a method, or a plain object with its fields. */
+/** A method's request: its message, or a plain object with the message's fields. */
 export type RequestOf<M extends { input: DescMethodUnary["input"] }> = MessageInitShape<M["input"]>;
 
 type Router = typeof RouterService.method;

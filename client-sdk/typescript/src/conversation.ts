@@ -1,5 +1,5 @@
 /** One conversation of a loop of one's own over a provider's API. */
-import { ANSWERS, type Form, type Result } from "./answers.js";
+import { ANSWERS, type Form, messagesIn, type Result } from "./answers.js";
 import { of as callOf } from "./calls.js";
 import type { RemoteClient } from "./client.js";
 import { type Api, baseUrlOf, type Endpoint, modelNameOf } from "./endpoint.js";
@@ -144,7 +144,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
    * A conversation over MCP servers, whose tools are registered as the servers list them, and again after the service lost
    * its catalog; calls that Gate allows are made there. A server that can't be listed is left out with a warning. What a server
    * says of its tools (`notifications/tools/list_changed`) is followed by the next request; while it can't be listed then, its
-   * tools stay, and each request tries again.
+   * tools stay, and a request tries again once 30 s have passed.
    *
    * @param servers connected clients of `@modelcontextprotocol/sdk`, by the servers' names in the catalog; the caller closes
    *     them.
@@ -172,7 +172,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
       );
       let listed: readonly object[];
       try {
-        listed = await toolsOf(mcp);
+        listed = await toolsOf(server, mcp);
       } catch (error) {
         return served.leaveOut(server, error);
       }
@@ -241,12 +241,14 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
    * Takes the model's answer, and runs what Gate allows of its calls. After an error the messages are as before: take the answer
    * again, which runs nothing twice.
    *
-   * @param answer the object of the provider's package, or its JSON.
+   * @param answer the object of the provider's package, or its JSON; of a stream, what the provider's package makes of it, and a
+   *     list of Gemini's chunks.
    * @returns the next request; undefined once the model calls nothing: `text` has what it said.
+   * @throws TypeError a list, of another API than Gemini's.
    * @throws ToolgateError Route or Gate refused what was asked.
    */
   async take(answer: object): Promise<ModelRequest<T, M> | undefined> {
-    const said = this.#form.messages(answer as JsonObject);
+    const said = messagesIn(this.#form, answer);
     const answers = await this.#answersTo(said);
     this.#unsent = answers.messages.length === 0 ? undefined : answers;
     let request: ModelRequest<T, M> | undefined;
@@ -263,7 +265,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     const held = this.#held;
     try {
       const messages: JsonObject[] = [];
-      for (const item of said.filter(isClientSearch)) messages.push(await this.#found(item));
+      for (const item of said.filter(isOursToAnswer)) messages.push(await this.#found(item));
       const calls = this.#form.calls(said);
       if (calls.length === 0) return { key, messages, observed: this.#observed };
       const results = await this.#results(calls);
@@ -323,14 +325,15 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
    * @param isRoutable there is a text to route by.
    */
   #last(isRoutable: boolean): ModelRequest<T, M> {
-    let why = isRoutable ? "Toolgate could not be reached" : "There is no text to route by";
-    if (this.#gatekeeper.hasNone) why = "There are no tools to route among";
+    let why = isRoutable ? "Toolgate could not route" : "there is no text to route by";
+    if (this.#gatekeeper.hasNone) why = "there are no servers to route among";
+    const kept = this.#sent === undefined ? "the agent's own tools alone" : "the tools are those of before";
     const before = this.#sent ?? this.#with([...this.#own], []);
     return {
       ...before,
       messages: [...before.messages, ...this.messages.slice(this.#covered)],
       reason: StrategyReason.KEPT,
-      reasonMessage: `${why}: the tools are those of before`,
+      reasonMessage: `${why}: ${kept}`,
     };
   }
 
@@ -463,9 +466,9 @@ function managedOf(server: string, names: ReadonlyMap<string, string>): Managed[
   return Array.from(names, ([name, modelName]) => ({ modelName, server, name }));
 }
 
-/** Tells that an answer's item is a search of OpenAI's own that the client is to execute. */
-function isClientSearch({ type, execution }: JsonObject): boolean {
-  return type === "tool_search_call" && execution === "client";
+/** Tells that an answer's item is a search of OpenAI's own that the provider does not execute itself. */
+function isOursToAnswer({ type, execution }: JsonObject): boolean {
+  return type === "tool_search_call" && execution !== "server";
 }
 
 /** A definition's name, in the form of any API; "" for a tool without one, such as a provider's own. */

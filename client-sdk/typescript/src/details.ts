@@ -16,11 +16,11 @@ const DETAILS = "grpc-status-details-bin";
 export interface FieldViolation {
   /** The field's path, such as `intents[0].text`. */
   readonly field: string;
-  /** Says what was wrong and what would be right. */
+  /** The fault, and what would be right. */
   readonly description: string;
 }
 
-/** Holds what a failed call says beside code and message. */
+/** Details of a failed call beside code and message. */
 export interface Details {
   readonly reason: string;
   readonly metadata: Readonly<Record<string, string>>;

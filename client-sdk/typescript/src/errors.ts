@@ -32,9 +32,10 @@ const UNSENDABLE = /^serialize (?:binary|json): (.*)$/s;
 /** A gRPC status code by its name. */
 export type StatusCode = (typeof STATUS_CODES)[Code];
 
-/** Names why a call failed: a name of `v1.ErrorReason`, or one that this version does not know. */
+/** Cause of a failed call: a name of `v1.ErrorReason`, or one that this version does not know. */
 export type Reason = keyof typeof ErrorReason | (string & {});
 
+/** Contents of a `ToolgateError` beside its code and detail. */
 export interface ErrorParts {
   readonly reason?: Reason;
   readonly metadata?: Readonly<Record<string, string>>;
@@ -53,9 +54,9 @@ export class ToolgateError extends Error {
    * (nobody listens, a proxy answered, the deadline passed on this side).
    */
   readonly reason: Reason;
-  /** Says what was wrong, for a reader; `message` has the reason and the fields at fault too. */
+  /** The fault, for a reader; `message` has the reason and the fields at fault too. */
   readonly detail: string;
-  /** Holds what else the service said about the reason, such as `limit`, `maximum`, `actual`. */
+  /** Further facts about the reason, such as `limit`, `maximum`, `actual`. */
   readonly metadata: Readonly<Record<string, string>>;
   /** The fields at fault, with INVALID_ARGUMENT. */
   readonly fieldViolations: readonly FieldViolation[];

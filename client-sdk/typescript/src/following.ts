@@ -1,6 +1,8 @@
 /** Following of MCP servers whose lists of tools change. Knows no framework. */
 
 const CHANGED = "notifications/tools/list_changed";
+/** Milliseconds before a server that failed is loaded again. */
+const PAUSE_MS = 30_000;
 
 /** A transport, as the MCP SDK's client and the AI SDK's have one. */
 interface Transport {
@@ -52,18 +54,28 @@ export class Listener {
 export class Following<T> {
   readonly #names: readonly string[];
   readonly #load: (name: string) => Promise<readonly T[] | undefined>;
+  readonly #now: () => number;
   readonly #changed = new Set<string>();
+  /** Times of the last failures, by the servers' names. */
+  readonly #failed = new Map<string, number>();
   readonly #loaded = new Map<string, readonly T[]>();
   #following: Promise<void> | undefined;
 
   /**
    * Loads nothing yet.
    *
-   * @param load lists and registers a server; undefined: what was loaded before stays, and the next `follow` tries again.
+   * @param load lists and registers a server; undefined: what was loaded before stays, and a `follow` tries again, but
+   *     not before 30 s have passed.
+   * @param now gives a time in milliseconds that never goes back.
    */
-  constructor(names: readonly string[], load: (name: string) => Promise<readonly T[] | undefined>) {
+  constructor(
+    names: readonly string[],
+    load: (name: string) => Promise<readonly T[] | undefined>,
+    now: () => number = () => performance.now(),
+  ) {
     this.#names = names;
     this.#load = load;
+    this.#now = now;
   }
 
   /** The lists that were loaded last, in the servers' order. */
@@ -79,7 +91,7 @@ export class Following<T> {
   /**
    * Loads servers; all of them by default.
    *
-   * @throws what `load` throws: the next `follow` tries again.
+   * @throws what `load` throws: a `follow` tries again as above.
    */
   async load(names: readonly string[] = this.#names): Promise<void> {
     await Promise.all(
@@ -87,10 +99,14 @@ export class Following<T> {
         this.#changed.delete(name);
         try {
           const loaded = await this.#load(name);
-          if (loaded === undefined) this.#changed.add(name);
-          else this.#loaded.set(name, loaded);
+          if (loaded === undefined) {
+            this.#fail(name);
+            return;
+          }
+          this.#failed.delete(name);
+          this.#loaded.set(name, loaded);
         } catch (error) {
-          this.#changed.add(name);
+          this.#fail(name);
           throw error;
         }
       }),
@@ -98,16 +114,27 @@ export class Following<T> {
   }
 
   /**
-   * Loads the servers that changed; once, however many conversations ask at a time.
+   * Loads the servers that changed, but for those that failed less than 30 s ago; once, however many conversations ask at a time.
    *
    * @returns true if something was loaded.
    */
   async follow(): Promise<boolean> {
-    if (this.#changed.size === 0 && this.#following === undefined) {
+    const due = [...this.#changed].filter((name) => this.#isDue(name));
+    if (due.length === 0 && this.#following === undefined) {
       return false;
     }
-    this.#following ??= this.load([...this.#changed]).finally(() => (this.#following = undefined));
+    this.#following ??= this.load(due).finally(() => (this.#following = undefined));
     await this.#following;
     return true;
+  }
+
+  #fail(name: string): void {
+    this.#changed.add(name);
+    this.#failed.set(name, this.#now());
+  }
+
+  #isDue(name: string): boolean {
+    const failed = this.#failed.get(name);
+    return failed === undefined || this.#now() - failed >= PAUSE_MS;
   }
 }

@@ -3,21 +3,21 @@ import { RefusalCode } from "./gen/toolgate/v1/error_pb.js";
 import type { GateVerdict } from "./gen/toolgate/v1/router_pb.js";
 import { parse } from "./json.js";
 
-/** Tells the model of a call that may not run. */
+/** Error of a call that may not run, for the model. */
 export interface ToolError {
   /** The refusal code in lower case, such as "scope_missing". */
   readonly error: string;
-  /** Says what was wrong and what to do. */
+  /** The fault, and what to do. */
   readonly message: string;
   /** Tools that may be called instead. */
   readonly available?: string[];
   /** The search to make. */
   readonly search?: string;
-  /** Points to the places where the arguments are wrong. */
+  /** The places where the arguments are wrong. */
   readonly violations?: { readonly pointer: string; readonly message: string }[];
   /** The schema that the arguments do not satisfy. */
   readonly input_schema?: unknown;
-  /** Lists what would unlock the tool. */
+  /** Steps that would unlock the tool. */
   readonly unlock?: string[];
 }
 

@@ -11,7 +11,7 @@ import { minified, oneLine } from "./texts.js";
 const PHASE_1 = "Tools that can be made available when they are needed, one on each line:";
 const PHASE_2 = "Tools that are available for the following message:";
 
-/** Takes from a tool of the active set what a prompt says of it. */
+/** The part of a tool of the active set that a prompt has. */
 export type Definable = Pick<ActiveTool, "modelName" | "description" | "inputSchemaJson" | "signature">;
 
 /** A block of text. */

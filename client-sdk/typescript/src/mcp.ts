@@ -1,5 +1,10 @@
 /** Connected MCP clients, as far as they are used, and texts of their results. Knows no framework. */
 
+/** Pages of one list; a server that repeats a cursor would have no last one. */
+const MOST_PAGES = 100;
+/** Milliseconds that a list may take, all its pages together. */
+const LISTING_MS = 30_000;
+
 /** A tool as a server lists it. */
 export interface McpTool {
   readonly name: string;
@@ -28,27 +33,52 @@ interface Block {
 }
 
 /**
- * All entries of a list that comes in pages.
+ * Lists all tools of a server that lists them in pages, 100 at most, within 30 s.
  *
  * @param list gives a page: the first one without a cursor.
+ * @throws Error there are more pages, or the time is over.
  */
 export async function pagesOf<T>(
+  server: string,
   list: (
     cursor?: string,
   ) => Promise<{ readonly tools: readonly T[]; readonly nextCursor?: string | undefined }>,
 ): Promise<T[]> {
-  let page = await list();
-  const tools = [...page.tools];
-  while (page.nextCursor) {
-    page = await list(page.nextCursor);
-    tools.push(...page.tools);
-  }
-  return tools;
+  return inTime(server, async (late) => {
+    const tools: T[] = [];
+    let cursor: string | undefined;
+    for (let pages = 0; pages < MOST_PAGES; pages++) {
+      const page = await Promise.race([list(cursor), late]);
+      tools.push(...page.tools);
+      if (!page.nextCursor) return tools;
+      cursor = page.nextCursor;
+    }
+    throw new Error(`${server} has more than ${String(MOST_PAGES)} pages of tools`);
+  });
 }
 
-/** All tools of a server, as it defines them. */
-export async function toolsOf(mcp: McpClient): Promise<McpTool[]> {
-  return pagesOf((cursor) => (cursor === undefined ? mcp.listTools() : mcp.listTools({ cursor })));
+/**
+ * Gives a server 30 s to list its tools.
+ *
+ * @param list lists them; it is given a promise that is rejected when the time is over.
+ */
+export async function inTime<T>(server: string, list: (late: Promise<never>) => Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`${server} has not listed its tools within ${String(LISTING_MS / 1000)} s`));
+    }, LISTING_MS);
+  });
+  try {
+    return await Promise.race([list(late), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** All tools of a server, as it defines them; see `pagesOf`. */
+export async function toolsOf(server: string, mcp: McpClient): Promise<McpTool[]> {
+  return pagesOf(server, (cursor) => (cursor === undefined ? mcp.listTools() : mcp.listTools({ cursor })));
 }
 
 /** The texts of a result; what is no text, as JSON. */

@@ -24,7 +24,7 @@ import { searched, type Spent, spentAfter, warningsOf } from "./report.js";
 import { isLost, type ServedServers } from "./serving.js";
 import { agentState, type Grants } from "./state.js";
 
-/** Adds to each `route` what the middleware itself does not know. */
+/** Fields of each `route` that the middleware itself does not know. */
 export type RouteDefaults = Omit<
   Exclude<RequestOf<(typeof RouterService)["method"]["route"]>, { $typeName: string }>,
   "intents" | "state" | "activeSetHandle" | "knownPoolRevision" | "$typeName"
@@ -58,7 +58,7 @@ export interface MiddlewareOptions {
   readonly onWarning?: (warning: string) => void;
 }
 
-/** Holds what a conversation remembers: JSON, to be kept wherever its messages are. */
+/** Memory of a conversation: JSON, to be kept wherever its messages are. */
 export interface Held {
   /** The handle of the last active set; "" before there was one. */
   readonly handle: string;
@@ -68,11 +68,11 @@ export interface Held {
   readonly history?: JsonObject;
   /** True where messages came since that Route has not read. */
   readonly isUnread?: boolean;
-  /** Holds what Route added to the messages, where it puts requests together. */
+  /** Additions of Route to the messages, where it puts requests together. */
   readonly prompt?: Prompt;
   /** Names of the agent's own tools, where only a request tells them. */
   readonly own?: readonly string[];
-  /** Counts what its requests cost, for its report. */
+  /** Costs of its requests, for its report. */
   readonly spent?: Spent;
 }
 
@@ -81,7 +81,7 @@ export interface Refused {
   readonly text: string;
 }
 
-/** Allows a call: with other arguments than the model's, where those came as text. */
+/** Verdict on a call that may run: with other arguments than the model's, where those came as text. */
 export interface Allowed {
   /** The agent's tool to call, however the model spelt its name. */
   readonly tool: string;
@@ -114,14 +114,14 @@ const TOLD_MAX = 256;
 const OPENAI_TOOLS = 128;
 let hasWarnedOfMany = false;
 
-/** Holds what is asked of Route in one step. */
+/** Question to Route in one step. */
 export interface Turn {
   readonly intents: readonly Intent[];
   /** Tokens of the messages behind the tools; absent where Route is not to be told. */
   readonly historyTokens?: number | undefined;
-  /** Says where the request goes. */
+  /** The model that is asked. */
   readonly endpoint: Endpoint;
-  /** Says how Route is to put the request together; absent: "cut". */
+  /** The way in which Route is to put the request together; absent: "cut". */
   readonly rendered?: Rendered | undefined;
 }
 

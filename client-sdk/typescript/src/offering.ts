@@ -59,7 +59,7 @@ export const SEARCH_TOOL: ActiveTool = /*@__PURE__*/ Object.freeze(
 /** A model's call of `SEARCH_TOOL`, as `calls.fromAnthropic` and its like read it. */
 export type SearchCall = Pick<RequestedCall, "argumentsJson">;
 
-/** Configures a search beside the model's call. */
+/** Settings of a search beside the model's call. */
 export interface SearchTurn {
   /** The tenant. Default: the client's. */
   readonly tenant?: string;
@@ -84,7 +84,7 @@ export interface SearchAnswer {
   readonly handle: string;
   /** The tools found. */
   readonly tools: readonly ActiveTool[];
-  /** Holds all that was found; undefined when the call was mistaken. */
+  /** All that was found; undefined when the call was mistaken. */
   readonly found: SearchToolsResponse | undefined;
 }
 

@@ -11,7 +11,7 @@ export const PAGE_SIZE = 100;
 // gRPC's header takes eight digits: a little over a day.
 const MAX_TIMEOUT_MS = 99_999_999;
 
-/** Configures how an encrypted connection is checked; for Node. A browser has settings of its own. */
+/** Checks of an encrypted connection; for Node. A browser has settings of its own. */
 export interface TlsOptions {
   /** Certificates of the authorities to trust, PEM. Absent: the system's. */
   readonly ca?: string | Uint8Array;
@@ -23,7 +23,7 @@ export interface TlsOptions {
   readonly serverName?: string;
 }
 
-/** Names the protocol of requests. */
+/** Protocol of requests. */
 export type Protocol =
   /** gRPC over HTTP/2: Node. */
   | "grpc"
@@ -44,9 +44,9 @@ export interface ClientOptions {
   readonly token?: TokenSource;
   /** Send credentials over an unencrypted connection to another machine. Default: false. */
   readonly allowInsecureCredentials?: boolean;
-  /** Configures how an encrypted connection is checked. With it, `host:port` alone means TLS. Node only. */
+  /** Checks of an encrypted connection. With it, `host:port` alone means TLS. Node only. */
   readonly tls?: TlsOptions;
-  /** Sets the protocol. Default: "grpc" in Node, "grpc-web" elsewhere and with `@toolgate/client/web`. */
+  /** The protocol. Default: "grpc" in Node, "grpc-web" elsewhere and with `@toolgate/client/web`. */
   readonly protocol?: Protocol;
 }
 
@@ -54,7 +54,7 @@ export interface ClientOptions {
 export interface CallOptions {
   /** Milliseconds for this call, its retries included. Default: the client's. */
   readonly timeoutMs?: number;
-  /** Ends the call with CANCELLED. */
+  /** Signal that ends the call with CANCELLED. */
   readonly signal?: AbortSignal;
 }
 

@@ -3,7 +3,7 @@
 /** One page of a listing. */
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Asks for the next page; "" on the last one. */
+  /** Token of the next page; "" on the last one. */
   readonly next: string;
 }
 

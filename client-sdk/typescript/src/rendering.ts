@@ -29,7 +29,7 @@ export function renderedTools<T = JsonObject>(answer: {
   return parse(answer.rendered.toolsJson) as T[];
 }
 
-/** Holds what to send to the model this turn. */
+/** Request to send to the model this turn. */
 export interface ModelRequest<T = JsonObject, M = JsonObject> {
   /** The definitions, for `tools`; the agent's own first. For Gemini: `functionDeclarations`. */
   readonly tools: T[];
@@ -37,11 +37,11 @@ export interface ModelRequest<T = JsonObject, M = JsonObject> {
   readonly messages: M[];
   /** Names of betas that the request needs, for the header `anthropic-beta`; empty: none. */
   readonly betas: readonly string[];
-  /** Says what was added, and where: `render.ledger` of the next turn. Opaque. */
+  /** Record of what was added, and where: `render.ledger` of the next turn. Opaque. */
   readonly ledger: string;
   /** The strategy that was used. */
   readonly strategy: PromptStrategy;
-  /** Says why that one was used. */
+  /** The reason for it. */
   readonly reason: StrategyReason;
   /** The same for a reader. */
   readonly reasonMessage: string;

@@ -3,10 +3,10 @@ import type { ActiveTool, SearchToolsResponse } from "./gen/toolgate/v1/router_p
 import { parse } from "./json.js";
 import { minified } from "./texts.js";
 
-/** Takes what is read of an answer of `searchTools`. */
+/** Fields that are read of an answer of `searchTools`. */
 export type Found = Pick<SearchToolsResponse, "tools" | "message" | "pendingServers">;
 
-/** Tells the model of one tool, as the asked detail gave it. */
+/** One tool for the model, as the asked detail gave it. */
 export interface FoundTool {
   readonly name: string;
   readonly description?: string;
@@ -14,11 +14,11 @@ export interface FoundTool {
   readonly signature?: string;
 }
 
-/** Tells the model of a search. */
+/** Result of a search, for the model. */
 export interface ToolResult {
   /** The tools found. */
   readonly tools: FoundTool[];
-  /** Says why there is nothing, or not everything. */
+  /** Reason why there is nothing, or not everything. */
   readonly message?: string;
   /** MCP servers that are announced but have no tools yet. */
   readonly pending_servers?: string[];

@@ -4,7 +4,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type AgentState, AgentStateSchema } from "./gen/toolgate/v1/state_pb.js";
 import { isObject, type JsonObject } from "./json.js";
 
-/** Holds what a conversation can't say of an agent's state. */
+/** The part of an agent's state that no conversation says. */
 export type Grants = Pick<MessageInitShape<typeof AgentStateSchema>, "scopes" | "milestones" | "attributes">;
 
 /** An agent's state with its conversation. */

@@ -1,6 +1,6 @@
 /** Targets: where the service is, as people write it. No I/O. */
 
-/** Names the address at which `toolgate serve` listens unless told otherwise. */
+/** The address at which `toolgate serve` listens unless told otherwise. */
 export const DEFAULT_TARGET = "127.0.0.1:7070";
 
 /** A target, read. */
@@ -10,7 +10,7 @@ export interface Target {
   /** `http://host:port` or `https://host:port`. */
   readonly baseUrl: string;
   readonly encrypted: boolean;
-  /** Tells whether the host is this machine itself. */
+  /** True if the host is this machine itself. */
   readonly loopback: boolean;
 }
 

@@ -8,7 +8,7 @@ import { type Linked, linked, sleep } from "./signals.js";
 
 const LONGEST_PAUSE_MS = 5_000;
 
-/** Says how a catalog is watched. */
+/** Settings of a watch. */
 export interface WatchPlan {
   /** Opens the stream from a revision on. */
   readonly open: (since: bigint | undefined, options: CallOptions) => AsyncIterable<WatchCatalogResponse>;
@@ -16,7 +16,7 @@ export interface WatchPlan {
   readonly since: bigint | undefined;
   /** Milliseconds that opening may take. */
   readonly openingMs: number;
-  /** Ends the watch. */
+  /** Signal that ends the watch. */
   readonly signal: AbortSignal;
 }
 
@@ -63,7 +63,7 @@ function mayResume(failure: ConnectError, signal: AbortSignal, hasTime: boolean)
 
 /** One attempt: ends with the watch, or when the service does not begin to answer in time. */
 class Opening {
-  /** Tells whether the service has begun to answer. */
+  /** True once the service has begun to answer. */
   succeeded = false;
   readonly #abort = new AbortController();
   readonly #linked: Linked;
@@ -83,7 +83,7 @@ class Opening {
     };
   }
 
-  /** Opens the stream with these. */
+  /** Options of the stream that is opened. */
   readonly options: CallOptions;
 
   end(): void {

@@ -18,7 +18,7 @@ class Anthropic:
         return {"role": "user", "content": content}
 
     def messages(self, answer: Any) -> list[dict[str, Any]]:
-        """What to keep of an answer."""
+        """Takes what to keep of an answer."""
         content = plain(answer)["content"]
         if isinstance(content, list):
             content = [_without(block, "parsed_output") for block in content]
@@ -54,7 +54,7 @@ class OpenAIChat:
         return {"role": "user", "content": content}
 
     def messages(self, answer: Any) -> list[dict[str, Any]]:
-        """What to keep of an answer."""
+        """Takes what to keep of an answer."""
         said = plain(answer)
         message = _without(said["choices"][0]["message"] if "choices" in said else said, "parsed")
         if message.get("tool_calls"):
@@ -85,7 +85,7 @@ class OpenAIResponses:
         return {"role": "user", "content": content}
 
     def messages(self, answer: Any) -> list[dict[str, Any]]:
-        """What to keep of an answer."""
+        """Takes what to keep of an answer."""
         items = [_without(item, "parsed_arguments") for item in plain(answer)["output"]]
         for item in items:
             if item.get("type") == "message":
@@ -126,7 +126,7 @@ class Gemini:
         return {"role": "user", "parts": parts}
 
     def messages(self, answer: Any) -> list[dict[str, Any]]:
-        """What to keep of an answer, or of the chunks of one."""
+        """Takes what to keep of an answer, or of the chunks of one."""
         chunks = answer if isinstance(answer, list | tuple) else [answer]
         parts: list[Any] = []
         for said in map(plain, chunks):

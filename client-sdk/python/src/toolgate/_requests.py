@@ -87,7 +87,7 @@ class RouteArguments(TypedDict, total=False):
     known_pool_revision: int
     """The summary pool's revision that the caller holds; asks for what changed since."""
     prompt_listing: PromptListing | str
-    """What the prompt lists of the catalog beside the active set: "none", "names" or "summaries".
+    """Listing of the catalog in the prompt, beside the active set: "none", "names" or "summaries".
 
     With a strategy in `render`, the search's description lists that of the tools that it finds.
     Default: "names". Without, the accounting and the usage ledger count that. Default: "summaries"

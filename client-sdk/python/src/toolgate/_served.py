@@ -1,5 +1,6 @@
 """MCP servers that an integration registers as they list their tools, and registers again."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
@@ -10,6 +11,11 @@ from toolgate._requests import RegisterArguments
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.routing import RouteResult
+
+LISTING_SECONDS = 30.0
+"""The time in which a server must list its tools, all pages together."""
+MOST_PAGES = 100
+"""The most pages of one list: a server that repeats a cursor would have no last one."""
 
 
 class ServedTools:
@@ -114,6 +120,35 @@ class ServedTools:
         for name, server in list(self._servers.items()):
             done = await asked(self._client, registration(server))
             self._servers[name] = replace(server, revision=done.catalog_revision)
+
+
+async def listed_tools(name: str, session: Any) -> list[Any]:
+    """Lists all tools of an MCP server, page by page.
+
+    Args:
+        name: The server's name, for errors.
+        session: A session of the package `mcp`.
+
+    Raises:
+        TimeoutError: they were not listed within 30 s.
+        RuntimeError: there are more than 100 pages.
+    """
+    tools: list[Any] = []
+    cursor: tuple[str, ...] = ()
+    try:
+        async with asyncio.timeout(LISTING_SECONDS) as limit:
+            for _ in range(MOST_PAGES):
+                page = await session.list_tools(*cursor)
+                tools += page.tools
+                if not page.nextCursor:
+                    return tools
+                cursor = (page.nextCursor,)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        late = f"{name} has not listed its tools within {LISTING_SECONDS:g} s"
+        raise TimeoutError(late) from error
+    raise RuntimeError(f"{name} has more than {MOST_PAGES} pages of tools")
 
 
 def hear_changes(session: Any, heard: Callable[[], None]) -> None:

@@ -17,6 +17,7 @@ print(conversation.text)
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,7 +38,7 @@ from toolgate._agents import (
 from toolgate._answers import APIS, Result
 from toolgate._endpoints import Endpoint
 from toolgate._requests import RegisterArguments, RouteArguments
-from toolgate._served import ServedTools, causes, hear_changes
+from toolgate._served import ServedTools, causes, hear_changes, listed_tools
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.enums import PromptStrategy, StrategyReason
@@ -46,6 +47,8 @@ from toolgate.rendering import ModelRequest
 from toolgate.report import Report
 
 _LOG = logging.getLogger("toolgate.conversation")
+_PAUSE_SECONDS = 30.0
+"""The time before a server whose changed tools could not be followed is listed again."""
 
 RunTool = Callable[[str, str, dict[str, Any]], Awaitable[Any] | Any]
 """Runs a call that Gate allows: the server's name, the tool's own name and the arguments. A call of
@@ -128,6 +131,8 @@ class Conversation:
         self._served = served
         self._list: Callable[[str], Awaitable[bool]] | None = None
         self._changed: set[str] = set()
+        self._paused_until: dict[str, float] = {}
+        self._clock = time.monotonic
         self._turns = Turns(client, route, search=True, log=_LOG, served=served)
         if snapshot is not None:
             self._turns.resume(snapshot)
@@ -157,8 +162,8 @@ class Conversation:
 
         A server that can't be listed is left out with a warning. After
         `notifications/tools/list_changed` the next request has what the server lists then; while it
-        can't be listed, its tools stay, and each request tries again. If the service loses its
-        catalog, the servers are registered again.
+        can't be listed, its tools stay, and a request tries again once 30 s have passed. If the
+        service loses its catalog, the servers are registered again.
 
         Args:
             client: The client of Toolgate; see the constructor.
@@ -390,11 +395,16 @@ class Conversation:
         return {**found, "call_id": call.call_id, "tools": tools}
 
     async def _follow(self) -> None:
-        """Lists the servers again that said so since, and those that could not be listed."""
+        """Lists the servers again that said so since, and those that could not be listed.
+
+        One that failed is left for 30 s.
+        """
         await asyncio.gather(*map(self._list_again, sorted(self._changed)))
 
     async def _list_again(self, name: str) -> None:
-        if self._list is None:
+        paused_until = self._paused_until.get(name)
+        is_paused = paused_until is not None and self._clock() < paused_until
+        if self._list is None or is_paused:
             return
         self._changed.discard(name)  # What changes from here on is listed by the next request.
         listed = False
@@ -405,6 +415,9 @@ class Conversation:
         finally:
             if not listed:
                 self._changed.add(name)
+        self._paused_until.pop(name, None)
+        if not listed:
+            self._paused_until[name] = self._clock() + _PAUSE_SECONDS
 
     def _names(self) -> dict[str, tuple[str, str]]:
         """The tools' servers and own names, by the names that the model sees."""
@@ -434,11 +447,7 @@ async def _listed(served: ServedTools, name: str, session: Any) -> bool:
         False for one that can't be listed and never was.
     """
     try:
-        page = await session.list_tools()
-        tools = [*page.tools]
-        while page.nextCursor:
-            page = await session.list_tools(page.nextCursor)
-            tools += page.tools
+        tools = await listed_tools(name, session)
     except Exception as error:
         if served.is_registered(name):
             raise

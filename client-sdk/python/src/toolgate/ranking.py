@@ -31,7 +31,7 @@ class RankedTool:
     last_called: float = 0.0
     """What its score is lifted by, since the agent's last call was to its MCP server; 0 or 0.1."""
     reserved: bool = False
-    """Whether a place is reserved for it, since the agent's last calls were to its MCP server."""
+    """True if a place is reserved for it, since the agent's last calls were to its MCP server."""
 
     @classmethod
     def from_proto(cls, message: router_pb2.RankedTool) -> "RankedTool":

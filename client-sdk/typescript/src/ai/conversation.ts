@@ -42,7 +42,7 @@ export interface ToolgateOptions extends MiddlewareOptions {
   readonly strategy?: Strategy;
   /** The agent's own tools: always shown and never gated. Default: none. */
   readonly own?: ToolSet;
-  /** Continues a conversation from elsewhere: a value of `state`. Default: a new one. */
+  /** Value of `state`, to go on with a conversation from elsewhere. Default: a new one. */
   readonly state?: Held;
 }
 
@@ -70,7 +70,7 @@ export type RepairToolCall = <C extends UnparsedCall>(options: {
   readonly messages: readonly ModelMessage[];
 }) => Promise<C | null>;
 
-/** Configures `generateText`, `streamText` and `ToolLoopAgent`. */
+/** Settings of `generateText`, `streamText` and `ToolLoopAgent`. */
 export interface Settings {
   readonly tools: ToolSet;
   readonly prepareStep: PrepareStep;
@@ -81,7 +81,7 @@ export interface Settings {
 }
 
 type AnyTool = ToolSet[string];
-/** Holds what the AI SDK tells a tool's function, as far as both versions agree. */
+/** Words of the AI SDK to a tool's function, as far as both versions agree. */
 interface Execution {
   readonly toolCallId: string;
   readonly messages: readonly ModelMessage[];

@@ -12,7 +12,7 @@ export interface McpPage {
   readonly nextCursor?: string | undefined;
 }
 
-/** Describes what is used of the AI SDK's MCP client, which `createMCPClient` of `@ai-sdk/mcp` gives. */
+/** The AI SDK's MCP client as far as it is used, which `createMCPClient` of `@ai-sdk/mcp` gives. */
 export interface McpClient {
   listTools(options?: { params?: { cursor?: string } }): Promise<McpPage>;
   toolsFromDefinitions(definitions: { tools: object[] }): object;
@@ -88,7 +88,7 @@ export class McpTools implements AsyncDisposable {
    * Lists the servers again: their tools are registered and shown anew. What a server says of itself
    * (`notifications/tools/list_changed`) is followed without it; call it for servers that don't, and for those that could not be
    * reached at first, which are left out with a warning until then. One that can't be listed later is warned of and keeps its
-   * tools; the next step tries again.
+   * tools; a step tries again once 30 s have passed.
    *
    * @throws ToolgateError a registration failed.
    */
@@ -131,7 +131,7 @@ export class McpTools implements AsyncDisposable {
         },
         false,
       );
-      definitions = await pagesOf((cursor) =>
+      definitions = await pagesOf(name, (cursor) =>
         client.listTools(cursor === undefined ? {} : { params: { cursor } }),
       );
     } catch (error) {

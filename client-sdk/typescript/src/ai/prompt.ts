@@ -23,7 +23,7 @@ interface ModelOptions {
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Describes what both versions' models have in common. */
+/** The common part of both versions' models. */
 interface Model {
   doGenerate(options: ModelOptions): PromiseLike<{ content: readonly Part[] }>;
   doStream(options: ModelOptions): PromiseLike<{ stream: ReadableStream<Part> }>;

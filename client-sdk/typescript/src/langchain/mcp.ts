@@ -64,7 +64,7 @@ export class ListedMcp {
     );
     let listed: McpTool[];
     try {
-      listed = await toolsOf(mcp);
+      listed = await toolsOf(server, mcp);
     } catch (error) {
       return this.served.leaveOut(server, error);
     }

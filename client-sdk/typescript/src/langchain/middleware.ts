@@ -34,7 +34,7 @@ import { checkNative, withBetas, withTools } from "./native.js";
 import { messagesOf } from "./prompt.js";
 import { answeringErrors, registered, searchTool } from "./tools.js";
 
-/** Tells a function for whom it is to give grants. */
+/** Circumstances for which a function is to give grants. */
 export interface Asked {
   /** The graph's state. */
   readonly state: { readonly messages: BaseMessage[] };
@@ -63,7 +63,7 @@ export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
 /** Settings of a middleware that registers its tools itself; their tenant is `route.tenant`. */
 export type FromMcpOptions = ToolgateMiddlewareOptions & Registering;
 
-/** Describes what the middleware keeps in the graph's state, and so in its checkpoints. */
+/** Entry of the middleware in the graph's state, and so in its checkpoints. */
 const stateSchema = z.object({ _toolgate: z.custom<Held>().optional() });
 
 /** The graph's state, as far as the middleware reads it. */
@@ -222,7 +222,7 @@ function middlewareOf(
   const gatekeeper = new Gatekeeper(client, namesOf(tools), options, served);
   const search = gatekeeper.searches ? [searchTool()] : [];
   // An agent keeps the tools that it was made with: one that a refresh took away is no tool of the agent's own.
-  const taken = new Set<unknown>([...search, ...tools]);
+  const taken = new WeakSet<object>([...search, ...tools]);
   let managed = tools;
   let ours = byName([...search, ...tools]);
   const takeOver = (listed: readonly StructuredToolInterface[]): void => {

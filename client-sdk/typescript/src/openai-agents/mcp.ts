@@ -3,6 +3,7 @@ import { type MCPServer, mcpToFunctionTool } from "@openai/agents";
 
 import type { RemoteClient } from "../client.js";
 import { Following, Listener } from "../following.js";
+import { inTime } from "../mcp.js";
 import { textOf } from "../mcp.js";
 import { ServedServers, type ServingOptions } from "../serving.js";
 import type { AnyTool } from "./tools.js";
@@ -61,8 +62,8 @@ export class McpTools {
 
   /**
    * Lists the servers again: their tools are registered and shown anew. What a server says of itself
-   * (`notifications/tools/list_changed`) is followed without it. One that can't be listed is warned of and keeps its tools; the
-   * next request tries again.
+   * (`notifications/tools/list_changed`) is followed without it. One that can't be listed is warned of and keeps its tools; a
+   * request tries again once 30 s have passed.
    *
    * @throws ToolgateError a registration failed.
    */
@@ -88,7 +89,7 @@ export class McpTools {
       this.#listen(name, server);
       // Not when a server says that its tools changed: the SDK fails a listing whose cache is dropped meanwhile.
       if (server.cacheToolsList) await server.invalidateToolsCache();
-      listed = await server.listTools();
+      listed = await inTime(name, () => server.listTools());
     } catch (error) {
       return this.served.leaveOut(name, error);
     }

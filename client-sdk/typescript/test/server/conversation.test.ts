@@ -313,6 +313,7 @@ test("a conversation goes on elsewhere, and survives an outage", async () => {
   assert.ok(during !== undefined);
   requests.push(during);
   assert.equal(during.reason, v1.StrategyReason.KEPT);
+  assert.equal(during.reasonMessage, "Toolgate could not route: the tools are those of before");
   assert.equal(await second.take(answer("anthropic", "Late.")), undefined);
   assert.equal(second.report().requests, 3);
   assert.deepEqual(faults, ["UNAVAILABLE"]);
@@ -363,13 +364,19 @@ test("a message without text keeps the tools and says why, and no servers are no
   const [first] = await play(conversation, "anthropic", "find a note by a word in its text", "None.");
   const second = await conversation.say([image]);
   assert.deepEqual(second.tools, first?.tools);
-  assert.match(second.reasonMessage, /^There is no text to route by/);
+  assert.equal(second.reasonMessage, "there is no text to route by: the tools are those of before");
+  const unasked = await Conversation.fromTools(client, "anthropic", { notes }, () => "[]", one);
+  const { reasonMessage } = await unasked.say([image]);
+  assert.equal(reasonMessage, "there is no text to route by: the agent's own tools alone");
 
   const own = [{ name: "clock", description: "Tells the time.", input_schema: { type: "object" } }];
   const alone = await Conversation.fromTools(client, "anthropic", {}, () => "noon", { ...quiet, own });
   const request = await alone.say("find a note by a word in its text");
   assert.deepEqual(request.tools, own);
-  assert.match(request.reasonMessage, /^There are no tools to route among/);
+  assert.equal(
+    request.reasonMessage,
+    "there are no servers to route among: the agent's own tools alone",
+  );
   const uses = [FIND, "clock"].map((name) => ({ type: "tool_use", id: name, name, input: {} }));
   await alone.take({ content: uses });
   const results = alone.messages.at(-1)?.["content"] as { content: string }[];
@@ -402,6 +409,10 @@ test("what a provider did itself is not answered, and calls of own tools may hav
   assert.deepEqual(ran, [["clock", {}]], "no call of no name is an own tool's");
   const kinds = conversation.messages.slice(4).map(({ type }) => type);
   assert.deepEqual(kinds, ["function_call_output", "function_call_output"]);
+  const query = { query: "find a note by a word in its text" };
+  const open = { type: "tool_search_call", call_id: "call_open", arguments: query };
+  const found = await conversation.take({ output: [open] });
+  assert.match(JSON.stringify(found?.messages.at(-1)), /tool_search_output.*call_open.*find_notes/);
   assert.equal(await conversation.take({ output: [search] }), undefined);
 
   const chat = await Conversation.fromTools(client, "openai_chat", { notes }, () => "[]", one);

@@ -83,7 +83,7 @@ const WAYS: Readonly<Record<string, readonly [Api, () => Ask]>> = {
       };
     },
   ],
-  "the parts of Gemini's stream": [
+  "the chunks of Gemini's stream": [
     "gemini",
     () => {
       const { fetch } = geminiStream(...SCRIPT);
@@ -92,13 +92,11 @@ const WAYS: Readonly<Record<string, readonly [Api, () => Ask]>> = {
         const before = globalThis.fetch;
         globalThis.fetch = fetch;
         try {
-          const parts: object[] = [];
+          const chunks: object[] = [];
           const config = { tools: [{ functionDeclarations: tools as never }] };
           const asked = { model: MODELS.gemini, contents: messages as never, config };
-          for await (const { candidates } of await gemini.models.generateContentStream(asked)) {
-            parts.push(...(candidates?.[0]?.content?.parts ?? []));
-          }
-          return { role: "model", parts };
+          for await (const chunk of await gemini.models.generateContentStream(asked)) chunks.push(chunk);
+          return chunks;
         } finally {
           globalThis.fetch = before;
         }

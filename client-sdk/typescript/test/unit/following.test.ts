@@ -4,15 +4,42 @@ import { test } from "node:test";
 
 import { Following, Listener } from "../../src/following.js";
 
-test("a server that can't be listed again keeps its tools, and is tried again", async () => {
-  const lists: (readonly string[] | undefined)[] = [["one"], undefined, undefined, ["one", "two"]];
-  const following = new Following<string>(["git"], () => Promise.resolve(lists.shift()));
+test("a server that can't be listed again keeps its tools, and is tried again after a pause", async () => {
+  const lists: (readonly string[] | undefined)[] = [["one"], undefined, undefined, ["one", "two"], ["two"]];
+  let now = 0;
+  const following = new Following<string>(
+    ["git"],
+    () => Promise.resolve(lists.shift()),
+    () => now,
+  );
   await following.load();
   following.markChanged("git");
-  const seen: string[][] = [];
-  while (await following.follow()) seen.push(following.loaded);
-  assert.deepEqual(seen, [["one"], ["one"], ["one", "two"]]);
-  assert.equal(lists.length, 0, "listed no further");
+  const seen: (readonly [boolean, string[]])[] = [];
+  for (now of [0, 1, 29_999, 30_000, 59_999, 60_000, 90_000]) {
+    seen.push([await following.follow(), following.loaded]);
+  }
+  assert.deepEqual(seen, [
+    [true, ["one"]],
+    [false, ["one"]],
+    [false, ["one"]],
+    [true, ["one"]],
+    [false, ["one"]],
+    [true, ["one", "two"]],
+    [false, ["one", "two"]],
+  ]);
+  following.markChanged("git");
+  assert.ok(await following.follow(), "one that was listed since is not waited for");
+  assert.deepEqual(following.loaded, ["two"]);
+});
+
+test("a server whose registration fails is tried again after a pause too", async () => {
+  let [now, tries] = [0, 0];
+  const fail = () => Promise.reject(new Error(`try ${String(++tries)}`));
+  const following = new Following<string>(["git"], fail, () => now);
+  await assert.rejects(following.load(), /try 1/);
+  assert.ok(!(await following.follow()));
+  now = 30_000;
+  await assert.rejects(following.follow(), /try 2/);
 });
 
 test("a transport is wrapped once, however many listen to it", () => {

@@ -12,7 +12,7 @@ from langchain_core.tools import tool as made_tool
 
 from toolgate._listed import ListedServer, asked, model_names, registration, tell_withheld
 from toolgate._requests import RegisterArguments
-from toolgate._served import causes, hear_changes, hearing
+from toolgate._served import causes, hear_changes, hearing, listed_tools
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.langchain._tools import mcp_definitions
@@ -144,7 +144,7 @@ class McpTools(Registered):
         self.changed.discard(name)
         if name in self._sessions:
             session = self._sessions[name]
-            return await self._taken(name, await _listed(session), session, {})
+            return await self._taken(name, await listed_tools(name, session), session, {})
         connection = {**self._mcp.connections[name]}
         kwargs = dict(connection.get("session_kwargs") or {})
         # Each call has a session of its own, which may hear that the tools changed.
@@ -157,7 +157,7 @@ class McpTools(Registered):
             "handle_tool_errors": self._mcp.handle_tool_errors,
         }
         async with self._mcp.session(name) as session:
-            listed = await _listed(session)
+            listed = await listed_tools(name, session)
         return await self._taken(name, listed, None, options)
 
     async def _taken(
@@ -178,16 +178,6 @@ class McpTools(Registered):
             made = convert_mcp_tool_to_langchain_tool(session, tool, server_name=name, **options)
             tools.append(made.model_copy(update={"name": names[tool.name]}))
         return tools
-
-
-async def _listed(session: Any) -> list[Any]:
-    """All tools that a server lists."""
-    page = await session.list_tools()
-    listed = [*page.tools]
-    while page.nextCursor:
-        page = await session.list_tools(page.nextCursor)
-        listed += page.tools
-    return listed
 
 
 def _announcement(name: str) -> Callable[[Any], Awaitable[Any] | Any]:
