@@ -119,7 +119,8 @@ export const ANSWERS: Readonly<Record<Api, Form>> = {
  */
 export function messagesIn(form: Form, answer: object): JsonObject[] {
   if (!Array.isArray(answer)) return form.messages(answer as JsonObject);
-  if (form.joined === undefined) throw new TypeError("an answer is a provider's object or its JSON, not a list");
+  if (form.joined === undefined)
+    throw new TypeError("an answer is a provider's object or its JSON, not a list");
   return form.messages(form.joined(answer as JsonObject[]));
 }
 

@@ -373,10 +373,7 @@ test("a message without text keeps the tools and says why, and no servers are no
   const alone = await Conversation.fromTools(client, "anthropic", {}, () => "noon", { ...quiet, own });
   const request = await alone.say("find a note by a word in its text");
   assert.deepEqual(request.tools, own);
-  assert.equal(
-    request.reasonMessage,
-    "there are no servers to route among: the agent's own tools alone",
-  );
+  assert.equal(request.reasonMessage, "there are no servers to route among: the agent's own tools alone");
   const uses = [FIND, "clock"].map((name) => ({ type: "tool_use", id: name, name, input: {} }));
   await alone.take({ content: uses });
   const results = alone.messages.at(-1)?.["content"] as { content: string }[];
@@ -411,8 +408,8 @@ test("what a provider did itself is not answered, and calls of own tools may hav
   assert.deepEqual(kinds, ["function_call_output", "function_call_output"]);
   const query = { query: "find a note by a word in its text" };
   const open = { type: "tool_search_call", call_id: "call_open", arguments: query };
-  const found = await conversation.take({ output: [open] });
-  assert.match(JSON.stringify(found?.messages.at(-1)), /tool_search_output.*call_open.*find_notes/);
+  await conversation.take({ output: [open] });
+  assert.match(JSON.stringify(conversation.messages.at(-1)), /tool_search_output.*call_open.*find_notes/);
   assert.equal(await conversation.take({ output: [search] }), undefined);
 
   const chat = await Conversation.fromTools(client, "openai_chat", { notes }, () => "[]", one);
