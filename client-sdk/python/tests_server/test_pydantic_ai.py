@@ -267,7 +267,13 @@ def test_preconditions_are_read_from_the_messages_and_the_grants(
 ) -> None:
     delete = [(DELETE, {"title": "milk"})]
     script = Script(delete, [(FIND, {"text": "milk"})], delete, "Deleted.")
-    toolgate = Toolgate(client, tools, threshold=0.0, grants=lambda ctx: {"scopes": [ctx.deps]})
+    toolgate = Toolgate(
+        client,
+        tools,
+        threshold=0.0,
+        strategy="cut",
+        grants=lambda ctx: {"scopes": [ctx.deps]},
+    )
     result = run(script, toolgate, "delete the note on milk", deps="notes:delete")
     assert desk.ran == ["find_notes", "delete_note"]
     assert [DELETE in shown for shown in script.shown] == [False, False, True, True]
