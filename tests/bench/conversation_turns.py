@@ -14,7 +14,7 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -232,6 +232,11 @@ def interval(turns: Sequence[Played], measure: Measure) -> str:
     of_talk: dict[str, list[float]] = {}
     for turn in turns:
         of_talk.setdefault(turn.conversation, []).append(measure(turn))
+    return mean_of(of_talk)
+
+
+def mean_of(of_talk: Mapping[str, Sequence[float]]) -> str:
+    """The mean of the values of all conversations and its 95% interval; they are drawn whole."""
     talks = list(of_talk.values())
     draw = random.Random(1)
     means = sorted(
@@ -239,7 +244,7 @@ def interval(turns: Sequence[Played], measure: Measure) -> str:
         for _ in range(RESAMPLES)
     )
     least, most = means[round(RESAMPLES * 0.025)], means[round(RESAMPLES * 0.975) - 1]
-    whole = mean(map(measure, turns))
+    whole = mean(value for talk in talks for value in talk)
     return f"{figure(whole)} ({figure(least)}-{figure(most)})"
 
 

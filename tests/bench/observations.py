@@ -10,20 +10,17 @@ last, Route is asked again, and the tool of the next call is the right one.
 
 import argparse
 import os
-import random
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 
 from conversation_turns import (
     CONVERSATIONS,
-    RESAMPLES,
     SERVERS,
     Conversation,
-    figure,
+    mean_of,
     messages_of,
     model_name,
     read,
@@ -80,18 +77,10 @@ def steps(client: Client, conversation: Conversation) -> Iterator[Step]:
 
 def interval(found: Sequence[Step], way: str) -> str:
     """The share of right tools that are found and its 95% interval over conversations."""
-    by_talk: dict[str, list[bool]] = {}
+    by_talk: dict[str, list[float]] = {}
     for step in found:
         by_talk.setdefault(step.conversation, []).append(step.found[way])
-    talks = list(by_talk.values())
-    draw = random.Random(1)
-    means = sorted(
-        mean(one for talk in draw.choices(talks, k=len(talks)) for one in talk)
-        for _ in range(RESAMPLES)
-    )
-    least, most = means[round(RESAMPLES * 0.025)], means[round(RESAMPLES * 0.975) - 1]
-    whole = mean(step.found[way] for step in found)
-    return f"{figure(whole)} ({figure(least)}-{figure(most)})"
+    return mean_of(by_talk)
 
 
 def table(found: dict[str, list[Step]]) -> Iterator[str]:
