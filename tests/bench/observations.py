@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How well the next tool is found after a call has answered (A16); writes a table of
+"""Measures whether the next tool is found after a call has answered (A16); writes a table of
 docs/conversations.md.
 
     TOOLGATE_BIN=... python tests/bench/observations.py --write docs/conversations.md
@@ -52,7 +52,7 @@ class Step:
 
 
 def intents(message: str, result: str, weight: float | None) -> list[Intent]:
-    """What Route is asked after a result."""
+    """Returns what Route is asked after a result."""
     if weight is None:
         return [Intent(result)]
     return [Intent(message), *([Intent(result, weight)] if weight else [])]

@@ -239,7 +239,7 @@ async def with_a_loop(client: Client, api: str, url: str, strategy: str) -> None
 
 
 async def asked(api: str, url: str, request: ModelRequest) -> Any:
-    """What the provider's package has for an answer."""
+    """Returns an answer as the provider's package has it."""
     tools: Any = request.tools
     messages: Any = request.messages
     model = MODELS[api]

@@ -194,7 +194,7 @@ def small_talk(client: Client, **route: Any) -> Conversation:
 
 
 def description(request: ModelRequest) -> str:
-    """What the search's definition says."""
+    """Returns the description of the search."""
     (search,) = (one for one in request.tools if one["name"] == "toolgate_search_tools")
     return str(search["description"])
 
