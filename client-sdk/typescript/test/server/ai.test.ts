@@ -192,11 +192,8 @@ test("tools beside those of settings() are hidden, and told once by their names"
   }
 });
 
-for (const [strategy, count] of [
-  ["cut", 20],
-  ["auto", 40],
-] as const) {
-  test(`${String(count)} messages with ${strategy}: more tools are called than a set holds`, async () => {
+for (const strategy of ["cut", "auto"] as const) {
+  test(`20 messages with ${strategy}: more tools are called than a set holds`, async () => {
     await using service = await Service.get();
     await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
     const ran: string[] = [];
@@ -233,7 +230,7 @@ for (const [strategy, count] of [
       },
     });
     const messages: ModelMessage[] = [];
-    for (const content of longTalk.messages(count)) {
+    for (const content of longTalk.messages(20)) {
       messages.push({ role: "user", content });
       const { response } = await generateText({
         ...{ model, messages, stopWhen: stepCountIs(3) },
