@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 use toolgate_llm::SEARCH_TOOL_NAME;
 use toolgate_llm::envelope::is_envelope;
-use toolgate_llm::strategy::{Api, may_defer};
+use toolgate_llm::strategy::{Api, is_like, may_defer};
 
 use crate::config::{LlmConfig, StrategyConfig};
 use crate::definitions::{Definitions, place};
@@ -291,19 +291,6 @@ fn names_of(tools: &[DeferredTool]) -> Names {
 fn may_be_deferred(name: &str, config: &LlmConfig) -> bool {
     let matches = |patterns: &[String]| patterns.iter().any(|pattern| is_like(name, pattern));
     matches(&config.defer) && !matches(&config.keep)
-}
-
-/// Returns true if a text is like a pattern in which `*` stands for any characters.
-fn is_like(text: &str, pattern: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return text == pattern };
-    let Some(mut left) = text.strip_prefix(start) else { return false };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let end = parts.pop().unwrap_or_default();
-    for part in parts {
-        let Some(at) = left.find(part) else { return false };
-        left = &left[at + part.len()..];
-    }
-    left.ends_with(end)
 }
 
 /// Returns what the user asked for last: the texts of the newest message of theirs that has any.

@@ -265,7 +265,8 @@ fn is_at(url: &str, host: &str) -> bool {
 }
 
 /// Returns true if a text is like a pattern in which `*` stands for any characters.
-fn is_like(text: &str, pattern: &str) -> bool {
+#[must_use]
+pub fn is_like(text: &str, pattern: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return text == pattern };
     let Some(mut left) = text.strip_prefix(start) else { return false };
     let mut parts: Vec<&str> = rest.split('*').collect();
