@@ -131,10 +131,8 @@ fn is_cut(turn: &Turn<'_>, adding: Strategy) -> Result<bool, RenderError> {
         return Ok(false);
     }
     let added = tokens(turn, adding)?;
-    let following = keep::following(turn);
-    let price = price_of_cutting(&rates, cut, added, &following);
     let prices = prices(turn, rates, NEW_BESIDE_CUT)?;
-    Ok(price <= prices.of_adding(added) * NEARLY)
+    Ok(prices.of_cutting(cut, added) <= prices.of_adding(added) * NEARLY)
 }
 
 /// Returns the prices of the next requests, each of which adds this share of the active set's definitions.
@@ -147,22 +145,6 @@ fn prices(turn: &Turn<'_>, rates: Rates, share: f64) -> Result<Prices, RenderErr
         new: (f64::from(active) * share) as u32,
         left: turn.offer.catalog_tokens.unwrap_or(u32::MAX).saturating_sub(active),
     })
-}
-
-/// Returns the price of requests that cut until they are long enough for the cache, and add from then on. The first has
-/// `cut` tokens, or `added` if it adds.
-fn price_of_cutting(rates: &Rates, cut: u32, added: u32, following: &Following) -> f64 {
-    let mut price = 0.0;
-    for number in 0..=following.requests {
-        let grown = number.saturating_mul(following.growth);
-        let tokens = cut.saturating_add(grown);
-        if tokens >= rates.least {
-            let left = Following { requests: following.requests - number, ..*following };
-            return price + rates.price_of_all(added.saturating_add(grown), &left);
-        }
-        price += f64::from(tokens);
-    }
-    price
 }
 
 /// Returns true if the whole catalog costs less than the cheapest request that defers tools, with the requests that are expected to
@@ -179,6 +161,7 @@ fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, Re
 }
 
 /// Prices of a conversation's next requests.
+#[derive(Clone, Copy)]
 struct Prices {
     rates: Rates,
     following: Following,
@@ -196,6 +179,23 @@ impl Prices {
             tokens.saturating_add(new).saturating_add(number.saturating_mul(self.following.growth))
         };
         self.price(0, length)
+    }
+
+    /// Returns the price of requests that cut until they are long enough for the cache, and add from then on. The first
+    /// has `cut` tokens, or `added` if it adds.
+    fn of_cutting(&self, cut: u32, added: u32) -> f64 {
+        let mut price = 0.0;
+        for number in 0..=self.following.requests {
+            let grown = number.saturating_mul(self.following.growth);
+            let tokens = cut.saturating_add(grown);
+            if tokens >= self.rates.least {
+                let requests = self.following.requests - number;
+                let left = Self { following: Following { requests, ..self.following }, ..*self };
+                return price + left.of_adding(added.saturating_add(grown));
+            }
+            price += f64::from(tokens);
+        }
+        price
     }
 
     /// Returns the price of requests of which the first has `tokens` tokens, all definitions among them.
@@ -363,11 +363,15 @@ mod tests {
 
     #[test]
     fn cutting_has_the_price_of_adding_from_where_the_cache_begins() {
-        let following = Following { requests: 3, growth: 100 };
-        let price = |cut| price_of_cutting(&Rates::OPENAI, cut, cut + 50, &following);
+        let prices = Prices {
+            rates: Rates { step: 1, ..Rates::OPENAI },
+            following: Following { requests: 3, growth: 100 },
+            new: 20,
+            left: 100,
+        };
+        let price = |cut| prices.of_cutting(cut, cut + 50);
         assert!((price(500) - (500.0 + 600.0 + 700.0 + 800.0)).abs() < 1e-9);
-        let left = Following { requests: 1, growth: 100 };
-        let added = Rates::OPENAI.price_of_all(1_150, &left);
+        let added = 1_150.0 + (115.0 + 120.0);
         assert!((price(900) - (900.0 + 1_000.0 + added)).abs() < 1e-9);
     }
 
