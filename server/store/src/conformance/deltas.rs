@@ -98,12 +98,12 @@ pub(crate) async fn removed_names_are_pruned_by_whole_revisions(store: &dyn Stor
         assert!(catalog.removed.iter().all(|r| r.revision > catalog.pool_floor));
         (catalog.pool_floor, catalog.removed.len())
     };
-    let first = add_and_remove("a", 6_000).await;
-    assert_eq!(floor_and_count().await, (0, 6_000));
-    add_and_remove("b", 4_000).await;
-    assert_eq!(floor_and_count().await, (0, 10_000));
+    let first = add_and_remove("a", 600).await;
+    assert_eq!(floor_and_count().await, (0, 600));
+    add_and_remove("b", 400).await;
+    assert_eq!(floor_and_count().await, (0, 1_000));
     add_and_remove("c", 1).await;
-    assert_eq!(floor_and_count().await, (first, 4_001));
-    let whole = add_and_remove("d", 10_001).await;
+    assert_eq!(floor_and_count().await, (first, 401));
+    let whole = add_and_remove("d", 1_001).await;
     assert_eq!(floor_and_count().await, (whole, 0));
 }
