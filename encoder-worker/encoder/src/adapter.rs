@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use candle_core::Tensor;
 use sha2::{Digest, Sha256};
 
 pub use choice::AdapterChoice;
@@ -107,24 +106,36 @@ impl Adapter {
         }
     }
 
-    /// Returns the weight `{module}.weight` (outputs x inputs) with the adapter's part `scale * B A` added.
+    /// Adds the adapter's part `scale * B A` to the values of the weight `{module}.weight`, which has the shape outputs x
+    /// inputs.
     ///
     /// # Errors
     /// The factors don't have its shape.
-    pub(crate) fn merged(&self, module: &str, weight: Tensor) -> Result<Tensor, LoadError> {
+    pub(crate) fn merge_into(
+        &self,
+        module: &str,
+        values: &mut [f32],
+        shape: &[usize],
+    ) -> Result<(), LoadError> {
         let Some(Factors { a, b }) = self.factors.get(module) else {
-            return Ok(weight);
+            return Ok(());
         };
-        let merge = || b.matmul(a)?.affine(self.scale, 0.0)?.add(&weight);
-        merge().map_err(|_| {
+        let unfit = || {
             let a = a.dims();
             let b = b.dims();
-            let found = weight.dims();
-            wrong(
-                &self.path,
-                format!("{module}: lora_A {a:?} and lora_B {b:?} don't fit {found:?}"),
-            )
-        })
+            let problem = format!("{module}: lora_A {a:?} and lora_B {b:?} don't fit {shape:?}");
+            wrong(&self.path, problem)
+        };
+        let product = b.matmul(a).map_err(|_| unfit())?;
+        if product.dims() != shape {
+            return Err(unfit());
+        }
+        // Not by `Tensor::add`, whose threads spin for each other: that costs more than the sum.
+        let product = product.flatten_all().and_then(|flat| flat.to_vec1::<f32>());
+        let scale = self.scale as f32;
+        let parts = product.map_err(|_| unfit())?;
+        values.iter_mut().zip(parts).for_each(|(value, part)| *value += part * scale);
+        Ok(())
     }
 }
 

@@ -2,8 +2,10 @@
 //! except for the positions, which are read in one way only.
 
 use candle_core::safetensors::{Load, SliceSafetensors};
-use candle_core::{DType, Device, Tensor};
-
+use candle_core::{DType, Device};
+use half::{bf16, f16};
+use safetensors::Dtype;
+use safetensors::tensor::TensorView;
 use sha2::{Digest, Sha256};
 
 use crate::adapter::{Adapter, AdapterChoice};
@@ -78,11 +80,12 @@ impl<'a> Weights<'a> {
         self.model
     }
 
-    /// Returns the tensor `name` (without the prefix of the class) as f32 on the CPU, with the adapter merged into it.
+    /// Returns the values of the tensor `name` (without the prefix of the class), row by row, with the adapter merged into
+    /// them.
     ///
     /// # Errors
     /// It is missing, or its shape is not `shape`.
-    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
+    pub(crate) fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
         let module = name.strip_suffix(WEIGHT);
         let name = format!("{}{name}", self.prefix);
         let view = self.tensors.get(&name).map_err(|_| LoadError::MissingTensor {
@@ -97,12 +100,11 @@ impl<'a> Weights<'a> {
                 found: view.shape().to_vec(),
             });
         }
-        let loaded = view.load(&Device::Cpu).and_then(|tensor| tensor.to_dtype(DType::F32));
-        let loaded = loaded.map_err(|error| self.damaged(&error))?;
-        match (self.adapter, module) {
-            (Some(adapter), Some(module)) => adapter.merged(module, loaded),
-            _ => Ok(loaded),
+        let mut values = values(&view).map_err(|error| self.damaged(&error))?;
+        if let (Some(adapter), Some(module)) = (self.adapter, module) {
+            adapter.merge_into(module, &mut values, shape)?;
         }
+        Ok(values)
     }
 
     /// Returns the token embedding, one row per token.
@@ -128,15 +130,21 @@ impl<'a> Weights<'a> {
         Ok(positions)
     }
 
-    /// Returns the values of the tensor `name`, row by row, checked like [`Self::tensor`].
-    pub(crate) fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
-        let tensor = self.tensor(name, shape)?;
-        let flat = tensor.flatten_all().and_then(|flat| flat.to_vec1());
-        flat.map_err(|error| self.damaged(&error))
-    }
-
     /// Returns the error for weights that were found but cannot be used.
     fn damaged(&self, error: &candle_core::Error) -> LoadError {
         LoadError::Weights { path: self.model.file(WEIGHTS_FILE), cause: error.to_string() }
+    }
+}
+
+/// Returns a tensor's values. The formats that weights have are read without a copy in between.
+fn values(view: &TensorView<'_>) -> Result<Vec<f32>, candle_core::Error> {
+    let halves = || view.data().as_chunks().0.iter();
+    match view.dtype() {
+        Dtype::F32 => {
+            Ok(view.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        }
+        Dtype::F16 => Ok(halves().map(|bytes| f16::from_le_bytes(*bytes).to_f32()).collect()),
+        Dtype::BF16 => Ok(halves().map(|bytes| bf16::from_le_bytes(*bytes).to_f32()).collect()),
+        _ => view.load(&Device::Cpu)?.to_dtype(DType::F32)?.flatten_all()?.to_vec1(),
     }
 }
