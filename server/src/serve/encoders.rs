@@ -31,7 +31,11 @@ impl Embedding {
         let config = &whole.encoder;
         let prefixes = prefixes(config)?;
         let handle = load(config).await?;
-        let reference = Reference::of(&handle, &prefixes).await.map_err(ServeError::Internal)?;
+        let reference = if config.pool.is_empty() {
+            Reference::without_workers(&handle)
+        } else {
+            Reference::of(&handle, &prefixes).await.map_err(ServeError::Internal)?
+        };
         if config.in_process {
             metrics.show_in_process(handle.clone());
         }

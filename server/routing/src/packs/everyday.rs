@@ -1,11 +1,11 @@
 //! Everyday requests: a fixed sample from the shipped packs, and the mean of its embeddings. The overlap of a row with
 //! that mean is its mean overlap with these requests: it measures how near the row is to requests in general.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
-use super::document::{PackedTool, VOICES};
+use super::document::{Pack, PackedTool, VOICES};
 use super::means::MeanKey;
 use super::shipped;
 
@@ -14,25 +14,32 @@ const SAMPLE: usize = 192;
 
 /// Sample of English requests in every voice, spread evenly over the tools of all shipped packs, even those that are
 /// not in use.
-static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let packs = shipped::packs();
-    let tools: Vec<&PackedTool> = packs.iter().flat_map(|pack| pack.tools.values()).collect();
+static TEXTS: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Returns the sample from the shipped packs.
+fn sample(shipped: &[Pack]) -> Vec<String> {
+    let tools: Vec<&PackedTool> = shipped.iter().flat_map(|pack| pack.tools.values()).collect();
     let one = |place: usize| -> Option<String> {
         let tool = tools.get(place * tools.len() / SAMPLE)?;
         let in_voice = tool.voices.get(VOICES[place % VOICES.len()]);
         in_voice.or_else(|| tool.voices.values().next())?.first().cloned()
     };
     (0..SAMPLE).filter_map(one).collect()
-});
+}
 
 /// Minimum mean overlap with the sample at which a tool counts as near to everything, for the default encoder. It is
 /// three standard deviations (.0240) above the mean (.0966) of the 809 tools of the shipped catalogs, of which the
 /// highest has .159. `toolgate bench poison --queries` shows these figures.
 pub(super) const NEAR_EVERYTHING: f32 = 0.169;
 
+/// Takes the sample from the shipped packs, so that they are not read for it once more.
+pub(super) fn take(shipped: &[Pack]) {
+    TEXTS.get_or_init(|| sample(shipped));
+}
+
 /// Returns the sample.
 pub(super) fn texts() -> &'static [String] {
-    &TEXTS
+    TEXTS.get_or_init(|| sample(&shipped::packs()))
 }
 
 /// Returns the key of the sample's mean among the means of requests.

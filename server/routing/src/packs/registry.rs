@@ -47,7 +47,9 @@ impl Packs {
     /// Loads the packs that come with the product.
     #[must_use]
     pub fn shipped() -> Self {
-        let packs = Self::of(shipped::packs());
+        let shipped = shipped::packs();
+        everyday::take(&shipped);
+        let packs = Self::of(shipped);
         match means::read(SHIPPED_MEANS) {
             Ok(means) => {
                 let shipped_by = means.keys().next().map(|(fingerprint, _)| fingerprint.clone());

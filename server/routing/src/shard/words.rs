@@ -91,30 +91,79 @@ struct Slot {
     languages: Languages,
 }
 
+/// Postings of an index that is being built.
+#[derive(Default)]
+struct Gathered {
+    /// Position of each term's postings.
+    terms: HashMap<Box<str>, usize>,
+    postings: Vec<Vec<Posting>>,
+    /// Positions of each word's terms. The same words come again and again, and stemming takes longer than a lookup.
+    words: HashMap<Languages, HashMap<Box<str>, Box<[usize]>>>,
+}
+
+impl Gathered {
+    /// Adds the terms of a field, and returns their number, in halves.
+    fn add(&mut self, slot: u32, field: &Field<'_>) -> u32 {
+        let Self { terms, postings, words } = self;
+        let known = words.entry(field.languages).or_default();
+        let mut length = 0;
+        terms::words(&field.text, |word| {
+            let places = match known.get(word) {
+                Some(places) => places,
+                None => {
+                    let mut places = Vec::new();
+                    terms::stems(word, field.languages, |term| {
+                        places.push(place(terms, postings, term));
+                    });
+                    known.entry(word.into()).or_insert(places.into())
+                }
+            };
+            for place in places {
+                length += field.halves;
+                count(&mut postings[*place], slot, field.halves);
+            }
+        });
+        length
+    }
+
+    fn postings(self) -> HashMap<Box<str>, Box<[Posting]>> {
+        let mut postings = self.postings;
+        let lists = self.terms.into_iter().map(|(term, place)| {
+            let list = std::mem::take(&mut postings[place]);
+            (term, list.into())
+        });
+        lists.collect()
+    }
+}
+
+/// Returns the position of a term's postings, which are empty if the term is new.
+fn place(
+    terms: &mut HashMap<Box<str>, usize>,
+    postings: &mut Vec<Vec<Posting>>,
+    term: &str,
+) -> usize {
+    if let Some(place) = terms.get(term) {
+        return *place;
+    }
+    postings.push(Vec::new());
+    terms.insert(term.into(), postings.len() - 1);
+    postings.len() - 1
+}
+
 impl WordIndex {
     /// Indexes the fields of each slot, slot 0 first.
     pub fn build<'a>(slots: impl Iterator<Item = Vec<Field<'a>>>) -> Self {
-        let mut gathered: HashMap<Box<str>, Vec<Posting>> = HashMap::new();
+        let mut gathered = Gathered::default();
         let mut indexed = Vec::new();
         for (slot, fields) in (0..).zip(slots) {
             let mut text = Slot::default();
             for field in fields {
                 text.languages = text.languages | field.languages;
-                terms::each(&field.text, field.languages, |term| {
-                    text.length += field.halves;
-                    match gathered.get_mut(term) {
-                        Some(postings) => count(postings, slot, field.halves),
-                        None => {
-                            gathered
-                                .insert(term.into(), vec![Posting { slot, halves: field.halves }]);
-                        }
-                    }
-                });
+                text.length += gathered.add(slot, &field);
             }
             indexed.push(text);
         }
-        let postings = gathered.into_iter().map(|(term, list)| (term, list.into()));
-        Self { postings: postings.collect(), slots: indexed }
+        Self { postings: gathered.postings(), slots: indexed }
     }
 
     /// Returns the `k` best of the allowed slots (`None`: of all) that share a term with `query`, best first. Equal

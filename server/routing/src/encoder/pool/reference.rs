@@ -54,6 +54,18 @@ impl Reference {
         })
     }
 
+    /// Returns the reference of a pool without workers. It has no known texts, so that a start embeds none.
+    #[must_use]
+    pub fn without_workers(encoder: &dyn Encoder) -> Self {
+        Self {
+            fingerprint: encoder.fingerprint().to_owned(),
+            dimensions: encoder.dimensions(),
+            known: Vec::new(),
+            prefixes: Vec::new(),
+            unit: true,
+        }
+    }
+
     /// Draws the texts of a check. If `caught` is not empty, one of its texts is included.
     pub(super) fn draw_check<'a>(&'a self, caught: &'a [KnownText]) -> Check<'a> {
         Check::draw(&self.known, caught, &self.prefixes)

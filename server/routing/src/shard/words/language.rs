@@ -146,7 +146,7 @@ fn lower_words(text: &str) -> Vec<String> {
 }
 
 /// Set of known languages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Languages(u32);
 
 impl Languages {

@@ -13,7 +13,11 @@ const LONGEST_TERM: usize = 64;
 /// then itself, because people write `GitHub` as one word and `createIssue` as two. A word gives one term for each of
 /// the languages, except for languages in which it is a stop word or has the same stem as in another.
 pub fn each(text: &str, languages: Languages, mut take: impl FnMut(&str)) {
-    let mut take = |word: &str| stems(word, languages, &mut take);
+    words(text, |word| stems(word, languages, &mut take));
+}
+
+/// Calls `take` with each word of `text` in lower case, before stop words are left out and stems are taken.
+pub(super) fn words(text: &str, mut take: impl FnMut(&str)) {
     let mut word = Word::default();
     let mut before = Kind::Other;
     let mut characters = text.chars().peekable();
@@ -33,7 +37,8 @@ pub fn each(text: &str, languages: Languages, mut take: impl FnMut(&str)) {
     word.end(&mut take);
 }
 
-fn stems(word: &str, languages: Languages, take: &mut impl FnMut(&str)) {
+/// Calls `take` with each term of a word that [`words`] gave.
+pub(super) fn stems(word: &str, languages: Languages, mut take: impl FnMut(&str)) {
     let mut taken: Vec<Cow<'_, str>> = Vec::new();
     for stem in languages.iter().filter_map(|language| language.stem(word)) {
         if !taken.contains(&stem) {
@@ -55,7 +60,12 @@ struct Word {
 
 impl Word {
     fn push(&mut self, character: char) {
-        if self.whole.len() < LONGEST_TERM {
+        if self.whole.len() >= LONGEST_TERM {
+            return;
+        }
+        if character.is_ascii() {
+            self.whole.push(character.to_ascii_lowercase());
+        } else {
             // The lower case of a character may be several characters, some of them marks ("İ").
             self.whole.extend(character.to_lowercase().filter(|lower| lower.is_alphanumeric()));
         }
@@ -94,6 +104,10 @@ enum Kind {
 impl Kind {
     fn of(character: char) -> Self {
         match character {
+            // Nearly all characters: no table of Unicode is asked.
+            'A'..='Z' => Self::Upper,
+            'a'..='z' | '0'..='9' => Self::Lower,
+            '\0'..='\x7F' => Self::Other,
             // Thai and Lao; kana, Han and their extensions.
             '\u{0E00}'..='\u{0EFF}'
             | '\u{3040}'..='\u{30FF}'
