@@ -53,7 +53,7 @@ async fn examine(arguments: &ConfigArguments) -> Vec<Check> {
     match arguments.load(Vec::new()) {
         Ok(parsed) => {
             checks.push(Check::ok("configuration", "good"));
-            checks.extend(examine_with(parsed.config).await);
+            checks.extend(Box::pin(examine_with(parsed.config)).await);
         }
         Err(failure) => checks.push(Check::fail("configuration", failure.message()).advice(
             "mend it; `toolgate config example` shows every key. The rest was not checked.",

@@ -131,7 +131,8 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError::Unavailable`] with a cause that names the database, without its password, and the problem.
     pub async fn prepare(&self) -> Result<(), StoreError> {
-        self.ready.get_or_try_init(|| self.bring_up_to_date()).await.copied()
+        // The driver's futures are large without optimisation.
+        self.ready.get_or_try_init(|| Box::pin(self.bring_up_to_date())).await.copied()
     }
 
     /// Compares the schema of the database with this version's schema.

@@ -88,14 +88,15 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreError::Damaged`], or as [`SqliteStore::open`].
     pub async fn look_through(path: &Path) -> Result<(), StoreError> {
-        open::look_through(path).await
+        Box::pin(open::look_through(path)).await
     }
 
     async fn open_with(path: &Path, tuning: Tuning) -> Result<Self, StoreError> {
         let reserve = Arc::new(Reserve::beside(path, RESERVE));
         // On a full disk, opening needs some of the reserve.
         reserve.release();
-        let Connections { writer, readers, place } = open::open(path, tuning).await?;
+        // The driver's futures are large without optimisation.
+        let Connections { writer, readers, place } = Box::pin(open::open(path, tuning)).await?;
         let store =
             Self { writer, readers, place, reserve, ahead_ms: 0, failures: AtomicU64::new(0) };
         drop(store.fill_reserve().await);
