@@ -12,7 +12,7 @@ from langchain_core.tools import tool as made_tool
 
 from toolgate._listed import ListedServer, asked, model_names, registration, tell_withheld
 from toolgate._requests import RegisterArguments
-from toolgate._served import causes, hear_changes, hearing, listed_tools
+from toolgate._served import causes, hear_changes, hearing, listed_tools, listing_deadline
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.langchain._tools import mcp_definitions
@@ -156,7 +156,7 @@ class McpTools(Registered):
             "tool_interceptors": self._mcp.tool_interceptors,
             "handle_tool_errors": self._mcp.handle_tool_errors,
         }
-        async with self._mcp.session(name) as session:
+        async with listing_deadline(name), self._mcp.session(name) as session:
             listed = await listed_tools(name, session)
         return await self._taken(name, listed, None, options)
 
