@@ -16,6 +16,7 @@ import {
 import { MockLanguageModelV3 } from "ai/test";
 
 import { notes, scripted } from "../../examples/ai-sdk.js";
+import { saidIn } from "./said.js";
 import { freshTenant, Service } from "./service.js";
 
 const [SEARCH, CALL] = ["toolgate_search_tools", "toolgate_call_tool"];
@@ -54,12 +55,6 @@ function connected({ target }: Service): Client {
 /** An envelope around a call. */
 function enveloped(name: string, args: object): [string, object] {
   return [CALL, { name, arguments: args }];
-}
-
-/** All messages of a run, which version 7 of the AI SDK has beside those of the last step. */
-function saidIn(result: { readonly response: { readonly messages: ModelMessage[] } }): ModelMessage[] {
-  const { response, responseMessages } = result as typeof result & { responseMessages?: ModelMessage[] };
-  return responseMessages ?? response.messages;
 }
 
 test("described tools are called through the envelope, and the beginning of each request stays", async () => {
