@@ -32,8 +32,13 @@ class Step:
     """Seconds to wait before the request."""
     beside: str = ""
     """`restart` restarts the server a moment after the request is sent."""
+    until: bool = False
+    """Ask again until the answer is as expected: a server's new configuration holds a bit later."""
     do: str = ""
-    """`restart` restarts a server; `script` sets the scripted service's script."""
+    """`restart` restarts a server; `script` sets the scripted service's script; `configure` has
+    the server `configured` read `config`."""
+    config: str = ""
+    """The text of the configuration file, beside the settings of every server here."""
     script: list[dict[str, Any]] = field(default_factory=list)
     attempts: list[dict[str, Any]] | None = None
     """What the scripted service must have seen, attempt by attempt."""
