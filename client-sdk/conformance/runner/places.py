@@ -1,4 +1,4 @@
-"""What drivers call: real servers, also behind TLS, a scripted service, and other listeners."""
+"""Places that drivers call: real servers, also behind TLS, a scripted service, other listeners."""
 
 import contextlib
 import signal

@@ -23,7 +23,7 @@ _tenants = itertools.count(1)
 
 
 def problem_with(case: Case, driver: Driver, places: Places) -> str:
-    """What went wrong, or ""."""
+    """Runs a case; returns the first problem, or ""."""
     run = _Run(driver, places, f"case-{next(_tenants)}")
     for number, step in enumerate(case.steps, 1):
         try:

@@ -63,7 +63,7 @@ class ServedTools:
             The names that the model is to see, by the tools' own. Tools that were rejected or wait
             for approval have none; each is warned of.
         """
-        # What the server did not write is not registered as if it had.
+        # Defaults that the server did not write are not registered.
         definitions = (
             tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in tools
         )

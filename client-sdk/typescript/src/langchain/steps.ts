@@ -147,7 +147,7 @@ export class Steps {
       return this.#gatekeeper.route(messages.map(entryOf), turn, held, granted);
     }
     const { entries, places } = conversationIn(endpoint.api, messages.map(spokenOf));
-    // What is described at the end of the messages has nothing behind it.
+    // Nothing stands behind what is described at the end of the messages.
     const turn = { intents, historyTokens: 0, endpoint, rendered: { strategy: this.#strategy, places } };
     return this.#gatekeeper.route(entries, turn, held, granted);
   }

@@ -78,7 +78,7 @@ test("described tools are called through the envelope, and the beginning of each
     });
     messages.push(...saidIn(result));
     ran.push(result.steps.flatMap(({ toolResults }) => toolResults.map(({ toolName }) => toolName)));
-    // What is kept is JSON.
+    // The state is JSON.
     const state = JSON.parse(JSON.stringify(toolgate.state)) as typeof toolgate.state;
     toolgate = await conversation(client, { state });
   }

@@ -49,7 +49,7 @@ class Registered:
             has = ", ".join(sorted(known)) or "none"
             raise ValueError(f"no MCP server {', '.join(unknown)}: the client has {has}")
         self.servers: dict[str, ListedServer] = {}
-        """What is registered, by the server's name."""
+        """The registrations, by the server's name."""
         self.changed: set[str] = set()
         """The servers that said since that their tools changed."""
 
@@ -166,7 +166,7 @@ class McpTools(Registered):
         """Registers what a server lists; its tools, under the names that the model is to see."""
         from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
 
-        # What the server did not write is not registered as if it had.
+        # Defaults that the server did not write are not registered.
         definitions = [
             tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in listed
         ]
