@@ -94,7 +94,7 @@ def dearer(grids: Iterable[Row]) -> str:
 
 
 def summary(grids: Iterable[Row]) -> str:
-    """How far `auto` is from the cheapest of the others."""
+    """Returns how far `auto` is from the cheapest of the others."""
     lines = []
     for grid in grids:
         ratios = sorted(ratio(row) for row in rows(grid).values())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How well tools are found at each turn of a conversation, with and without its history; writes
+"""Measures how well tools are found at each turn, with and without the history; writes
 tables of docs/conversations.md.
 
     make bench-turns
@@ -44,23 +44,23 @@ Conversation = list[Turn]
 
 @dataclass(frozen=True)
 class Way:
-    """What Route is told of the conversation."""
+    """Facts about the conversation that Route is told."""
 
     name: str
     context: bool = True
-    """Whether `router.context` is on."""
+    """True if `router.context` is on."""
     courtesies: bool = True
-    """Whether `router.courtesies` is on."""
+    """True if `router.courtesies` is on."""
     history: bool = True
-    """Whether the state has the messages so far."""
+    """True if the state has the messages so far."""
     handle: bool = False
-    """Whether the handle of the turn before is passed on."""
+    """True if the handle of the turn before is passed on."""
     request: bool = False
     """True if Route puts the request together, as it does for the integrations."""
 
     @property
     def settings(self) -> dict[str, str]:
-        """What the server is told."""
+        """Returns the server's settings."""
         keys = {"router.context": self.context, "router.courtesies": self.courtesies}
         return {key: "false" for key, is_on in keys.items() if not is_on}
 
@@ -73,7 +73,7 @@ WAYS = (
 )
 WITH_HISTORY = WAYS[2]
 WITHOUT_COURTESIES = Way("with history, `router.courtesies` off", courtesies=False)
-"""What turns that need no tool get where none of them is known as one."""
+"""Shows what turns that need no tool get where none of them is known as one."""
 AS_SENT = Way("in the request", handle=True, request=True)
 """Requests of the integrations: with the tools of earlier turns too, for as long as that pays."""
 MODEL = "claude-opus-4-8"
@@ -134,7 +134,7 @@ def model_name(tool: str) -> str:
 
 
 def messages_of(turn: Turn, number: int) -> Iterator[dict[str, Any]]:
-    """What a turn adds to the conversation, as the Messages API has it."""
+    """Returns a turn's additions to the conversation, as the Messages API has them."""
     yield {"role": "user", "content": turn["query"]}
     for at, call in enumerate(turn["calls"]):
         made = f"toolu_{number}_{at}"
@@ -284,7 +284,7 @@ def sent(turns: list[Played]) -> Iterator[str]:
 
 
 def no_tool(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]]) -> Iterator[str]:
-    """How often turns that need no tool are sent a new one."""
+    """Returns how often turns that need no tool are sent a new one."""
     ways = (*WAYS[:2], WITHOUT_COURTESIES, *WAYS[2:])
     yield "| turns that need no tool, sent a new one | | " + " | ".join(w.name for w in ways) + " |"
     yield "|---|---:|" + "---:|" * len(ways)
@@ -299,7 +299,7 @@ def no_tool(answers: dict[Way, list[Played]], of_set: dict[str, frozenset[str]])
 
 
 def lost(answers: dict[Way, list[Played]]) -> str:
-    """How many turns lose a right tool by being taken for courtesies."""
+    """Counts the turns that lose a right tool by being taken for courtesies."""
     pairs = zip(answers[WITHOUT_COURTESIES], answers[WITH_HISTORY], strict=True)
     needing = [(without, with_it) for without, with_it in pairs if without.relevant]
     less = [one for one, other in needing if (one.relevant & one.chosen) - other.chosen]

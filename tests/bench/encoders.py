@@ -243,7 +243,7 @@ class Bench:
 
 
 def _spread(row: Row) -> float:
-    """How far the rounds lie apart, for the figure where they do most."""
+    """Returns how far the rounds lie apart, for the figure where they do most."""
     keys = [("p50_ms", name) for name in LATENCIES]
     keys += [("texts_per_s", name) for name in THROUGHPUTS]
     figures = [row.figures(*key) for key in keys]

@@ -23,7 +23,7 @@ class SentenceTransformers:
         self.name = f"sentence-transformers {package.__version__}, PyTorch {torch.__version__}"
 
     def prepare(self, ids: Any, mask: Any) -> Any:
-        """What the model's own tokenizer gives."""
+        """Returns the inputs as the model's own tokenizer gives them."""
         kinds = torch.zeros(ids.shape, dtype=torch.int64)
         ids, mask = torch.from_numpy(ids), torch.from_numpy(mask)
         return {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}

@@ -11,7 +11,7 @@ GROUPS = ("onnxruntime", "torch")
 
 
 class UnavailableError(Exception):
-    """Why something cannot be measured here, in words for the table's reader."""
+    """Tells why something cannot be measured here, in words for the table's reader."""
 
 
 def python_of(venv: Path) -> Path:

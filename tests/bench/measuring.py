@@ -1,4 +1,4 @@
-"""What every Python engine of the comparison shares: the workloads, the clock and the report.
+"""Parts that every Python engine of the comparison shares: workloads, clock and report.
 
 The counterpart of encoder-worker/encoder/examples/encoder_speed.rs: the same flags, the same
 workloads, the same way to time them and the same report.
@@ -41,7 +41,7 @@ class Engine(Protocol):
 
 @dataclass
 class Report:
-    """What tests/bench/encoders.py reads."""
+    """The report that tests/bench/encoders.py reads."""
 
     engine: str
     load_ms: float

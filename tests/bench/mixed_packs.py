@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How well tools are found where only some servers have a pack; writes a table of docs/packs.md.
+"""Measures how tools are found where some servers have a pack; writes a table of docs/packs.md.
 
     make bench-packs
 

@@ -47,7 +47,7 @@ def _missing_libraries(folder: Path) -> set[str]:
 
 
 def _unresolved_symbols(folder: Path) -> dict[str, str]:
-    """What the libraries want of CUDA, each with its version, which is empty where it has none."""
+    """Lists the libraries' needs of CUDA, each with its version; empty where it has none."""
     wanted = dict(_symbols("--undefined-only", folder))
     given = {name for name, _ in _symbols("--defined-only", folder)}
     return {name: wanted[name] for name in wanted.keys() - given if PREFIXES.match(name)}

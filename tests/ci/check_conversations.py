@@ -50,7 +50,7 @@ def tool_schemas() -> Schemas:
 
 
 def field_mistakes(value: object, names: tuple[str, ...], what: str) -> list[str]:
-    """What is wrong with the names of an object's fields; empty when they are exactly `names`."""
+    """Lists mistakes in the names of an object's fields; empty when they are exactly `names`."""
     right = f"{what} has the fields {', '.join(names)}"
     if not isinstance(value, dict):
         return [f"is no object; {right}"]
@@ -60,7 +60,7 @@ def field_mistakes(value: object, names: tuple[str, ...], what: str) -> list[str
 
 
 def type_mistakes(fields: dict[str, Any]) -> list[str]:
-    """What is wrong with the types of a turn's fields."""
+    """Lists mistakes in the types of a turn's fields."""
     names = ("conversation", "query", "kind", "answer")
     blank = [name for name in names if not is_text(fields[name])]
     mistakes = [f"{name!r} is not a text with something in it" for name in blank]
@@ -78,7 +78,7 @@ def is_text(value: object) -> bool:
 
 
 def call_mistakes(call: object, relevant: list[str], schemas: Schemas) -> list[str]:
-    """What is wrong with one call."""
+    """Lists the mistakes of one call."""
     mistakes = field_mistakes(call, CALL_FIELDS, "a call")
     if mistakes or not isinstance(call, dict):
         return [f"a call {mistake}" for mistake in mistakes]
@@ -95,7 +95,7 @@ def call_mistakes(call: object, relevant: list[str], schemas: Schemas) -> list[s
 
 
 def argument_mistakes(tool: str, arguments: dict[str, Any], schema: dict[str, Any]) -> list[str]:
-    """What is wrong with the names of a call's arguments, by the tool's input schema."""
+    """Lists mistakes in the names of a call's arguments, by the tool's input schema."""
     known = schema.get("properties", {})
     missing = [name for name in schema.get("required", []) if name not in arguments]
     unknown = [name for name in arguments if name not in known]
@@ -106,7 +106,7 @@ def argument_mistakes(tool: str, arguments: dict[str, Any], schema: dict[str, An
 
 
 def kind_mistakes(fields: dict[str, Any]) -> list[str]:
-    """What is wrong with a turn's kind, and with what that kind may hold."""
+    """Lists mistakes in a turn's kind, and in what that kind may hold."""
     kind = fields["kind"]
     if kind not in KINDS:
         return [f"the kind {kind!r} is unknown; it is one of {', '.join(KINDS)}"]
@@ -122,7 +122,7 @@ def kind_mistakes(fields: dict[str, Any]) -> list[str]:
 
 
 def turn_mistakes(fields: dict[str, Any], schemas: Schemas) -> list[str]:
-    """What is wrong with one turn alone."""
+    """Lists the mistakes of one turn alone."""
     mistakes = field_mistakes(fields, TURN_FIELDS, "a turn") or type_mistakes(fields)
     if mistakes:
         return mistakes
@@ -146,7 +146,7 @@ def turn_mistakes(fields: dict[str, Any], schemas: Schemas) -> list[str]:
 
 
 def conversation_mistakes(turns: list[Turn]) -> Iterator[str]:
-    """What is wrong with the turns of all files as conversations."""
+    """Lists the mistakes of the turns of all files as conversations."""
     runs: list[list[Turn]] = []
     for turn in turns:
         if runs and follows(runs[-1][-1], turn):

@@ -25,7 +25,7 @@ def steps_of_makefile() -> list[str]:
 
 
 def check(page: str) -> list[str]:
-    """What is wrong with the page's list of steps."""
+    """Lists the mistakes of the page's list of steps."""
     listed = [name for name, _, _ in ROW.findall(page)]
     steps = steps_of_makefile()
     if listed == steps:

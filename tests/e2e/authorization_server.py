@@ -139,7 +139,7 @@ class AuthorizationServer:
         return token
 
     def refreshed(self) -> dict[str, int]:
-        """How many tokens it has refreshed, by account."""
+        """Counts the tokens that it has refreshed, by account."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("refreshed\n")

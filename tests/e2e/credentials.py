@@ -108,7 +108,7 @@ class Keys:
         self._data = folder / "data"
 
     def command(self, *arguments: str) -> Any:
-        """What `toolgate key` prints as JSON."""
+        """Returns the JSON that `toolgate key` prints."""
         store = ("--set", f"store.path={self._data}")
         done = run(self._binary, "key", *arguments, "--json", *store)
         assert done.returncode == 0, done.stderr
@@ -220,6 +220,6 @@ class Certificates:
         }
 
     def client(self, uri: str = "", name: str = "", of: trustme.CA | None = None) -> Tls:
-        """What a client with a certificate of this URI or common name shows."""
+        """Returns the credentials of a client with a certificate of this URI or common name."""
         certificate, key = client_certificate(of or self.clients, uri, name)
         return Tls(ca=self.ca, certificate=certificate, key=key)

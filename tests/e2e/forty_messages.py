@@ -150,7 +150,7 @@ def texts() -> list[tuple[str, str]]:
 
 
 def arguments_of(tool: str) -> dict[str, Any]:
-    """What the model calls a tool with."""
+    """Returns the arguments that the model calls a tool with."""
     return {"text": "now"} if "house" in tool else {"timezone": "Asia/Tokyo"}
 
 

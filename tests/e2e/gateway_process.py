@@ -41,7 +41,7 @@ def messages(log: Path, method: str) -> list[Json]:
 
 
 def starts(log: Path) -> int:
-    """How many processes wrote to such a file."""
+    """Counts the processes that wrote to such a file."""
     return log.read_text().splitlines().count("{}") if log.exists() else 0
 
 

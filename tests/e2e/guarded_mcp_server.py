@@ -28,7 +28,7 @@ class GuardedServer:
         # Credentials of requests, as they came.
         self.authorizations: set[str] = set()
         self.calls: list[str] = []
-        # Who made each call, by the tokens.
+        # Callers of each call, by the tokens.
         self.callers: list[str] = []
         server = FastMCP(
             "guarded",

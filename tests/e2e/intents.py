@@ -35,7 +35,7 @@ class LabelledIntent:
     sort: str
 
     def is_of(self, servers: Collection[str]) -> bool:
-        """Whether tools serve it, all of them of these MCP servers."""
+        """Returns True if tools serve it, all of them of these MCP servers."""
         return bool(self.relevant) and all(tool.split("/")[0] in servers for tool in self.relevant)
 
     @property

@@ -16,7 +16,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-# What the tools do, by name. Each takes `about`, a text of its own.
+# Behaviours of the tools, by name. Each takes `about`, a text of its own.
 TOOLS = {
     "echo": "Say again what the call is about.",
     "hold": "Take the call and give no answer.",

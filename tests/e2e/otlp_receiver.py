@@ -37,7 +37,7 @@ class Span:
 
 @dataclass
 class Collector:
-    """What was exported, parsed and as it came."""
+    """Exports, parsed and as they came."""
 
     endpoint: str
     hangs: threading.Event

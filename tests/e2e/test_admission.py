@@ -1,4 +1,4 @@
-"""Who may begin a call, and for how long a request may take to come."""
+"""Tests who may begin a call, and how long a request may take to come."""
 
 import socket
 import time

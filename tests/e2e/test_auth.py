@@ -1,4 +1,4 @@
-"""Who may call: API keys, tokens, roles, tenants, and what ends with a credential."""
+"""Tests who may call: API keys, tokens, roles, tenants, and what ends with a credential."""
 
 import base64
 import hashlib

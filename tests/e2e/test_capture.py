@@ -1,5 +1,5 @@
-"""What tools that are written for requests take of the sets, by `toolgate bench poison` with the
-real encoder: the tier `untrusted` is there to keep the others' places."""
+"""Tests what tools that are written for requests take of the sets, by `toolgate bench poison`
+with the real encoder: the tier `untrusted` is there to keep the others' places."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ def test_an_untrusted_server_pushes_few_honest_tools_out(captured: dict[str, Any
         assert first[1] == 40, attack
         assert honest > 100, "it would prove nothing"
         assert first_untrusted[0] <= first[0], attack
-        # What an attack that takes next to nothing takes is no less for the tier.
+        # The tier does not lessen what an attack takes that takes next to nothing.
         assert pushed_out_untrusted <= max(5, pushed_out // 3), attack
     assert captured["rows"][0][1] == [40, 40], "an attack that takes nothing proves nothing"
 

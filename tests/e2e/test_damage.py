@@ -25,7 +25,7 @@ def stopped(start_server: StartServer) -> ToolgateProcess:
 
 
 def refusal(server: ToolgateProcess) -> str:
-    """What the server says, which does not start."""
+    """Returns the log of a server that does not start."""
     assert server.launch().wait(timeout=60) == 1
     return server.log_text()
 
@@ -36,13 +36,13 @@ def names(server: ToolgateProcess) -> set[str]:
 
 
 def environment(server: ToolgateProcess) -> dict[str, str]:
-    """What commands on the server's database need."""
+    """Returns the environment of commands on the server's database."""
     data = server.folder / "data"
     return {"TOOLGATE_STORE_PATH": str(data), "XDG_CONFIG_HOME": "/nonexistent"}
 
 
 def examined(binary: Path, server: ToolgateProcess) -> dict[str, str]:
-    """What the doctor says of the database."""
+    """Returns the doctor's check of the database."""
     done = toolgate_command.run(binary, "doctor", "--json", env=environment(server))
     checks = json.loads(done.stdout)["checks"]
     return next(check for check in checks if check["name"] == "database")

@@ -1,4 +1,4 @@
-"""Whether tools are deferred (B1-B3, B11, B12, B16), and servers still connecting (B13)."""
+"""Tests deferral of tools (B1-B3, B11, B12, B16), and servers still connecting (B13)."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What `toolgate doctor` says of the files that let callers in."""
+"""Tests what `toolgate doctor` says of the files that let callers in."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Who may call `toolgate gateway`, and what each tenant sees of it."""
+"""Tests who may call `toolgate gateway`, and what each tenant sees of it."""
 
 import hashlib
 import json

@@ -24,7 +24,7 @@ KILLS = 40
 HOSTS = 8
 SEED = 20_261_128
 
-# What a failed call may say, and what is true of it then.
+# Words that a failed call may have, and what is true of it then.
 HONEST = [
     (r"was lost during the call: .*may have had effects|The request may have had effects", "lost"),
     (r"is not available: .*did not run|: the server is not available: ", "did not run"),
@@ -83,7 +83,7 @@ class Call:
     face: str
 
     def made(self, gateway: GatewayProcess) -> tuple[bool, str]:
-        """Whether it succeeded, and the text of its answer."""
+        """Makes the call; returns True if it succeeded, and the text of its answer."""
         arguments: Json = {"about": self.about}
         name = self.tool
         if self.face != "/mcp/s":
@@ -156,7 +156,7 @@ class Killer:
             return held.result()
 
     def ran(self, server: str) -> list[str]:
-        """What the calls that a server ran were about."""
+        """Returns the subjects of the calls that a server ran."""
         log = self.logs / server
         return log.read_text().splitlines() if log.exists() else []
 

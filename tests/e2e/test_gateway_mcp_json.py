@@ -19,7 +19,7 @@ NOTES: Json = {
 
 @pytest.fixture(autouse=True)
 def variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What the file's variables stand for."""
+    """Sets the file's variables."""
     monkeypatch.setenv("PLAIN_PYTHON", sys.executable)
     monkeypatch.setenv("PLAIN_SERVER", str(PLAIN))
     monkeypatch.setenv("PLAIN_FOLDER", str(tmp_path))
@@ -57,7 +57,7 @@ def test_a_hosts_file_is_read_as_it_is_and_the_rest_is_told(binary: Path, tmp_pa
 
 def test_it_is_read_beside_the_gateways_own_and_read_again(binary: Path, tmp_path: Path) -> None:
     file = written(tmp_path, {"notes": NOTES})
-    # What the operator names on the command line is allowed, and nothing else is.
+    # Only what the operator names on the command line is allowed.
     own = '[gateway]\nload_all_up_to = 12\n[gateway.spawn]\nallow = ["/no/such/*"]\n'
     with with_file(binary, tmp_path, file, own) as gateway:
         kept = gateway.text("process_id", {}, "/mcp/s/notes")

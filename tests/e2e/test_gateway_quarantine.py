@@ -34,7 +34,7 @@ class Sea:
         return [sorted({"tides", "moon"} & set(face)) for face in names]
 
     def found(self) -> list[str]:
-        """What searches by words, by name and by server show."""
+        """Returns the answers of searches by words, by name and by server."""
         queries = ["read the tides of a harbour", "select:sea__tides", "sea"]
         return [self.gateway.text("discover_tools", {"query": query}) for query in queries]
 
@@ -56,7 +56,7 @@ class Sea:
         assert self.plane.approve_tools("sea", {"tides": tides.hash}).refusals == {}
 
     def is_quarantined(self) -> bool:
-        """Whether the plane keeps the tool from agents."""
+        """Returns True if the plane keeps the tool from agents."""
         return any(tool.quarantined for tool in self.plane.list_tools())
 
 

@@ -97,7 +97,7 @@ def wander(host: Wanderer) -> None:
 
 
 def refused_everywhere(host: Wanderer) -> bool:
-    """Whether no gateway takes the session any more."""
+    """Returns True if no gateway takes the session any more."""
     statuses = [host.request("tools/list", {})[0] for _ in host.gateways]
     assert set(statuses) <= {200, 404}
     return set(statuses) == {404}

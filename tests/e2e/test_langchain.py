@@ -372,7 +372,7 @@ class CallingModel(ScriptedModel):
     """Calls, once a message, a tool that it sees and has not called yet, and answers in words."""
 
     arguments: dict[str, dict[str, Any]]
-    """What to call each tool with."""
+    """Arguments of each tool."""
     called: list[str] = Field(default_factory=list)
 
     def _generate(self, messages: list[BaseMessage], *rest: Any, **named: Any) -> ChatResult:

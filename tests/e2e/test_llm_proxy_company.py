@@ -68,7 +68,7 @@ def series(proxy: Proxy, name: str) -> dict[str, float]:
 
 
 def priced(proxy: Proxy, count: int, *more: Json) -> str:
-    """What is done with a conversation that begins with these many tools and one message."""
+    """Returns what is done with a conversation that begins with so many tools and one message."""
     own = anthropic_request()["tools"][0]
     user = {"role": "user", "content": "Show me tool 7 of server 0, please."}
     request = anthropic_request(user, *more, tools=[own, *many(count)])

@@ -290,7 +290,7 @@ def test_errors_of_the_provider_keep_their_bytes(start: Callable[..., Proxy], fa
     about = {"retry_after": "7", "x_request_id": "r1"}
     others = [401, 429, 500]
     steps = [Answer([error], status, headers=about) for status in others]
-    # What may be refused for its tools is asked again with the original.
+    # A request that may be refused for its tools is asked again with the original.
     steps += [Answer([b"{}"], 400), Answer([error], 400, headers=about)]
     with serving(Provider(*steps * 2)) as provider:
         proxy = start(provider)

@@ -26,7 +26,7 @@ def register(client: Client) -> None:
 
 
 def call(client: Client, wish: str, tool: str = TOOL) -> None:
-    """What an agent does that found the tool otherwise."""
+    """Does what an agent does that found the tool otherwise."""
     turn = client.route(wish, pinned_tools=[tool])
     (verdict,) = client.gate(turn.handle, Call(tool, ARGUMENTS))
     assert verdict.allowed

@@ -196,6 +196,6 @@ def test_a19_a_full_window_is_warned_of_where_only_the_model_is_told(
     assert told.accounting.warnings == ()
     unknown = asked(model="never-heard-of")
     assert (unknown.accounting.warnings, unknown.accounting.rho) == ((), None)
-    # What is known of a model decides nothing about deferral.
+    # Facts about a model decide nothing about deferral.
     auto = asked(model="claude-opus-4-8", deferral="auto")
     assert auto.deferral.reason is DeferralReason.NO_WINDOW

@@ -133,7 +133,7 @@ def test_a_deadline_is_honoured(server: ToolgateProcess, notes: Client, tenant: 
     with pytest.raises(ToolgateError) as caught:
         notes.route(long, timeout=0.002)
     assert caught.value.code is grpc.StatusCode.DEADLINE_EXCEEDED
-    # What the caller no longer waits for does not hold up the next one.
+    # A call whose caller has left does not hold up the next one.
     assert notes.route("hello", threshold=-1)
 
 

@@ -184,7 +184,7 @@ def _is_ready(address: str) -> bool:
         return False
 
 
-# What the files say
+# The files' contents
 
 
 def rules() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What requests to a provider say of tools that are searched for: references, betas, the search."""
+"""Tests what requests say of tools that are searched for: references, betas, the search."""
 
 import json
 from collections.abc import Iterator

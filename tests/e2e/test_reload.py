@@ -1,4 +1,4 @@
-"""What SIGHUP has take effect, and what it says of the rest."""
+"""Tests what SIGHUP has take effect, and what it says of the rest."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ class Reloaded:
 
 
 def refusal(server: ToolgateProcess, *intents: str) -> str:
-    """What Route says, once it refuses; limits follow the log by a moment."""
+    """Returns Route's refusal, once it refuses; limits follow the log by a moment."""
     give_up = time.monotonic() + PATIENCE
     with server.client() as client:
         while time.monotonic() < give_up:

@@ -100,7 +100,7 @@ def test_b8_references_schemas_signatures_and_names(notes: Client) -> None:
     assert asked[Detail.SIGNATURES].signature.startswith(f"{CREATE}(title: string")
     for short in (Detail.NAMES, Detail.REFERENCES):
         assert (asked[short].input_schema_json, asked[short].signature) == ("", "")
-    # What a reference stands for is what the provider shows the model.
+    # The provider shows the model what a reference stands for.
     assert asked[Detail.REFERENCES].schema_tokens == asked[Detail.SCHEMAS].schema_tokens
     assert asked[Detail.NAMES].schema_tokens < asked[Detail.SIGNATURES].schema_tokens
     references = notes.search_tools(CREATE, detail="references").to_tool_references()

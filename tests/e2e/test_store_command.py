@@ -31,7 +31,7 @@ class Store:
         self._settings = settings
 
     def run(self, *arguments: str, want: int = 0) -> str:
-        """What the command prints, with what it says beside."""
+        """Returns the command's output, with its warnings."""
         names = {f"TOOLGATE_{k.replace('.', '_').upper()}": v for k, v in self._settings.items()}
         env = {"XDG_CONFIG_HOME": "/nonexistent", **names}
         done = toolgate_command.run(self._binary, "store", *arguments, env=env)

@@ -165,7 +165,7 @@ def test_a11_without_an_endpoint_a_rule_writes(binary: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert "by rule" in done.stderr
     assert summaries(out / "shop.json") == {"goods_list": "goods list: List goods. With shop name."}
-    # What a registration derives of a good description is better left as it is.
+    # The summary that a registration derives of a good description is better left as it is.
     assert summaries(out / "mail.json") == {}
     assert f"--settings {out / 'SERVER.json'}" in done.stdout
 

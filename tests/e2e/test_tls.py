@@ -187,7 +187,7 @@ def test_client_certificates_say_who_calls(
         grpc.StatusCode.UNAVAILABLE,
         grpc.StatusCode.DEADLINE_EXCEEDED,
     )
-    # Who has no certificate may have a key; a bad key is not made good by a certificate.
+    # Callers without a certificate may have a key; a bad key is not made good by a certificate.
     key = Keys(binary, tmp_path / "tls0").create("agent")["key"]
     with client(server, Tls(ca=certificates.ca), api_key=key) as keyed:
         assert keyed.route("write a note").tools

@@ -220,7 +220,7 @@ def test_who_is_not_let_in_is_in_its_span(
     assert "admit" not in spans
 
 
-# Which calls
+# Calls with spans
 
 
 def test_the_callers_decision_is_honoured(start_server: StartServer, collector: Collector) -> None:
@@ -252,7 +252,7 @@ def test_what_makes_no_sense_as_a_parent_begins_a_trace(
     collector.wait(lambda spans: any(s.name == ROUTE and not s.parent for s in spans[before:]))
 
 
-# What is in them
+# Their contents
 
 
 def test_no_span_holds_a_word_of_users(start_server: StartServer, collector: Collector) -> None:
@@ -340,7 +340,7 @@ def test_spans_go_over_tls_with_credentials(
         assert "abc" not in server.log_text()
 
 
-# What they cost
+# Their costs
 
 
 def test_a_collector_that_hangs_or_is_away_fails_no_call(

@@ -30,7 +30,7 @@ SOON = 300.0 + CALLS / 50
 
 @dataclass
 class Traffic:
-    """What callers got."""
+    """Outcomes of callers' calls."""
 
     calls: int = 0
     problems: list[str] = field(default_factory=list)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `gpu_speed` measures, of sentence-transformers in fp16 on the same GPU, as such JSON lines.
+"""Measures sentence-transformers in fp16 on the same GPU as `gpu_speed` does, as such JSON lines.
 
 pytorch.py MODEL_DIR [--compile]: with --compile, the network goes through torch.compile first.
 """

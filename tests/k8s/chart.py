@@ -61,7 +61,7 @@ def merged(*parts: Values) -> Values:
 
 
 def helm(*arguments: str, stdin: str = "") -> str:
-    """What helm prints.
+    """Returns the output of helm.
 
     Raises:
         RefusedError: It failed; what it said.

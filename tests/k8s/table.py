@@ -138,7 +138,7 @@ def number(text: str) -> int:
 
 
 def schema_of(key: Key) -> dict[str, Any]:
-    """What a value of that key is in values.yaml."""
+    """Returns the schema of that key's value in values.yaml."""
     word, _, arguments = key.kind.partition("(")
     if word == "count":
         least, most = (number(part) for part in arguments.rstrip(")").split(","))

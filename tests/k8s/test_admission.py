@@ -10,7 +10,7 @@ from chart import Object, Values
 
 
 def complaints(objects: list[Object]) -> list[str]:
-    """What the API server would say of objects."""
+    """Returns the API server's complaints of objects."""
     known = [one for one in objects if one["kind"] not in chart.CUSTOM]
     code, said = tools.run(tools.ADMISSION, stdin=json.dumps(known))
     assert (code, bool(said)) in {(0, False), (1, True)}, said

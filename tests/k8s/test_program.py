@@ -1,4 +1,4 @@
-"""What the chart tells the program, told to the program itself: the one that TOOLGATE_BIN names."""
+"""Tells the program itself what the chart tells it: the one that TOOLGATE_BIN names."""
 
 import os
 import re

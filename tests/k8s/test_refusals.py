@@ -1,4 +1,4 @@
-"""What makes no sense together is refused before anything is installed, in words."""
+"""Tests that senseless settings are refused before anything is installed, in words."""
 
 import json
 
@@ -154,7 +154,7 @@ def test_what_makes_sense_is_not(case: str) -> None:
     assert chart.render(ALLOWED[case])
 
 
-# What the schema refuses, and a word of what it says.
+# Values that the schema refuses, and a word of what it says.
 MISTAKES: dict[str, tuple[Values, str]] = {
     "a misspelt value": ({"sever": {"replicas": 1}}, "sever"),
     "a misspelt value within": ({"server": {"replica": 1}}, "replica"),

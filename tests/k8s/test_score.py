@@ -8,7 +8,7 @@ import pytest
 import tools
 import yaml
 
-# What kube-score asks for and the chart does not do, by its own words, and why.
+# Demands of kube-score that the chart does not meet, in its words, and the reason.
 MEANT = {
     "ImagePullPolicy is not set to Always": "a release's tag does not move, and registries fail",
     "CPU limit is not set": "a limit slows bursts that the node has time for; memory has one",

@@ -1,4 +1,4 @@
-"""What each switch of the values does."""
+"""Tests what each switch of the values does."""
 
 import shutil
 from pathlib import Path

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How well tools are found for intents in other languages; writes the tables of docs/languages.md.
+"""Measures finding by intents in other languages; writes the tables of docs/languages.md.
 
     make bench-languages
 
@@ -168,7 +168,7 @@ def evaluate(
     *flags: str | Path,
     catalog: Path = SHIPPED,
 ) -> dict[str, dict[str, float]]:
-    """What `toolgate eval` reports."""
+    """Returns the report of `toolgate eval`."""
     queries, report = scratch / "queries.jsonl", scratch / "report.json"
     lines = [{"query": one.query, "relevant": sorted(one.relevant)} for one in intents]
     queries.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -194,7 +194,7 @@ def recall(intents: list[LabelledIntent], ranking: Ranking, cut: int) -> float:
 
 
 def separation(ranking: Ranking) -> float:
-    """How often an English intent with tools has the greater overlap; half where they are equal."""
+    """Returns how often an English intent with tools has the greater overlap; half where equal."""
     tops: dict[bool, list[float]] = {True: [], False: []}
     for intent in read(ENGLISH):
         tops[bool(intent.relevant)].append(ranking[intent.query][1])
@@ -230,7 +230,7 @@ def routing(binary: Path, encoder: Encoder, scratch: Path) -> Iterator[Callable[
 
 
 def emptiness(sizes: list[int]) -> str:
-    """How many are empty, and how many tools the others have."""
+    """Returns how many are empty, and how many tools the others have."""
     filled = [size for size in sizes if size]
     return f"{len(sizes) - len(filled)}; {mean(filled):.1f}" if filled else f"{len(sizes)}; -"
 

@@ -43,7 +43,7 @@ RUNS = {
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of so many callers."""
+    """Measurements of so many callers."""
 
     intents: str
     callers: int
@@ -68,7 +68,7 @@ class Row:
         ]
 
     def run(self) -> list[str]:
-        """What tells it from the others."""
+        """Returns what tells it from the others."""
         return [self.intents, str(self.callers)]
 
 

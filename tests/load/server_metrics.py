@@ -1,4 +1,4 @@
-"""What a server's metrics say of a run: stages of Route, batches, time in the encoder."""
+"""Reads a server's metrics of a run: stages of Route, batches, time in the encoder."""
 
 import re
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Reading:
         return cls({match["name"]: float(match["value"]) for match in matches})
 
     def since(self, before: "Reading") -> "Reading":
-        """What was counted in between."""
+        """Returns the counts in between."""
         earlier = before.samples
         return Reading({name: now - earlier.get(name, 0) for name, now in self.samples.items()})
 

@@ -56,7 +56,7 @@ class Server:
 
 @dataclass
 class Observed:
-    """What a server said: its tools and the answers to its calls, each field as it was written."""
+    """Answers of a server: its tools and the answers to its calls, each field as it was written."""
 
     era: str
     tools: list[Json]
@@ -263,7 +263,7 @@ def _answer(call: Call, client: Client) -> str:
 
 
 def differences(server: Server, first: Observed, second: Observed) -> list[str]:
-    """What two observations of a server do not agree about, one line for each."""
+    """Lists where two observations of a server do not agree, one line for each."""
     found = []
     if first.tools_text != second.tools_text:
         names = [[tool["name"] for tool in observed.tools] for observed in (first, second)]
@@ -311,7 +311,7 @@ print(sum(len(encoding.encode_ordinary(text)) for text in json.load(sys.stdin)))
 
 
 def prompt_text(tool: Json) -> str:
-    """What of a tool a host puts into a prompt: its name, description and schema."""
+    """Returns what a host puts into a prompt of a tool: its name, description and schema."""
     keys = ("name", "description", "inputSchema")
     return canonical({key: tool[key] for key in keys if key in tool})
 

@@ -24,7 +24,7 @@ CHANGE: Json = {
 
 
 class Lists:
-    """What the server has."""
+    """Tools of the server."""
 
     def __init__(self) -> None:
         self.all: dict[str, list[Json]] = {"tools": [CHANGE], "prompts": [], "resources": []}

@@ -79,7 +79,7 @@ def measure_kills(ground: Ground, rounds: int) -> Promise:
 def _register_until_killed(
     server: ToolgateProcess, acknowledged: dict[str, int], after: float
 ) -> dict[str, int]:
-    """What was under way when the server was killed."""
+    """Returns the calls that were under way when the server was killed."""
     killer = threading.Timer(after, server.kill)
     tried: dict[str, int] = {}
     with server.client(TENANT, timeout=20) as client:

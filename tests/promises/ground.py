@@ -1,4 +1,4 @@
-"""What measurements stand on: servers on cores of their own, the load generator on others."""
+"""Places for measurements: servers on cores of their own, the load generator on others."""
 
 import json
 import os
@@ -54,7 +54,7 @@ class Ground:
             process.stop()
 
     def load(self, targets: list[str], *arguments: str) -> Report:
-        """What callers saw: the generator's report."""
+        """Returns the callers' view: the generator's report."""
         return self.end_load(self.begin_load(targets, *arguments))
 
     def begin_load(self, targets: list[str], *arguments: str) -> "subprocess.Popen[bytes]":

@@ -31,7 +31,7 @@ from toolgate._gen.v1 import router_pb2
 from .attack import HEADERS, PREFACE
 
 TENANT = "tenant-1"
-"""Whose summary pool is asked for."""
+"""The tenant whose summary pool is asked for."""
 CONNECTIONS = 1_200
 """More than `server.max_connections` by default."""
 CALLS = 256
@@ -49,7 +49,7 @@ END_STREAM = 1
 
 @dataclass(frozen=True)
 class Kind:
-    """What a peer holds: connections, and the calls on each."""
+    """Kinds of peers: connections, and the calls on each."""
 
     connections: int
     opening: bytes
@@ -63,7 +63,7 @@ class Holder:
 
     wire: socket.socket
     unread: bytes = b""
-    """What came and is no whole frame yet."""
+    """Bytes that came and are no whole frame yet."""
     unsent: bytes = b""
     next_stream: int = 1
     open_streams: set[int] = field(default_factory=set)

@@ -128,7 +128,7 @@ def _intents(repeated: int) -> list[str]:
 
 def _figures(level: Level, calm: Level, ceiling: float, least: float) -> list[Figure]:
     found, times = level.report["all"], f"{level.times:g}x"
-    # What is found by words alone, when the encoder did not come in time, is no good answer.
+    # Tools found by words alone, when the encoder did not come in time, are no good answer.
     good = found["answered_per_second"] * (1 - found["degraded"] / max(found["answered"], 1))
     share = good / ceiling
     refusal = found["refusal_ms"]["p50"]

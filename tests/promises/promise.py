@@ -34,7 +34,7 @@ class Plot:
     unit: str
     series: list[Series]
     marks: dict[str, float] = field(default_factory=dict)
-    """What happened, and at which second."""
+    """Events, and the second of each."""
 
     def draw(self, folder: Path) -> None:
         # Only where plots are asked for: the figures need no library.
@@ -64,4 +64,4 @@ class Promise:
     figures: list[Figure]
     plots: list[Plot] = field(default_factory=list)
     command: str = ""
-    """What measures it again."""
+    """The command that measures it again."""

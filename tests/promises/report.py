@@ -20,7 +20,7 @@ run to run.
 
 
 def write(page: Path, promises: Sequence[Promise], plots: str = "promises") -> None:
-    """What the page has of other promises stays."""
+    """Writes the promises, and leaves what the page has of others."""
     for promise in promises:
         for plot in promise.plots:
             plot.draw(page.parent / plots)

@@ -1,4 +1,4 @@
-"""What one step sees: requests and tools, each tool among those it is mistaken for."""
+"""Batches of a step: requests and tools, each tool among those it is mistaken for."""
 
 import random
 from collections import Counter
@@ -103,7 +103,7 @@ class Sampler:
 
 
 def may_serve(rows: Sequence[Row]) -> Matrix:
-    """Whether the tool of a column may serve the request of a row, its own apart."""
+    """Tells whether the tool of a column may serve the request of a row, its own apart."""
     vectors = np.stack([row.vector for row in rows])
     servers = np.array([row.tool.server for row in rows])
     same = servers[:, None] == servers[None, :]

@@ -79,11 +79,11 @@ class Encoder:
         self.lower: dict[str, torch.Tensor] = {}
 
     def parameters(self) -> list[nn.Parameter]:
-        """What is trained."""
+        """Returns the weights that are trained."""
         return [one for layer in self.layers.values() for one in (layer.lora_A, layer.lora_B)]
 
     def set_scale(self, scale: float) -> None:
-        """How much of the additions counts: 0 is the untuned model."""
+        """Sets the weight of the additions: 0 is the untuned model."""
         for layer in self.layers.values():
             layer.scale = scale
             layer.merge()
@@ -112,11 +112,11 @@ class Encoder:
             yield ordered[at : at + CHUNK]
 
     def tokens_in(self, text: str) -> int:
-        """How many tokens a text has."""
+        """Counts the tokens of a text."""
         return len(self.tokenizer.encode(text or " ").ids)
 
     def lower_states(self, texts: Sequence[str]) -> list[torch.Tensor]:
-        """What the frozen layers make of texts, a vector a token."""
+        """Returns the frozen layers' output for texts, a vector a token."""
         tokens = [self.tokenizer.encode(text or " ").ids for text in texts]
         ids = nn.utils.rnn.pad_sequence([torch.tensor(one) for one in tokens], batch_first=True)
         lengths = [len(one) for one in tokens]
@@ -137,7 +137,7 @@ class Encoder:
         return nn.functional.normalize(mean, dim=-1)
 
     def mask(self, lengths: Sequence[int]) -> torch.Tensor:
-        """Which places hold tokens."""
+        """Returns True for the places that hold tokens."""
         places = torch.arange(max(lengths), device=self.device)
         return places < torch.tensor(lengths, device=self.device)[:, None]
 

@@ -27,7 +27,7 @@ from tools import Catalog
 from train import MODEL_DIR, OUT
 
 INTENTS = ROOT / "tests/data/intents"
-# What is asked for with one tool in mind: any tool that serves will do.
+# Sets of requests with one tool in mind: any tool that serves will do.
 SINGLE = ("single", "terse", "chatty", "indirect")
 LATIN = ("de", "fr", "es", "pt", "it", "tr")
 
@@ -71,7 +71,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def groups(options: argparse.Namespace) -> Iterator[Group]:
-    """What is measured: the fold's servers or all intents; then the public sets."""
+    """Yields the measured sets: the fold's servers or all intents; then the public sets."""
     shipped = read_repository()
     yield from intent_groups(shipped, options.fold)
     if options.public:
@@ -134,7 +134,7 @@ def measured(group: Group, before: Encoder, after: Encoder) -> Iterator[str]:
 
 
 def print_abstention(before: Encoder, after: Encoder) -> None:
-    """How well the best overlap tells intents that no tool serves from the others."""
+    """Prints how well the best overlap tells intents that no tool serves from the others."""
     shipped = read_repository()
     print("\n| no tool | packs | AUC before | after | median before, served / not | after |")
     print("|---|---|---|---|---|---|")

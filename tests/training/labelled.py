@@ -15,7 +15,7 @@ ENGLISH = ("terse", "chatty", "indirect", "long", SEVERAL_STEPS)
 
 @dataclass(frozen=True)
 class Request:
-    """What somebody asked, and the keys of the tools that serve it; none, if no tool does."""
+    """A request, and the keys of the tools that serve it; none, if no tool does."""
 
     text: str
     tools: tuple[str, ...]

@@ -36,7 +36,7 @@ def interval(values: Matrix, seed: int = 1) -> tuple[float, float]:
 
 
 def area(wanted: Matrix, unwanted: Matrix) -> float:
-    """How often one of the first has the greater value (Mann and Whitney)."""
+    """Returns how often one of the first has the greater value (Mann and Whitney)."""
     ranks: Any = rankdata(np.concatenate([wanted, unwanted]))
     first = len(wanted)
     above = ranks[:first].sum() - first * (first + 1) / 2

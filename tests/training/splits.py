@@ -1,4 +1,4 @@
-"""What is trained on, and what is kept from training to be measured."""
+"""Splits the data: for training, and kept from it to be measured."""
 
 import random
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ UNSEEN_PUBLIC = ("azure", "metatool_single", "metatool_multi")
 
 @dataclass(frozen=True)
 class Shipped:
-    """What the repository itself has: its catalogs and packs."""
+    """The repository's own data: its catalogs and packs."""
 
     catalog: Catalog
     packs: list[Request]

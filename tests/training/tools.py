@@ -26,12 +26,12 @@ class Tool:
 
     @property
     def key(self) -> str:
-        """What labels call it."""
+        """Returns its key in labels."""
         return f"{self.server}/{self.name}"
 
     @functools.cached_property
     def summary(self) -> str:
-        """What the encoder is given."""
+        """Returns the text for the encoder."""
         return summarise(self.name, self.description)
 
 
@@ -118,7 +118,7 @@ def whole_words(whole: str) -> str:
 
 
 def tokens_of(text: str) -> int:
-    """How many tokens of cl100k_base a text has."""
+    """Counts the tokens of cl100k_base in a text."""
     return len(encoding().encode_ordinary(text))
 
 

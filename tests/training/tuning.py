@@ -13,7 +13,7 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Settings:
-    """What was chosen on one fold; docs/encoder-card.md has the figures."""
+    """Values chosen on one fold; docs/encoder-card.md has the figures."""
 
     rank: int = 16
     first: int = 3  # the lowest layer with additions

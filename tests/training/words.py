@@ -75,7 +75,7 @@ def collect(schema: object, lines: list[str]) -> None:
 
 
 def fields(tool: Tool, requests: Sequence[str]) -> dict[str, float]:
-    """How often each term counts for a tool."""
+    """Returns how often each term counts for a tool."""
     texts = {
         "server": tool.server,
         "name": tool.name,

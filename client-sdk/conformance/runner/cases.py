@@ -21,9 +21,9 @@ class Step:
     args: dict[str, Any] = field(default_factory=dict)
     client: dict[str, Any] = field(default_factory=dict)
     expect: Any = None
-    """What the value must hold."""
+    """Expectation of the value."""
     expect_error: Any = None
-    """What the error must hold; its `kind` is `call` unless the case says another."""
+    """Expectation of the error; its `kind` is `call` unless the case says another."""
     text_is_json: bool = False
     """Compare the value's `text` as JSON."""
     keep: dict[str, str] = field(default_factory=dict)
@@ -32,11 +32,16 @@ class Step:
     """Seconds to wait before the request."""
     beside: str = ""
     """`restart` restarts the server a moment after the request is sent."""
+    until: bool = False
+    """Ask again until the answer is as expected: a server's new configuration holds a bit later."""
     do: str = ""
-    """`restart` restarts a server; `script` sets the scripted service's script."""
+    """`restart` restarts a server; `script` sets the scripted service's script; `configure` has
+    the server `configured` read `config`."""
+    config: str = ""
+    """The text of the configuration file, beside the settings of every server here."""
     script: list[dict[str, Any]] = field(default_factory=list)
     attempts: list[dict[str, Any]] | None = None
-    """What the scripted service must have seen, attempt by attempt."""
+    """Expectation of the scripted service's calls, attempt by attempt."""
     within: float | None = None
     """The most seconds that the answer may take."""
 

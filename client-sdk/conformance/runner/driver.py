@@ -26,7 +26,7 @@ class Driver:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            # What a driver may use is installed with its package.
+            # A driver has only what is installed with its package.
             env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()

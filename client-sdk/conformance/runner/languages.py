@@ -1,4 +1,4 @@
-"""How each language's package is built, and its driver on what was built."""
+"""Builds each language's package, and its driver on what was built."""
 
 import os
 import shutil

@@ -1,11 +1,11 @@
-"""Whether an answer is what a case expects."""
+"""Compares an answer with what a case expects."""
 
 import json
 from typing import Any
 
 
 def mismatch(expected: Any, actual: Any, where: str = "") -> str:
-    """What is wrong, or "".
+    """Returns the first difference, or "".
 
     Objects may have more keys than are expected; a key at its default may be left out. Lists have
     the same length. An object with one key that begins with `$` is a condition: `$contains` of a

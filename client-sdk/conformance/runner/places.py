@@ -1,6 +1,7 @@
-"""What drivers call: real servers, also behind TLS, a scripted service, and other listeners."""
+"""Places that drivers call: real servers, also behind TLS, a scripted service, other listeners."""
 
 import contextlib
+import signal
 import socket
 import ssl
 import tempfile
@@ -32,7 +33,7 @@ class Places:
 
     def target(self, name: str) -> str:
         """The address of a place."""
-        if name in ("server", "small", "restarted"):
+        if name in ("server", "small", "restarted", "configured"):
             return self.server(name).target
         if name not in self._opened:
             self._opened[name] = getattr(self, f"_open_{name}")()
@@ -55,6 +56,14 @@ class Places:
         if server.stop() != 0:
             raise AssertionError(server.log_text()[-2000:])
         server.start_again()
+
+    def configure(self, text: str) -> None:
+        """Has the server `configured` read another configuration file, as an operator would."""
+        server = self.server("configured")
+        file = server.folder / "config" / "toolgate" / "toolgate.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        server.process.send_signal(signal.SIGHUP)
 
     def tls(self, client_certificate: bool) -> dict[str, str]:
         """The files of a client's TLS settings."""

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from waiting import wait_until
+
 from runner.cases import Case, Step
 from runner.driver import Driver, DriverError
 from runner.matching import mismatch
@@ -21,7 +23,7 @@ _tenants = itertools.count(1)
 
 
 def problem_with(case: Case, driver: Driver, places: Places) -> str:
-    """What went wrong, or ""."""
+    """Runs a case; returns the first problem, or ""."""
     run = _Run(driver, places, f"case-{next(_tenants)}")
     for number, step in enumerate(case.steps, 1):
         try:
@@ -43,6 +45,21 @@ class _Run:
     def step(self, step: Step) -> str:
         if step.do:
             return self._do(step)
+        return self._awaited(step) if step.until else self._asked(step)
+
+    def _awaited(self, step: Step) -> str:
+        """Asks until the answer is as expected; the last problem where it never was."""
+        problem = ""
+
+        def is_settled() -> bool:
+            nonlocal problem
+            problem = self._asked(step)
+            return not problem
+
+        wait_until(is_settled, lambda: problem)
+        return ""
+
+    def _asked(self, step: Step) -> str:
         client = self._client(step.client) if _calls(step) else None
         time.sleep(step.pause)
         begun = time.monotonic()
@@ -71,6 +88,8 @@ class _Run:
     def _do(self, step: Step) -> str:
         if step.do == "restart":
             self._places.restart()
+        elif step.do == "configure":
+            self._places.configure(step.config)
         elif step.do == "script":
             self._places.target("scripted")
             self._places.scripted.follow(self._tenant, step.script)

@@ -51,7 +51,7 @@ class ScriptedService:
             self._server.stop(0)
 
     def follow(self, tenant: str, script: Script) -> None:
-        """What calls of the tenant get from now on."""
+        """Sets what calls of the tenant get from now on."""
         with self._lock:
             self._scripts[tenant] = script
             self._seen.pop(tenant, None)

@@ -6,7 +6,7 @@ from runner.cases import Case
 
 
 class Results:
-    """What came of each case in each language."""
+    """Outcomes of each case in each language."""
 
     def __init__(self, cases: list[Case]) -> None:
         self._cases = cases
@@ -25,7 +25,7 @@ class Results:
         self._broken.append(f"{language}: {problem}")
 
     def failed(self) -> bool:
-        """Whether anything did."""
+        """Returns True if any case failed, or something outside of the cases."""
         return bool(self._broken) or any(self._problems.values())
 
     def markdown(self) -> str:
@@ -45,7 +45,7 @@ class Results:
         return "\n".join(lines) + "\n"
 
     def failures(self) -> str:
-        """What went wrong, line by line, and the sum."""
+        """Lists the failures, a line each, and the sum."""
         told = [
             f"FAILED {language}: {group}: {name}: {problem}"
             for (language, group, name), problem in self._problems.items()

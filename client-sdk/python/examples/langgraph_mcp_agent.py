@@ -46,7 +46,7 @@ def calls(number: int, **arguments: str) -> BaseMessage:
 
 
 def stdio(module: str) -> Any:
-    """How to start an MCP server."""
+    """Returns the parameters that start an MCP server."""
     return {"transport": "stdio", "command": sys.executable, "args": ["-m", module]}
 
 

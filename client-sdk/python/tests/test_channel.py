@@ -1,4 +1,4 @@
-"""What gRPC is told to do by itself: health, and how much to retry."""
+"""Tests what gRPC does by itself: health checks and retries."""
 
 import asyncio
 from collections.abc import Iterator

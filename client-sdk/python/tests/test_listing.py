@@ -1,4 +1,4 @@
-"""What the middleware of frameworks tells Route of the prompt."""
+"""Tests what the middleware of frameworks tells Route of the prompt."""
 
 from toolgate import RouteArguments
 from toolgate._agents import estimated_tokens, route_of, unlisted, with_history

@@ -1,4 +1,4 @@
-"""What the package holds, and what importing it brings along."""
+"""Tests the package's contents, and what importing it brings along."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a conversation cost, added up from what Route answers; and which model it is told of."""
+"""Tests the costs of a conversation, added up from Route's answers, and the model in requests."""
 
 import json
 import logging

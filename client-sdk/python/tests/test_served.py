@@ -1,13 +1,22 @@
 """Lists of MCP servers, and servers whose changed tools can't be listed."""
 
 import asyncio
+import logging
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import pytest
+from pydantic_ai import RunContext
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.usage import RunUsage
 
 from toolgate import Client, Conversation, _served
-from toolgate._served import listed_tools
+from toolgate._served import ServedTools, listed_tools
+from toolgate.langchain import _mcp as langchain_mcp
+from toolgate.openai_agents import McpTools
+from toolgate.pydantic_ai._mcp import McpToolset
 
 
 class Book:
@@ -48,6 +57,94 @@ def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(_served, "LISTING_SECONDS", 0)
     with pytest.raises(TimeoutError, match="git has not listed its tools within 0 s"):
         asyncio.run(listed_tools("git", Hung()))
+
+
+class Announced:
+    """A client of Toolgate that keeps which servers are announced."""
+
+    def __init__(self) -> None:
+        self.servers: list[str] = []
+
+    def announce_server(self, name: str) -> None:
+        self.servers.append(name)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives servers no time to list their tools."""
+    monkeypatch.setattr(_served, "LISTING_SECONDS", 0)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
+LATE = (
+    "toolgate: MCP server git can't be listed: TimeoutError: "
+    "git has not listed its tools within 0 s"
+)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_agents_sdk_leaves_out_a_server_that_hangs(caplog: pytest.LogCaptureFixture) -> None:
+    client = Announced()
+    servers = cast(Any, {"git": Hung()})
+    loaded = asyncio.run(McpTools.load(cast(Client, client), servers))
+    assert (loaded.tools, client.servers, warnings(caplog)) == ([], ["git"], [LATE])
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("hangs_at", ["connection", "list"])
+def test_langchain_leaves_out_a_server_that_hangs(
+    hangs_at: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Adapter:
+        connections: ClassVar[dict[str, dict[str, Any]]] = {"git": {}}
+        callbacks = tool_interceptors = handle_tool_errors = None
+
+        @asynccontextmanager
+        async def session(self, _name: str) -> Any:
+            if hangs_at == "connection":
+                await asyncio.Event().wait()
+            yield Hung()
+
+    client = Announced()
+    listed = langchain_mcp.McpTools(cast(Client, client), cast(Any, Adapter()), None, {})
+    tools = asyncio.run(listed.load())
+    assert (tools, client.servers, warnings(caplog)) == ([], ["git"], [LATE])
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("lists", [0, 1])
+def test_pydantic_ai_ends_a_run_whose_server_hangs(lists: int) -> None:
+    class Listed(FunctionToolset[None]):
+        """A toolset of a server that answers these many lists, and caches none."""
+
+        left = lists
+
+        async def list_tools(self) -> list[Any]:
+            if self.left == 0:
+                await asyncio.Event().wait()
+            self.left -= 1
+            return []
+
+        async def get_tools(self, ctx: RunContext[None]) -> Any:
+            await self.list_tools()
+            return await super().get_tools(ctx)
+
+    class Served(ServedTools):
+        async def register(self, name: str, tools: Any) -> dict[str, str]:
+            return {}
+
+    async def run() -> None:
+        served = Served(Client("127.0.0.1:1"), ["git"], None, logging.getLogger())
+        toolset = McpToolset(Listed(), "git", served)
+        ctx = RunContext[None](deps=None, model=TestModel(), usage=RunUsage())
+        async with toolset:
+            await toolset.get_tools(ctx)
+
+    with pytest.raises(TimeoutError, match="git has not listed its tools within 0 s"):
+        asyncio.run(run())
 
 
 @pytest.mark.parametrize("fails_by", ["error", "never registered"])

@@ -29,7 +29,7 @@ def registered(client: Client) -> list[Tool]:
 
 
 def messages() -> list[str]:
-    """What people ask for, of these MCP servers only."""
+    """Requests of people, of these MCP servers only."""
     lines = (DATA / "intents" / "people.jsonl").read_text().splitlines()
     asked = [json.loads(line) for line in lines]
     ours = [
@@ -53,7 +53,7 @@ class Caller:
 
         Args:
             shown: The names of the tools that the model is shown.
-            is_answered: Whether a call of this message has its result.
+            is_answered: True if a call of this message has its result.
         """
         managed = [name for name in shown if name.startswith("mcp__")]
         self.shown.append(managed)
@@ -64,7 +64,7 @@ class Caller:
         return new[0]
 
     def check(self, ran: list[str]) -> None:
-        """What the model saw stayed within `top_k`, however many tools it called."""
+        """Holds that the model saw at most `top_k` tools, however many it called."""
         assert len(ran) > TOP_K, "more tools ran than a set holds"
         assert ran == self.called, "every call ran"
         most = max(map(len, self.shown))

@@ -1,4 +1,4 @@
-"""What a client's Route was asked with."""
+"""Requests of a client to Route."""
 
 from typing import Any
 

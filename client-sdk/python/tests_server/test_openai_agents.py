@@ -837,7 +837,7 @@ def test_mistakes_are_refused_at_once(client: Client, desk: Desk) -> None:
 
 
 def told(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
-    """What Route is asked from here on of the messages behind the tools."""
+    """Collects what Route is told from here on of the messages behind the tools."""
     asked: list[int | None] = []
     route = client.route
 

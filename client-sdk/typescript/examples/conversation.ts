@@ -24,7 +24,7 @@ export class Conversation {
     this.messages.push({ role: "user", content: text });
     for (;;) {
       const scopes = ["chat:write"];
-      // What was discovered and called is read from the messages, so that preconditions know of it.
+      // Discoveries and calls are read from the messages, so that preconditions know of it.
       const said = agentState({ messages: this.messages, snapshot: this.#snapshot, scopes });
       const activeSetHandle = this.#handle;
       // The few tools with schemas, and the search that makes any other of them callable.
@@ -72,12 +72,12 @@ export class Conversation {
   }
 
   compact(summary: string): void {
-    // What was discovered and called is in the snapshot, and outlives the messages that said so.
+    // Discoveries and calls are in the snapshot, and outlive the messages that said so.
     this.messages = [{ role: "user", content: summary }];
   }
 }
 
-// What is needed here of Anthropic's SDK.
+// The part of Anthropic's SDK that is needed here.
 interface Anthropic {
   messages: { create(request: object): Promise<{ content: (ToolUse | { type: "text"; text: string })[] }> };
 }

@@ -33,7 +33,7 @@ export interface Announcement {
 /**
  * Announces what changed since the last announcement.
  *
- * @param searchable what a search can find, such as a summary pool; loaded tools may be among them.
+ * @param searchable tools that a search can find, such as a summary pool; loaded tools may be among them.
  */
 export function announce(searchable: Searchable, known: Announced = {}): Announcement {
   const lines = new Map(

@@ -67,7 +67,7 @@ export function sendCredentials(credentials: Credentials): Interceptor {
       header = await orAborted(credentials.header(), request.signal);
     } catch (error) {
       if (request.signal.aborted) throw error;
-      // What the source threw may hold a secret: it is the cause, and not part of the text.
+      // The source's error may hold a secret: it is the cause, and not part of the text.
       const failed = new ConnectError("the token source failed", Code.Unauthenticated);
       failed.cause = error;
       throw failed;

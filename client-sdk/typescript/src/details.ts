@@ -6,7 +6,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "./gen/google/rpc/status_pb.js";
 
-/** Whose reasons are ours to read. */
+/** The domain whose reasons are ours to read. */
 const DOMAIN = "toolgate";
 const STATUS = "grpc-status";
 const MESSAGE = "grpc-message";

@@ -83,7 +83,7 @@ export class ToolgateError extends Error {
 /**
  * Converts what a transport threw: a local mistake to a `TypeError`, all else to a `ToolgateError`.
  *
- * @param error what it threw.
+ * @param error the error of the call.
  * @param target where the call went, to say so when nobody answered there.
  */
 export function toThrown(error: unknown, target: string): ToolgateError | TypeError {

@@ -22,7 +22,7 @@ export class Listener {
   /**
    * Has a function called after each change of a client's tools. A client that was connected anew is to be given again.
    *
-   * @param passesOn whether the client itself is told too; the AI SDK's takes every notification for an error.
+   * @param passesOn true if the client itself is told too; the AI SDK's takes every notification for an error.
    */
   listen(client: object, changed: () => void, passesOn: boolean): void {
     const { transport } = client as { readonly transport?: Transport | null };

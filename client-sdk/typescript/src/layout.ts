@@ -65,7 +65,7 @@ export function openaiSystem(system: string, summaries: Summaries): { role: "sys
  * The user's message with phase 2 directly before it, for Anthropic and Chat Completions. Keep it in the history
  * as it is. With no tool to define it is the user's message alone.
  *
- * @param content what the user said: a text, or the provider's blocks.
+ * @param content the user's message: a text, or the provider's blocks.
  * @param tools as in `phase2`.
  */
 export function userMessage<B>(
@@ -90,7 +90,7 @@ export interface InputItem<P> {
 /**
  * The items of a turn for the Responses API: phase 2, then the user's message.
  *
- * @param content what the user said: a text, or the API's content parts.
+ * @param content the user's message: a text, or the API's content parts.
  * @param tools as in `phase2`.
  */
 export function responsesInput<P>(

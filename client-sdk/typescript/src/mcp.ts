@@ -27,6 +27,11 @@ export interface McpClient {
   }): Promise<Readonly<Record<string, unknown>>>;
 }
 
+/** Gives a page of a list: the first one without a cursor. */
+type ListPage<T> = (
+  cursor?: string,
+) => Promise<{ readonly tools: readonly T[]; readonly nextCursor?: string | undefined }>;
+
 interface Block {
   readonly type?: unknown;
   readonly text?: unknown;
@@ -38,23 +43,27 @@ interface Block {
  * @param list gives a page: the first one without a cursor.
  * @throws Error there are more pages, or the time is over.
  */
-export async function pagesOf<T>(
-  server: string,
-  list: (
-    cursor?: string,
-  ) => Promise<{ readonly tools: readonly T[]; readonly nextCursor?: string | undefined }>,
-): Promise<T[]> {
-  return inTime(server, async (late) => {
-    const tools: T[] = [];
-    let cursor: string | undefined;
-    for (let pages = 0; pages < MOST_PAGES; pages++) {
-      const page = await Promise.race([list(cursor), late]);
-      tools.push(...page.tools);
-      if (!page.nextCursor) return tools;
-      cursor = page.nextCursor;
-    }
-    throw new Error(`${server} has more than ${String(MOST_PAGES)} pages of tools`);
-  });
+export async function pagesOf<T>(server: string, list: ListPage<T>): Promise<T[]> {
+  return inTime(server, (late) => pagesUntil(late, server, list));
+}
+
+/**
+ * Lists all tools of a server that lists them in pages, 100 at most.
+ *
+ * @param late is rejected when the time is over; no further page is asked for then.
+ * @param list gives a page: the first one without a cursor.
+ * @throws Error there are more pages, or the time is over.
+ */
+export async function pagesUntil<T>(late: Promise<never>, server: string, list: ListPage<T>): Promise<T[]> {
+  const tools: T[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < MOST_PAGES; pages++) {
+    const page = await Promise.race([list(cursor), late]);
+    tools.push(...page.tools);
+    if (!page.nextCursor) return tools;
+    cursor = page.nextCursor;
+  }
+  throw new Error(`${server} has more than ${String(MOST_PAGES)} pages of tools`);
 }
 
 /**

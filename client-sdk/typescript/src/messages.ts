@@ -18,7 +18,7 @@ export interface Intent {
 /** An intent of a text, cut to what is worth embedding; none of a text that says nothing. */
 export function intentOf(text: string, isObservation = false): Intent[] {
   const bytes = new TextEncoder().encode(text).subarray(0, INTENT_BYTES);
-  // What was cut within a character is left out.
+  // A character that was cut is left out.
   const cut = new TextDecoder().decode(bytes, { stream: true });
   const weight = isObservation ? { weight: OBSERVATION_WEIGHT } : {};
   return cut.trim() === "" ? [] : [{ text: cut, ...weight }];

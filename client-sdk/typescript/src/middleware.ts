@@ -252,7 +252,7 @@ export class Gatekeeper {
   /**
    * State that is remembered after routing by these messages; when Toolgate can't be reached, the tools of before.
    *
-   * @param turn what is wanted, and tokens of the messages, where Route is to be told.
+   * @param turn the intents, and tokens of the messages, where Route is to be told.
    */
   async route(entries: readonly unknown[], turn: Turn, held: Held, grants: Grants): Promise<Held> {
     const routed = await this.routed(entries, turn, held, grants);
@@ -270,7 +270,7 @@ export class Gatekeeper {
       return undefined;
     }
     const messages = newest(entries);
-    // What does not fit as a whole is sent without additions.
+    // A conversation that does not fit as a whole is sent without additions.
     const asked = messages.length === entries.length ? rendered : undefined;
     const render =
       asked === undefined ? definitionsOf(rendered, endpoint) : renderOf(asked, endpoint, held.prompt);

@@ -7,7 +7,7 @@ export type Summaries = Iterable<readonly [name: string, summary: string]>;
 /**
  * The summaries by model-facing name after a change; those that were held are left alone.
  *
- * @param pool what `getSummaryPool` gave, or `summaryPool` of an answer of `route`. Absent: nothing changed.
+ * @param pool the answer of `getSummaryPool`, or `summaryPool` of an answer of `route`. Absent: nothing changed.
  * @param held the summaries before; empty at first.
  */
 export function applyPool(pool: SummaryPoolDelta | undefined, held: Summaries = []): Map<string, string> {

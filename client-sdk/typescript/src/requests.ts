@@ -8,7 +8,7 @@ const OURS = "toolgate.";
 /**
  * Refuses what is no request: TypeScript does so by itself, JavaScript does not.
  *
- * @param where how the request is named in an error.
+ * @param where the request's name in an error.
  * @throws TypeError no object, a name that the message does not have, or no list where one belongs.
  */
 export function refuseUnknown(message: DescMessage, request: unknown, where: string): void {

@@ -22,7 +22,7 @@ const LOOPBACK = /^(localhost|127(\.[0-9]{1,3}){3}|\[(::1|0:0:0:0:0:0:0:1)\])$/i
  * Reads `host:port`, `http://host:port` or `https://host:port`.
  *
  * @param given the target.
- * @param hasTls whether TLS settings were given, which ask a bare `host:port` to be encrypted.
+ * @param hasTls true if TLS settings were given, which ask a bare `host:port` to be encrypted.
  * @throws TypeError no port, a path, another scheme, or one that says other than the TLS settings.
  */
 export function readTarget(given: string, hasTls: boolean): Target {

@@ -17,7 +17,7 @@ APPLY = "application/apply-patch+yaml"
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server said to one request."""
+    """Answer of the server to one request."""
 
     status: int
     warnings: list[str]
@@ -25,12 +25,12 @@ class Answer:
 
     @property
     def good(self) -> bool:
-        """Whether it did what was asked."""
+        """True if it did what was asked."""
         return 200 <= self.status < 300
 
     @property
     def said(self) -> str:
-        """Why it did not."""
+        """Reason why it did not."""
         return str(self.body.get("message", ""))
 
 
@@ -67,7 +67,7 @@ class Api:
             return Answer(got.status, warnings, json.loads(text) if is_json else {"message": text})
 
     def ready(self) -> bool:
-        """Whether it takes requests."""
+        """Returns True if it takes requests."""
         try:
             return self.ask("GET", "/readyz").good
         except OSError:

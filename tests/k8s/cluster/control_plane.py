@@ -86,7 +86,7 @@ def etcd_arguments(folder: Path, client: int, peer: int) -> list[str]:
         f"--listen-peer-urls=http://{LOCAL}:{peer}",
         f"--initial-advertise-peer-urls=http://{LOCAL}:{peer}",
         f"--initial-cluster=default=http://{LOCAL}:{peer}",
-        # What it keeps is thrown away.
+        # Its data is thrown away.
         "--unsafe-no-fsync",
     ]
 
@@ -114,7 +114,7 @@ def server_arguments(folder: Path, etcd: int, port: int) -> list[str]:
 
 
 def listens(port: int) -> bool:
-    """Whether anyone listens there."""
+    """Returns True if anyone listens there."""
     with socket.socket() as probe:
         probe.settimeout(5)
         return probe.connect_ex((LOCAL, port)) == 0

@@ -46,7 +46,7 @@ def make_namespace(api: Api, name: str) -> None:
 
 
 def make_what_pods_name(api: Api, objects: list[Object], namespace: str) -> None:
-    """What pods name and the chart does not make: an administrator or a controller does."""
+    """Makes what pods name and the chart leaves to an administrator or a controller."""
     specs = [pod["spec"] for pod in map(chart.pod_of, objects) if pod]
     accounts = {one["serviceAccountName"] for one in specs}
     for name in accounts - set(chart.names(objects, "ServiceAccount")):

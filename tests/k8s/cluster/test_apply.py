@@ -18,7 +18,7 @@ def revision(answer: Answer) -> str:
 
 
 def complaints(objects: list[Object], answers: list[Answer]) -> list[str]:
-    """What the server refused, and what it warned of."""
+    """Lists the refusals and warnings of the server."""
     return [
         f"{named(one)}: {answer.status} {answer.said} {answer.warnings}"
         for one, answer in zip(objects, answers, strict=True)

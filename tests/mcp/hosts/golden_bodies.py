@@ -40,7 +40,7 @@ def normalised(body: Json) -> str:
 
 
 def difference(host: str, body: Json, *, is_update: bool) -> str | None:
-    """What differs from the file of a host; none if nothing does, or if the file is written."""
+    """Returns the difference from a host's file; None without one, or if the file is written."""
     file = FOLDER / f"{host}.json"
     text = normalised(body)
     if is_update:

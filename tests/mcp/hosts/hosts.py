@@ -76,7 +76,7 @@ first_decision_timeout = "2m"
 
 @dataclass
 class Run:
-    """What a host is run with: its own home, the MCP server's URL, the model's, and the script."""
+    """The setting of a host: its own home, the MCP server's URL, the model's, and the script."""
 
     home: Path
     mcp_url: str
@@ -269,7 +269,7 @@ AGAIN = {"codex": codex_again}
 def trouble(
     model: ScriptedModel, output: str, wanted: str = MESSAGE, *, is_llm: bool = False
 ) -> str | None:
-    """What a host with a model left out; none if it called the tool, saw its answer and ended."""
+    """Returns what a host left out; None if it called the tool, saw its answer and ended."""
     if is_llm and model.turns and not any(step.tool == ENVELOPE for step in model.steps):
         return "its requests did not come through the proxy's envelope"
     if not model.turns:

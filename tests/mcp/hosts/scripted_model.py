@@ -32,7 +32,7 @@ LOOK_PAUSE = 0.2
 
 @dataclass(frozen=True)
 class Step:
-    """What the model does next: a call of a tool, by the host's name of it."""
+    """Next step of the model: a call of a tool, by the host's name of it."""
 
     tool: str
     arguments: Json
@@ -52,11 +52,11 @@ class Turn:
         return next((one for one in self.tools if re.search(rf"(^|[_.]){name}$", one)), None)
 
     def saw(self, text: str) -> bool:
-        """Whether a result has a text."""
+        """Returns True if a result has a text."""
         return any(text in result for result in self.results)
 
 
-# What comes next, or none when the script is at its end.
+# Gives the next step, or None when the script is at its end.
 Script = Callable[[Turn], Step | None]
 
 

@@ -41,13 +41,13 @@ class Face:
 
     label: str
     path: str
-    # What stands between a server's name and a tool's; none if the tool's name stands alone.
+    # Separator of a server's name and a tool's; none if the tool's name stands alone.
     separator: str | None
     # The tool that calls the others, if there is one.
     through: str = ""
 
     def name(self, server: str, tool: str) -> str:
-        """What the tool is called here."""
+        """Returns the tool's name here."""
         return tool if self.separator is None else f"{server}{self.separator}{tool}"
 
     def call(self, server: str, tool: str, arguments: Json) -> Json:
@@ -175,7 +175,7 @@ MCP_PROXY_NODE = Gateway("mcp-proxy (npm)", mcp_proxy_node)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What a gateway's process finds: this environment without proxies to the outside."""
+    """Returns the environment of a gateway's process: this one without proxies to the outside."""
     inherited = {name: value for name, value in os.environ.items() if name != "TOOLGATE_BIN"}
     return inherited | NO_NETWORK | {"PATH": search_path(), "TMPDIR": str(folder)}
 

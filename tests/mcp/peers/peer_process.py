@@ -21,7 +21,7 @@ PAUSE = 0.01
 
 
 class FailedError(Exception):
-    """Why a gateway can't be measured, in words for the table's reader."""
+    """Tells why a gateway can't be measured, in words for the table's reader."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Running:
 
     @property
     def faces(self) -> list[Face]:
-        """What it serves."""
+        """Tools that it serves."""
         return self._launch.faces
 
     def url(self, face: Face) -> str:

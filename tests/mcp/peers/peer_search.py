@@ -1,4 +1,4 @@
-"""Whether searches of gateways find the tools that requests of people are for."""
+"""Measures whether searches of gateways find the tools that requests of people are for."""
 
 import json
 import random
@@ -23,7 +23,7 @@ CUTS = (1, 5, 10)
 
 @dataclass(frozen=True)
 class Request:
-    """What somebody wants, and the tools of which each would do, as SERVER/TOOL."""
+    """Somebody's want, and the tools of which each would do, as SERVER/TOOL."""
 
     text: str
     tools: frozenset[str]

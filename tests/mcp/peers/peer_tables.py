@@ -1,4 +1,4 @@
-"""What is measured of gateways, and its tables in Markdown."""
+"""Measurements of gateways, and their tables in Markdown."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ METHODS = {"list": "`tools/list`", "call": "`tools/call`"}
 
 @dataclass
 class Measured:
-    """What a face of a gateway, or the direct server, showed in each round."""
+    """Results of a face of a gateway, or of the direct server, in each round."""
 
     setting: str
     label: str
@@ -36,7 +36,7 @@ class Measured:
     loaded_mib: list[float] = field(default_factory=list)
     # Reports of the load, by method and callers, such as "list 32".
     loads: dict[str, list[Json]] = field(default_factory=dict)
-    # Why something could not be measured, for the reader.
+    # Reason why something could not be measured, for the reader.
     problem: str = ""
 
 

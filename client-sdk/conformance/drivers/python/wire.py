@@ -40,7 +40,7 @@ def plain(message: Message) -> Json:
 
 
 def arguments(message: Message, *leave_out: str) -> dict[str, Any]:
-    """What a request says, as the SDK's keyword arguments."""
+    """Returns a request's fields as the SDK's keyword arguments."""
     return {
         _SHORT.get(field.name, field.name): _argument(field, value)
         for field, value in message.ListFields()

@@ -1,4 +1,4 @@
-"""Who the caller is: the API key or the token that goes with each call."""
+"""The caller's identity: the API key or the token that goes with each call."""
 
 import asyncio
 import inspect

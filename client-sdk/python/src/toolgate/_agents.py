@@ -1,4 +1,4 @@
-"""What the integrations of agent frameworks share: one conversation's turns, calls and searches."""
+"""Parts that all agent frameworks share: one conversation's turns, calls and searches."""
 
 import asyncio
 import json
@@ -82,7 +82,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one call."""
+    """Outcome of one call."""
 
     refusal: str
     """JSON for the model, in place of the tool's answer; "" when the call may run."""
@@ -126,7 +126,7 @@ class Turns:
         """The names of the tools to show; None before the first turn: all but the search."""
 
     def snapshot(self) -> dict[str, Any]:
-        """What to keep of it: a JSON object."""
+        """Returns what to keep of it: a JSON object."""
         kept = {"handle": self.handle, "active": self.active, "history": self._history}
         kept["tally"] = self._tally.to_dict()
         return {**kept, "ledger": self._ledger} if self._ledger else kept
@@ -139,11 +139,11 @@ class Turns:
         self._tally = Tally(snapshot.get("tally"))
 
     def report(self) -> Report:
-        """What the conversation cost so far."""
+        """Reports the costs of the conversation so far."""
         return self._tally.report()
 
     def shows(self, name: str) -> bool:
-        """Whether the model is to see a tool, or the search, this turn."""
+        """Returns True if the model is to see a tool, or the search, this turn."""
         return name in self.active if self.active is not None else name != SEARCH
 
     def read(self, entries: Iterable[Any], grants: Mapping[str, Any]) -> None:
@@ -152,7 +152,7 @@ class Turns:
         Args:
             entries: The messages in the form of a provider's API, of which the service reads what
                 was called and found. Results of tools only where they are the framework's own.
-            grants: What no history can say.
+            grants: Scopes, milestones and attributes, which no history can say.
         """
         self._entries = fitting(entries)
         self._grants = grants
@@ -168,7 +168,7 @@ class Turns:
         """Before the model, after `read`: routes.
 
         Args:
-            intents: What is wanted; none: the active set stays.
+            intents: Texts of what is wanted; none: the active set stays.
             history_tokens: Tokens of the messages; None: not told.
             endpoint: The model that is asked.
             render: A strategy, which the messages that were read are sent by. Its ledger is filled
@@ -320,10 +320,10 @@ def checked_strategy(
     """Returns the strategy; None for "cut", which needs no help of Route's.
 
     Args:
-        strategy: What was asked for, in letters of any case.
-        search: Whether the model may search. Without, "auto" is "cut": Route would send the whole
+        strategy: The caller's choice, in letters of any case.
+        search: True if the model may search. Without, "auto" is "cut": Route would send the whole
             catalog, whatever mode of deferral the caller chose.
-        native: Whether the framework's requests can carry tools amid a conversation.
+        native: True if the framework's requests can carry tools amid a conversation.
 
     Raises:
         ValueError: no such strategy, or one that the frameworks can't send.
@@ -404,7 +404,7 @@ def tell_many(log: logging.Logger, count: int, left_out: int = 0) -> None:
     Args:
         log: Where to.
         count: Tools to show: the agent's own, the search and the active set.
-        left_out: How many of them are not sent.
+        left_out: Number of them that are not sent.
     """
     if count <= OPENAI_TOOLS or log.name in _many_told:
         return
@@ -456,7 +456,7 @@ def carried(text: str) -> str:
 
 
 def intents_of(said: str, observed: str) -> list[Intent]:
-    """What the user said last, and what a tool answered since; without those that are empty."""
+    """Texts of the user's last message and of a tool's answer since; without empty ones."""
     intents = [Intent(cut(said)), Intent(cut(observed), OBSERVATION_WEIGHT)]
     return [intent for intent in intents if intent.text.strip()]
 
@@ -482,7 +482,7 @@ def shown_of(
 
 
 def is_model_facing(name: str) -> bool:
-    """Whether a name looks like one that the catalog gave."""
+    """Returns True if a name looks like one that the catalog gave."""
     return name.startswith(_MODEL_FACING)
 
 
@@ -490,9 +490,9 @@ def refuse_arguments(taker: str, route: RouteArguments, own: Iterable[str]) -> N
     """Refuses arguments that `route` does not have, or that are filled in by itself.
 
     Args:
-        taker: Who was given them.
+        taker: The receiver of the arguments.
         route: The arguments.
-        own: What else it takes.
+        own: Further names that it takes.
 
     Raises:
         TypeError: there are some.

@@ -1,4 +1,4 @@
-"""How both clients connect: the target, encryption, message sizes and what is retried."""
+"""Connections of both clients: the target, encryption, message sizes and retries."""
 
 import ipaddress
 import json
@@ -54,14 +54,14 @@ _OPTIONS: list[tuple[str, str | int]] = [
 ]
 
 _HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^:/\[\]\s]+):[0-9]{1,5}")
-# What these say is where the connection goes.
+# Prefixes of targets that say where the connection goes.
 _ADDRESS_SCHEMES = ("dns", "ipv4", "ipv6", "passthrough")
 _GRPC_SCHEMES = (*_ADDRESS_SCHEMES, "unix", "unix-abstract", "vsock", "xds")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a channel is made of."""
+    """A channel's target, credentials and options."""
 
     address: str
     """The target as gRPC takes it."""
@@ -100,7 +100,7 @@ def endpoint(
     if scheme in ("ipv4", "ipv6") and "," in listed:
         # gRPC would take the whole list for the host's name, which no server accepts.
         found.append(("grpc.default_authority", listed.partition(",")[0]))
-    if _is_loopback(address):  # What stays on this machine is no proxy's to see.
+    if _is_loopback(address):  # No proxy is to see what stays here.
         found.append(("grpc.enable_http_proxy", 0))
     return Endpoint(address, credentials, [*_OPTIONS, *found, *options])
 
@@ -125,7 +125,7 @@ def target_of(target: str, encrypted: bool | None) -> tuple[str, bool]:
 
     Args:
         target: As it was given.
-        encrypted: What else was asked for. None: whatever the scheme says.
+        encrypted: True if other settings ask for it. None: whatever the scheme says.
 
     Raises:
         ValueError: no port, a path, or a scheme that says otherwise.

@@ -27,7 +27,7 @@ class Form:
 
 @dataclass(slots=True)
 class Additions:
-    """What Route added to a conversation, by the places of the entries."""
+    """Additions of Route to a conversation, by the places of the entries."""
 
     texts: dict[int, str] = field(default_factory=dict)
     """Texts at the end of entries."""
@@ -149,7 +149,7 @@ def _extension(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | Non
 
 
 def _begins(new: Sequence[Any], old: Sequence[Any]) -> bool:
-    """Whether parts begin with others, or with answers to calls that were put into envelopes."""
+    """Returns True if parts begin with others, or with answers to calls in envelopes."""
     pairs = zip(new, old, strict=False)
     key = "functionResponse"
     return len(new) >= len(old) and all(a == b or (key in a and key in b) for a, b in pairs)

@@ -14,7 +14,7 @@ from toolgate.enums import ErrorReason, OutcomeKind
 from toolgate.errors import ToolgateError
 
 REGISTER_SECONDS = 120.0
-"""How long a registration may take: hundreds of new tools are embedded meanwhile."""
+"""The most seconds of a registration: hundreds of new tools are embedded meanwhile."""
 
 _LOST = frozenset({ErrorReason.TENANT_NOT_FOUND, ErrorReason.SERVER_NOT_FOUND})
 Answer = TypeVar("Answer")
@@ -35,7 +35,7 @@ class ListedServer:
 
 
 def is_lost(error: ToolgateError) -> bool:
-    """Whether an error says that the service no longer has what was registered."""
+    """Returns True if an error says that the service no longer has what was registered."""
     return error.reason in _LOST
 
 

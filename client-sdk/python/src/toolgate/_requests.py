@@ -38,7 +38,7 @@ class RouteArguments(TypedDict, total=False):
     """Optional arguments of `route`."""
 
     state: StateLike | None
-    """What the agent has done and may do: AgentState or a dict with its keys. Default: nothing."""
+    """The agent's calls and grants: AgentState or a dict with its keys. Default: none."""
     handle: str
     """The handle of the turn before: its tools keep their places. Default: a new conversation."""
     top_k: int
@@ -61,7 +61,7 @@ class RouteArguments(TypedDict, total=False):
     ignore_cache_cost: bool
     """Change the set even when the lost cache costs more. Default: False."""
     detail: Detail | str
-    """How much of each tool is sent: "names", "signatures" or "schemas" (the default)."""
+    """Share of each tool that is sent: "names", "signatures" or "schemas" (the default)."""
     signature_tail: int
     """After the chosen tools, the next ones of the ranking as signatures, 0 to 100: they may be
     called like the others. Default: 0."""
@@ -99,7 +99,7 @@ class RouteArguments(TypedDict, total=False):
     min_revision: int
     """The catalog revision that the answer must at least be based on. Default: any."""
     deferral: DeferralMode | str
-    """Whether tools are found when needed instead of all sent: "always", "auto", "auto:N", which is
+    """Mode of deferral, where tools are found when needed: "always", "auto", "auto:N", which is
     "auto" with N as `deferral_percent`, or "off". Default: the tenant's mode, else the server's."""
     deferral_percent: int
     """With "auto": the share of the context window from which on tools are deferred, 0 to 100.
@@ -118,13 +118,13 @@ class SearchArguments(TypedDict, total=False):
     """Optional arguments of `search_tools`."""
 
     state: StateLike | None
-    """What the agent has done and may do. Default: nothing."""
+    """The agent's calls and grants. Default: none."""
     handle: str
     """The handle to add the tools to. Default: a new one."""
     max_results: int
     """The most tools, 1 to 100; `select:` is answered whole. Default: 5."""
     detail: Detail | str
-    """How much of each tool is sent: "names", "signatures", "references" or "schemas" (the
+    """Share of each tool that is sent: "names", "signatures", "references" or "schemas" (the
     default). Names alone don't make a tool callable."""
     min_revision: int
     """The catalog revision that the answer must at least be based on. Default: any."""
@@ -136,7 +136,7 @@ class PoolArguments(TypedDict, total=False):
     """Optional arguments of `get_summary_pool`."""
 
     state: StateLike | None
-    """What the agent has done and may do. Default: nothing."""
+    """The agent's calls and grants. Default: none."""
     names_only: bool
     """Names without summaries. Default: False."""
     render: bool
@@ -147,19 +147,19 @@ class RegisterArguments(TypedDict, total=False):
     """Optional arguments of `register_server`."""
 
     description: str
-    """What the MCP server is for, at most 4 KiB."""
+    """Purpose of the MCP server, at most 4 KiB."""
     transport_hint: TransportHint | str
-    """How it is reached: "stdio" or "streamable_http". Default: not said."""
+    """Its transport: "stdio" or "streamable_http". Default: not said."""
     tool_settings: Iterable[ToolSettings]
-    """What is known about tools beside MCP's fields."""
+    """Settings of tools beside MCP's fields."""
     precondition: Precondition | None
     """Must hold for every tool of this MCP server."""
     required_scopes: Iterable[str]
     """Scopes that every tool of this MCP server requires."""
     trust_tier: TrustTier | str
-    """How far its texts are trusted: "untrusted", "standard" (the default) or "trusted"."""
+    """Trust in its texts: "untrusted", "standard" (the default) or "trusted"."""
     mode: RegisterMode | str
-    """What becomes of tools that the body does not name: "replace" (removed) or "merge"."""
+    """Treatment of tools that the body does not name: "replace" (removed) or "merge"."""
     etag: str
     """The etag of the version that this call changes; "" (the default) skips the check."""
     request_id: str

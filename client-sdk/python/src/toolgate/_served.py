@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -62,7 +63,7 @@ class ServedTools:
             The names that the model is to see, by the tools' own. Tools that were rejected or wait
             for approval have none; each is warned of.
         """
-        # What the server did not write is not registered as if it had.
+        # Defaults that the server did not write are not registered.
         definitions = (
             tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in tools
         )
@@ -122,6 +123,26 @@ class ServedTools:
             self._servers[name] = replace(server, revision=done.catalog_revision)
 
 
+@asynccontextmanager
+async def listing_deadline(name: str) -> AsyncIterator[None]:
+    """Gives an MCP server 30 s to list its tools.
+
+    Args:
+        name: The server's name, for the error.
+
+    Raises:
+        TimeoutError: the block took longer.
+    """
+    try:
+        async with asyncio.timeout(LISTING_SECONDS) as limit:
+            yield
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        late = f"{name} has not listed its tools within {LISTING_SECONDS:g} s"
+        raise TimeoutError(late) from error
+
+
 async def listed_tools(name: str, session: Any) -> list[Any]:
     """Lists all tools of an MCP server, page by page.
 
@@ -135,19 +156,13 @@ async def listed_tools(name: str, session: Any) -> list[Any]:
     """
     tools: list[Any] = []
     cursor: tuple[str, ...] = ()
-    try:
-        async with asyncio.timeout(LISTING_SECONDS) as limit:
-            for _ in range(MOST_PAGES):
-                page = await session.list_tools(*cursor)
-                tools += page.tools
-                if not page.nextCursor:
-                    return tools
-                cursor = (page.nextCursor,)
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        late = f"{name} has not listed its tools within {LISTING_SECONDS:g} s"
-        raise TimeoutError(late) from error
+    async with listing_deadline(name):
+        for _ in range(MOST_PAGES):
+            page = await session.list_tools(*cursor)
+            tools += page.tools
+            if not page.nextCursor:
+                return tools
+            cursor = (page.nextCursor,)
     raise RuntimeError(f"{name} has more than {MOST_PAGES} pages of tools")
 
 

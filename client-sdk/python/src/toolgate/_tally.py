@@ -18,7 +18,7 @@ from toolgate.routing import RouteResult
 _CALL_TOOL = "toolgate_call_tool"
 _BYTES_A_TOKEN = 4
 _ADDING = ('"tool_addition"', '"additional_tools"', "[Toolgate] More tools.")
-"""What stands in messages that add tools."""
+"""Marks of messages that add tools."""
 _NAME = re.compile(r'\\?"name\\?":\s?\\?"([\w.-]+)')
 _VERSION = re.compile(r"(gpt|gemini)-(\d+)(?:\.(\d+))?")
 
@@ -68,7 +68,7 @@ class Rates:
 
 
 class Tally:
-    """What a conversation cost so far; a JSON object keeps it."""
+    """Costs of a conversation so far; a JSON object keeps them."""
 
     def __init__(self, kept: Mapping[str, Any] | None = None) -> None:
         """Begins anew, or goes on with what `to_dict` gave."""

@@ -127,7 +127,7 @@ class AsyncClient:
         """Before the model: the active set for this turn.
 
         Args:
-            intents: What the agent wants, in words: one text or 1 to 16 of them, 32 KiB each.
+            intents: Texts of what the agent wants: one or 1 to 16 of them, 32 KiB each.
             timeout: Seconds.
             **arguments: See `RouteArguments`.
         """
@@ -188,7 +188,7 @@ class AsyncClient:
             call: The model's call.
             handle: The handle of this turn, to add the tools to. "": a new one.
             state: The agent's state.
-            detail: What the text says of each tool: with "references" its name, since the next
+            detail: Share of each tool in the text: with "references" its name, since the next
                 `route` with the answer's handle brings the definition; with "signatures" or
                 "schemas" that as well.
             timeout: Seconds.
@@ -235,7 +235,7 @@ class AsyncClient:
             names: Model-facing names or `server/name`, 1 to 100.
             state: The agent's state.
             handle: The handle to add these tools to. "": a new one.
-            detail: How much of each tool is sent: "names", "signatures", "references" or "schemas".
+            detail: Share of each tool to send: "names", "signatures", "references" or "schemas".
             render: As in `RouteArguments`, for the tools found.
             timeout: Seconds.
         """
@@ -284,7 +284,7 @@ class AsyncClient:
 
         Args:
             server: The MCP server's name.
-            description: What it is for.
+            description: Its purpose.
             required_scopes: Scopes that a caller needs to be told of it.
             timeout: Seconds.
         """
@@ -423,7 +423,7 @@ class AsyncClient:
         return Usage.from_proto(await self._call(self._usage.GetUsage, request, timeout))
 
     async def memory_stats(self, *, server: str = "", timeout: float | None = None) -> MemoryStats:
-        """How much is remembered of the tenant's calls, tool by tool.
+        """Counts what is remembered of the tenant's calls, tool by tool.
 
         Args:
             server: Only this MCP server's tools. "": all.
@@ -483,7 +483,7 @@ class AsyncClient:
         page_size: int = PAGE_SIZE,
         timeout: float | None = None,
     ) -> AsyncPolicyCheck:
-        """What a policy decides of each tool, by MCP server and name, fetched page by page.
+        """Lists a policy's decision on each tool, by MCP server and name, fetched page by page.
 
         Iterating gives the verdicts; `await rules()` says how many tools each rule matches.
 

@@ -12,12 +12,12 @@ Searchable = Mapping[str, str] | Iterable[str]
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What to tell the model this turn."""
+    """Announcement to the model in this turn."""
 
     full: bool
     """True when this is the whole list."""
     added: dict[str, str]
-    """What can be searched for and was not announced: one line by name, "" for the name alone."""
+    """Tools to search for that were not announced: a line by name, "" for the name alone."""
     removed: tuple[str, ...]
     """Names that were announced and are neither searchable nor loaded now, in their order."""
     announced: tuple[str, ...]
@@ -40,7 +40,7 @@ def announce(
     loaded: Collection[str] = (),
     announced: Iterable[str] | None = None,
 ) -> Announcement:
-    """What changed since the last announcement.
+    """Returns the changes since the last announcement.
 
     Args:
         searchable: Names of the tools that a search can find, or one line by name, such as a

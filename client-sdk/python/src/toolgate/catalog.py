@@ -1,4 +1,4 @@
-"""What the catalog holds and what a registration did, as frozen values."""
+"""Contents of the catalog and outcomes of registrations, as frozen values."""
 
 import json
 from collections.abc import Iterable
@@ -21,11 +21,11 @@ class McpServer:
     name: str
     """The MCP server's name."""
     description: str
-    """What it is for, in its own words."""
+    """Its purpose, in its own words."""
     transport_hint: TransportHint
-    """How it is reached."""
+    """Its transport."""
     trust_tier: TrustTier
-    """How far its texts are trusted."""
+    """Trust in its texts."""
     tool_count: int
     """The number of its tools."""
     etag: str
@@ -125,7 +125,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """What the registrant says about one tool, beside what MCP says."""
+    """The registrant's settings of one tool, beside MCP's fields."""
 
     name: str
     """The tool's MCP name; must be in the same registration."""
@@ -157,12 +157,12 @@ class ToolSettings:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What became of one tool of a registration."""
+    """Outcome of one tool of a registration."""
 
     name: str
     """The tool's MCP name, as far as it could be read."""
     kind: OutcomeKind
-    """What was done."""
+    """The outcome."""
     model_name: str
     """The name the model sees; "" when rejected."""
     old_hash: str
@@ -172,9 +172,9 @@ class ToolOutcome:
     field: str
     """The field at fault; "" unless rejected."""
     message: str
-    """What was wrong and what would be right; "" unless rejected or quarantined."""
+    """The mistake and what would be right; "" unless rejected or quarantined."""
     findings: tuple[str, ...]
-    """What the scanner found."""
+    """The scanner's findings."""
 
     @classmethod
     def from_proto(cls, message: catalog_pb2.ToolOutcome) -> "ToolOutcome":
@@ -263,14 +263,14 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class CatalogChange:
-    """What changed in a catalog between two of its revisions."""
+    """Changes of a catalog between two of its revisions."""
 
     revision: int
     """The revision that the catalog has with these changes: the one to resume from."""
     servers: tuple[str, ...]
     """The MCP servers that came, changed or went, by name."""
     policy_changed: bool
-    """Whether the tenant's policy changed."""
+    """True if the tenant's policy changed."""
     reset: bool
     """True when what changed can't be told any more: read the catalog anew."""
 

@@ -103,7 +103,7 @@ class Conversation:
             strategy: As in `RenderOptions`. "auto": Route chooses, by what costs least with
                 `model` and `model_base_url`, arguments of `route`.
             messages: Those of before, to go on with.
-            snapshot: What `snapshot()` gave. None: a new conversation.
+            snapshot: The value of `snapshot()`. None: a new conversation.
             **route: Further arguments of `route`, such as `model` or `servers`.
 
         Raises:
@@ -145,7 +145,7 @@ class Conversation:
         self.messages: list[dict[str, Any]] = [dict(message) for message in messages]
         """The conversation, without what Route adds."""
         self.text = ""
-        """What the model said last."""
+        """Text of the model's last message."""
 
     @classmethod
     async def from_mcp(
@@ -286,11 +286,11 @@ class Conversation:
         return request
 
     def snapshot(self) -> dict[str, Any]:
-        """What to keep between processes, beside `messages`: a JSON object."""
+        """Returns what to keep between processes, beside `messages`: a JSON object."""
         return self._turns.snapshot()
 
     def report(self) -> Report:
-        """What the conversation cost so far, beside its alternatives."""
+        """Reports the costs of the conversation so far, beside its alternatives."""
         return self._turns.report()
 
     async def _next(self, more: Sequence[dict[str, Any]], said: str, observed: str) -> ModelRequest:
@@ -338,7 +338,7 @@ class Conversation:
         )
 
     async def _results(self, calls: Sequence[Call], taken: _Taken) -> list[Result]:
-        """What came of the calls, in their order; those that may run do so side by side."""
+        """Answers the calls in their order; those that may run do so side by side."""
         left = [(at, call) for at, call in enumerate(calls) if at not in taken.results]
         gated = [call for _, call in left if not self._is_own(call) and call.tool != SEARCH]
         verdicts = dict(zip(map(id, gated), await self._verdicts(gated), strict=True))
@@ -358,7 +358,7 @@ class Conversation:
         async def keep(at: int, call: Call) -> None:
             taken.results[at] = await answered(call)
 
-        # What runs is waited for before a failure is told: a retry must not run it once more.
+        # Running calls end before a failure is told: a retry must not run them once more.
         ended = await asyncio.gather(*(keep(*one) for one in left), return_exceptions=True)
         for failure in filter(None, ended):
             raise failure
@@ -406,7 +406,7 @@ class Conversation:
         is_paused = paused_until is not None and self._clock() < paused_until
         if self._list is None or is_paused:
             return
-        self._changed.discard(name)  # What changes from here on is listed by the next request.
+        self._changed.discard(name)  # The next request lists later changes.
         listed = False
         try:
             listed = await self._list(name)

@@ -1,4 +1,4 @@
-"""Whether Route deferred tools, and why, as a frozen value."""
+"""Decision of Route to defer tools, with its reason, as a frozen value."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ from toolgate.enums import DeferralMode, DeferralReason, DeferralSource, from_wi
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """What was decided about deferral."""
+    """Decision about deferral."""
 
     mode: DeferralMode
     """The mode that was chosen."""
     source: DeferralSource
-    """Who chose it."""
+    """The source of the mode."""
     deferred: bool
     """True when tools were deferred."""
     reason: DeferralReason
-    """Why."""
+    """The reason."""
     message: str
     """The same for a reader."""
     deferrable_tokens: int

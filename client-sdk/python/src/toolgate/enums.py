@@ -12,7 +12,7 @@ E = TypeVar("E", bound=WireEnum)
 
 
 class ErrorReason(WireEnum):
-    """Why a call failed; `ToolgateError.reason` compares equal to these."""
+    """Reasons of failed calls; `ToolgateError.reason` compares equal to these."""
 
     UNSPECIFIED = "UNSPECIFIED"
     INVALID_FIELD = "INVALID_FIELD"
@@ -40,7 +40,7 @@ class ErrorReason(WireEnum):
 
 
 class FitKind(WireEnum):
-    """How well the best tool of a turn fits."""
+    """Fit of a turn's best tool."""
 
     UNSPECIFIED = "UNSPECIFIED"
     CLEAR = "CLEAR"
@@ -49,7 +49,7 @@ class FitKind(WireEnum):
 
 
 class RefusalCode(WireEnum):
-    """Why a tool is not in the active set, or why a call may not run."""
+    """Reasons for a tool to be left out of the active set, or for a call not to run."""
 
     UNSPECIFIED = "UNSPECIFIED"
     TOOL_NOT_AVAILABLE = "TOOL_NOT_AVAILABLE"
@@ -71,7 +71,7 @@ class RefusalCode(WireEnum):
 
 
 class PromptListing(WireEnum):
-    """What a prompt lists of a catalog's tools beside the active set."""
+    """Listing of a catalog's tools in a prompt, beside the active set."""
 
     UNSPECIFIED = "UNSPECIFIED"
     NONE = "NONE"
@@ -80,7 +80,7 @@ class PromptListing(WireEnum):
 
 
 class Detail(WireEnum):
-    """How much of each tool Route sends."""
+    """Share of each tool that Route sends."""
 
     UNSPECIFIED = "UNSPECIFIED"
     NAMES = "NAMES"
@@ -127,7 +127,7 @@ class ContextWarning(WireEnum):
 
 
 class StrategyReason(WireEnum):
-    """Why a strategy was used."""
+    """Reasons for a strategy."""
 
     UNSPECIFIED = "UNSPECIFIED"
     ASKED = "ASKED"
@@ -140,7 +140,7 @@ class StrategyReason(WireEnum):
 
 
 class SearchForm(WireEnum):
-    """How SearchTools read a query."""
+    """Readings of a query by SearchTools."""
 
     UNSPECIFIED = "UNSPECIFIED"
     SELECT = "SELECT"
@@ -150,7 +150,7 @@ class SearchForm(WireEnum):
 
 
 class FoundBy(WireEnum):
-    """How a tool came into the active set."""
+    """Ways of a tool into the active set."""
 
     UNSPECIFIED = "UNSPECIFIED"
     OVERLAP = "OVERLAP"
@@ -173,7 +173,7 @@ class DegradedReason(WireEnum):
 
 
 class DeferralMode(WireEnum):
-    """Whether tools are found when needed, instead of all sent."""
+    """Modes of deferral, where tools are found when needed."""
 
     UNSPECIFIED = "UNSPECIFIED"
     ALWAYS = "ALWAYS"
@@ -182,7 +182,7 @@ class DeferralMode(WireEnum):
 
 
 class DeferralSource(WireEnum):
-    """Who chose the mode."""
+    """Sources of the mode."""
 
     UNSPECIFIED = "UNSPECIFIED"
     DEFAULT = "DEFAULT"
@@ -192,7 +192,7 @@ class DeferralSource(WireEnum):
 
 
 class DeferralReason(WireEnum):
-    """Why tools were deferred, or not."""
+    """Reasons for tools to be deferred, or not."""
 
     UNSPECIFIED = "UNSPECIFIED"
     MODE = "MODE"
@@ -206,7 +206,7 @@ class DeferralReason(WireEnum):
 
 
 class OutcomeKind(WireEnum):
-    """What a registration did to a tool."""
+    """Outcomes of a registration for a tool."""
 
     UNSPECIFIED = "UNSPECIFIED"
     ACCEPTED = "ACCEPTED"
@@ -218,7 +218,7 @@ class OutcomeKind(WireEnum):
 
 
 class RegisterMode(WireEnum):
-    """How a registration treats tools of the MCP server that the body does not name."""
+    """Treatments of tools that the body of a registration does not name."""
 
     UNSPECIFIED = "UNSPECIFIED"
     REPLACE = "REPLACE"
@@ -226,7 +226,7 @@ class RegisterMode(WireEnum):
 
 
 class TransportHint(WireEnum):
-    """How an MCP server is reached."""
+    """Transports of an MCP server."""
 
     UNSPECIFIED = "UNSPECIFIED"
     STDIO = "STDIO"
@@ -235,7 +235,7 @@ class TransportHint(WireEnum):
 
 
 class TrustTier(WireEnum):
-    """How far an MCP server's texts are trusted."""
+    """Degrees of trust in an MCP server's texts."""
 
     UNSPECIFIED = "UNSPECIFIED"
     UNTRUSTED = "UNTRUSTED"
@@ -244,7 +244,7 @@ class TrustTier(WireEnum):
 
 
 class CallStatus(WireEnum):
-    """How a tool call ended; only `SUCCEEDED` counts as output."""
+    """Outcomes of a tool call; only `SUCCEEDED` counts as output."""
 
     UNSPECIFIED = "UNSPECIFIED"
     SUCCEEDED = "SUCCEEDED"
@@ -252,7 +252,7 @@ class CallStatus(WireEnum):
 
 
 class UsageGranularity(WireEnum):
-    """How long a bucket of the usage ledger is."""
+    """Lengths of a bucket of the usage ledger."""
 
     UNSPECIFIED = "UNSPECIFIED"
     HOUR = "HOUR"
@@ -260,7 +260,7 @@ class UsageGranularity(WireEnum):
 
 
 class DeferralVerdict(WireEnum):
-    """Whether deferral paid, and if not, why."""
+    """Verdict on deferral: it paid, or the reason why not."""
 
     UNSPECIFIED = "UNSPECIFIED"
     NO_CALLS = "NO_CALLS"

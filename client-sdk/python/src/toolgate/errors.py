@@ -1,4 +1,4 @@
-"""What a failed call raises: the status and its details, parsed."""
+"""Errors of failed calls: the status and its details, parsed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class FieldViolation:
     field: str
     """The field's path, such as `intents[0].text`."""
     description: str
-    """What was wrong and what would be right."""
+    """The mistake and what would be right."""
 
 
 class ToolgateError(Exception):
@@ -29,7 +29,7 @@ class ToolgateError(Exception):
         reason: One of `ErrorReason`, such as "ETAG_MISMATCH"; "" when the failure did not come from
             Toolgate itself (nobody listens, a proxy answered, the deadline passed on this side).
         message: For a reader.
-        metadata: What else the service said about the reason, such as `limit`, `maximum`, `actual`.
+        metadata: The service's details of the reason, such as `limit`, `maximum`, `actual`.
         field_violations: The fields at fault, with INVALID_ARGUMENT.
         retry_after: Seconds to wait before another try; None when no retry helps or none was asked.
     """
@@ -74,7 +74,7 @@ def from_rpc_error(error: grpc.RpcError, target: str = "") -> ToolgateError:
     """Parses what grpcio raised, from its blocking or its asyncio face.
 
     Args:
-        error: What it raised.
+        error: The exception of the call.
         target: Where the call went, to say so when nobody answered there. "": not known.
     """
     # Both faces raise an object that is the finished call too; the base class alone says nothing.

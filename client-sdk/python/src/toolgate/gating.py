@@ -55,7 +55,7 @@ def checked_call(call: object, method: str) -> Call:
     """The call, when it is one.
 
     Args:
-        call: What was given.
+        call: The call as it was given.
         method: The client's method that takes it.
 
     Raises:
@@ -76,7 +76,7 @@ class ArgumentViolation:
     pointer: str
     """Where, as a JSON Pointer into the arguments; "" is the whole."""
     message: str
-    """What is wrong."""
+    """The mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class GateVerdict:
     name: str
     """The MCP name to call; "" when refused."""
     code: RefusalCode
-    """Why not; `UNSPECIFIED` when allowed."""
+    """The reason of the refusal; `UNSPECIFIED` when allowed."""
     message: str
     """Written for the model: what was wrong and what to do; "" when allowed."""
     available_tools: tuple[str, ...]
@@ -104,7 +104,7 @@ class GateVerdict:
     violations: tuple[ArgumentViolation, ...]
     """Where the arguments are wrong."""
     unlock: tuple[str, ...]
-    """What would unlock the tool."""
+    """Conditions that would unlock the tool."""
     arguments_json: str
     """The arguments to call with, where the call's own came otherwise than as a JSON object."""
     nearest_tool: str

@@ -73,7 +73,7 @@ def user_message(content: Content, tools: Iterable[ActiveTool]) -> dict[str, Any
     Keep it in the history as it is. With no tool to define it is the user's message alone.
 
     Args:
-        content: What the user said: a text, or the provider's blocks.
+        content: The user's message: a text, or the provider's blocks.
         tools: As in `phase_2`.
     """
     defined = list(tools)
@@ -87,7 +87,7 @@ def responses_input(content: Content, tools: Iterable[ActiveTool]) -> list[dict[
     """The items of a turn for the Responses API: phase 2, then the user's message.
 
     Args:
-        content: What the user said: a text, or the API's content parts.
+        content: The user's message: a text, or the API's content parts.
         tools: As in `phase_2`.
     """
     defined = list(tools)

@@ -1,4 +1,4 @@
-"""How much is remembered of a tenant's calls, as frozen values."""
+"""Counts of what is remembered of a tenant's calls, as frozen values."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from toolgate._gen.v1 import memory_pb2
 
 @dataclass(frozen=True, slots=True)
 class ToolMemory:
-    """What is remembered of one tool."""
+    """Counts of what is remembered of one tool."""
 
     server: str
     """The MCP server's name."""
@@ -22,10 +22,10 @@ class ToolMemory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
-    """How much is remembered of a tenant's calls."""
+    """Counts of what is remembered of a tenant's calls."""
 
     enabled: bool
-    """Whether calls of the tenant are remembered now."""
+    """True if calls of the tenant are remembered now."""
     exemplars: int
     """Exemplars of all tools."""
     tools: tuple[ToolMemory, ...]

@@ -10,15 +10,15 @@ from toolgate.enums import RefusalCode, from_wire
 
 @dataclass(frozen=True, slots=True)
 class RuleCoverage:
-    """How far a rule of a policy reaches."""
+    """Reach of a rule of a policy."""
 
     rule: str
     """The rule's name."""
     tools: int
     """Tools of the catalog that it matches."""
     hint: str
-    """What may be wrong with a rule that matches no tool, or that says nothing of those it matches;
-    "" when nothing is."""
+    """The likely mistake in a rule that matches no tool, or that says nothing of its tools;
+    "" without one."""
 
 
 def _coverages(messages: Iterable[policy_pb2.RuleCoverage]) -> tuple[RuleCoverage, ...]:
@@ -52,7 +52,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyVerdict:
-    """What a policy decides of one tool."""
+    """Decision of a policy on one tool."""
 
     server: str
     """The MCP server's name."""
@@ -61,12 +61,12 @@ class PolicyVerdict:
     allowed: bool
     """True when the tool may be shown and called."""
     code: RefusalCode
-    """Why not; `UNSPECIFIED` when allowed. `UNKNOWN_TOOL`: denied to all; `SCOPE_MISSING`: the
+    """The reason; `UNSPECIFIED` when allowed. `UNKNOWN_TOOL`: denied to all; `SCOPE_MISSING`: the
     state may not see it; `PRECONDITION_UNMET`: the state may see it and not call it."""
     rule: str
     """The rule that decided; "" when none did."""
     unlock: tuple[str, ...]
-    """What would unlock it: each of them is needed. Empty: nothing would."""
+    """Conditions that would unlock it: each of them is needed. Empty: nothing would."""
 
     @classmethod
     def from_proto(cls, message: policy_pb2.PolicyVerdict) -> "PolicyVerdict":
@@ -82,7 +82,7 @@ class PolicyVerdict:
 
 
 class PolicyCheck(Iterator[PolicyVerdict]):
-    """What a policy decides of each tool, by MCP server and name, fetched page by page."""
+    """Lists a policy's decision on each tool, by MCP server and name, fetched page by page."""
 
     def __init__(self, fetch: Callable[[str], policy_pb2.CheckPolicyResponse]) -> None:
         self._fetch = fetch
@@ -114,7 +114,7 @@ class PolicyCheck(Iterator[PolicyVerdict]):
 
 
 class AsyncPolicyCheck(AsyncIterator[PolicyVerdict]):
-    """What a policy decides of each tool, by MCP server and name, fetched page by page."""
+    """Lists a policy's decision on each tool, by MCP server and name, fetched page by page."""
 
     def __init__(self, fetch: Callable[[str], Awaitable[policy_pb2.CheckPolicyResponse]]) -> None:
         self._fetch = fetch

@@ -1,4 +1,4 @@
-"""How the tools of a turn were ranked, as frozen values."""
+"""Ranking of a turn's tools, as frozen values."""
 
 from dataclasses import dataclass
 
@@ -13,23 +13,23 @@ class RankedTool:
     model_name: str
     """The name the model sees."""
     score: float
-    """What the ranking went by."""
+    """Score of the ranking."""
     overlap: float
     """Cosine of summary and intent, the best over the intents."""
     words: float
-    """What its words have in common with an intent, as a share of the best tool's; 0 to 1."""
+    """Score of the words in common with an intent, as a share of the best tool's; 0 to 1."""
     whole: float
-    """What overlap and words make of it for an intent as a whole; 0 to 1."""
+    """Score of overlap and words for an intent as a whole; 0 to 1."""
     clause: float
     """The same for the best of an intent's clauses; 0 to 1."""
     found_by: FoundBy
-    """How it was found."""
+    """The way it was found."""
     chosen: bool
-    """Whether it is in the active set."""
+    """True if it is in the active set."""
     memory: float = 0.0
-    """How much calls for intents like this one speak for it; 0 to 1."""
+    """Weight of calls for intents like this one that speak for it; 0 to 1."""
     last_called: float = 0.0
-    """What its score is lifted by, since the agent's last call was to its MCP server; 0 or 0.1."""
+    """Lift of its score, since the agent's last call was to its MCP server; 0 or 0.1."""
     reserved: bool = False
     """True if a place is reserved for it, since the agent's last calls were to its MCP server."""
 
@@ -53,10 +53,10 @@ class RankedTool:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How the tools of a turn were ranked."""
+    """Ranking of a turn's tools."""
 
     abstain_below: float
-    """What the best overlap must reach, or no tool fits; -1: nothing is asked of it."""
+    """Overlap that the best tool must reach, or none fits; -1: nothing is asked of it."""
     candidates: tuple[RankedTool, ...]
     """The best candidates, chosen or not, best first."""
 
@@ -69,7 +69,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How well the best tool of a turn fits, so that an agent can ask instead of guessing."""
+    """Fit of a turn's best tool, so that an agent can ask instead of guessing."""
 
     kind: FitKind
     """CLEAR, AMBIGUOUS or NONE; UNSPECIFIED when tools were ranked by words alone."""

@@ -31,7 +31,7 @@ UNSUPPORTED_MODELS: tuple[str, ...] = ("haiku", "claude-2", "claude-3", "claude-
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """How tools are rendered. A `ToolFormat` alone is one without further options."""
+    """Options of rendering. A `ToolFormat` alone is one without further options."""
 
     format: ToolFormat | str
     """"openai_chat", "openai_responses", "anthropic", "gemini" or "mcp"."""
@@ -78,7 +78,7 @@ class RenderOptions:
 
 
 Render = RenderOptions | ToolFormat | str
-"""What `render` arguments take."""
+"""Values of `render` arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +92,12 @@ class Loss:
     keyword: str
     """The keyword at fault; "name" for the tool's own name, "tools" for one tool too many."""
     note: str
-    """What became of it."""
+    """The outcome, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What to send to the model this turn."""
+    """Request to the model in this turn."""
 
     tools: list[dict[str, Any]]
     """The definitions, for `tools`; the agent's own first. For Gemini: `functionDeclarations`."""
@@ -107,11 +107,11 @@ class ModelRequest:
     betas: tuple[str, ...]
     """Names of betas that the request needs, for the header `anthropic-beta`; empty: none."""
     ledger: str
-    """What was added, and where: `ledger` of the next turn's `RenderOptions`. Opaque."""
+    """Additions and their places: `ledger` of the next turn's `RenderOptions`. Opaque."""
     strategy: PromptStrategy
     """The strategy that was used."""
     reason: StrategyReason
-    """Why that one."""
+    """Its reason."""
     reason_message: str
     """The same for a reader."""
 
@@ -137,9 +137,9 @@ class Rendered:
     tools: list[dict[str, Any]]
     """The definitions, in the order of the tools. A tool that can't be expressed is left out."""
     losses: tuple[Loss, ...]
-    """What could not be said. Gate still holds calls to the registered schema."""
+    """Keywords that the format can't express. Gate still holds calls to the registered schema."""
     request: ModelRequest | None = None
-    """What to send to the model; None without a `strategy`."""
+    """Request to the model; None without a `strategy`."""
 
     @classmethod
     def from_proto(cls, message: router_pb2.RenderedTools) -> "Rendered":

@@ -1,4 +1,4 @@
-"""What a conversation cost beside its alternatives, from Route's accounting."""
+"""Costs of a conversation beside its alternatives, from Route's accounting."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Price:
     """
 
     sent: float
-    """What was sent."""
+    """Tokens that were sent."""
     all_tools: float
     """The same conversation with the definitions of all tools in each request."""
     routed_anew: float
@@ -31,7 +31,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a conversation cost so far. Tokens are cl100k_base tokens, counted by the service."""
+    """Costs of a conversation so far. Tokens are cl100k_base tokens, counted by the service."""
 
     requests: int = 0
     """Requests to the model that were routed."""

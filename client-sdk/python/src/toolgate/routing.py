@@ -1,4 +1,4 @@
-"""What Route, GetSummaryPool and BatchGetToolSchemas answer, as frozen values."""
+"""Answers of Route, GetSummaryPool and BatchGetToolSchemas, as frozen values."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class Intent:
     text: str
     """1 byte to 32 KiB of UTF-8, not only white space."""
     weight: float | None = None
-    """How much it counts beside the turn's other intents: above 0, at most 100. None: 1."""
+    """Weight beside the turn's other intents: above 0, at most 100. None: 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class ActiveTool:
     overlap: float
     """Cosine of summary and intent, -1 to 1: the best over the intents."""
     score: float
-    """What the ranking went by, higher first; comparable within one answer only."""
+    """Score of the ranking, higher first; comparable within one answer only."""
     found_by: FoundBy
-    """How it came here."""
+    """Its way into the active set."""
     newly_promoted: bool
     """True when its schema was not in the turn before."""
     description: str
@@ -107,11 +107,11 @@ class Refusal:
     model_name: str
     """The name the model sees; "" for an unknown tool."""
     code: RefusalCode
-    """Why."""
+    """The reason."""
     message: str
     """The same for a reader."""
     unlock: tuple[str, ...]
-    """What would unlock it, each of them needed; empty when no change of state would."""
+    """Conditions that would unlock it, each needed; empty when no change of state would."""
     overlap: float
     """Cosine of summary and intent; 0 when nothing was embedded."""
 
@@ -230,7 +230,7 @@ class SummaryPool:
 
 @dataclass(frozen=True, slots=True)
 class ActiveSetChange:
-    """How an active set differs from that of the turn before. All names are model-facing."""
+    """Difference between an active set and that of the turn before. All names are model-facing."""
 
     added: tuple[str, ...]
     """Tools whose schemas are to be appended to the prompt: new ones, and changed ones."""
@@ -245,9 +245,9 @@ class ActiveSetChange:
     """True when tools were left out because making room for them would have cost more in lost cache
     than it saves."""
     cache_loss_tokens: int
-    """What making room cost, or would have cost, in lost cache, in uncached input tokens."""
+    """Cost in lost cache of making room, done or not, in uncached input tokens."""
     cache_saving_tokens: int
-    """What making room saves, on the same scale."""
+    """Saving by making room, on the same scale."""
 
     @classmethod
     def from_proto(cls, message: router_pb2.ActiveSetChange) -> "ActiveSetChange":
@@ -276,25 +276,25 @@ class RouteResult:
     catalog_revision: int
     """The catalog revision that this answer is based on."""
     summary_pool: SummaryPool | None
-    """What changed since `known_pool_revision`; None when nothing did, or none was said."""
+    """Changes since `known_pool_revision`; None without any, or if none was said."""
     refusals: tuple[Refusal, ...]
     """Tools left out: all considered ones with `explain`, else only pinned ones."""
     pending_servers: tuple[str, ...]
     """MCP servers that are announced but have not registered their tools yet."""
     accounting: TokenAccounting
-    """What this turn costs and saves."""
+    """Costs and savings of this turn."""
     degraded: tuple[DegradedReason, ...]
     """In what way the answer is worse than usual; empty: in none."""
     timings: dict[str, int]
     """Microseconds by stage, in the order of work."""
     deferral: Deferral
-    """Whether tools were deferred, and why."""
+    """Decision about deferral, and its reason."""
     change: ActiveSetChange
-    """How the active set differs from that of the turn before."""
+    """Difference from the active set of the turn before."""
     fit: Fit
-    """How well the best tool fits: whether it stands out, others fit as well, or none does."""
+    """Fit of the best tool: it stands out, others fit as well, or none does."""
     ranking: Ranking | None
-    """How tools were ranked; None unless `explain` asked for it."""
+    """Ranking of the tools; None unless `explain` asked for it."""
     servers: tuple[str, ...] = ()
     """The MCP servers that this turn needs, for a sandbox that runs the model's code: those of the
     active tools, in the order of their best tools."""
@@ -322,7 +322,7 @@ class RouteResult:
 
     @property
     def request(self) -> ModelRequest:
-        """What to send to the model this turn.
+        """Request to the model in this turn.
 
         Raises:
             ValueError: `route` had no `render` with a `strategy`.

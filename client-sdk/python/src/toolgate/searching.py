@@ -1,4 +1,4 @@
-"""What SearchTools answers, as frozen values."""
+"""Answers of SearchTools, as frozen values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class SearchResult:
     catalog_revision: int
     """The catalog revision that this answer is based on."""
     form: SearchForm
-    """How the query was read."""
+    """Reading of the query."""
     pending_servers: tuple[str, ...]
     """MCP servers that are announced but have not registered their tools yet."""
     refusals: tuple[Refusal, ...]

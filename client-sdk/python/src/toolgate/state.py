@@ -18,7 +18,7 @@ class PriorCall:
     tool: str
     """The tool's model-facing name, or its MCP name."""
     status: CallStatus | str = CallStatus.UNSPECIFIED
-    """How it ended: "SUCCEEDED", "FAILED", or unknown, which counts as no output."""
+    """Its outcome: "SUCCEEDED", "FAILED", or unknown, which counts as no output."""
     turn: int = 0
     """The turn in which it was made, from 0."""
 
@@ -30,7 +30,7 @@ class PriorCall:
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """What preconditions and required scopes are evaluated over. At most 64 KiB on the wire.
+    """State that preconditions and scopes are evaluated over. At most 64 KiB on the wire.
 
     Wherever a client method takes a state, a dict with these keys will do:
 

@@ -1,4 +1,4 @@
-"""How the connection is encrypted: a value that a client takes, and gRPC's credentials for it."""
+"""Encryption of the connection: a value that a client takes, and gRPC's credentials for it."""
 
 import os
 import ssl
@@ -43,7 +43,7 @@ class Tls:
             raise ValueError(f"a certificate and its key go together: Tls has no {lacking}=")
 
     def to_grpc(self) -> grpc.ChannelCredentials:
-        """What gRPC takes.
+        """Returns gRPC's credentials.
 
         Raises:
             OSError: a file that cannot be read.

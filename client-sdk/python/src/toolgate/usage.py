@@ -1,4 +1,4 @@
-"""What GetUsage answers, as frozen values."""
+"""Answers of GetUsage, as frozen values."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from toolgate.enums import DeferralVerdict, RefusalCode, UsageGranularity, from_
 
 @dataclass(frozen=True, slots=True)
 class UsageAmounts:
-    """What was counted; all tokens are cl100k_base."""
+    """Counts of calls and tokens; all tokens are cl100k_base."""
 
     route_calls: int
     """Route calls answered."""
@@ -20,9 +20,9 @@ class UsageAmounts:
     refused_calls: int
     """Calls that Gate refused."""
     full_catalog_tokens: int
-    """What sending every schema on every turn would have cost."""
+    """Tokens of every schema on every turn."""
     phase1_tokens: int
-    """What prompts list of the catalog, as `prompt_listing` says: counted on every turn as if no
+    """Tokens of the prompts' listing, by `prompt_listing`: counted on every turn as if no
     prompt were ever cached."""
     phase2_tokens: int
     """Promoted schemas, all of each turn's."""
@@ -64,7 +64,7 @@ class UsageBucket:
     start: datetime
     """When it begins, in UTC."""
     amounts: UsageAmounts
-    """What was counted in it."""
+    """Its counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Usage:
     refusals: dict[RefusalCode, int]
     """Refused calls by code, the most frequent first."""
     deferral: DeferralVerdict
-    """Whether deferral paid, and if not, why."""
+    """Verdict on deferral: it paid, or the reason why not."""
     buckets: tuple[UsageBucket, ...]
     """The span's hours or days, oldest first, without those in which nothing happened; () unless a
     granularity was asked for."""

@@ -27,7 +27,7 @@ class Call(Protocol):
         """Waits until the service accepts the call, or the call ends."""
 
     def is_active(self) -> bool:
-        """Whether it goes on."""
+        """Returns True if it goes on."""
 
     def cancel(self) -> object:
         """Ends it."""
@@ -45,7 +45,7 @@ _LONGEST_PAUSE = 5.0
 
 
 class Position:
-    """What a watch has seen, and how long it waits before it asks again."""
+    """State of a watch: the last revision seen, and the wait before it asks again."""
 
     def __init__(
         self, tenant: str, since_revision: int | None, target: str, timeout: float
@@ -57,7 +57,7 @@ class Position:
         self._pause = _FIRST_PAUSE
         self._give_up: float | None = None
         self.accepted = False
-        """Whether the service ever took the watch: until then, there is a deadline."""
+        """True if the service ever took the watch: until then, there is a deadline."""
 
     def request(self) -> catalog_pb2.WatchCatalogRequest:
         """Asks for what came after what was seen."""
@@ -76,8 +76,8 @@ class Position:
         """The seconds to wait before asking again.
 
         Args:
-            failure: What ended the stream; None: the service, without an error.
-            late: Whether it was cancelled here, as the service did not accept it in time.
+            failure: The error that ended the stream; None: the service ended it without one.
+            late: True if it was cancelled here, as the service did not accept it in time.
 
         Raises:
             ToolgateError: asking again would not help, or there is no time left to.

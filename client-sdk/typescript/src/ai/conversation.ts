@@ -291,7 +291,7 @@ export class ToolgateConversation {
     const intents = intentsOf(messages);
     if (strategy !== "cut") {
       const { entries, places } = conversationIn(endpoint.api, messages.map(spokenOf));
-      // What is described at the end of the messages has nothing behind it.
+      // Nothing stands behind what is described at the end of the messages.
       const turn = { intents, historyTokens: 0, endpoint, rendered: { strategy, places } };
       return this.#gatekeeper.route(entries, turn, this.#held, grants);
     }

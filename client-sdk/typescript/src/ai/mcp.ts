@@ -3,7 +3,7 @@ import type { ToolSet } from "ai";
 
 import type { RemoteClient } from "../client.js";
 import { Following, Listener } from "../following.js";
-import { pagesOf } from "../mcp.js";
+import { inTime, pagesUntil } from "../mcp.js";
 import { ServedServers, type ServingOptions } from "../serving.js";
 
 /** A page of a server's `tools/list`. */
@@ -21,11 +21,17 @@ export interface McpClient {
 
 /**
  * An MCP server: a client that is connected and that the caller closes, or a function that connects one, which is asked
- * again while the server can't be reached.
+ * again while the server can't be reached. Connecting and listing have 30 s together; a client that comes later is closed.
  */
 export type McpSource = McpClient | (() => Promise<McpClient>);
 
 type AnyTool = ToolSet[string];
+
+/** A connected client, and the tools that its server lists. */
+interface Listed {
+  readonly client: McpClient;
+  readonly definitions: object[];
+}
 
 interface Described {
   readonly isError?: boolean;
@@ -120,24 +126,15 @@ export class McpTools implements AsyncDisposable {
   }
 
   async #load(name: string): Promise<[string, AnyTool][] | undefined> {
-    let client: McpClient;
-    let definitions: object[];
+    let listed: Listed;
     try {
-      client = await this.#connect(name);
-      this.#listener.listen(
-        client,
-        () => {
-          this.#following.markChanged(name);
-        },
-        false,
-      );
-      definitions = await pagesOf(name, (cursor) =>
-        client.listTools(cursor === undefined ? {} : { params: { cursor } }),
-      );
+      listed = await inTime(name, (late) => this.#list(name, late));
     } catch (error) {
-      await this.#disconnect(name);
+      // Not waited for: a server that does not answer may not close either.
+      void this.#disconnect(name);
       return this.#served.leaveOut(name, error);
     }
+    const { client, definitions } = listed;
     const names = await this.#served.register(name, definitions);
     const tools = Object.entries(client.toolsFromDefinitions({ tools: definitions }) as ToolSet);
     return tools.flatMap(([own, tool]) => {
@@ -146,7 +143,22 @@ export class McpTools implements AsyncDisposable {
     });
   }
 
-  async #connect(name: string): Promise<McpClient> {
+  async #list(name: string, late: Promise<never>): Promise<Listed> {
+    const client = await this.#connect(name, late);
+    this.#listener.listen(
+      client,
+      () => {
+        this.#following.markChanged(name);
+      },
+      false,
+    );
+    const definitions = await pagesUntil(late, name, (cursor) =>
+      client.listTools(cursor === undefined ? {} : { params: { cursor } }),
+    );
+    return { client, definitions };
+  }
+
+  async #connect(name: string, late: Promise<never>): Promise<McpClient> {
     const source = this.#sources[name];
     if (source === undefined) {
       throw new TypeError(`no MCP server ${name}`);
@@ -154,9 +166,20 @@ export class McpTools implements AsyncDisposable {
     if (typeof source !== "function") {
       return source;
     }
-    const client = this.#connected.get(name) ?? (await source());
-    this.#connected.set(name, client);
-    return client;
+    const known = this.#connected.get(name);
+    if (known !== undefined) {
+      return known;
+    }
+    const connecting = source();
+    try {
+      const client = await Promise.race([connecting, late]);
+      this.#connected.set(name, client);
+      return client;
+    } catch (error) {
+      // Nobody else has a client that comes too late.
+      void connecting.then((client) => client.close()).catch(() => undefined);
+      throw error;
+    }
   }
 
   async #disconnect(name: string): Promise<void> {

@@ -32,7 +32,7 @@ interface Model {
 /**
  * The model, which gets requests as Route put them together, and whose envelopes are opened before the AI SDK sees them.
  *
- * @param isOurs whether a tool is called through the envelope.
+ * @param isOurs true if a tool is called through the envelope.
  * @throws TypeError a model's name instead of the model.
  */
 export function prompted(

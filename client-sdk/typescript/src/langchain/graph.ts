@@ -13,7 +13,8 @@ import { ToolNode, type ToolNodeOptions } from "@langchain/langgraph/prebuilt";
 
 import type { Held } from "../middleware.js";
 import { lastAnswer, openCalls } from "./messages.js";
-import { type AgentState, type Steps, stepsOf, type ToolgateMiddleware } from "./middleware.js";
+import { stepsOf, type ToolgateMiddleware } from "./middleware.js";
+import type { AgentState, Steps } from "./steps.js";
 
 /** State of a graph: the messages, and what Toolgate keeps. Take its `spec` for a state with more. */
 export const ToolgateState = Annotation.Root({

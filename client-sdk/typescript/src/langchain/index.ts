@@ -14,13 +14,6 @@ export type { Strategy } from "../prompting.js";
 export type { Price, Report } from "../report.js";
 export type { RegisterSettings, ServingOptions } from "../serving.js";
 export { callsCondition, modelNode, type ModelNodeOptions, toolNode, ToolgateState } from "./graph.js";
-export {
-  type Asked,
-  fromMcp,
-  type FromMcpOptions,
-  fromTools,
-  type ToolgateMiddleware,
-  toolgateMiddleware,
-  type ToolgateMiddlewareOptions,
-} from "./middleware.js";
+export { fromMcp, fromTools, type ToolgateMiddleware, toolgateMiddleware } from "./middleware.js";
+export type { Asked, FromMcpOptions, ToolgateMiddlewareOptions } from "./options.js";
 export { mcpDefinitions, modelFacing } from "./tools.js";

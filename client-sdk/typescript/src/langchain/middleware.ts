@@ -1,119 +1,26 @@
 /** The middleware: routes before the model, shows it the active set, gates its calls after it. */
-import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
-import type { ToolCall } from "@langchain/core/messages/tool";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import { Command } from "@langchain/langgraph";
 import { createMiddleware } from "langchain";
 import { z } from "zod";
 
-import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
-import type { Endpoint } from "../endpoint.js";
-import { conversationIn } from "../forms.js";
-import { afterSearches, type Allowed, Gatekeeper, type Held, type MiddlewareOptions } from "../middleware.js";
-import { SEARCH_TOOL } from "../offering.js";
-import { checkedStrategy, type Defined, type Prompt, type Strategy } from "../prompting.js";
+import type { McpClient } from "../mcp.js";
+import { Gatekeeper, type Held } from "../middleware.js";
 import { type Report, reportOf } from "../report.js";
 import { ServedServers } from "../serving.js";
-import { among, type Registering, servingOf } from "../settings.js";
-import type { Grants } from "../state.js";
-import { endpointOf } from "./endpoint.js";
-import type { McpClient } from "../mcp.js";
+import { among, servingOf } from "../settings.js";
+import { ManagedTools } from "./managed.js";
 import { ListedMcp } from "./mcp.js";
-import {
-  entryOf,
-  identified,
-  intentsOf,
-  lastAnswer,
-  openCalls,
-  renamed,
-  spokenOf,
-  tokensOf,
-} from "./messages.js";
-import { checkNative, withBetas, withTools } from "./native.js";
-import { messagesOf } from "./prompt.js";
-import { answeringErrors, registered, searchTool } from "./tools.js";
-
-/** Circumstances for which a function is to give grants. */
-export interface Asked {
-  /** The graph's state. */
-  readonly state: { readonly messages: BaseMessage[] };
-  /** LangChain's runtime, with the context that the caller of the agent gave. */
-  readonly runtime: unknown;
-}
-
-/** Settings of the middleware. */
-export interface ToolgateMiddlewareOptions extends MiddlewareOptions {
-  /** The agent's scopes, milestones and attributes, which no message can say. Default: none. */
-  readonly grants?: Grants | ((asked: Asked) => Grants | Promise<Grants>);
-  /**
-   * Counts the tokens of the messages, which stand behind the tools: Route is told (`historyTokens`), and changes the set
-   * only where that is worth the cache. Default: an estimate, a token for four bytes of text. False: not told.
-   */
-  readonly countTokens?: ((messages: readonly BaseMessage[]) => number) | false;
-  /**
-   * Way of tools into requests; other strategies than "cut" need `search`. "native" needs a `ChatAnthropic`, or a `ChatOpenAI`
-   * with `useResponsesApi`; "auto" takes it there at the provider's own host. Default: "auto".
-   */
-  readonly strategy?: Strategy;
-  /** Told after each run of the agent what its conversation cost so far. Default: nobody. */
-  readonly onReport?: (report: Report, asked: Asked) => void;
-}
-
-/** Settings of a middleware that registers its tools itself; their tenant is `route.tenant`. */
-export type FromMcpOptions = ToolgateMiddlewareOptions & Registering;
+import type { FromMcpOptions, ToolgateMiddlewareOptions } from "./options.js";
+import { type AgentState, type Asking, Steps } from "./steps.js";
+import { answeringErrors, registered } from "./tools.js";
 
 /** Entry of the middleware in the graph's state, and so in its checkpoints. */
 const stateSchema = z.object({ _toolgate: z.custom<Held>().optional() });
 
-/** The graph's state, as far as the middleware reads it. */
-export interface AgentState {
-  readonly messages: BaseMessage[];
-  readonly _toolgate?: Held | undefined;
-}
-
-/** A request to the model, as far as the middleware reads it. */
-interface Asking {
-  readonly model: object;
-  readonly messages: BaseMessage[];
-  readonly tools: readonly AnyTool[];
-  readonly state: AgentState;
-  readonly runtime: unknown;
-  readonly modelSettings?: Record<string, unknown>;
-}
-
-/** A tool of LangChain's, or a provider's definition. */
-export type AnyTool = StructuredToolInterface | Record<string, unknown>;
-
-/** Steps around a model, of agents and of graphs of one's own. */
-export interface Steps {
-  /** Gives the tools that Toolgate manages now, the search among them. */
-  tools(): StructuredToolInterface[];
-  /** Routes: the fields of the request to change, and what to remember. */
-  routed(request: Asking): Promise<{
-    readonly changed: {
-      readonly tools: AnyTool[];
-      readonly messages?: BaseMessage[];
-      readonly modelSettings?: Record<string, unknown>;
-    };
-    readonly held: Held;
-  }>;
-  /** Gates the calls of the model's last message: an update of the state; undefined where it has none to answer or correct. */
-  gated(
-    state: AgentState,
-    runtime: unknown,
-  ): Promise<
-    | {
-        readonly update: { readonly messages: BaseMessage[]; readonly _toolgate: Held };
-        /** True if all calls have their answers. */
-        readonly isDone: boolean;
-      }
-    | undefined
-  >;
-}
-
 /** The steps of each middleware. */
-const steps = new WeakMap<object, Steps>();
+const known = new WeakMap<object, Steps>();
 
 /**
  * Returns the steps of a middleware.
@@ -121,7 +28,7 @@ const steps = new WeakMap<object, Steps>();
  * @throws TypeError another middleware than Toolgate's.
  */
 export function stepsOf(middleware: object): Steps {
-  const found = steps.get(middleware);
+  const found = known.get(middleware);
   if (found === undefined) throw new TypeError("this is no middleware of Toolgate's: make one with fromMcp");
   return found;
 }
@@ -154,7 +61,8 @@ export function toolgateMiddleware(
   tools: readonly StructuredToolInterface[],
   options: ToolgateMiddlewareOptions = {},
 ) {
-  return middlewareOf(client, tools, options, undefined, undefined).middleware;
+  const gatekeeper = new Gatekeeper(client, [], options);
+  return middlewareOf(gatekeeper, new ManagedTools(gatekeeper, tools), options);
 }
 
 /**
@@ -173,8 +81,10 @@ export async function fromTools(
   options: FromMcpOptions = {},
 ) {
   const served = new ServedServers(client, Object.keys(tools), servingOf(options));
-  const managed = await registered(served, tools);
-  return middlewareOf(client, managed, among(served.names, options), served, undefined).middleware;
+  const taken = await registered(served, tools);
+  const settings = among(served.names, options);
+  const gatekeeper = new Gatekeeper(client, [], settings, served);
+  return middlewareOf(gatekeeper, new ManagedTools(gatekeeper, taken), settings);
 }
 
 /**
@@ -204,160 +114,35 @@ export async function fromMcp(
   const mcp = new ListedMcp(client, servers, servingOf(options));
   await mcp.load();
   const settings = among(mcp.served.names, options);
-  const { middleware, takeOver } = middlewareOf(client, mcp.tools, settings, mcp.served, mcp);
+  const gatekeeper = new Gatekeeper(client, [], settings, mcp.served);
+  const managed = new ManagedTools(gatekeeper, mcp.tools, mcp);
   const refresh = async (): Promise<void> => {
     await mcp.load();
-    takeOver(mcp.tools);
+    managed.takeOver(mcp.tools);
   };
-  return Object.assign(middleware, { refresh });
+  return Object.assign(middlewareOf(gatekeeper, managed, settings), { refresh });
 }
 
-function middlewareOf(
-  client: RemoteClient,
-  tools: readonly StructuredToolInterface[],
-  options: ToolgateMiddlewareOptions,
-  served: ServedServers | undefined,
-  mcp: ListedMcp | undefined,
-) {
-  const gatekeeper = new Gatekeeper(client, namesOf(tools), options, served);
-  const search = gatekeeper.searches ? [searchTool()] : [];
-  // An agent keeps the tools that it was made with: one that a refresh took away is no tool of the agent's own.
-  const taken = new WeakSet<object>([...search, ...tools]);
-  let managed = tools;
-  let ours = byName([...search, ...tools]);
-  const takeOver = (listed: readonly StructuredToolInterface[]): void => {
-    gatekeeper.manage(namesOf(listed));
-    for (const tool of listed) taken.add(tool);
-    managed = listed;
-    ours = byName([...search, ...listed]);
-  };
-  const { grants = {}, countTokens = tokensOf, onReport } = options;
-  const strategy = checkedStrategy(options.strategy, gatekeeper.searches);
-  const routed = (messages: readonly BaseMessage[], held: Held, granted: Grants, endpoint: Endpoint) => {
-    const intents = intentsOf(messages);
-    if (strategy !== "cut") {
-      const { entries, places } = conversationIn(endpoint.api, messages.map(spokenOf));
-      // What is described at the end of the messages has nothing behind it.
-      const turn = { intents, historyTokens: 0, endpoint, rendered: { strategy, places } };
-      return gatekeeper.route(entries, turn, held, granted);
-    }
-    const historyTokens = countTokens === false ? undefined : countTokens(messages);
-    return gatekeeper.route(messages.map(entryOf), { intents, historyTokens, endpoint }, held, granted);
-  };
-  const described = (messages: readonly BaseMessage[], prompt: Prompt) => {
-    const defined = new Set(prompt.tools.map(({ name }) => name));
-    return messagesOf(messages, prompt, (name) => ours.has(name) && !defined.has(name));
-  };
-  const follow = async (): Promise<void> => {
-    if (mcp === undefined) return;
-    await mcp.follow();
-    if (mcp.tools !== managed) takeOver(mcp.tools);
-  };
-  const grantsOf = async (state: AgentState, runtime: unknown) =>
-    typeof grants === "function" ? grants({ state, runtime }) : grants;
-
-  const routedRequest: Steps["routed"] = async (request) => {
-    const { messages, state, runtime } = request;
-    const endpoint = await endpointOf(request.model, gatekeeper.baseUrl);
-    if (strategy === "native") checkNative(request.model, endpoint);
-    await gatekeeper.attempt(follow);
-    const granted = await grantsOf(state, runtime);
-    const after = await routed(messages, heldIn(state), granted, endpoint);
-    // The agent's own tools first, then the active set in its order, so that caches hold.
-    const own = request.tools.filter((tool) => !taken.has(tool));
-    const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
-    gatekeeper.tellOwn(names);
-    const shown = after.active?.flatMap((name) => ours.get(name) ?? []) ?? managed;
-    gatekeeper.tellMany(own.length + shown.length);
-    const held = { ...after, own: names };
-    const { prompt } = after;
-    if (strategy === "cut" || prompt === undefined || prompt.tools.length === 0) {
-      return { changed: { tools: [...own, ...shown] }, held };
-    }
-    const listed = prompt.tools.map((tool) => definitionOf(tool, ours));
-    const isNative = prompt.changes !== undefined;
-    const sent = isNative
-      ? withTools(
-          messagesOf(messages, prompt, () => false),
-          prompt,
-          endpoint,
-        )
-      : described(messages, prompt);
-    const settings = withBetas(request.modelSettings, prompt);
-    return { changed: { ...settings, messages: sent, tools: [...own, ...listed] }, held };
-  };
-
-  const gatedCalls: Steps["gated"] = async (state, runtime) => {
-    const said = lastAnswer(state.messages);
-    if (said === undefined || openCalls(state.messages).length === 0) {
-      return undefined;
-    }
-    const answer = identified(said);
-    const conversation = state.messages.map((message) => (message === said ? answer : message));
-    const { messages, meant, held, isDone } = await answered({ ...state, messages: conversation }, runtime);
-    // In the place of the model's message, since the identifier is the same.
-    const corrected = meant.size > 0 ? renamed(answer, meant) : answer;
-    const changed = corrected === said ? [] : [corrected];
-    if (messages.length + changed.length === 0) {
-      return undefined;
-    }
-    return { update: { messages: [...changed, ...messages], _toolgate: held }, isDone };
-  };
-
-  /** Answers to the calls that may not run and to searches; other calls are left to the agent. */
-  async function answered(state: AgentState, runtime: unknown) {
-    const calls = openCalls(state.messages);
-    const held = heldIn(state);
-    const { handle, own } = held;
-    const agent = gatekeeper.state(state.messages.map(entryOf), held, await grantsOf(state, runtime));
-    const gated = calls.filter(({ name }) => !gatekeeper.isSearch(name) && gatekeeper.isOurs(name, own));
-    const verdicts = await gatekeeper.gate(gated.map(requested), handle, agent);
-    const refused = gated.flatMap((call, at) => {
-      const verdict = verdicts[at];
-      return verdict !== undefined && "text" in verdict ? [messageOf(call, verdict.text, true)] : [];
-    });
-    const messages = [...refused];
-    let carried = handle;
-    const searches = calls.filter(({ name }) => gatekeeper.isSearch(name));
-    for (const call of searches) {
-      // One after another: each adds to the handle that the one before gave.
-      const answer = await gatekeeper.search(requested(call), carried, agent);
-      carried = answer.handle;
-      messages.push(messageOf(call, answer.text, answer.failed));
-    }
-    const meant = new Map<string, Allowed>();
-    gated.forEach(({ id, name }, at) => {
-      const verdict = verdicts[at];
-      if (verdict !== undefined && "tool" in verdict && verdict.tool !== name) meant.set(id ?? "", verdict);
-    });
-    const isDone = messages.length === calls.length;
-    return { messages, meant, held: afterSearches(held, carried, searches.length), isDone };
-  }
-
+/** @throws TypeError no such strategy. */
+function middlewareOf(gatekeeper: Gatekeeper, managed: ManagedTools, options: ToolgateMiddlewareOptions) {
+  const steps = new Steps(gatekeeper, managed, options);
   const middleware = createMiddleware({
     name: "ToolgateMiddleware",
     stateSchema,
-    tools: [...search, ...tools],
+    tools: managed.all,
     wrapModelCall: async (request, handler) => {
-      const { changed, held } = await routedRequest(request as Asking);
+      const { changed, held } = await steps.routed(request as Asking);
       await handler({ ...request, ...changed } as typeof request);
       // LangChain adds the model's message by itself.
       return new Command({ update: { _toolgate: held } });
     },
     // Tools that came after the agent was made are not among those that it runs.
-    ...(mcp === undefined ? {} : { wrapToolCall: answeringErrors((name) => ours.get(name)) }),
-    ...(onReport === undefined
-      ? {}
-      : {
-          afterAgent: (state: AgentState, runtime: unknown) => {
-            onReport(reportIn(state), { state, runtime });
-            return undefined;
-          },
-        }),
+    ...(managed.mayChange ? { wrapToolCall: answeringErrors((name) => managed.named(name)) } : {}),
+    ...reporting(options),
     afterModel: {
       canJumpTo: ["model"],
       hook: async (state, runtime) => {
-        const gated = await gatedCalls(state, runtime);
+        const gated = await steps.gated(state, runtime);
         if (gated === undefined) {
           return undefined;
         }
@@ -367,22 +152,19 @@ function middlewareOf(
       },
     },
   });
-  steps.set(middleware, { tools: () => [...search, ...managed], routed: routedRequest, gated: gatedCalls });
-  return { middleware: Object.assign(middleware, { report: reportIn }), takeOver };
+  known.set(middleware, steps);
+  return Object.assign(middleware, { report: reportIn });
 }
 
-/** A tool of Route's answer. The search says there which tools it finds. */
-function definitionOf(tool: Defined, ours: ReadonlyMap<string, StructuredToolInterface>) {
-  const known = tool.name === SEARCH_TOOL.modelName ? undefined : ours.get(tool.name);
-  return known ?? { type: "function", function: tool };
-}
-
-function namesOf(tools: readonly StructuredToolInterface[]): string[] {
-  return tools.map(({ name }) => name);
-}
-
-function byName(tools: readonly StructuredToolInterface[]): ReadonlyMap<string, StructuredToolInterface> {
-  return new Map(tools.map((tool) => [tool.name, tool]));
+/** The hook that reports after each run; none where nobody is to be told. */
+function reporting({ onReport }: ToolgateMiddlewareOptions) {
+  if (onReport === undefined) {
+    return {};
+  }
+  const afterAgent = (state: AgentState, runtime: unknown): undefined => {
+    onReport(reportIn(state), { state, runtime });
+  };
+  return { afterAgent };
 }
 
 /**
@@ -392,16 +174,4 @@ function byName(tools: readonly StructuredToolInterface[]): ReadonlyMap<string, 
  */
 function reportIn(state: { readonly _toolgate?: Held | undefined }): Report {
   return reportOf(state._toolgate?.spent);
-}
-
-function heldIn(state: AgentState): Held {
-  return state._toolgate ?? { handle: "" };
-}
-
-function requested({ name, args, id }: ToolCall) {
-  return callOf(name, args, id ?? "");
-}
-
-function messageOf({ name, id }: ToolCall, content: string, failed: boolean): ToolMessage {
-  return new ToolMessage({ content, name, tool_call_id: id ?? "", status: failed ? "error" : "success" });
 }

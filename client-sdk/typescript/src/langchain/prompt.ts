@@ -18,7 +18,7 @@ export function placesOf(messages: readonly BaseMessage[]): string[] {
 /**
  * The messages to send: copies where tools are described or calls are wrapped.
  *
- * @param isWrapped whether a tool is called through the envelope.
+ * @param isWrapped true if a tool is called through the envelope.
  */
 export function messagesOf(
   messages: readonly BaseMessage[],

@@ -245,7 +245,7 @@ export class ToolgateConversation {
     const intents = intentsOf(items);
     const { entries, places } = conversationIn(endpoint.api, items.flatMap(spokenOf));
     if (this.#strategy !== "cut" && !isKeptThere(request)) {
-      // What is described at the end of the items has nothing behind it.
+      // Nothing stands behind what is described at the end of the items.
       const turn = { intents, historyTokens: 0, endpoint, rendered: { strategy: this.#strategy, places } };
       return this.#gatekeeper.route(entries, turn, this.#held, grants);
     }

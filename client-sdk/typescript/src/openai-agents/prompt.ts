@@ -13,7 +13,7 @@ export type Sent = ModelRequest["tools"][number];
 /**
  * The items to send: copies where tools are added or described, or where calls are wrapped.
  *
- * @param isWrapped whether a tool is called through the envelope.
+ * @param isWrapped true if a tool is called through the envelope.
  */
 export function itemsOf(
   items: readonly AgentInputItem[],

@@ -22,6 +22,7 @@ import { added, anthropicApi, BETAS, defined } from "./anthropic-api.js";
 import { geminiApi, responsesApi } from "./apis.js";
 import { DONE, PAGES, registeredCatalog, WANTED, WORDS } from "./catalog.js";
 import { checkRequests } from "./prefix.js";
+import { saidIn } from "./said.js";
 import { freshTenant, Service, told } from "./service.js";
 
 const [SEARCH, CALL] = ["toolgate_search_tools", "toolgate_call_tool"];
@@ -57,8 +58,7 @@ async function talk(
   for (const content of [WORDS, PAGES]) {
     messages.push({ role: "user", content });
     const result = await generateText({ model, messages, stopWhen: stepCountIs(4), ...toolgate.settings() });
-    const { responseMessages } = result as typeof result & { responseMessages?: ModelMessage[] };
-    messages.push(...(responseMessages ?? result.response.messages));
+    messages.push(...saidIn(result));
     ran.push(...result.steps.flatMap(({ toolResults }) => toolResults.map(({ toolName }) => toolName)));
   }
   return ran;

@@ -10,6 +10,7 @@ import { generateText, jsonSchema, type ModelMessage, stepCountIs, tool } from "
 import { notes, scripted } from "../../examples/ai-sdk.js";
 import { added, anthropicApi, BETAS, type Line } from "./anthropic-api.js";
 import { checkPrefix } from "./prefix.js";
+import { saidIn } from "./said.js";
 import { freshTenant, Service } from "./service.js";
 
 const SEARCH = "toolgate_search_tools";
@@ -52,9 +53,7 @@ test("tools are added amid the messages of Anthropic, and the beginning of each 
   const settings = { model, stopWhen: stepCountIs(8), ...toolgate.settings() };
   const messages: ModelMessage[] = [{ role: "user", content: "Find the note about milk." }];
   const first = await generateText({ messages, ...settings });
-  // The name in version 7 of the AI SDK.
-  const { responseMessages } = first as typeof first & { responseMessages?: ModelMessage[] };
-  messages.push(...(responseMessages ?? first.response.messages), { role: "user", content: "And again?" });
+  messages.push(...saidIn(first), { role: "user", content: "And again?" });
   const second = await generateText({ messages, ...settings });
   assert.equal(second.text, "Two.");
   for (const request of requests) {

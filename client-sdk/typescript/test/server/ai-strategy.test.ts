@@ -16,6 +16,7 @@ import {
 import { MockLanguageModelV3 } from "ai/test";
 
 import { notes, scripted } from "../../examples/ai-sdk.js";
+import { saidIn } from "./said.js";
 import { freshTenant, Service } from "./service.js";
 
 const [SEARCH, CALL] = ["toolgate_search_tools", "toolgate_call_tool"];
@@ -56,12 +57,6 @@ function enveloped(name: string, args: object): [string, object] {
   return [CALL, { name, arguments: args }];
 }
 
-/** All messages of a run, which version 7 of the AI SDK has beside those of the last step. */
-function saidIn(result: { readonly response: { readonly messages: ModelMessage[] } }): ModelMessage[] {
-  const { response, responseMessages } = result as typeof result & { responseMessages?: ModelMessage[] };
-  return responseMessages ?? response.messages;
-}
-
 test("described tools are called through the envelope, and the beginning of each request stays", async () => {
   await using service = await Service.get();
   await using client = connected(service);
@@ -83,7 +78,7 @@ test("described tools are called through the envelope, and the beginning of each
     });
     messages.push(...saidIn(result));
     ran.push(result.steps.flatMap(({ toolResults }) => toolResults.map(({ toolName }) => toolName)));
-    // What is kept is JSON.
+    // The state is JSON.
     const state = JSON.parse(JSON.stringify(toolgate.state)) as typeof toolgate.state;
     toolgate = await conversation(client, { state });
   }

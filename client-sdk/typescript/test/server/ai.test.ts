@@ -18,6 +18,7 @@ import { MockLanguageModelV3 } from "ai/test";
 
 import { notes, run, scripted } from "../../examples/ai-sdk.js";
 import * as longTalk from "./long-talk.js";
+import { saidIn } from "./said.js";
 import { freshTenant, Service, told } from "./service.js";
 
 const [SEARCH, FIND, DELETE] = ["toolgate_search_tools", "mcp__notes__find_notes", "mcp__notes__delete_note"];
@@ -193,7 +194,7 @@ test("tools beside those of settings() are hidden, and told once by their names"
 });
 
 for (const strategy of ["cut", "auto"] as const) {
-  test(`20 messages with ${strategy}: more tools are called than a set holds`, async () => {
+  test(`40 messages with ${strategy}: more tools are called than a set holds`, async () => {
     await using service = await Service.get();
     await using client = new Client(service.target, { tenant: freshTenant(), timeoutMs: 30_000 });
     const ran: string[] = [];
@@ -230,13 +231,13 @@ for (const strategy of ["cut", "auto"] as const) {
       },
     });
     const messages: ModelMessage[] = [];
-    for (const content of longTalk.messages(20)) {
+    for (const content of longTalk.messages(40)) {
       messages.push({ role: "user", content });
-      const { response } = await generateText({
+      const result = await generateText({
         ...{ model, messages, stopWhen: stepCountIs(3) },
         ...toolgate.settings(),
       });
-      messages.push(...response.messages);
+      messages.push(...saidIn(result));
     }
     if (strategy === "cut") caller.checkCut(ran);
     else caller.checkDefault(ran);

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { type McpClient, McpTools } from "../../src/ai/mcp.js";
+import type { RemoteClient } from "../../src/client.js";
 import { inTime, pagesOf } from "../../src/mcp.js";
 
 test("pages are listed up to the hundredth", async () => {
@@ -40,4 +42,65 @@ test("a server that hangs is given up after 30 s, and asked for no further page"
   const hung = inTime("git", () => new Promise(() => undefined));
   t.mock.timers.tick(30_000);
   await assert.rejects(hung, /within 30 s/);
+});
+
+/** A client of Toolgate that keeps which servers are announced. */
+function announcing(servers: string[]): RemoteClient {
+  const registerServer = ({ server }: { server: string }) => Promise.resolve(servers.push(server));
+  return { registerServer } as unknown as RemoteClient;
+}
+
+/** An MCP client whose server never answers, and does not let it close. */
+function hanging(): McpClient & { isClosed: boolean } {
+  return {
+    isClosed: false,
+    listTools: () => new Promise(() => undefined),
+    toolsFromDefinitions: () => ({}),
+    close() {
+      this.isClosed = true;
+      return new Promise(() => undefined);
+    },
+  };
+}
+
+for (const kind of ["client", "function"] as const) {
+  test(`the AI SDK's ${kind} of a server that hangs is left out after 30 s`, async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const announced: string[] = [];
+    const warnings: string[] = [];
+    const git = hanging();
+    const source = kind === "client" ? git : () => Promise.resolve(git);
+    const onWarning = (warning: string) => void warnings.push(warning);
+    const loading = McpTools.load(announcing(announced), { git: source }, { onWarning });
+    await Promise.resolve();
+    t.mock.timers.tick(30_000);
+    assert.deepEqual((await loading).tools, {});
+    assert.deepEqual(announced, ["git"]);
+    assert.deepEqual(warnings, [
+      "MCP server git can't be listed: Error: git has not listed its tools within 30 s",
+    ]);
+    assert.equal(git.isClosed, kind === "function", "the caller closes a client of its own");
+  });
+}
+
+test("a server that does not connect within 30 s is left out, and closed when it does", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const git = hanging();
+  let connect = (): void => undefined;
+  const connecting = new Promise<McpClient>((resolve) => {
+    connect = () => {
+      resolve(git);
+    };
+  });
+  const warnings: string[] = [];
+  const onWarning = (warning: string) => void warnings.push(warning);
+  const loading = McpTools.load(announcing([]), { git: () => connecting }, { onWarning });
+  t.mock.timers.tick(30_000);
+  await loading;
+  assert.match(warnings.join(), /git has not listed its tools within 30 s/);
+  assert.equal(git.isClosed, false);
+  connect();
+  await connecting;
+  await Promise.resolve();
+  assert.equal(git.isClosed, true);
 });

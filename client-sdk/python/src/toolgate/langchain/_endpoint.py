@@ -72,7 +72,7 @@ def _api(model: Any, kind: str) -> str:
 
 
 def _keeps_messages(model: Any) -> bool:
-    """Whether a `ChatOpenAI` sends all messages, and does not leave the first with the provider."""
+    """Returns True if a `ChatOpenAI` sends all messages, and leaves none with the provider."""
     return not getattr(model, "use_previous_response_id", False)
 
 

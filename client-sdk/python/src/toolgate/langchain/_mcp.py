@@ -12,7 +12,7 @@ from langchain_core.tools import tool as made_tool
 
 from toolgate._listed import ListedServer, asked, model_names, registration, tell_withheld
 from toolgate._requests import RegisterArguments
-from toolgate._served import causes, hear_changes, hearing, listed_tools
+from toolgate._served import causes, hear_changes, hearing, listed_tools, listing_deadline
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.langchain._tools import mcp_definitions
@@ -49,7 +49,7 @@ class Registered:
             has = ", ".join(sorted(known)) or "none"
             raise ValueError(f"no MCP server {', '.join(unknown)}: the client has {has}")
         self.servers: dict[str, ListedServer] = {}
-        """What is registered, by the server's name."""
+        """The registrations, by the server's name."""
         self.changed: set[str] = set()
         """The servers that said since that their tools changed."""
 
@@ -156,7 +156,7 @@ class McpTools(Registered):
             "tool_interceptors": self._mcp.tool_interceptors,
             "handle_tool_errors": self._mcp.handle_tool_errors,
         }
-        async with self._mcp.session(name) as session:
+        async with listing_deadline(name), self._mcp.session(name) as session:
             listed = await listed_tools(name, session)
         return await self._taken(name, listed, None, options)
 
@@ -166,7 +166,7 @@ class McpTools(Registered):
         """Registers what a server lists; its tools, under the names that the model is to see."""
         from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
 
-        # What the server did not write is not registered as if it had.
+        # Defaults that the server did not write are not registered.
         definitions = [
             tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in listed
         ]

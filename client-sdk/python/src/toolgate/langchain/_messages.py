@@ -108,7 +108,7 @@ def renamed(message: AIMessage, meant: Mapping[str, Verdict]) -> AIMessage:
 
     Args:
         message: The model's message.
-        meant: What becomes of its calls, by their identifiers.
+        meant: Outcomes of its calls, by their identifiers.
     """
     calls = [
         _as_meant(call, meant[call["id"] or ""]) if (call["id"] or "") in meant else call

@@ -85,7 +85,7 @@ class ToolgateState(AgentState[Any]):
     toolgate_endpoint: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     """The model that the last turn was routed for."""
     toolgate_tally: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    """What the conversation cost so far."""
+    """Costs of the conversation so far."""
 
 
 class ToolgateMiddleware(AgentMiddleware[Any, Any]):
@@ -129,9 +129,9 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                 there are always shown and never gated.
             grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
                 mapping, or a function of the graph's state and runtime. Default: none.
-            search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
+            search: True if the model may search for tools that it does not see (`SEARCH_TOOL`).
                 Without, no tool is deferred, unless `deferral` says otherwise.
-            strategy: How tools are put into requests. "auto": Route chooses, by what costs least
+            strategy: The way of tools into requests. "auto": Route chooses, by what costs least
                 with the model that is asked. "envelope": where tools are deferred, they are
                 described in the messages, and the model calls them through `toolgate_call_tool`;
                 definitions and the provider's cached prefix stay. The graph's state has neither,
@@ -430,7 +430,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         if self._strategy is None:
             tokens = None if count is None else count(state["messages"])
             return with_history(unlisted(told), tokens)
-        # What is described at the end of the messages has nothing behind it.
+        # Nothing stands behind what is described at the end of the messages.
         route = with_history(told, 0)
         prompt = Prompt(state.get("toolgate_prompt"))
         return {**route, "render": prompt.render(endpoint, self._strategy)}

@@ -78,7 +78,7 @@ class Prompt:
         Args:
             messages: The conversation. A description whose message is not among them goes to the
                 end.
-            is_ours: Whether a tool is called through the envelope.
+            is_ours: True if a tool is called through the envelope.
         """
         if self._is_native:
             return self._with_blocks(messages)

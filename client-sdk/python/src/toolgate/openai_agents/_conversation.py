@@ -99,13 +99,13 @@ class Conversation:
                 give them to the agent too. Tools given there are always shown and never gated.
             grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
                 mapping, or a function asked before each model call. Default: none.
-            search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
+            search: True if the model may search for tools that it does not see (`SEARCH_TOOL`).
                 Without, no tool is deferred, unless `deferral` says otherwise.
             count_tokens: Counts the tokens of the items, which stand behind the tools: Route is
                 told (`history_tokens`), and changes the set only where that is worth the cache.
                 Default: an estimate, a token for four bytes of text. None: not told.
-            snapshot: What `snapshot()` gave. None: a new conversation.
-            strategy: How tools are put into requests. "auto": Route chooses, by what costs least;
+            snapshot: The value of `snapshot()`. None: a new conversation.
+            strategy: The way of tools into requests. "auto": Route chooses, by what costs least;
                 "cut" without `search`. "envelope": `tools` stay the same from turn to turn, and so
                 does the provider's cache of the conversation; this turn's tools are described at
                 the end of the messages of this request, and called through `toolgate_call_tool`.
@@ -263,11 +263,11 @@ class Conversation:
         return gated
 
     def snapshot(self) -> dict[str, Any]:
-        """What to keep between processes, beside the messages: a JSON object."""
+        """Returns what to keep between processes, beside the messages: a JSON object."""
         return self._turns.snapshot()
 
     def report(self) -> Report:
-        """What the conversation cost so far, beside its alternatives."""
+        """Reports the costs of the conversation so far, beside its alternatives."""
         return self._turns.report()
 
     async def _shown(
@@ -289,9 +289,9 @@ class Conversation:
             tools: All tools of the agent, those of its MCP servers too.
             handoffs: The handoffs, which are sent as tools beside them.
             endpoint: The model that is asked.
-            is_openai: Whether OpenAI is asked, which fails a request with more than 128 tools: the
+            is_openai: True if OpenAI is asked, which fails a request with more than 128 tools: the
                 last of the active set are left out.
-            is_kept_there: Whether the provider keeps the messages before these.
+            is_kept_there: True if the provider keeps the messages before these.
         """
         managed = {tool.name: tool for tool in tools if tool.name in self._names | {SEARCH}}
         own = [tool for tool in tools if tool.name not in {*managed, REFUSED_CALL}]
@@ -357,7 +357,7 @@ class Conversation:
                 item.name = REFUSED_CALL
 
     def _is_ours(self, item: Any, known: Collection[str]) -> bool:
-        """Whether Gate decides on a call: on all but those of the agent's own tools."""
+        """Returns True if Gate decides on a call: on all but those of the agent's own tools."""
         if not isinstance(item, ResponseFunctionToolCall):
             return False
         # Names in a namespace are of tools that the provider found.

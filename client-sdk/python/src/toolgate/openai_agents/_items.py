@@ -83,7 +83,7 @@ def _is_plain(item: Mapping[str, Any]) -> bool:
 
 
 def intents(items: Items) -> list[Intent]:
-    """What the user said last, and what a tool answered since; empty when there is no text.
+    """Texts of the user's last message and of a tool's answer since; empty without text.
 
     What a search found is loaded already, and a call that failed or was refused says nothing of
     what is wanted.
@@ -113,7 +113,7 @@ def tokens(items: Items) -> int:
 
 
 def _is_failure(output: str) -> bool:
-    """Whether an answer says that its call failed or was refused."""
+    """Returns True if an answer says that its call failed or was refused."""
     if _FAILURE.match(output):
         return True
     try:

@@ -11,7 +11,7 @@ from agents.mcp import MCPServer, MCPUtil
 from mcp.types import CallToolResult, TextContent
 
 from toolgate._requests import RegisterArguments
-from toolgate._served import ServedTools, hear_changes, hearing
+from toolgate._served import ServedTools, hear_changes, hearing, listing_deadline
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
 from toolgate.openai_agents._tools import mcp_definitions, renamed
@@ -54,8 +54,8 @@ class McpTools:
     ) -> Self:
         """Lists the tools of MCP servers and registers them as listed.
 
-        A server that can't be listed is left out with a warning. Tools that are rejected or wait
-        for approval are left out with one each.
+        A server that can't be listed within 30 s is left out with a warning. Tools that are
+        rejected or wait for approval are left out with one each.
 
         Args:
             client: The client of Toolgate; see `Conversation`.
@@ -115,7 +115,8 @@ class McpTools:
     async def _listed(self, name: str) -> list[FunctionTool]:
         server = self._mcp[name]
         try:
-            tools = await server.list_tools()
+            async with listing_deadline(name):
+                tools = await server.list_tools()
         except Exception as error:
             if self.served.is_registered(name):
                 raise

@@ -96,12 +96,12 @@ class Toolgate(AbstractCapability[Any]):
                 gated.
             grants: The agent's `scopes`, `milestones` and `attributes`, which no history can say: a
                 mapping, or a function of the run's context. Default: none.
-            search: Whether the model may search for tools that it does not see (`SEARCH_TOOL`).
+            search: True if the model may search for tools that it does not see (`SEARCH_TOOL`).
                 Without, no tool is deferred, unless `deferral` says otherwise.
             count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
                 told (`history_tokens`), and changes the set only where that is worth the cache.
                 Default: an estimate, a token for four bytes of text. None: not told.
-            strategy: How tools are put into requests. "auto": Route chooses, by what costs least;
+            strategy: The way of tools into requests. "auto": Route chooses, by what costs least;
                 "cut" without `search`. "envelope": `tools` stay the same from turn to turn, and so
                 does the provider's cache of the conversation; this turn's tools are described at
                 the end of the messages of this request, and called through `toolgate_call_tool`.
@@ -211,7 +211,7 @@ class Toolgate(AbstractCapability[Any]):
         return toolgate
 
     def _begin(self) -> None:
-        """What belongs to one run."""
+        """Sets what belongs to one run."""
         self._turns = Turns(
             self._client, self._route, search=self._search, log=_LOG, served=self._served
         )
@@ -388,7 +388,7 @@ class Toolgate(AbstractCapability[Any]):
         return call.tool_name in self._managed.names
 
     def _is_ours(self, part: Any, known: set[str]) -> bool:
-        """Whether Gate decides on a call: on all but those of the agent's own tools."""
+        """Returns True if Gate decides on a call: on all but those of the agent's own tools."""
         if not isinstance(part, ToolCallPart):
             return False
         return self._manages(part) or part.tool_name not in known
@@ -427,7 +427,7 @@ class Toolgate(AbstractCapability[Any]):
 
 
 def _kept(messages: Sequence[ModelMessage]) -> dict[str, Any]:
-    """What the last of the model's messages has kept of the conversation."""
+    """Returns what the last of the model's messages has kept of the conversation."""
     for message in reversed(messages):
         kept = (message.metadata or {}).get(_KEPT)
         if isinstance(message, ModelResponse) and isinstance(kept, dict):

@@ -13,7 +13,7 @@ from pydantic_ai.toolsets import (
     WrapperToolset,
 )
 
-from toolgate._served import ServedTools
+from toolgate._served import ServedTools, listing_deadline
 from toolgate.pydantic_ai._toolset import mcp_definitions
 
 
@@ -56,16 +56,21 @@ class McpToolset(WrapperToolset[Any]):
 
         Raises:
             ToolgateError: a registration failed.
+            TimeoutError: the server has not listed its tools within 30 s.
         """
         if not self.is_open:
             return {}
         await self._register(ctx)
         renamed = self._renamed()
-        tools = await renamed.get_tools(ctx)
+        # A toolset that caches no tools lists them once more.
+        async with listing_deadline(self.name):
+            tools = await renamed.get_tools(ctx)
         return {name: tools[name] for name in renamed.name_map if name in tools}
 
     async def _register(self, ctx: RunContext[Any]) -> None:
-        await self.served.register(self.name, await _source(self.wrapped).list_tools())
+        async with listing_deadline(self.name):
+            tools = await _source(self.wrapped).list_tools()
+        await self.served.register(self.name, tools)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]

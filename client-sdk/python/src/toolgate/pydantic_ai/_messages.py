@@ -110,8 +110,8 @@ def with_additions(
 
     Args:
         messages: The messages.
-        texts: What was added, by the places of the entries of `whole`.
-        wraps: Whether a tool is called through the envelope.
+        texts: The additions, by the places of the entries of `whole`.
+        wraps: True if a tool is called through the envelope.
     """
     place = 0
     sent: list[ModelMessage] = []
@@ -155,7 +155,7 @@ def _extended(part: ModelRequestPart, added: str) -> list[ModelRequestPart]:
 
 
 def intents(messages: Sequence[ModelMessage]) -> list[Intent]:
-    """What the user said last, and what a tool answered since; empty when there is no text.
+    """Texts of the user's last message and of a tool's answer since; empty without text.
 
     What a search found is loaded already, and a call that failed or was refused says nothing of
     what is wanted.
