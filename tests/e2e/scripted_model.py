@@ -69,12 +69,12 @@ def _pieces(message: AIMessage) -> Iterator[AIMessageChunk]:
     """The message's text and the arguments of its calls, each in two pieces."""
     text = message.text
     for half in filter(None, (text[:2], text[2:])):
-        yield AIMessageChunk(half)
+        yield AIMessageChunk(content=half)
     for at, call in enumerate(message.tool_calls):
         given = json.dumps(call["args"])
         begun = tool_call_chunk(name=call["name"], args=given[:5], id=call["id"], index=at)
         for piece in (begun, tool_call_chunk(args=given[5:], index=at)):
-            yield AIMessageChunk("", tool_call_chunks=[piece])
+            yield AIMessageChunk(content="", tool_call_chunks=[piece])
 
 
 def says(text: str) -> AIMessage:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -57,7 +57,8 @@ MODELS = {
     "gemini": "gemini-3-pro",
 }
 SAID = ("what will the weather be in Oslo in the coming days?", "search through my notes")
-SCRIPT: tuple[str | tuple[str, Json], ...] = (
+Step = str | tuple[str, Json]
+SCRIPT: tuple[Step, ...] = (
     (FORECAST, {"city": 7}),
     (FORECAST, {"city": "Oslo"}),
     "Rain.",
@@ -68,20 +69,20 @@ SCRIPT: tuple[str | tuple[str, Json], ...] = (
 USAGE = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
 
 
-def answered(api: str) -> Iterator[Callable[[Sent], Answer]]:
+def answered(api: str, script: Sequence[Step] = SCRIPT) -> Iterator[Callable[[Sent], Answer]]:
     """The script's answers in an API's form; calls are in an envelope where there is one."""
 
-    def answer(sent: Sent, number: int, step: str | tuple[str, Json]) -> Answer:
+    def answer(sent: Sent, number: int, step: Step) -> Answer:
         if not isinstance(step, str) and step[0].startswith("mcp__"):
             has_envelope = f'"{CALL}"' in json.dumps(sent.json["tools"])
             step = (CALL, {"name": step[0], "arguments": step[1]}) if has_envelope else step
         return in_one_piece(FORMS[api](step, f"call_{number}"))
 
-    for number, step in enumerate(SCRIPT):
+    for number, step in enumerate(script):
         yield lambda sent, number=number, step=step: answer(sent, number, step)  # type: ignore[misc]
 
 
-def of_anthropic(step: str | tuple[str, Json], made: str) -> Json:
+def of_anthropic(step: Step, made: str) -> Json:
     block: Json = {"type": "text", "text": step}
     if not isinstance(step, str):
         block = {"type": "tool_use", "id": made, "name": step[0], "input": step[1]}
@@ -90,7 +91,7 @@ def of_anthropic(step: str | tuple[str, Json], made: str) -> Json:
     return {**said, "content": [block], "stop_reason": reason, "usage": USAGE}
 
 
-def of_chat(step: str | tuple[str, Json], made: str) -> Json:
+def of_chat(step: Step, made: str) -> Json:
     message: Json = {"role": "assistant", "content": step}
     if not isinstance(step, str):
         function = {"name": step[0], "arguments": json.dumps(step[1])}
@@ -102,7 +103,7 @@ def of_chat(step: str | tuple[str, Json], made: str) -> Json:
     return {**said, "choices": [choice]}
 
 
-def of_responses(step: str | tuple[str, Json], made: str) -> Json:
+def of_responses(step: Step, made: str) -> Json:
     if isinstance(step, str):
         text = {"type": "output_text", "text": step, "annotations": []}
         item: Json = {"id": f"msg_{made}", "type": "message", "role": "assistant"}
@@ -115,7 +116,7 @@ def of_responses(step: str | tuple[str, Json], made: str) -> Json:
     return {**said, "output": [item]}
 
 
-def of_gemini(step: str | tuple[str, Json], made: str) -> Json:
+def of_gemini(step: Step, made: str) -> Json:
     part: Json = {"text": step}
     if not isinstance(step, str):
         part = {"functionCall": {"id": made, "name": step[0], "args": step[1]}}
@@ -123,7 +124,7 @@ def of_gemini(step: str | tuple[str, Json], made: str) -> Json:
     return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]}
 
 
-FORMS: dict[str, Callable[[str | tuple[str, Json], str], Json]] = {
+FORMS: dict[str, Callable[[Step, str], Json]] = {
     "anthropic": of_anthropic,
     "openai_chat": of_chat,
     "openai_responses": of_responses,
@@ -131,21 +132,23 @@ FORMS: dict[str, Callable[[str | tuple[str, Json], str], Json]] = {
 }
 
 
-async def with_langchain(client: Client, api: str, url: str, strategy: str) -> None:
-    """The talk with LangChain."""
+def langchain_model(api: str, url: str) -> BaseChatModel:
+    """A model of LangChain's."""
     key = SecretStr("none")
-    model: BaseChatModel
     if api == "anthropic":
-        model = ChatAnthropic(
+        return ChatAnthropic(
             model_name=MODELS[api], api_key=key, base_url=url, timeout=30, stop=None
         )
-    else:
-        model = ChatOpenAI(
-            model=MODELS[api],
-            api_key=key,
-            base_url=f"{url}/v1",
-            use_responses_api=api == "openai_responses",
-        )
+    return ChatOpenAI(
+        model=MODELS[api],
+        api_key=key,
+        base_url=f"{url}/v1",
+        use_responses_api=api == "openai_responses",
+    )
+
+
+def langchain_middleware(client: Client, strategy: str) -> ToolgateMiddleware:
+    """The middleware over the tools of two servers."""
     tools: list[BaseTool] = [
         StructuredTool(
             name=one.model_name,
@@ -155,8 +158,15 @@ async def with_langchain(client: Client, api: str, url: str, strategy: str) -> N
         )
         for one in listed(client)
     ]
-    toolgate = ToolgateMiddleware(client, tools, top_k=1, deferral="always", strategy=strategy)
-    agent = create_agent(model, middleware=[toolgate], checkpointer=InMemorySaver())
+    return ToolgateMiddleware(client, tools, top_k=1, deferral="always", strategy=strategy)
+
+
+async def with_langchain(client: Client, api: str, url: str, strategy: str) -> None:
+    """The talk with LangChain."""
+    toolgate = langchain_middleware(client, strategy)
+    agent = create_agent(
+        langchain_model(api, url), middleware=[toolgate], checkpointer=InMemorySaver()
+    )
     for text in SAID:
         thread: Any = {"configurable": {"thread_id": "1"}}
         await agent.ainvoke({"messages": [HumanMessage(text)]}, thread)
