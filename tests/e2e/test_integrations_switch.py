@@ -6,13 +6,9 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from catalogs import NOTES, WEATHER
-from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
 from llm_provider import Answer, Provider, Sent, serving
 from provider_types import check_request
 from test_integrations_types import (
@@ -20,24 +16,21 @@ from test_integrations_types import (
     FIND,
     FORECAST,
     MESSAGES,
-    SAID,
     Step,
     Talk,
     answered,
     declared,
-    langchain_middleware,
-    langchain_model,
     sent_tools,
     with_a_loop,
     with_agents_sdk,
     with_langchain,
+    with_langgraph,
     with_pydantic_ai,
 )
 from toolgate_process import ToolgateProcess
 from waiting import wait_until
 
 from toolgate import SEARCH_TOOL, Client, DeferralReason
-from toolgate.langchain import ToolgateState, calls_condition, model_node, tool_node
 
 SEARCH = SEARCH_TOOL.model_name
 SCRIPT: tuple[Step, ...] = (
@@ -92,21 +85,6 @@ def operator(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         probe.register_server("notes", NOTES)
         yield Operator(server, settings, probe)
     assert server.stop() == 0
-
-
-async def with_langgraph(client: Client, api: str, url: str, strategy: str) -> None:
-    """The talk with a graph of LangGraph's."""
-    toolgate = langchain_middleware(client, strategy)
-    graph = StateGraph(ToolgateState)
-    graph.add_node("model", model_node(toolgate, langchain_model(api, url)))
-    graph.add_node("tools", tool_node(toolgate))
-    graph.add_edge(START, "model")
-    graph.add_conditional_edges("model", calls_condition)
-    graph.add_edge("tools", "model")
-    agent = graph.compile(checkpointer=InMemorySaver())
-    for text in SAID:
-        thread: Any = {"configurable": {"thread_id": "1"}}
-        await agent.ainvoke({"messages": [HumanMessage(text)]}, thread)
 
 
 CASES: list[tuple[str, Talk, str]] = [

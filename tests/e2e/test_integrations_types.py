@@ -26,6 +26,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from llm_provider import Answer, Json, Provider, Sent, serving
 from llm_provider import answer as in_one_piece
 from openai import AsyncOpenAI
@@ -45,7 +46,13 @@ from pydantic_ai.toolsets import FunctionToolset
 from toolgate import SEARCH_TOOL, Client, Conversation, ModelRequest
 from toolgate import openai_agents as agents_sdk
 from toolgate.catalog import Tool as CatalogTool
-from toolgate.langchain import ToolgateMiddleware
+from toolgate.langchain import (
+    ToolgateMiddleware,
+    ToolgateState,
+    calls_condition,
+    model_node,
+    tool_node,
+)
 from toolgate.pydantic_ai import Toolgate
 
 FORECAST, FIND = "mcp__weather__get_forecast", "mcp__notes__find_notes"
@@ -161,18 +168,39 @@ def langchain_middleware(client: Client, strategy: str) -> ToolgateMiddleware:
     return ToolgateMiddleware(client, tools, top_k=1, deferral="always", strategy=strategy)
 
 
-async def with_langchain(client: Client, api: str, url: str, strategy: str) -> None:
+async def with_langchain(
+    client: Client, api: str, url: str, strategy: str, said: Sequence[str] = SAID
+) -> None:
     """The talk with LangChain."""
     toolgate = langchain_middleware(client, strategy)
     agent = create_agent(
         langchain_model(api, url), middleware=[toolgate], checkpointer=InMemorySaver()
     )
-    for text in SAID:
+    for text in said:
         thread: Any = {"configurable": {"thread_id": "1"}}
         await agent.ainvoke({"messages": [HumanMessage(text)]}, thread)
 
 
-async def with_agents_sdk(client: Client, api: str, url: str, strategy: str) -> None:
+async def with_langgraph(
+    client: Client, api: str, url: str, strategy: str, said: Sequence[str] = SAID
+) -> None:
+    """The talk with a graph of LangGraph's."""
+    toolgate = langchain_middleware(client, strategy)
+    graph = StateGraph(ToolgateState)
+    graph.add_node("model", model_node(toolgate, langchain_model(api, url)))
+    graph.add_node("tools", tool_node(toolgate))
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", calls_condition)
+    graph.add_edge("tools", "model")
+    agent = graph.compile(checkpointer=InMemorySaver())
+    for text in said:
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        await agent.ainvoke({"messages": [HumanMessage(text)]}, thread)
+
+
+async def with_agents_sdk(
+    client: Client, api: str, url: str, strategy: str, said: Sequence[str] = SAID
+) -> None:
     """The talk with the OpenAI Agents SDK."""
     set_tracing_disabled(True)
 
@@ -193,11 +221,13 @@ async def with_agents_sdk(client: Client, api: str, url: str, strategy: str) -> 
         if api == "openai_responses":
             model = OpenAIResponsesModel(MODELS[api], asked)
         agent = Agent(name="desk", model=model)
-        for text in SAID:
+        for text in said:
             await Runner.run(conversation.agent(agent), text, session=session)
 
 
-async def with_pydantic_ai(client: Client, api: str, url: str, strategy: str) -> None:
+async def with_pydantic_ai(
+    client: Client, api: str, url: str, strategy: str, said: Sequence[str] = SAID
+) -> None:
     """The talk with Pydantic AI."""
     tools = [
         Tool[None].from_schema(
@@ -226,11 +256,13 @@ async def with_pydantic_ai(client: Client, api: str, url: str, strategy: str) ->
     )
     agent = PydanticAgent(model, capabilities=[toolgate])
     history: list[ModelMessage] = []
-    for text in SAID:
+    for text in said:
         history = (await agent.run(text, message_history=history)).all_messages()
 
 
-async def with_a_loop(client: Client, api: str, url: str, strategy: str) -> None:
+async def with_a_loop(
+    client: Client, api: str, url: str, strategy: str, said: Sequence[str] = SAID
+) -> None:
     """The talk in a loop of one's own."""
     conversation = await Conversation.from_tools(
         client,
@@ -242,7 +274,7 @@ async def with_a_loop(client: Client, api: str, url: str, strategy: str) -> None
         deferral="always",
         strategy=strategy,
     )
-    for text in SAID:
+    for text in said:
         request: ModelRequest | None = await conversation.say(text)
         while request is not None:
             request = await conversation.take(await asked(api, url, request))
@@ -304,7 +336,7 @@ def declared(talk: Any, api: str, part: Json) -> Json:
     return part
 
 
-Talk = Callable[[Client, str, str, str], Coroutine[Any, Any, None]]
+Talk = Callable[..., Coroutine[Any, Any, None]]
 PLAIN = ("cut", "envelope")
 NATIVE = (*PLAIN, "native")
 TALKS: dict[str, dict[Talk, tuple[str, ...]]] = {
