@@ -73,6 +73,8 @@ SCRIPT: tuple[Step, ...] = (
     (FIND, {"text": "milk"}),
     "One note.",
 )
+DEFERRED: Json = {"top_k": 1, "deferral": "always"}
+"""Arguments of Route, unless a test has others."""
 USAGE = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
 
 
@@ -154,7 +156,7 @@ def langchain_model(api: str, url: str) -> BaseChatModel:
     )
 
 
-def langchain_middleware(client: Client, strategy: str) -> ToolgateMiddleware:
+def langchain_middleware(client: Client, strategy: str, **route: Any) -> ToolgateMiddleware:
     """The middleware over the tools of two servers."""
     tools: list[BaseTool] = [
         StructuredTool(
@@ -165,14 +167,19 @@ def langchain_middleware(client: Client, strategy: str) -> ToolgateMiddleware:
         )
         for one in listed(client)
     ]
-    return ToolgateMiddleware(client, tools, top_k=1, deferral="always", strategy=strategy)
+    return ToolgateMiddleware(client, tools, strategy=strategy, **{**DEFERRED, **route})
 
 
 async def with_langchain(
-    client: Client, api: str, url: str, strategy: str, said: Sequence[str] = SAID
+    client: Client,
+    api: str,
+    url: str,
+    strategy: str,
+    said: Sequence[str] = SAID,
+    **route: Any,
 ) -> None:
     """The talk with LangChain."""
-    toolgate = langchain_middleware(client, strategy)
+    toolgate = langchain_middleware(client, strategy, **route)
     agent = create_agent(
         langchain_model(api, url), middleware=[toolgate], checkpointer=InMemorySaver()
     )
@@ -182,10 +189,15 @@ async def with_langchain(
 
 
 async def with_langgraph(
-    client: Client, api: str, url: str, strategy: str, said: Sequence[str] = SAID
+    client: Client,
+    api: str,
+    url: str,
+    strategy: str,
+    said: Sequence[str] = SAID,
+    **route: Any,
 ) -> None:
     """The talk with a graph of LangGraph's."""
-    toolgate = langchain_middleware(client, strategy)
+    toolgate = langchain_middleware(client, strategy, **route)
     graph = StateGraph(ToolgateState)
     graph.add_node("model", model_node(toolgate, langchain_model(api, url)))
     graph.add_node("tools", tool_node(toolgate))
@@ -199,7 +211,12 @@ async def with_langgraph(
 
 
 async def with_agents_sdk(
-    client: Client, api: str, url: str, strategy: str, said: Sequence[str] = SAID
+    client: Client,
+    api: str,
+    url: str,
+    strategy: str,
+    said: Sequence[str] = SAID,
+    **route: Any,
 ) -> None:
     """The talk with the OpenAI Agents SDK."""
     set_tracing_disabled(True)
@@ -212,9 +229,8 @@ async def with_agents_sdk(
         return FunctionTool(one.model_name, described, schema, done, False)
 
     tools = list(map(function, listed(client)))
-    conversation = agents_sdk.Conversation(
-        client, tools, top_k=1, deferral="always", strategy=strategy
-    )
+    options = {**DEFERRED, **route}
+    conversation = agents_sdk.Conversation(client, tools, strategy=strategy, **options)
     session = SQLiteSession("talk")
     async with AsyncOpenAI(api_key="none", base_url=f"{url}/v1") as asked:
         model: Model = OpenAIChatCompletionsModel(MODELS[api], asked)
@@ -226,7 +242,12 @@ async def with_agents_sdk(
 
 
 async def with_pydantic_ai(
-    client: Client, api: str, url: str, strategy: str, said: Sequence[str] = SAID
+    client: Client,
+    api: str,
+    url: str,
+    strategy: str,
+    said: Sequence[str] = SAID,
+    **route: Any,
 ) -> None:
     """The talk with Pydantic AI."""
     tools = [
@@ -251,9 +272,7 @@ async def with_pydantic_ai(
         kind = PydanticResponses if api == "openai_responses" else OpenAIChatModel
         provider = OpenAIProvider(api_key="none", base_url=f"{url}/v1")
         model = kind(MODELS[api], provider=provider)
-    toolgate = Toolgate(
-        client, FunctionToolset(tools), top_k=1, deferral="always", strategy=strategy
-    )
+    toolgate = Toolgate(client, FunctionToolset(tools), strategy=strategy, **{**DEFERRED, **route})
     agent = PydanticAgent(model, capabilities=[toolgate])
     history: list[ModelMessage] = []
     for text in said:
@@ -261,7 +280,12 @@ async def with_pydantic_ai(
 
 
 async def with_a_loop(
-    client: Client, api: str, url: str, strategy: str, said: Sequence[str] = SAID
+    client: Client,
+    api: str,
+    url: str,
+    strategy: str,
+    said: Sequence[str] = SAID,
+    **route: Any,
 ) -> None:
     """The talk in a loop of one's own."""
     conversation = await Conversation.from_tools(
@@ -270,9 +294,8 @@ async def with_a_loop(
         {"notes": NOTES, "weather": WEATHER},
         lambda *_call: "done",
         model=MODELS[api],
-        top_k=1,
-        deferral="always",
         strategy=strategy,
+        **{**DEFERRED, **route},
     )
     for text in said:
         request: ModelRequest | None = await conversation.say(text)
