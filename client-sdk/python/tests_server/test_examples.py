@@ -122,7 +122,7 @@ def test_an_agent_over_mcp_servers(name: str, requests: int, target: str, tenant
     assert "Asia/Tokyo" in "\n".join(said)
     assert said[-1].removeprefix("ai: ") == "It is late in Tokyo."
     refused = "\n".join(said).count("arguments_invalid")
-    assert refused == (requests == 3)
+    assert refused == requests - 2, "a refused call takes one request more"
 
 
 def test_every_example_is_run() -> None:
