@@ -11,7 +11,15 @@ import openai_agents_talk
 import own_loop_talk
 import pydantic_ai_talk
 import pytest
-from forty_messages import Framework, Request, cached, check_prefix, right_share
+from forty_messages import (
+    Framework,
+    Request,
+    added,
+    cached,
+    check_prefix,
+    described,
+    right_share,
+)
 from toolgate_process import ToolgateProcess
 
 from toolgate import Client
@@ -33,18 +41,26 @@ def one_tenant(server: ToolgateProcess) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def cut(one_tenant: Client, tmp_path_factory: pytest.TempPathFactory) -> list[Request]:
-    """The requests with "cut"."""
-    folder = tmp_path_factory.mktemp("cut")
-    plays = langchain_talk.FRAMEWORK.plays(one_tenant, folder, {"strategy": "cut"})
-    (requests,) = asyncio.run(plays)
-    return requests
+def compared(
+    one_tenant: Client, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[list[Request], list[Request]]:
+    """The requests with "cut", and those with all tools."""
+    folder = tmp_path_factory.mktemp("compared")
+    plays = langchain_talk.FRAMEWORK.plays(
+        one_tenant, folder, {"strategy": "cut"}, {"deferral": "off"}
+    )
+    cut, whole = asyncio.run(plays)
+    return cut, whole
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS.values(), ids=FRAMEWORKS)
 def test_over_forty_turns_the_envelope_and_the_default_keep_the_prefix(
-    framework: Framework, one_tenant: Client, cut: list[Request], tmp_path: Path
+    framework: Framework,
+    one_tenant: Client,
+    compared: tuple[list[Request], list[Request]],
+    tmp_path: Path,
 ) -> None:
+    cut, whole = compared
     plays = framework.plays(one_tenant, tmp_path, {"strategy": "envelope"}, {})
     envelope, default = asyncio.run(plays)
     check_prefix(envelope)
@@ -52,15 +68,32 @@ def test_over_forty_turns_the_envelope_and_the_default_keep_the_prefix(
     assert right_share(default) == 1, "the tool of each message is shown"
     assert changes(default) <= 2, "the definitions stay, once the requests are long enough"
     assert uncached(default) < uncached(cut) / 2
+    assert sent(default) < sent(whole), "less is sent than with all tools"
+    every = len(whole[0].tools)
+    assert all(shown(one) < every for one in default), "and never all of them"
 
 
-def test_over_forty_turns_cut_loses_the_prefix(cut: list[Request]) -> None:
+def test_over_forty_turns_cut_loses_the_prefix(
+    compared: tuple[list[Request], list[Request]],
+) -> None:
+    cut, _ = compared
     assert changes(cut) > len(cut) / 3, "the set goes with what is asked"
 
 
 def changes(requests: list[Request]) -> int:
     """Returns how often other tools are defined than in the request before."""
     return sum(before.tools != after.tools for before, after in pairwise(requests))
+
+
+def sent(requests: list[Request]) -> int:
+    """Returns the number of characters of all requests."""
+    return sum(len(one.text) for one in requests)
+
+
+def shown(request: Request) -> int:
+    """Returns the number of the catalog's tools that a request defines or describes."""
+    names = {*request.tools, *described(request), *added(request)}
+    return sum(name.startswith("mcp__") for name in names)
 
 
 def uncached(requests: list[Request]) -> int:

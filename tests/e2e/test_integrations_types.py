@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -26,6 +26,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from llm_provider import Answer, Json, Provider, Sent, serving
 from llm_provider import answer as in_one_piece
 from openai import AsyncOpenAI
@@ -45,7 +46,13 @@ from pydantic_ai.toolsets import FunctionToolset
 from toolgate import SEARCH_TOOL, Client, Conversation, ModelRequest
 from toolgate import openai_agents as agents_sdk
 from toolgate.catalog import Tool as CatalogTool
-from toolgate.langchain import ToolgateMiddleware
+from toolgate.langchain import (
+    ToolgateMiddleware,
+    ToolgateState,
+    calls_condition,
+    model_node,
+    tool_node,
+)
 from toolgate.pydantic_ai import Toolgate
 
 FORECAST, FIND = "mcp__weather__get_forecast", "mcp__notes__find_notes"
@@ -57,7 +64,8 @@ MODELS = {
     "gemini": "gemini-3-pro",
 }
 SAID = ("what will the weather be in Oslo in the coming days?", "search through my notes")
-SCRIPT: tuple[str | tuple[str, Json], ...] = (
+Step = str | tuple[str, Json]
+SCRIPT: tuple[Step, ...] = (
     (FORECAST, {"city": 7}),
     (FORECAST, {"city": "Oslo"}),
     "Rain.",
@@ -65,23 +73,25 @@ SCRIPT: tuple[str | tuple[str, Json], ...] = (
     (FIND, {"text": "milk"}),
     "One note.",
 )
+DEFERRED: Json = {"top_k": 1, "deferral": "always"}
+"""Arguments of Route, unless a test has others."""
 USAGE = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
 
 
-def answered(api: str) -> Iterator[Callable[[Sent], Answer]]:
+def answered(api: str, script: Sequence[Step] = SCRIPT) -> Iterator[Callable[[Sent], Answer]]:
     """The script's answers in an API's form; calls are in an envelope where there is one."""
 
-    def answer(sent: Sent, number: int, step: str | tuple[str, Json]) -> Answer:
+    def answer(sent: Sent, number: int, step: Step) -> Answer:
         if not isinstance(step, str) and step[0].startswith("mcp__"):
             has_envelope = f'"{CALL}"' in json.dumps(sent.json["tools"])
             step = (CALL, {"name": step[0], "arguments": step[1]}) if has_envelope else step
         return in_one_piece(FORMS[api](step, f"call_{number}"))
 
-    for number, step in enumerate(SCRIPT):
+    for number, step in enumerate(script):
         yield lambda sent, number=number, step=step: answer(sent, number, step)  # type: ignore[misc]
 
 
-def of_anthropic(step: str | tuple[str, Json], made: str) -> Json:
+def of_anthropic(step: Step, made: str) -> Json:
     block: Json = {"type": "text", "text": step}
     if not isinstance(step, str):
         block = {"type": "tool_use", "id": made, "name": step[0], "input": step[1]}
@@ -90,7 +100,7 @@ def of_anthropic(step: str | tuple[str, Json], made: str) -> Json:
     return {**said, "content": [block], "stop_reason": reason, "usage": USAGE}
 
 
-def of_chat(step: str | tuple[str, Json], made: str) -> Json:
+def of_chat(step: Step, made: str) -> Json:
     message: Json = {"role": "assistant", "content": step}
     if not isinstance(step, str):
         function = {"name": step[0], "arguments": json.dumps(step[1])}
@@ -102,7 +112,7 @@ def of_chat(step: str | tuple[str, Json], made: str) -> Json:
     return {**said, "choices": [choice]}
 
 
-def of_responses(step: str | tuple[str, Json], made: str) -> Json:
+def of_responses(step: Step, made: str) -> Json:
     if isinstance(step, str):
         text = {"type": "output_text", "text": step, "annotations": []}
         item: Json = {"id": f"msg_{made}", "type": "message", "role": "assistant"}
@@ -115,7 +125,7 @@ def of_responses(step: str | tuple[str, Json], made: str) -> Json:
     return {**said, "output": [item]}
 
 
-def of_gemini(step: str | tuple[str, Json], made: str) -> Json:
+def of_gemini(step: Step, made: str) -> Json:
     part: Json = {"text": step}
     if not isinstance(step, str):
         part = {"functionCall": {"id": made, "name": step[0], "args": step[1]}}
@@ -123,7 +133,7 @@ def of_gemini(step: str | tuple[str, Json], made: str) -> Json:
     return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]}
 
 
-FORMS: dict[str, Callable[[str | tuple[str, Json], str], Json]] = {
+FORMS: dict[str, Callable[[Step, str], Json]] = {
     "anthropic": of_anthropic,
     "openai_chat": of_chat,
     "openai_responses": of_responses,
@@ -131,21 +141,23 @@ FORMS: dict[str, Callable[[str | tuple[str, Json], str], Json]] = {
 }
 
 
-async def with_langchain(client: Client, api: str, url: str, strategy: str) -> None:
-    """The talk with LangChain."""
+def langchain_model(api: str, url: str) -> BaseChatModel:
+    """A model of LangChain's."""
     key = SecretStr("none")
-    model: BaseChatModel
     if api == "anthropic":
-        model = ChatAnthropic(
+        return ChatAnthropic(
             model_name=MODELS[api], api_key=key, base_url=url, timeout=30, stop=None
         )
-    else:
-        model = ChatOpenAI(
-            model=MODELS[api],
-            api_key=key,
-            base_url=f"{url}/v1",
-            use_responses_api=api == "openai_responses",
-        )
+    return ChatOpenAI(
+        model=MODELS[api],
+        api_key=key,
+        base_url=f"{url}/v1",
+        use_responses_api=api == "openai_responses",
+    )
+
+
+def langchain_middleware(client: Client, strategy: str, **route: Any) -> ToolgateMiddleware:
+    """The middleware over the tools of two servers."""
     tools: list[BaseTool] = [
         StructuredTool(
             name=one.model_name,
@@ -155,14 +167,57 @@ async def with_langchain(client: Client, api: str, url: str, strategy: str) -> N
         )
         for one in listed(client)
     ]
-    toolgate = ToolgateMiddleware(client, tools, top_k=1, deferral="always", strategy=strategy)
-    agent = create_agent(model, middleware=[toolgate], checkpointer=InMemorySaver())
-    for text in SAID:
+    return ToolgateMiddleware(client, tools, strategy=strategy, **{**DEFERRED, **route})
+
+
+async def with_langchain(
+    client: Client,
+    api: str,
+    url: str,
+    strategy: str,
+    said: Sequence[str] = SAID,
+    **route: Any,
+) -> None:
+    """The talk with LangChain."""
+    toolgate = langchain_middleware(client, strategy, **route)
+    agent = create_agent(
+        langchain_model(api, url), middleware=[toolgate], checkpointer=InMemorySaver()
+    )
+    for text in said:
         thread: Any = {"configurable": {"thread_id": "1"}}
         await agent.ainvoke({"messages": [HumanMessage(text)]}, thread)
 
 
-async def with_agents_sdk(client: Client, api: str, url: str, strategy: str) -> None:
+async def with_langgraph(
+    client: Client,
+    api: str,
+    url: str,
+    strategy: str,
+    said: Sequence[str] = SAID,
+    **route: Any,
+) -> None:
+    """The talk with a graph of LangGraph's."""
+    toolgate = langchain_middleware(client, strategy, **route)
+    graph = StateGraph(ToolgateState)
+    graph.add_node("model", model_node(toolgate, langchain_model(api, url)))
+    graph.add_node("tools", tool_node(toolgate))
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", calls_condition)
+    graph.add_edge("tools", "model")
+    agent = graph.compile(checkpointer=InMemorySaver())
+    for text in said:
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        await agent.ainvoke({"messages": [HumanMessage(text)]}, thread)
+
+
+async def with_agents_sdk(
+    client: Client,
+    api: str,
+    url: str,
+    strategy: str,
+    said: Sequence[str] = SAID,
+    **route: Any,
+) -> None:
     """The talk with the OpenAI Agents SDK."""
     set_tracing_disabled(True)
 
@@ -174,20 +229,26 @@ async def with_agents_sdk(client: Client, api: str, url: str, strategy: str) -> 
         return FunctionTool(one.model_name, described, schema, done, False)
 
     tools = list(map(function, listed(client)))
-    conversation = agents_sdk.Conversation(
-        client, tools, top_k=1, deferral="always", strategy=strategy
-    )
+    options = {**DEFERRED, **route}
+    conversation = agents_sdk.Conversation(client, tools, strategy=strategy, **options)
     session = SQLiteSession("talk")
     async with AsyncOpenAI(api_key="none", base_url=f"{url}/v1") as asked:
         model: Model = OpenAIChatCompletionsModel(MODELS[api], asked)
         if api == "openai_responses":
             model = OpenAIResponsesModel(MODELS[api], asked)
         agent = Agent(name="desk", model=model)
-        for text in SAID:
+        for text in said:
             await Runner.run(conversation.agent(agent), text, session=session)
 
 
-async def with_pydantic_ai(client: Client, api: str, url: str, strategy: str) -> None:
+async def with_pydantic_ai(
+    client: Client,
+    api: str,
+    url: str,
+    strategy: str,
+    said: Sequence[str] = SAID,
+    **route: Any,
+) -> None:
     """The talk with Pydantic AI."""
     tools = [
         Tool[None].from_schema(
@@ -211,16 +272,21 @@ async def with_pydantic_ai(client: Client, api: str, url: str, strategy: str) ->
         kind = PydanticResponses if api == "openai_responses" else OpenAIChatModel
         provider = OpenAIProvider(api_key="none", base_url=f"{url}/v1")
         model = kind(MODELS[api], provider=provider)
-    toolgate = Toolgate(
-        client, FunctionToolset(tools), top_k=1, deferral="always", strategy=strategy
-    )
+    toolgate = Toolgate(client, FunctionToolset(tools), strategy=strategy, **{**DEFERRED, **route})
     agent = PydanticAgent(model, capabilities=[toolgate])
     history: list[ModelMessage] = []
-    for text in SAID:
+    for text in said:
         history = (await agent.run(text, message_history=history)).all_messages()
 
 
-async def with_a_loop(client: Client, api: str, url: str, strategy: str) -> None:
+async def with_a_loop(
+    client: Client,
+    api: str,
+    url: str,
+    strategy: str,
+    said: Sequence[str] = SAID,
+    **route: Any,
+) -> None:
     """The talk in a loop of one's own."""
     conversation = await Conversation.from_tools(
         client,
@@ -228,11 +294,10 @@ async def with_a_loop(client: Client, api: str, url: str, strategy: str) -> None
         {"notes": NOTES, "weather": WEATHER},
         lambda *_call: "done",
         model=MODELS[api],
-        top_k=1,
-        deferral="always",
         strategy=strategy,
+        **{**DEFERRED, **route},
     )
-    for text in SAID:
+    for text in said:
         request: ModelRequest | None = await conversation.say(text)
         while request is not None:
             request = await conversation.take(await asked(api, url, request))
@@ -294,7 +359,7 @@ def declared(talk: Any, api: str, part: Json) -> Json:
     return part
 
 
-Talk = Callable[[Client, str, str, str], Coroutine[Any, Any, None]]
+Talk = Callable[..., Coroutine[Any, Any, None]]
 PLAIN = ("cut", "envelope")
 NATIVE = (*PLAIN, "native")
 TALKS: dict[str, dict[Talk, tuple[str, ...]]] = {

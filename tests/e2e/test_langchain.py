@@ -12,7 +12,14 @@ from intents import PEOPLE, read
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain.agents.structured_output import ToolStrategy
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+)
 from langchain_core.outputs import ChatResult
 from langchain_core.tools import BaseTool, StructuredTool, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -160,6 +167,20 @@ def test_a_refusal_is_told_to_the_model_which_mends_its_call(
     assert refusal["violations"][0]["pointer"] == "/title"
     answered = [m for m in model.shown_messages[1] if isinstance(m, ToolMessage)]
     assert {m.name: m.status for m in answered} == {CREATE: "error", FIND: "success"}
+
+
+def test_cut_streams_calls_and_texts_as_the_model_writes_them(
+    client: Client, tools: list[BaseTool], desk: Desk
+) -> None:
+    model = ScriptedModel(script=[calls((FIND, {"text": "milk"})), says("One note.")])
+    toolgate = ToolgateMiddleware(client, tools, strategy="cut", threshold=0.0)
+    agent = create_agent(model, middleware=[toolgate])
+    pieces = [piece for piece, _ in agent.stream(asked("search my notes"), stream_mode="messages")]
+    said = [one for one in pieces if isinstance(one, AIMessageChunk)]
+    assert [piece["name"] for one in said for piece in one.tool_call_chunks] == [FIND, None]
+    assert [one.text for one in said if one.text] == ["On", "e note."]
+    assert [one.text for one in pieces if isinstance(one, ToolMessage)] == ["one note about milk"]
+    assert desk.ran == ["find_notes"]
 
 
 def test_when_all_calls_are_refused_the_model_speaks_again(

@@ -13,7 +13,14 @@ import grpc
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+)
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted_model import ScriptedModel, calls, says
@@ -311,18 +318,27 @@ def test_a_conversation_with_envelopes_goes_on_elsewhere_and_after_a_summary(
 def test_an_agent_with_envelopes_streams_the_tools_own_calls(
     with_envelope: Callable[..., Any],
 ) -> None:
-    model = ScriptedModel(script=[enveloped((NOW, TOKYO)), says("Late.")])
+    model = ScriptedModel(script=[enveloped((NOW, TOKYO)), says("It is late.")])
+    pieces: list[Any] = []
+    messages: list[AnyMessage] = []
 
-    async def run() -> list[AnyMessage]:
+    async def run() -> None:
         agent = await with_envelope(model)
         text = asked("what time is it in Tokyo right now?")
-        steps = [step async for step in agent.astream(text, stream_mode="values")]
-        messages: list[AnyMessage] = steps[-1]["messages"]
-        return messages
+        async for mode, step in agent.astream(text, stream_mode=["values", "messages"]):
+            if mode == "messages":
+                pieces.append(step[0])
+            else:
+                messages[:] = step["messages"]
 
-    messages = asyncio.run(run())
+    asyncio.run(run())
     assert called(messages) == [NOW]
     assert "Asia/Tokyo" in answers(messages)[0]
+    said = [one for one in pieces if isinstance(one, AIMessageChunk)]
+    calls_in = [piece["name"] for one in said for piece in one.tool_call_chunks]
+    assert calls_in == [CALL, None], "pieces are streamed as the model writes them"
+    assert [one.text for one in said if one.text] == ["It", " is late."]
+    assert [one.name for one in pieces if isinstance(one, ToolMessage)] == [NOW]
 
 
 def test_other_middleware_sees_the_tools_own_calls_by_default(client: Client) -> None:

@@ -4,15 +4,20 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+import pytest
+from catalogs import SHIPPED
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import tools_condition
+from mcp_sessions import sessions
 from scripted_model import ScriptedModel, calls, says
 from toolgate_process import ToolgateProcess
 
@@ -202,3 +207,109 @@ def test_tools_of_the_graphs_own_are_shown_and_run(client: Client) -> None:
     (answer,) = answers(asyncio.run(run())["messages"])
     assert answer.text == "four"
     assert model.shown_tools[0] == ["roll_dice", SEARCH, NOW]
+
+
+BUILD, WATER = "mcp__garden__build_greenhouse", "mcp__garden__water_tomatoes"
+CATALOG, GROWING = (
+    str(Path(__file__).with_name(f"{name}_mcp_server.py")) for name in ("catalog", "growing")
+)
+SERVERS = {
+    "time": ["-m", "mcp_server_time"],
+    "garden": [GROWING],
+    "git": [CATALOG, str(SHIPPED / "git.json")],
+    "filesystem": [CATALOG, str(SHIPPED / "filesystem.json")],
+}
+
+
+@dataclass
+class Played:
+    """A conversation with the defaults."""
+
+    model: ScriptedModel
+    messages: list[AnyMessage] = field(default_factory=list)
+    """The graph's state at its end."""
+    streamed: list[Any] = field(default_factory=list)
+    """The messages of `stream_mode="messages"`."""
+
+    def shows(self, name: str) -> list[bool]:
+        """Whether each request defines or describes a tool."""
+        requests = zip(self.model.shown_tools, self.model.shown_messages, strict=True)
+        opening = f'{{"name":"{name}"'
+        return [
+            name in tools or any(opening in message.text for message in messages)
+            for tools, messages in requests
+        ]
+
+
+@pytest.fixture(scope="module")
+def played(server: ToolgateProcess) -> dict[str, Played]:
+    """Conversations of one graph over the same MCP servers, with the defaults."""
+    tokyo = "what time is it in Tokyo right now?"
+    talks = {
+        "changes": (
+            "build a greenhouse in the garden and water the tomatoes",
+            [calls((BUILD, {})), calls((WATER, {})), says("Watered.")],
+        ),
+        "an error": (
+            tokyo,
+            [calls((NOW, {"timezone": "Nowhere/Atlantis"})), calls((NOW, TOKYO)), says("Late.")],
+        ),
+        "streamed": (
+            tokyo,
+            [calls((CALL, {"name": NOW, "arguments": TOKYO})), says("It is late.")],
+        ),
+    }
+
+    async def run() -> dict[str, Played]:
+        async with (
+            sessions(SERVERS) as connected,
+            AsyncClient(server.target, tenant="langgraph-defaults", timeout=60) as client,
+        ):
+            toolgate = await ToolgateMiddleware.from_mcp(client, connected)
+            played = {}
+            for name, (text, script) in talks.items():
+                played[name] = talk = Played(ScriptedModel(script=script))
+                graph = graph_of(toolgate, talk.model)
+                modes = ["values", "messages"]
+                async for mode, step in graph.astream(asked(text), stream_mode=modes):
+                    if mode == "values":
+                        talk.messages = step["messages"]
+                    else:
+                        talk.streamed.append(step[0])
+            return played
+
+    return asyncio.run(run())
+
+
+def test_by_default_a_tool_that_comes_amid_a_run_is_shown_and_called(
+    played: dict[str, Played],
+) -> None:
+    talk = played["changes"]
+    assert talk.shows(BUILD)[0]
+    assert talk.shows(WATER) == [False, True, True]
+    assert [answer.text for answer in answers(talk.messages)] == ["built", "watered"]
+
+
+def test_by_default_an_error_of_a_tool_is_told_and_mended(played: dict[str, Played]) -> None:
+    talk = played["an error"]
+    failed, told = answers(talk.messages)
+    assert (failed.status, told.status) == ("error", "success")
+    assert "Invalid timezone" in failed.text
+    assert "Asia/Tokyo" in told.text
+    assert talk.shows(NOW) == [True] * 3
+    assert talk.shows(STATUS) == [False] * 3, "the others are deferred"
+
+
+def test_by_default_calls_and_texts_are_streamed_as_the_model_writes_them(
+    played: dict[str, Played],
+) -> None:
+    talk = played["streamed"]
+    pieces = [one for one in talk.streamed if isinstance(one, AIMessageChunk)]
+    called_in = [piece for one in pieces for piece in one.tool_call_chunks]
+    assert [piece["name"] for piece in called_in] == [CALL, None]
+    given = json.loads("".join(piece["args"] or "" for piece in called_in))
+    assert given == {"name": NOW, "arguments": TOKYO}
+    assert [one.text for one in pieces if one.text] == ["It", " is late."]
+    (answer,) = answers(talk.streamed)
+    assert (answer.name, "Asia/Tokyo" in answer.text) == (NOW, True)
+    assert called(talk.messages) == [NOW], "the state has the tool's own call"

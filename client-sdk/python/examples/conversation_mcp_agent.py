@@ -18,7 +18,8 @@ from mcp.client.stdio import stdio_client
 from toolgate import AsyncClient, Conversation, ModelRequest
 
 MODEL = "claude-opus-5-5"
-SERVERS = {"git": "mcp_server_git", "time": "mcp_server_time"}
+# One for each of two repositories: `--repository` would name it.
+SERVERS = {"shop": "mcp_server_git", "website": "mcp_server_git", "time": "mcp_server_time"}
 NOW = "mcp__time__get_current_time"
 SCRIPT: list[Any] = [
     (NOW, {"timezone": 7}),
@@ -69,9 +70,7 @@ async def main(target: str = "127.0.0.1:7070", tenant: str = "example") -> None:
             sessions[name] = await stack.enter_async_context(ClientSession(*streams))
             await sessions[name].initialize()
         client = await stack.enter_async_context(AsyncClient(target, tenant=tenant))
-        conversation = await Conversation.from_mcp(
-            client, "anthropic", sessions, model=MODEL, top_k=1
-        )
+        conversation = await Conversation.from_mcp(client, "anthropic", sessions, model=MODEL)
         said = await say(conversation, ScriptedModel(SCRIPT), "what time is it in Tokyo right now?")
         for message in conversation.messages:
             print(f"{message['role']}: {message['content']}")

@@ -1,6 +1,6 @@
-"""A LangChain agent over an MCP server, with a scripted model in place of a provider's.
+"""A LangChain agent over MCP servers, with a scripted model in place of a provider's.
 
-pip install 'toolgate[langchain-mcp]' mcp-server-time
+pip install 'toolgate[langchain-mcp]' mcp-server-git mcp-server-time
 toolgate serve &
 python client-sdk/python/examples/langchain_mcp_agent.py
 """
@@ -14,6 +14,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_mcp_adapters.client import MultiServerMCPClient
 
 from toolgate import AsyncClient
@@ -27,27 +28,27 @@ class ScriptedModel(FakeMessagesListChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **_named: Any) -> Runnable[Any, AIMessage]:
         """Shows what a model would be shown."""
-        print("the model sees", ", ".join(tool.name for tool in tools))
+        names = [convert_to_openai_tool(tool)["function"]["name"] for tool in tools]
+        print("the model sees", ", ".join(names))
         return self
 
 
+def stdio(module: str) -> Any:
+    """How to start an MCP server."""
+    return {"transport": "stdio", "command": sys.executable, "args": ["-m", module]}
+
+
 async def main(target: str = "127.0.0.1:7070", tenant: str = "example") -> None:
-    """Registers what the server lists, and runs the agent once."""
+    """Registers what the servers list, and runs the agent once."""
     call = {"name": NOW, "args": {"timezone": "Asia/Tokyo"}, "id": "call_1"}
     model = ScriptedModel(
         responses=[AIMessage("", tool_calls=[call]), AIMessage("It is late in Tokyo.")]
     )
-    mcp = MultiServerMCPClient(
-        {
-            "time": {
-                "transport": "stdio",
-                "command": sys.executable,
-                "args": ["-m", "mcp_server_time"],
-            }
-        }
-    )
+    # One for each of two repositories: `--repository` would name it.
+    git = {"shop": stdio("mcp_server_git"), "website": stdio("mcp_server_git")}
+    mcp = MultiServerMCPClient({**git, "time": stdio("mcp_server_time")})
     async with AsyncClient(target, tenant=tenant) as client:
-        toolgate = await ToolgateMiddleware.from_mcp(client, mcp, top_k=1)
+        toolgate = await ToolgateMiddleware.from_mcp(client, mcp)
         agent = create_agent(model, middleware=[toolgate])
         asked = HumanMessage("what time is it in Tokyo right now?")
         result = await agent.ainvoke({"messages": [asked]})

@@ -1,6 +1,6 @@
 """A LangGraph graph of one's own over MCP servers, with a scripted model in place of a provider's.
 
-pip install 'toolgate[langchain-mcp]' mcp-server-time mcp-server-git
+pip install 'toolgate[langchain-mcp]' mcp-server-git mcp-server-time
 toolgate serve &
 python client-sdk/python/examples/langgraph_mcp_agent.py
 """
@@ -59,9 +59,11 @@ async def main(target: str = "127.0.0.1:7070", tenant: str = "example") -> None:
             AIMessage("It is late in Tokyo."),
         ]
     )
-    mcp = MultiServerMCPClient({"time": stdio("mcp_server_time"), "git": stdio("mcp_server_git")})
+    # One for each of two repositories: `--repository` would name it.
+    git = {"shop": stdio("mcp_server_git"), "website": stdio("mcp_server_git")}
+    mcp = MultiServerMCPClient({**git, "time": stdio("mcp_server_time")})
     async with AsyncClient(target, tenant=tenant) as client:
-        toolgate = await ToolgateMiddleware.from_mcp(client, mcp, top_k=1)
+        toolgate = await ToolgateMiddleware.from_mcp(client, mcp)
         graph = StateGraph(ToolgateState)
         graph.add_node("model", model_node(toolgate, model))
         graph.add_node("tools", tool_node(toolgate))

@@ -1,6 +1,6 @@
-"""An OpenAI Agents SDK agent over an MCP server, with a scripted model in place of OpenAI's.
+"""An OpenAI Agents SDK agent over MCP servers, with a scripted model in place of OpenAI's.
 
-pip install 'toolgate[openai-agents]' mcp-server-time
+pip install 'toolgate[openai-agents]' mcp-server-git mcp-server-time
 toolgate serve &
 python client-sdk/python/examples/openai_agents_mcp_agent.py
 """
@@ -9,7 +9,7 @@ import asyncio
 import sys
 
 from agents import Agent, Runner, set_tracing_disabled
-from agents.mcp import MCPServerStdio
+from agents.mcp import MCPServerStdio, MCPServerStdioParams
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from toolgate import AsyncClient
@@ -18,8 +18,14 @@ from toolgate.openai_agents import Conversation
 NOW = "mcp__time__get_current_time"
 
 
+def stdio(module: str) -> MCPServerStdio:
+    """An MCP server, which has a minute to start."""
+    process = MCPServerStdioParams(command=sys.executable, args=["-m", module])
+    return MCPServerStdio(process, client_session_timeout_seconds=60)
+
+
 async def main(target: str = "127.0.0.1:7070", tenant: str = "example") -> None:
-    """Registers what the server lists, and runs the agent once."""
+    """Registers what the servers list, and runs the agent once."""
     set_tracing_disabled(True)
     model = ScriptedModel(  # Stands for a model's name, such as "gpt-5".
         [
@@ -28,9 +34,15 @@ async def main(target: str = "127.0.0.1:7070", tenant: str = "example") -> None:
         ]
     )
     agent = Agent(name="assistant", model=model)
-    stdio = MCPServerStdio({"command": sys.executable, "args": ["-m", "mcp_server_time"]})
-    async with stdio as time, AsyncClient(target, tenant=tenant) as client:
-        conversation = await Conversation.from_mcp(client, {"time": time}, top_k=1)
+    async with (
+        # One for each of two repositories: `--repository` would name it.
+        stdio("mcp_server_git") as shop,
+        stdio("mcp_server_git") as website,
+        stdio("mcp_server_time") as time,
+        AsyncClient(target, tenant=tenant) as client,
+    ):
+        servers = {"shop": shop, "website": website, "time": time}
+        conversation = await Conversation.from_mcp(client, servers)
         asked = "what time is it in Tokyo right now?"
         result = await Runner.run(conversation.agent(agent), asked)
     for call in model.calls:

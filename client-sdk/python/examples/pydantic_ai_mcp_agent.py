@@ -1,6 +1,6 @@
-"""A Pydantic AI agent over an MCP server, with a scripted model in place of a provider's.
+"""A Pydantic AI agent over MCP servers, with a scripted model in place of a provider's.
 
-pip install 'toolgate[pydantic-ai-mcp]' mcp-server-time
+pip install 'toolgate[pydantic-ai-mcp]' mcp-server-git mcp-server-time
 toolgate serve &
 python client-sdk/python/examples/pydantic_ai_mcp_agent.py
 """
@@ -30,12 +30,17 @@ def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     return SCRIPT.pop(0)
 
 
+def stdio(module: str) -> MCPToolset[None]:
+    """An MCP server, which has a minute to start."""
+    return MCPToolset(StdioTransport(sys.executable, ["-m", module]), init_timeout=60)
+
+
 def main(target: str = "127.0.0.1:7070", tenant: str = "example") -> None:
-    """Registers what the server lists, and runs the agent once."""
+    """Registers what the servers list, and runs the agent once."""
     with Client(target, tenant=tenant) as client:
-        process = StdioTransport(sys.executable, ["-m", "mcp_server_time"])
-        time = MCPToolset[None](process, init_timeout=60)
-        toolgate = Toolgate.from_mcp(client, {"time": time}, top_k=1)
+        # One for each of two repositories: `--repository` would name it.
+        git = {"shop": stdio("mcp_server_git"), "website": stdio("mcp_server_git")}
+        toolgate = Toolgate.from_mcp(client, {**git, "time": stdio("mcp_server_time")})
         agent = Agent(FunctionModel(scripted), capabilities=[toolgate])
         print(agent.run_sync("what time is it in Tokyo right now?").output)
 

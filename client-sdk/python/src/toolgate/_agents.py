@@ -17,7 +17,7 @@ from toolgate._served import ServedTools
 from toolgate._tally import Tally
 from toolgate.aio import AsyncClient
 from toolgate.client import Client
-from toolgate.enums import ErrorReason, PromptStrategy
+from toolgate.enums import DeferralReason, ErrorReason, PromptStrategy
 from toolgate.errors import ToolgateError
 from toolgate.gating import Call, GateVerdict
 from toolgate.offering import SEARCH_TOOL, SearchAnswer
@@ -124,6 +124,8 @@ class Turns:
         """The handle of the last turn; "" before the first."""
         self.active: list[str] | None = None
         """The names of the tools to show; None before the first turn: all but the search."""
+        self.is_killed = False
+        """True if the operator's kill switch was thrown in the last turn."""
 
     def snapshot(self) -> dict[str, Any]:
         """Returns what to keep of it: a JSON object."""
@@ -194,8 +196,8 @@ class Turns:
         if turn.conversation_snapshot is not None:
             self._history = turn.conversation_snapshot
             self._is_covered = True
-        # Once offered, the search stays: taking it away would cost the cache of what follows it.
-        offers = turn.deferral.offer_search or SEARCH in (self.active or ())
+        self.is_killed = turn.deferral.reason is DeferralReason.KILL_SWITCH
+        offers = offers_search(turn, self.active or ())
         search = [SEARCH] if offers and self._search else []
         self.active = [*search, *(tool.model_name for tool in turn)]
         self.handle = turn.handle
@@ -279,6 +281,20 @@ class Turns:
         if isinstance(self._client, AsyncClient):
             return await cast(Awaitable[Answer], ask(self._client))
         return cast(Answer, await asyncio.to_thread(ask, self._client))
+
+
+def offers_search(turn: RouteResult, active: Collection[str]) -> bool:
+    """Whether the model is to see the search.
+
+    Once offered, it stays, since taking it away would cost the cache of what follows it; but not
+    where the operator's kill switch is thrown.
+
+    Args:
+        turn: The turn that was routed.
+        active: The names that the model saw in the turn before.
+    """
+    is_killed = turn.deferral.reason is DeferralReason.KILL_SWITCH
+    return turn.deferral.offer_search or (SEARCH in active and not is_killed)
 
 
 def verdicts_of(

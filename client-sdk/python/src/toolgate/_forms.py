@@ -193,7 +193,7 @@ def _anthropic(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _responses(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     text = _text(entry.get("content"))
     if entry["role"] == "tool":
-        output = json.dumps({"error": text}, ensure_ascii=False) if "status" in entry else text
+        output = _failure(text) if "status" in entry else text
         item = {"type": "function_call_output", "call_id": entry["tool_call_id"]}
         return [{**item, "output": output}]
     calls = [
@@ -207,6 +207,16 @@ def _responses(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
     said = [{"role": entry["role"], "content": text}] if text or not calls else []
     return [*said, *calls]
+
+
+def _failure(text: str) -> str:
+    """Returns a failure as a JSON object with an `error`, as a refusal of Gate's already is."""
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        read = None
+    is_error = isinstance(read, dict) and bool(read.get("error"))
+    return text if is_error else json.dumps({"error": text}, ensure_ascii=False)
 
 
 def _gemini(entry: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from toolgate._agents import (
     checked_grants,
     checked_strategy,
     is_model_facing,
+    offers_search,
     raise_unless_fault,
     refuse_arguments,
     route_of,
@@ -403,9 +404,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         except ToolgateError as error:
             raise_unless_fault(error, _LOG)
             return {**told, "toolgate_unread": True}
-        # Once offered, the search stays: taking it away would cost the cache of what follows it.
-        offers = turn.deferral.offer_search or SEARCH in state.get("toolgate_active", [])
-        active = [SEARCH] if offers else []
+        active = [SEARCH] if offers_search(turn, state.get("toolgate_active", [])) else []
         active += [tool.model_name for tool in turn]
         tally = Tally(state.get("toolgate_tally"))
         tally.add(turn, endpoint, _LOG)

@@ -92,10 +92,10 @@ def sent_tools(definitions: Iterable[Mapping[str, Any]], managed: Mapping[str, T
     sent: list[Tool] = []
     for definition in definitions:
         name = str(definition.get("name", ""))
-        if definition.get("type") == "tool_search" and SEARCH in managed:
+        if definition.get("type") == "tool_search":
             # The runner makes no client-side searches of the provider's, but those of a function.
-            sent.append(managed[SEARCH])
-        elif name == CALL_TOOL:
+            name = SEARCH
+        if name == CALL_TOOL:
             sent.append(_envelope(definition))
         elif name in managed:
             tool = managed[name]

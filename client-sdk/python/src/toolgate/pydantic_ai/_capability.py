@@ -285,6 +285,19 @@ class Toolgate(AbstractCapability[Any]):
             model_request_parameters=replace(parameters, function_tools=[*own, *shown]),
         )
 
+    async def prepare_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Sends the tools that came amid the run as the others, where the kill switch is thrown.
+
+        The framework itself defers them and adds them amid the messages, for models that take it.
+        """
+        if not self._turns.is_killed:
+            return request_context
+        parameters = request_context.model_request_parameters
+        whole = replace(parameters, introduced_tool_names=set())
+        return replace(request_context, model_request_parameters=whole)
+
     def _with_additions(
         self, messages: Sequence[ModelMessage], request: ModelRequest, additions: Additions
     ) -> list[ModelMessage]:
