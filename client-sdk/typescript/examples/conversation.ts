@@ -24,7 +24,7 @@ export class Conversation {
     this.messages.push({ role: "user", content: text });
     for (;;) {
       const scopes = ["chat:write"];
-      // Discoveries and calls are read from the messages, so that preconditions know of it.
+      // Discoveries and calls are read from the messages, so that preconditions know of them.
       const said = agentState({ messages: this.messages, snapshot: this.#snapshot, scopes });
       const activeSetHandle = this.#handle;
       // The few tools with schemas, and the search that makes any other of them callable.
