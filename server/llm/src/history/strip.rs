@@ -8,6 +8,8 @@ use super::reading::{changed_tool, field, items, name, text};
 use super::snapshot::is_snapshot;
 
 const NOTHING_LEFT: &str = "The tools that were found here are no longer available.";
+/// Text where references are not accepted: the request may well define the tools.
+const NOT_REFERRED_TO: &str = "See the list of tools for those that were found here.";
 const SEARCH_TOOLS: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
 
 /// Reason for a removal.
@@ -44,7 +46,7 @@ pub struct Stripped {
 /// Removes references to tools that the next request can't resolve from a history.
 ///
 /// Tool calls and their results stay in pairs. A result or message that would be left empty gets a text that its tools
-/// are gone. This covers Anthropic's `tool_reference` blocks, server-side tool searches, and tools that a system message
+/// are gone, or stand in the list of tools if `references` is false. This covers Anthropic's `tool_reference` blocks, server-side tool searches, and tools that a system message
 /// adds or removes, and OpenAI's `tool_search_call`, `tool_search_output` and `additional_tools` items. Snapshots are
 /// removed, and so are system messages that would be left empty.
 ///
@@ -164,11 +166,17 @@ impl Stripper<'_> {
         }
     }
 
+    /// Returns the text of a result or message of which nothing is left.
+    fn nothing_left(&self) -> Value {
+        let said = if self.references { NOTHING_LEFT } else { NOT_REFERRED_TO };
+        json!({ "type": "text", "text": said })
+    }
+
     fn with_content(&mut self, entry: &Value) -> Value {
         let before = self.removed.len();
         let mut kept = self.keep(items(field(entry, "content")), Self::block);
         if kept.is_empty() {
-            kept.push(nothing_left());
+            kept.push(self.nothing_left());
         }
         self.changed_since(before, entry, "content", kept)
     }
@@ -180,7 +188,7 @@ impl Stripper<'_> {
                 let before = self.removed.len();
                 let mut kept = self.keep(items(field(block, "content")), Self::reference);
                 if kept.is_empty() {
-                    kept.push(nothing_left());
+                    kept.push(self.nothing_left());
                 }
                 Some(self.changed_since(before, block, "content", kept))
             }
@@ -264,10 +272,6 @@ fn with(object: &Value, key: &str, value: Value) -> Value {
         fields.insert(key.to_owned(), value);
     }
     changed
-}
-
-fn nothing_left() -> Value {
-    json!({ "type": "text", "text": NOTHING_LEFT })
 }
 
 /// Returns true if an item of the Responses API can follow a reasoning item.
