@@ -64,7 +64,7 @@ pub type ContentHash = [u8; 32];
 
 /// Maximum number of removed tools that a catalog keeps. Beyond it, `pool_floor` rises past whole revisions.
 /// This crate's tests have a smaller one: they remove one more than it, from each store.
-pub const REMOVED_KEPT: u32 = if cfg!(test) { 1_000 } else { 10_000 };
+pub const REMOVED_KEPT: u32 = if cfg!(test) { 3_000 } else { 10_000 };
 
 /// Boxed future that a store method returns.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

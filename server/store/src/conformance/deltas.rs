@@ -98,12 +98,12 @@ pub(crate) async fn removed_names_are_pruned_by_whole_revisions(store: &dyn Stor
         assert!(catalog.removed.iter().all(|r| r.revision > catalog.pool_floor));
         (catalog.pool_floor, catalog.removed.len())
     };
-    let first = add_and_remove("a", 600).await;
-    assert_eq!(floor_and_count().await, (0, 600));
-    add_and_remove("b", 400).await;
-    assert_eq!(floor_and_count().await, (0, 1_000));
+    let first = add_and_remove("a", 1_800).await;
+    assert_eq!(floor_and_count().await, (0, 1_800));
+    add_and_remove("b", 1_200).await;
+    assert_eq!(floor_and_count().await, (0, 3_000));
     add_and_remove("c", 1).await;
-    assert_eq!(floor_and_count().await, (first, 401));
-    let whole = add_and_remove("d", 1_001).await;
+    assert_eq!(floor_and_count().await, (first, 1_201));
+    let whole = add_and_remove("d", 3_001).await;
     assert_eq!(floor_and_count().await, (whole, 0));
 }
