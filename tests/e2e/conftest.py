@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 from catalogs import NOTES, WEATHER
-from llm_provider import Provider, Proxy
+from llm_provider import Provider, Proxies, Proxy
 from llm_tools import PATIENT
 from toolgate_process import ToolgateProcess
 
@@ -16,6 +16,7 @@ from toolgate import Client
 from toolgate._gen.v1 import catalog_pb2_grpc, router_pb2_grpc
 
 StartServer = Callable[[Mapping[str, str]], ToolgateProcess]
+StartProxy = Callable[..., Proxy]
 
 _tenants = count(1)
 
@@ -92,9 +93,28 @@ def catalog(channel: grpc.Channel) -> catalog_pb2_grpc.CatalogServiceStub:
     return catalog_pb2_grpc.CatalogServiceStub(channel)
 
 
+@pytest.fixture(scope="session")
+def proxies(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxies]:
+    proxies = Proxies(binary, tmp_path_factory.mktemp("proxies"))
+    yield proxies
+    proxies.close()
+
+
 @pytest.fixture
-def start(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
-    """Starts a proxy before a provider."""
+def start(proxies: Proxies) -> Iterator[StartProxy]:
+    """Puts a proxy before a provider; other tests have the same process, one after another. What it
+    remembers of them is told apart by a test's own name (`Proxy.unique`)."""
+
+    def start(provider: Provider, settings: str = PATIENT, *arguments: str) -> Proxy:
+        return proxies.lend(provider, settings, *arguments)
+
+    yield start
+    proxies.take_back()
+
+
+@pytest.fixture
+def start_afresh(binary: Path, tmp_path: Path) -> Iterator[StartProxy]:
+    """Starts a proxy of the test's own before a provider."""
     started: list[Proxy] = []
 
     def start(provider: Provider, settings: str = PATIENT, *arguments: str) -> Proxy:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from conftest import StartProxy
 from llm_provider import Answer, Provider, Proxy, answer, events, serving
 from waiting import wait_until
 
@@ -27,14 +28,12 @@ KEY = "sk-secret-0123456789"
     ],
 )
 def test_what_is_not_rewritten_goes_through_byte_for_byte(
-    binary: Path, tmp_path: Path, face: str, path: str
+    start: StartProxy, face: str, path: str
 ) -> None:
     body = b'{"ok": 1.0,  "id":"\\u00e9"}'
     given = Answer([body], status=201, headers={"x_request_id": "r1", "x_twice": "a"})
-    with (
-        serving(Provider(given)) as provider,
-        Proxy(binary, tmp_path, provider.url) as proxy,
-    ):
+    with serving(Provider(given)) as provider:
+        proxy = start(provider, "")
         got = proxy.ask(f"/{face}{path}", ODD, {"Authorization": f"Bearer {KEY}", "X-Own": "o"})
         [sent] = provider.sent
     assert (sent.method, sent.path, sent.body) == ("POST", path, ODD)
@@ -48,12 +47,10 @@ def test_what_is_not_rewritten_goes_through_byte_for_byte(
     assert KEY not in proxy.log()
 
 
-def test_other_methods_and_paths_go_through(binary: Path, tmp_path: Path) -> None:
+def test_other_methods_and_paths_go_through(start: StartProxy) -> None:
     steps = [answer({"data": []}), answer({"deleted": True})]
-    with (
-        serving(Provider(*steps)) as provider,
-        Proxy(binary, tmp_path, provider.url) as proxy,
-    ):
+    with serving(Provider(*steps)) as provider:
+        proxy = start(provider, "")
         assert proxy.ask("/openai/v1/models?a=1", method="GET").json == {"data": []}
         assert proxy.ask("/openai/v1/files/f", method="DELETE").json == {"deleted": True}
         shown = [(sent.method, sent.path, sent.body) for sent in provider.sent]
@@ -62,25 +59,21 @@ def test_other_methods_and_paths_go_through(binary: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 529])
-def test_errors_of_the_provider_go_through(binary: Path, tmp_path: Path, status: int) -> None:
+def test_errors_of_the_provider_go_through(start: StartProxy, status: int) -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}
     given = answer(error, status, retry_after="7")
-    with (
-        serving(Provider(given)) as provider,
-        Proxy(binary, tmp_path, provider.url) as proxy,
-    ):
+    with serving(Provider(given)) as provider:
+        proxy = start(provider, "")
         got = proxy.ask("/anthropic/v1/messages", {"model": "m"})
     assert (got.status, got.json, got.headers["retry-after"]) == (status, error, "7")
 
 
-def test_pieces_of_a_stream_come_as_they_are_sent(binary: Path, tmp_path: Path) -> None:
+def test_pieces_of_a_stream_come_as_they_are_sent(start: StartProxy) -> None:
     hold = threading.Event()
     pieces = [b"event: ping\ndata: {}\n\n", b": odd\r\n\r\n", b"data: last\n\n"]
     given = Answer(pieces, kind="text/event-stream", hold=hold)
-    with (
-        serving(Provider(given)) as provider,
-        Proxy(binary, tmp_path, provider.url) as proxy,
-    ):
+    with serving(Provider(given)) as provider:
+        proxy = start(provider, "")
         connection = proxy.connection()
         connection.request("POST", "/anthropic/v1/messages", b"{}")
         response = connection.getresponse()
@@ -92,12 +85,10 @@ def test_pieces_of_a_stream_come_as_they_are_sent(binary: Path, tmp_path: Path) 
         connection.close()
 
 
-def test_a_cut_stream_is_cut_for_the_host(binary: Path, tmp_path: Path) -> None:
+def test_a_cut_stream_is_cut_for_the_host(start: StartProxy) -> None:
     given = events(b"data: 1\n\n", b"data: 2\n", cut=True)
-    with (
-        serving(Provider(given)) as provider,
-        Proxy(binary, tmp_path, provider.url) as proxy,
-    ):
+    with serving(Provider(given)) as provider:
+        proxy = start(provider, "")
         connection = proxy.connection()
         connection.request("POST", "/openai/v1/chat/completions", b"{}")
         response = connection.getresponse()
@@ -107,12 +98,10 @@ def test_a_cut_stream_is_cut_for_the_host(binary: Path, tmp_path: Path) -> None:
     assert cut.value.partial == b"data: 1\n\ndata: 2\n"
 
 
-def test_a_host_that_leaves_ends_the_request_to_the_provider(binary: Path, tmp_path: Path) -> None:
+def test_a_host_that_leaves_ends_the_request_to_the_provider(start: StartProxy) -> None:
     given = Answer([b"data: 1\n\n"], kind="text/event-stream", endless=True)
-    with (
-        serving(Provider(given)) as provider,
-        Proxy(binary, tmp_path, provider.url) as proxy,
-    ):
+    with serving(Provider(given)) as provider:
+        proxy = start(provider, "")
         connection = proxy.connection()
         connection.request("POST", "/anthropic/v1/messages", b"{}")
         assert connection.getresponse().read(9) == b"data: 1\n\n"

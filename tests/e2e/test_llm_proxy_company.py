@@ -4,13 +4,13 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import test_llm_proxy_gemini as gemini
 import test_llm_proxy_responses as responses
+from conftest import StartProxy
 from credentials import Keys
 from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
 from llm_tools import CALL, MORE, PATIENT, SEARCH, enveloped, read_events
@@ -54,12 +54,6 @@ def many(count: int) -> list[Json]:
     ]
 
 
-def totals(proxy: Proxy) -> Json:
-    """The sums of the proxy's accounts."""
-    shown: Json = proxy.ask("/toolgate/usage", method="GET").json["totals"]
-    return shown
-
-
 def series(proxy: Proxy, name: str) -> dict[str, float]:
     """The values of a metric, by their labels."""
     text = proxy.ask("/metrics", method="GET").body.decode()
@@ -76,7 +70,7 @@ def priced(proxy: Proxy, count: int, *more: Json) -> str:
 
 
 def test_many_tools_are_deferred_by_the_cheapest_strategy(
-    start: Callable[..., Proxy],
+    start: StartProxy,
 ) -> None:
     with serving(Provider(*[answer(DONE)] * 9_999)) as provider:
         proxy = start(provider, AUTO)
@@ -93,11 +87,11 @@ def test_many_tools_are_deferred_by_the_cheapest_strategy(
         # A base URL that is not the provider's own takes no tools amid a conversation.
         assert note.startswith("envelope; deferred=60"), note
         assert "anthropic-beta" not in provider.sent[-1].headers
-        assert totals(proxy)["passed"]["few-tools"] == 1
+        assert proxy.totals()["passed"]["few-tools"] == 1
 
 
 def test_a_conversation_whose_tools_cost_less_than_deferring_them_keeps_them(
-    start: Callable[..., Proxy],
+    start: StartProxy,
 ) -> None:
     with serving(Provider(*[answer(DONE)] * 9)) as provider:
         proxy = start(provider, AUTO + 'defer_above = "100"\n')
@@ -106,11 +100,11 @@ def test_a_conversation_whose_tools_cost_less_than_deferring_them_keeps_them(
         more = [said, {"role": "user", "content": "And tool 8?"}]
         assert priced(proxy, 2, *more) == "pass; reason=cheaper"
         assert [len(sent.json["tools"]) for sent in provider.sent] == [3, 3]
-        assert totals(proxy)["passed"] == {"cheaper": 2}
+        assert proxy.totals()["passed"] == {"cheaper": 2}
 
 
 def test_cut_sends_the_tools_of_the_turn_and_no_envelope(
-    start: Callable[..., Proxy],
+    start: StartProxy,
 ) -> None:
     called = anthropic_answer(use("mcp__weather__forecast", {"city": "Bern"}))
     with serving(Provider(answer(called))) as provider:
@@ -125,13 +119,13 @@ def test_cut_sends_the_tools_of_the_turn_and_no_envelope(
 
 
 def test_a_refused_native_request_leaves_the_model_the_envelope(
-    start: Callable[..., Proxy],
+    start_afresh: StartProxy,
 ) -> None:
     refusal = answer({"type": "error", "error": {"message": "tool_addition"}}, 400)
     native = PATIENT.replace("envelope", "native")
     model = {"model": "claude-opus-5-5"}
     with serving(Provider(refusal, answer(DONE), answer(DONE))) as provider:
-        proxy = start(provider, native)
+        proxy = start_afresh(provider, native)
         refused = proxy.ask("/anthropic/v1/messages", anthropic_request(**model))
         later = proxy.ask("/anthropic/v1/messages", anthropic_request(**model))
         assert "anthropic-beta" not in provider.sent[2].headers
@@ -149,7 +143,7 @@ def with_rules(request: Json) -> Json:
     return request
 
 
-def test_calls_are_observed_and_nothing_changes(start: Callable[..., Proxy]) -> None:
+def test_calls_are_observed_and_nothing_changes(start_afresh: StartProxy) -> None:
     wrong = anthropic_answer(
         use(CALL, enveloped("mcp__weather__forecast", {"city": 7}), "toolu_1"),
         use(CALL, enveloped("mcp__weather__forecast", {"city": "Bern"}), "toolu_2"),
@@ -157,11 +151,11 @@ def test_calls_are_observed_and_nothing_changes(start: Callable[..., Proxy]) -> 
         use("Bash", {"command": "ls"}, "toolu_4"),
     )
     with serving(Provider(answer(wrong), events(*anthropic_events(wrong)))) as provider:
-        proxy = start(provider)
+        proxy = start_afresh(provider)
         got = proxy.ask("/anthropic/v1/messages", with_rules(anthropic_request()))
         streamed = proxy.ask("/anthropic/v1/messages", with_rules(anthropic_request(stream=True)))
         expected = {"allowed": 2, "arguments_invalid": 2, "unknown_tool": 2}
-        wait_until(lambda: totals(proxy)["calls"] == expected, lambda: str(totals(proxy)))
+        wait_until(lambda: proxy.totals()["calls"] == expected, lambda: str(proxy.totals()))
         assert len(provider.sent) == 2
         gated = series(proxy, "toolgate_llm_gated_calls_total")
     assert got.json["content"][0] == use("mcp__weather__forecast", {"city": 7}, "toolu_1")
@@ -171,7 +165,7 @@ def test_calls_are_observed_and_nothing_changes(start: Callable[..., Proxy]) -> 
 
 @pytest.mark.parametrize("streamed", [True, False])
 def test_the_model_corrects_a_refused_call_and_the_host_sees_the_other(
-    start: Callable[..., Proxy], streamed: bool
+    start: StartProxy, streamed: bool
 ) -> None:
     wrong = anthropic_answer(
         {"type": "text", "text": "I look. "},
@@ -190,7 +184,7 @@ def test_the_model_corrects_a_refused_call_and_the_host_sees_the_other(
         request = with_rules(anthropic_request(stream=streamed))
         got = proxy.ask("/anthropic/v1/messages", request)
         first, second = (sent.json["messages"] for sent in provider.sent)
-        shown = totals(proxy)
+        shown = proxy.totals()
     message = read_anthropic(got.body) if streamed else got.json
     assert message["content"] == [
         wrong["content"][0],
@@ -209,7 +203,7 @@ def test_the_model_corrects_a_refused_call_and_the_host_sees_the_other(
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_chat_completions_are_corrected_too(start: Callable[..., Proxy], streamed: bool) -> None:
+def test_chat_completions_are_corrected_too(start: StartProxy, streamed: bool) -> None:
     wrong = chat_call(CALL, enveloped("mcp__mail__send", {}), "k1")
     right = chat_call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "k2")
 
@@ -241,7 +235,7 @@ def test_chat_completions_are_corrected_too(start: Callable[..., Proxy], streame
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_responses_are_corrected_too(start: Callable[..., Proxy], streamed: bool) -> None:
+def test_responses_are_corrected_too(start: StartProxy, streamed: bool) -> None:
     patch = {"type": "custom_tool_call", "id": "ctc", "call_id": "k3", "name": "patch"}
     patch |= {"input": "x", "status": "completed"}
     wrong = responses.response(
@@ -265,7 +259,7 @@ def test_responses_are_corrected_too(start: Callable[..., Proxy], streamed: bool
         request = responses.request(tools=tools, stream=streamed)
         got = proxy.ask(responses.PATH, request)
         first, second = (sent.json["input"] for sent in provider.sent)
-        shown = totals(proxy)
+        shown = proxy.totals()
     whole = responses.got_response(got.body, streamed)
     text, call = whole["output"]
     plain = responses.call("send", {"city": "x"}, "k4", namespace="mcp__mail")
@@ -287,9 +281,7 @@ def test_responses_are_corrected_too(start: Callable[..., Proxy], streamed: bool
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_calls_that_no_text_answers_are_observed(
-    start: Callable[..., Proxy], streamed: bool
-) -> None:
+def test_calls_that_no_text_answers_are_observed(start: StartProxy, streamed: bool) -> None:
     shell = {
         "type": "local_shell_call",
         "id": "ls",
@@ -303,13 +295,13 @@ def test_calls_that_no_text_answers_are_observed(
         proxy = start(provider, ENFORCE)
         got = proxy.ask(responses.PATH, responses.request(stream=streamed))
         expected = {"arguments_invalid": 1}
-        wait_until(lambda: totals(proxy)["calls"] == expected, lambda: str(totals(proxy)))
+        wait_until(lambda: proxy.totals()["calls"] == expected, lambda: str(proxy.totals()))
     call, other = responses.got_response(got.body, streamed)["output"]
     assert (call["name"], other) == ("mcp__mail__send", shell)
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_gemini_is_corrected_too(start: Callable[..., Proxy], streamed: bool) -> None:
+def test_gemini_is_corrected_too(start: StartProxy, streamed: bool) -> None:
     wrong = gemini.response(
         {"text": "I look. "},
         gemini.call(CALL, enveloped("mcp_git_log", {"city": 7}), thoughtSignature="czE="),
@@ -323,11 +315,12 @@ def test_gemini_is_corrected_too(start: Callable[..., Proxy], streamed: bool) ->
         step = events(f"data: {json.dumps(wrong)}\r\n\r\n".encode())
     with serving(Provider(step, gemini.step(right, streamed))) as provider:
         proxy = start(provider, ENFORCE)
-        path = gemini.STREAM if streamed else gemini.WHOLE
+        path = (gemini.STREAM if streamed else gemini.WHOLE).replace("gemini-3-pro", proxy.unique)
         got = proxy.ask(path, gemini.request())
         first, second = (sent.json["contents"] for sent in provider.sent)
-        shown = totals(proxy)
+        shown = proxy.totals()
         metrics = series(proxy, "toolgate_llm_requests_total")
+        labels = f'api="gemini",model="{proxy.unique}",strategy="envelope",reason=""'
     plain = gemini.call("mcp_git_log", {"city": "x"})
     whole = gemini.read(got.body, streamed)
     assert gemini.parts_of(whole) == [{"text": "I look. "}, plain]
@@ -339,12 +332,12 @@ def test_gemini_is_corrected_too(start: Callable[..., Proxy], streamed: bool) ->
     assert json.loads(told[0]["response"]["output"])["error"] == "arguments_invalid"
     assert told[2]["response"]["output"].startswith("Not run")
     assert shown["calls"] == {"allowed": 1, "arguments_invalid": 1}
-    assert list(metrics) == ['api="gemini",model="gemini-3-pro",strategy="envelope",reason=""']
+    assert [one for one in metrics if f'"{proxy.unique}"' in one] == [labels]
 
 
 @pytest.mark.parametrize("streamed", [True, False])
 def test_what_is_cut_is_called_in_its_namespace_and_stays(
-    start: Callable[..., Proxy], streamed: bool
+    start: StartProxy, streamed: bool
 ) -> None:
     called = responses.response(responses.call("mcp__weather__forecast", {"city": "Bern"}))
     with serving(Provider(*[responses.step(called, streamed)] * 2)) as provider:
@@ -368,7 +361,7 @@ def test_what_is_cut_is_called_in_its_namespace_and_stays(
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
-def test_the_newer_apis_have_a_price_too(start: Callable[..., Proxy], is_kept: bool) -> None:
+def test_the_newer_apis_have_a_price_too(start: StartProxy, is_kept: bool) -> None:
     done = responses.response(responses.said("No."))
     given = [
         responses.function(one["name"], one["description"]) | {"parameters": one["input_schema"]}
@@ -403,7 +396,7 @@ def test_the_newer_apis_have_a_price_too(start: Callable[..., Proxy], is_kept: b
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_model_that_insists_is_let_through(start: Callable[..., Proxy], streamed: bool) -> None:
+def test_a_model_that_insists_is_let_through(start: StartProxy, streamed: bool) -> None:
     def insist(_sent: Sent) -> Answer:
         wrong = anthropic_answer(use(CALL, enveloped("mcp__mail__send", {}), "toolu_1"))
         return events(*anthropic_events(wrong)) if streamed else answer(wrong)
@@ -414,13 +407,13 @@ def test_a_model_that_insists_is_let_through(start: Callable[..., Proxy], stream
         got = proxy.ask("/anthropic/v1/messages", request)
         assert len(provider.sent) == 4
         expected = {"arguments_invalid": 4}
-        wait_until(lambda: totals(proxy)["calls"] == expected, lambda: str(totals(proxy)))
+        wait_until(lambda: proxy.totals()["calls"] == expected, lambda: str(proxy.totals()))
     message = read_anthropic(got.body) if streamed else got.json
     assert message["content"] == [use("mcp__mail__send", {}, "toolu_1")]
 
 
 def test_tenants_are_known_by_their_keys_and_see_their_own(
-    binary: Path, start: Callable[..., Proxy], tmp_path: Path
+    binary: Path, start_afresh: StartProxy, tmp_path: Path
 ) -> None:
     keys = Keys(binary, tmp_path / "keys")
     acme = keys.create("agent", tenant="acme")["key"]
@@ -428,7 +421,7 @@ def test_tenants_are_known_by_their_keys_and_see_their_own(
     admin = keys.create("admin", tenant="")["key"]
     settings = f'{PATIENT}key_store = "{tmp_path / "keys" / "data"}"\n'
     with serving(Provider(*[answer(DONE)] * 9)) as provider:
-        proxy = start(provider, settings)
+        proxy = start_afresh(provider, settings)
 
         def ask(key: str, **more: Any) -> Any:
             headers = {"X-Api-Key": "sk-provider"}
@@ -478,7 +471,7 @@ def test_tenants_are_known_by_their_keys_and_see_their_own(
 
 
 def test_a_tenant_has_its_share_of_requests_and_another_finds_a_place(
-    binary: Path, start: Callable[..., Proxy], tmp_path: Path
+    binary: Path, start_afresh: StartProxy, tmp_path: Path
 ) -> None:
     keys = Keys(binary, tmp_path / "keys")
     acme = keys.create("agent", tenant="acme")["key"]
@@ -488,7 +481,7 @@ def test_a_tenant_has_its_share_of_requests_and_another_finds_a_place(
     hold = threading.Event()
     held = Answer([b"data: 1\n\n", b"data: 2\n\n"], kind="text/event-stream", hold=hold)
     with serving(Provider(*[held] * 4, *[answer(DONE)] * 9)) as provider:
-        proxy = start(provider, settings)
+        proxy = start_afresh(provider, settings)
         open_ones = []
         for _ in range(4):
             connection = proxy.connection()
@@ -513,11 +506,11 @@ def test_a_tenant_has_its_share_of_requests_and_another_finds_a_place(
 
 
 def test_requests_that_find_no_memory_are_sent_as_they_came(
-    start: Callable[..., Proxy],
+    start_afresh: StartProxy,
 ) -> None:
     settings = f'{PATIENT}request_memory = "64KiB"\n'
     with serving(Provider(*[answer(DONE)] * 2)) as provider:
-        proxy = start(provider, settings)
+        proxy = start_afresh(provider, settings)
         large = json.dumps(anthropic_request(system="x" * 80_000)).encode()
         got = proxy.ask("/anthropic/v1/messages", large)
         assert (got.status, got.note) == (200, "pass; reason=no-memory")
@@ -538,9 +531,7 @@ def test_requests_that_find_no_memory_are_sent_as_they_came(
         ),
     ],
 )
-def test_hosts_that_are_slow_keep_no_place(
-    start: Callable[..., Proxy], sent: bytes, told: bytes
-) -> None:
+def test_hosts_that_are_slow_keep_no_place(start: StartProxy, sent: bytes, told: bytes) -> None:
     with serving(Provider()) as provider:
         proxy = start(provider, 'head_timeout = "500ms"\nbody_timeout = "500ms"\n')
         with socket.create_connection(("127.0.0.1", proxy.port), PATIENCE) as host:
@@ -551,10 +542,10 @@ def test_hosts_that_are_slow_keep_no_place(
         assert provider.sent == []
 
 
-def test_metrics_say_what_was_done(start: Callable[..., Proxy]) -> None:
+def test_metrics_say_what_was_done(start_afresh: StartProxy) -> None:
     searching = anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s"))
     with serving(Provider(answer(searching), *[answer(DONE)] * 2)) as provider:
-        proxy = start(provider)
+        proxy = start_afresh(provider)
         proxy.ask("/anthropic/v1/messages", anthropic_request())
         proxy.ask("/openai/v1/chat/completions", {"model": "odd", "messages": []})
         requests = series(proxy, "toolgate_llm_requests_total")

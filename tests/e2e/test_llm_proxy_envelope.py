@@ -6,13 +6,13 @@ import http.client
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import anthropic
 import openai
 import pytest
+from conftest import StartProxy
 from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
 from llm_tools import (
     CALL,
@@ -125,7 +125,7 @@ def names(sent: Sent) -> list[str]:
 
 
 def test_a_call_goes_there_and_back_in_its_envelope(
-    start: Callable[..., Proxy],
+    start: StartProxy,
 ) -> None:
     called = anthropic_answer(
         {"type": "text", "text": "I look."},
@@ -169,7 +169,7 @@ def test_a_call_goes_there_and_back_in_its_envelope(
     assert second["tools"] == first.json["tools"]
 
 
-def test_what_is_not_edited_keeps_its_bytes(start: Callable[..., Proxy]) -> None:
+def test_what_is_not_edited_keeps_its_bytes(start: StartProxy) -> None:
     tools = json.dumps(anthropic_tools()[1:])[1:-1]
     own = '{"name" :"Bash","input_schema": {"n":1.50e3} }'
     body = (
@@ -190,7 +190,7 @@ def test_what_is_not_edited_keeps_its_bytes(start: Callable[..., Proxy]) -> None
     )
 
 
-def test_a_stream_is_opened_as_it_comes(start: Callable[..., Proxy]) -> None:
+def test_a_stream_is_opened_as_it_comes(start: StartProxy) -> None:
     called = anthropic_answer(
         {"type": "text", "text": "I look."},
         use(CALL, enveloped("mcp__weather__forecast", {"city": "Bern"})),
@@ -208,7 +208,7 @@ def test_a_stream_is_opened_as_it_comes(start: Callable[..., Proxy]) -> None:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_search_is_answered_and_gone_on_from(start: Callable[..., Proxy], streamed: bool) -> None:
+def test_a_search_is_answered_and_gone_on_from(start: StartProxy, streamed: bool) -> None:
     searching = anthropic_answer(
         {"type": "text", "text": "Let me see. "},
         use(SEARCH, {"query": "select:mcp__mail__send"}, "toolu_s"),
@@ -222,7 +222,7 @@ def test_a_search_is_answered_and_gone_on_from(start: Callable[..., Proxy], stre
         proxy = start(provider)
         got = proxy.ask("/anthropic/v1/messages", anthropic_request(stream=streamed))
         first, second = (sent.json for sent in provider.sent)
-        usage = proxy.ask("/toolgate/usage", method="GET").json
+        totals = proxy.totals()
     message = read_anthropic(got.body) if streamed else got.json
     assert message["content"] == [
         searching["content"][0],
@@ -239,11 +239,11 @@ def test_a_search_is_answered_and_gone_on_from(start: Callable[..., Proxy], stre
     assert found["content"][0]["tool_use_id"] == "toolu_s"
     assert "mcp__mail__send" in json.dumps(found["content"][0])
     assert MORE in json.dumps(found), found
-    assert usage["totals"]["searches"] == 1
-    assert usage["totals"]["usage"]["output_tokens"] == 10
+    assert totals["searches"] == 1
+    assert totals["usage"]["output_tokens"] == 10
 
 
-def test_a_model_that_only_searches_is_stopped(start: Callable[..., Proxy]) -> None:
+def test_a_model_that_only_searches_is_stopped(start: StartProxy) -> None:
     def search(_sent: Sent) -> Answer:
         return answer(anthropic_answer(use(SEARCH, {"query": "git"}, "toolu_s")))
 
@@ -313,7 +313,7 @@ def chat_events(call: Json) -> list[bytes]:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_chat_completions_search_and_call(start: Callable[..., Proxy], streamed: bool) -> None:
+def test_chat_completions_search_and_call(start: StartProxy, streamed: bool) -> None:
     searching = chat_call(SEARCH, {"query": "select:mcp__mail__send"}, "s1")
     called = chat_call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "k1")
 
@@ -352,27 +352,25 @@ def test_chat_completions_search_and_call(start: Callable[..., Proxy], streamed:
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_refused_request_is_sent_once_more_as_it_came(
-    start: Callable[..., Proxy], status: int
-) -> None:
+def test_a_refused_request_is_sent_once_more_as_it_came(start: StartProxy, status: int) -> None:
     refusal = answer({"type": "error", "error": {"message": "tools"}}, status)
     done = anthropic_answer({"type": "text", "text": "No."})
     with serving(Provider(refusal, answer(done), answer(done))) as provider:
         proxy = start(provider)
-        request = json.dumps(anthropic_request()).encode()
+        request = json.dumps(anthropic_request(model=proxy.unique)).encode()
         got = proxy.ask("/anthropic/v1/messages", request)
         assert (got.status, got.json, got.note) == (200, done, "pass; reason=refused")
         assert provider.sent[1].body == request
         later = proxy.ask("/anthropic/v1/messages", request)
         assert later.note == "pass; reason=refused-before"
         assert provider.sent[2].body == request
-        totals = proxy.ask("/toolgate/usage", method="GET").json["totals"]
+        totals = proxy.totals()
     assert (totals["rewritten"], totals["deferred_tokens"]) == (0, 0)
 
 
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_refusal_behind_a_search_is_answered_with_the_original(
-    start: Callable[..., Proxy], streamed: bool
+    start: StartProxy, streamed: bool
 ) -> None:
     searching = anthropic_answer(
         {"type": "text", "text": "Let me see. "}, use(SEARCH, {"query": "mail"}, "toolu_s")
@@ -385,7 +383,7 @@ def test_a_refusal_behind_a_search_is_answered_with_the_original(
 
     with serving(Provider(step(searching), refusal, step(done), step(done))) as provider:
         proxy = start(provider)
-        request = json.dumps(anthropic_request(stream=streamed)).encode()
+        request = json.dumps(anthropic_request(stream=streamed, model=proxy.unique)).encode()
         headers = {"Accept-Encoding": "gzip"}
         got = proxy.ask("/anthropic/v1/messages", request, headers)
         again = proxy.ask("/anthropic/v1/messages", request, headers)
@@ -397,7 +395,7 @@ def test_a_refusal_behind_a_search_is_answered_with_the_original(
     assert (again.status, again.note) == (200, "pass; reason=refused-before")
 
 
-def test_a_stream_may_end_without_an_empty_line(start: Callable[..., Proxy]) -> None:
+def test_a_stream_may_end_without_an_empty_line(start: StartProxy) -> None:
     def step(call: Json) -> Answer:
         *pieces, last = chat_events(call)
         return events(*pieces, last.rstrip())
@@ -411,15 +409,17 @@ def test_a_stream_may_end_without_an_empty_line(start: Callable[..., Proxy]) -> 
     assert b'"mcp__mail__send"' in got.body
 
 
-def test_a_compressed_answer_is_asked_for_again(start: Callable[..., Proxy]) -> None:
+def test_a_compressed_answer_is_asked_for_again(start: StartProxy) -> None:
     done = anthropic_answer({"type": "text", "text": "No."})
     compressed = Answer([gzip.compress(b"{}")], headers={"content_encoding": "gzip"})
     with serving(Provider(compressed, answer(done))) as provider:
-        got = start(provider).ask("/anthropic/v1/messages", anthropic_request())
+        proxy = start(provider)
+        request = anthropic_request(model=proxy.unique)
+        got = proxy.ask("/anthropic/v1/messages", request)
     assert (got.status, got.json, got.note) == (200, done, "pass; reason=refused")
 
 
-def test_a_mistake_of_the_hosts_stays_its_mistake(start: Callable[..., Proxy]) -> None:
+def test_a_mistake_of_the_hosts_stays_its_mistake(start: StartProxy) -> None:
     refusal = answer({"type": "error", "error": {"message": "max_tokens"}}, 400)
     done = answer(anthropic_answer({"type": "text", "text": "No."}))
     with serving(Provider(refusal, refusal, done)) as provider:
@@ -431,7 +431,7 @@ def test_a_mistake_of_the_hosts_stays_its_mistake(start: Callable[..., Proxy]) -
 
 
 @pytest.mark.parametrize("status", [429, 500, 529])
-def test_other_errors_of_the_provider_go_through(start: Callable[..., Proxy], status: int) -> None:
+def test_other_errors_of_the_provider_go_through(start: StartProxy, status: int) -> None:
     error = {"type": "error", "error": {"message": "later"}}
     with serving(Provider(answer(error, status, retry_after="7"))) as provider:
         got = start(provider).ask("/anthropic/v1/messages", anthropic_request())
@@ -440,7 +440,7 @@ def test_other_errors_of_the_provider_go_through(start: Callable[..., Proxy], st
 
 
 def test_an_error_behind_a_search_is_told_amid_the_stream(
-    start: Callable[..., Proxy],
+    start: StartProxy,
 ) -> None:
     searching = anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s"))
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}
@@ -449,13 +449,14 @@ def test_an_error_behind_a_search_is_told_amid_the_stream(
     assert read_events(got.body)[-1] == error
 
 
-def test_a_cut_stream_is_cut_for_the_host(start: Callable[..., Proxy]) -> None:
+def test_a_cut_stream_is_cut_for_the_host(start: StartProxy) -> None:
     called = anthropic_answer(use(CALL, enveloped("mcp__git__log", {"city": "Bern"})))
     pieces = anthropic_events(called)
     with serving(Provider(events(*pieces[:-4], cut=True))) as provider:
-        connection = start(provider).connection()
+        proxy = start(provider)
+        connection = proxy.connection()
         body = json.dumps(anthropic_request(stream=True))
-        connection.request("POST", "/anthropic/v1/messages", body)
+        connection.request("POST", "/anthropic/v1/messages", body, proxy.keys)
         with pytest.raises(http.client.IncompleteRead) as cut:
             connection.getresponse().read()
         connection.close()
@@ -465,13 +466,15 @@ def test_a_cut_stream_is_cut_for_the_host(start: Callable[..., Proxy]) -> None:
 
 
 def test_a_host_that_leaves_ends_the_rewritten_request(
-    start: Callable[..., Proxy],
+    start: StartProxy,
 ) -> None:
     pieces = anthropic_events(anthropic_answer({"type": "text", "text": "x" * 700}))[:9]
     given = Answer(pieces, kind="text/event-stream", endless=True)
     with serving(Provider(given)) as provider:
-        connection = start(provider).connection()
-        connection.request("POST", "/anthropic/v1/messages", json.dumps(anthropic_request()))
+        proxy = start(provider)
+        connection = proxy.connection()
+        body = json.dumps(anthropic_request())
+        connection.request("POST", "/anthropic/v1/messages", body, proxy.keys)
         response = connection.getresponse()
         assert response.getheader("x-toolgate", "").startswith("envelope")
         assert response.read(9)
@@ -513,7 +516,7 @@ def test_a_host_that_leaves_ends_the_rewritten_request(
     ],
 )
 def test_in_doubt_the_original_goes_up(
-    start: Callable[..., Proxy], settings: str, request_body: Json, reason: str
+    start: StartProxy, settings: str, request_body: Json, reason: str
 ) -> None:
     request = json.dumps(request_body, indent=1).encode()
     done = answer(anthropic_answer({"type": "text", "text": "No."}))
@@ -523,11 +526,11 @@ def test_in_doubt_the_original_goes_up(
         assert provider.sent[0].body == request
 
 
-def test_without_a_plane_the_original_goes_up(start: Callable[..., Proxy]) -> None:
+def test_without_a_plane_the_original_goes_up(start_afresh: StartProxy) -> None:
     request = json.dumps(anthropic_request()).encode()
     done = answer(anthropic_answer({"type": "text", "text": "No."}))
     with serving(Provider(done, done)) as provider:
-        proxy = start(provider, PATIENT, "--server", f"http://127.0.0.1:{free_port()}")
+        proxy = start_afresh(provider, PATIENT, "--server", f"http://127.0.0.1:{free_port()}")
         for _ in range(2):
             got = proxy.ask("/anthropic/v1/messages", request)
             assert (got.status, got.note) == (200, "pass; reason=plane-failed")
@@ -578,7 +581,7 @@ def added(messages: list[Json]) -> list[str]:
     return [block["tool"]["definition"]["name"] for block in blocks]
 
 
-def test_native_adds_tools_amid_the_conversation(start: Callable[..., Proxy]) -> None:
+def test_native_adds_tools_amid_the_conversation(start: StartProxy) -> None:
     model = {"model": "claude-opus-5-5"}
     called = anthropic_answer(use("mcp__weather__forecast", {"city": "Bern"}))
     searching = anthropic_answer(use(SEARCH, {"query": "select:mcp__mail__send"}, "toolu_s"))
@@ -613,7 +616,7 @@ def test_native_adds_tools_amid_the_conversation(start: Callable[..., Proxy]) ->
     assert "mcp__mail__send" in added(third)
 
 
-def test_native_is_the_envelope_for_models_that_do_not_take_it(start: Callable[..., Proxy]) -> None:
+def test_native_is_the_envelope_for_models_that_do_not_take_it(start: StartProxy) -> None:
     done = answer(anthropic_answer({"type": "text", "text": "No."}))
     with serving(Provider(done)) as provider:
         request = anthropic_request(model="claude-haiku-4-5")
@@ -622,7 +625,7 @@ def test_native_is_the_envelope_for_models_that_do_not_take_it(start: Callable[.
         assert "anthropic-beta" not in provider.sent[0].headers
 
 
-def test_the_sdk_of_anthropic_reads_a_turn_with_a_search(start: Callable[..., Proxy]) -> None:
+def test_the_sdk_of_anthropic_reads_a_turn_with_a_search(start: StartProxy) -> None:
     searching = anthropic_answer(
         {"type": "text", "text": "Let me see. "},
         use(SEARCH, {"query": "select:mcp__mail__send"}, "toolu_s"),
@@ -630,9 +633,10 @@ def test_the_sdk_of_anthropic_reads_a_turn_with_a_search(start: Callable[..., Pr
     called = anthropic_answer(use(CALL, enveloped("mcp__mail__send", {"city": "x"}), "toolu_c"))
     steps = [events(*anthropic_events(message)) for message in (searching, called)]
     with serving(Provider(*steps)) as provider:
-        url = f"http://127.0.0.1:{start(provider).port}/anthropic"
+        proxy = start(provider)
+        url = f"http://127.0.0.1:{proxy.port}/anthropic"
         with (
-            anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client,
+            anthropic.Anthropic(base_url=url, api_key=proxy.unique, max_retries=0) as client,
             client.messages.stream(
                 model="m",
                 max_tokens=9,
@@ -650,13 +654,14 @@ def test_the_sdk_of_anthropic_reads_a_turn_with_a_search(start: Callable[..., Pr
     assert (message.stop_reason, message.usage.output_tokens) == ("tool_use", 10)
 
 
-def test_the_sdk_of_openai_reads_a_turn_with_a_search(start: Callable[..., Proxy]) -> None:
+def test_the_sdk_of_openai_reads_a_turn_with_a_search(start: StartProxy) -> None:
     searching = chat_call(SEARCH, {"query": "select:mcp__mail__send"}, "s1")
     called = chat_call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "k1")
     steps = [events(*chat_events(call)) for call in (searching, called)]
     with serving(Provider(*steps)) as provider:
-        url = f"http://127.0.0.1:{start(provider).port}/openai/v1"
-        with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
+        proxy = start(provider)
+        url = f"http://127.0.0.1:{proxy.port}/openai/v1"
+        with openai.OpenAI(base_url=url, api_key=proxy.unique, max_retries=0) as client:
             request = chat_request(stream=True)
             chunks: list[Any] = list(client.chat.completions.create(**request))
         assert len(provider.sent) == 2

@@ -11,10 +11,10 @@ import pytest
 import test_llm_proxy_envelope as envelope
 import test_llm_proxy_gemini as gemini
 import test_llm_proxy_responses as responses
+from conftest import StartProxy
 from credentials import Keys
-from llm_provider import Answer, Got, Json, Provider, Proxy, Sent, answer, events, serving
+from llm_provider import Answer, Got, Json, Provider, Sent, answer, events, serving
 from llm_tools import CALL, PATIENT, enveloped, read_events
-from toolgate_process import free_port
 from waiting import PATIENCE
 
 KEY = "sk-secret-0123456789"
@@ -244,10 +244,12 @@ FACES = [
 each_face = pytest.mark.parametrize("face", FACES, ids=lambda face: face.name)
 WAYS = (True, False)
 """Streamed, and whole."""
+BODY_MAX = 10_000
+"""More bytes than requests have here."""
 
 
 @each_face
-def test_several_calls_of_an_answer_reach_the_host(start: Callable[..., Proxy], face: Face) -> None:
+def test_several_calls_of_an_answer_reach_the_host(start: StartProxy, face: Face) -> None:
     own, log, send, forecast = face.tools
     plain: list[Called] = [
         ("k1", log, {"city": "Bern", "n": 1.5}),
@@ -266,13 +268,13 @@ def test_several_calls_of_an_answer_reach_the_host(start: Callable[..., Proxy], 
             got = proxy.ask(face.at(streamed), face.body(streamed), face.headers())
             assert got.note.startswith("envelope; deferred=6"), got.note
             assert face.read(got.body, streamed) == plain
-        usage = proxy.ask("/toolgate/usage", method="GET").json["totals"]["usage"]
+        usage = proxy.totals()["usage"]
     counted = (usage["answers"], usage["input_tokens"], usage["output_tokens"])
     assert counted == (2, 20, 10)
 
 
 @each_face
-def test_what_nobody_knows_passes_byte_for_byte(start: Callable[..., Proxy], face: Face) -> None:
+def test_what_nobody_knows_passes_byte_for_byte(start: StartProxy, face: Face) -> None:
     stream = events(face.odd_stream[:37], face.odd_stream[37:])
     with serving(Provider(stream, Answer([face.odd]))) as provider:
         proxy = start(provider)
@@ -285,7 +287,7 @@ def test_what_nobody_knows_passes_byte_for_byte(start: Callable[..., Proxy], fac
 
 
 @each_face
-def test_errors_of_the_provider_keep_their_bytes(start: Callable[..., Proxy], face: Face) -> None:
+def test_errors_of_the_provider_keep_their_bytes(start: StartProxy, face: Face) -> None:
     error = b'{ "error":{"code":7.0, "message":"\\u00e9"}, ' + NEW + b"}\n"
     about = {"retry_after": "7", "x_request_id": "r1"}
     others = [401, 429, 500]
@@ -306,10 +308,10 @@ def test_errors_of_the_provider_keep_their_bytes(start: Callable[..., Proxy], fa
 
 
 @each_face
-def test_without_a_plane_the_original_goes_up(start: Callable[..., Proxy], face: Face) -> None:
+def test_without_a_plane_the_original_goes_up(start: StartProxy, face: Face) -> None:
     steps = [face.step([("k1", face.tools[0], {})], streamed) for streamed in WAYS]
     with serving(Provider(*steps)) as provider:
-        proxy = start(provider, PATIENT, "--server", f"http://127.0.0.1:{free_port()}")
+        proxy = start(provider, PATIENT, "--server", "http://127.0.0.1:1")
         for streamed, given in zip(WAYS, steps, strict=True):
             asked = face.body(streamed)
             got = proxy.ask(face.at(streamed), asked)
@@ -319,25 +321,22 @@ def test_without_a_plane_the_original_goes_up(start: Callable[..., Proxy], face:
 
 
 @each_face
-def test_a_body_beyond_the_limit_goes_up_as_it_came(
-    start: Callable[..., Proxy], face: Face
-) -> None:
+def test_a_body_beyond_the_limit_goes_up_as_it_came(start: StartProxy, face: Face) -> None:
     done = face.step([("k1", face.tools[0], {})], streamed=False)
     with serving(Provider(done)) as provider:
-        asked = face.body()
-        settings = PATIENT + f'max_body = "{len(asked) - 1}B"\n'
-        got = start(provider, settings).ask(face.path, asked)
+        asked = face.body().ljust(BODY_MAX + 1)
+        got = start(provider, PATIENT + f'max_body = "{BODY_MAX}B"\n').ask(face.path, asked)
         assert provider.sent[0].body == asked
     assert (got.note, got.body) == ("pass; reason=large", b"".join(done.pieces))
 
 
 @each_face
-def test_keys_are_in_no_log_and_no_error(start: Callable[..., Proxy], face: Face) -> None:
+def test_keys_are_in_no_log_and_no_error(start_afresh: StartProxy, face: Face) -> None:
     refusal = Answer([b"{}"], 400)
     broken = events(*face.pieces([("k1", CALL, {})])[:2], cut=True)
     path = f"{face.path}?key={KEY}-query"
     with serving(Provider(refusal, refusal, broken)) as provider:
-        proxy = start(provider, PATIENT + 'gate = "enforce"\n', "--set", "log.level=trace")
+        proxy = start_afresh(provider, PATIENT + 'gate = "enforce"\n', "--set", "log.level=trace")
         assert proxy.ask(path, face.body(), face.headers()).status == 400
         with pytest.raises(http.client.IncompleteRead):
             proxy.ask(path, face.body(), face.headers())
@@ -351,9 +350,7 @@ def test_keys_are_in_no_log_and_no_error(start: Callable[..., Proxy], face: Face
 
 
 @each_face
-def test_late_answers_are_refused_in_the_providers_shape(
-    start: Callable[..., Proxy], face: Face
-) -> None:
+def test_late_answers_are_refused_in_the_providers_shape(start: StartProxy, face: Face) -> None:
     hold = threading.Event()
 
     def late(_sent: Sent) -> Answer:
@@ -371,7 +368,7 @@ def test_late_answers_are_refused_in_the_providers_shape(
 
 
 @each_face
-def test_a_silent_stream_is_cut(start: Callable[..., Proxy], face: Face) -> None:
+def test_a_silent_stream_is_cut(start: StartProxy, face: Face) -> None:
     hold = threading.Event()
     pieces = face.pieces([("k1", face.tools[0], {})])
     given = Answer(pieces, kind="text/event-stream", hold=hold)
@@ -384,12 +381,28 @@ def test_a_silent_stream_is_cut(start: Callable[..., Proxy], face: Face) -> None
             hold.set()
 
 
+@dataclass(frozen=True)
+class KeysOfFaces:
+    """A store of keys, and the key of each API's host, whose tenant bears the API's name."""
+
+    store: Path
+    of: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def keys_of_faces(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> KeysOfFaces:
+    folder = tmp_path_factory.mktemp("keys")
+    keys = Keys(binary, folder)
+    made = {face.name: keys.create("agent", tenant=face.name)["key"] for face in FACES}
+    return KeysOfFaces(folder / "data", made)
+
+
 @each_face
 def test_a_host_needs_a_key_of_its_tenants(
-    binary: Path, start: Callable[..., Proxy], tmp_path: Path, face: Face
+    start: StartProxy, keys_of_faces: KeysOfFaces, face: Face
 ) -> None:
-    key = Keys(binary, tmp_path / "keys").create("agent", tenant="acme")["key"]
-    settings = f'{PATIENT}key_store = "{tmp_path / "keys" / "data"}"\n'
+    key = keys_of_faces.of[face.name]
+    settings = f'{PATIENT}key_store = "{keys_of_faces.store}"\n'
     done = face.step([("k1", face.tools[0], {})], streamed=False)
     with serving(Provider(done)) as provider:
         proxy = start(provider, settings)
@@ -407,4 +420,4 @@ def test_a_host_needs_a_key_of_its_tenants(
     name, before = face.key
     assert sent.headers[name] == before + KEY
     assert "x-toolgate-key" not in sent.headers
-    assert [(one["tenant"], one["rewritten"]) for one in accounts] == [("acme", 1)]
+    assert [(one["tenant"], one["rewritten"]) for one in accounts] == [(face.name, 1)]

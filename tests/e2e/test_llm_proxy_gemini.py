@@ -1,13 +1,13 @@
 """`toolgate llm` before Gemini: what the provider is sent, and what the host gets."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from conftest import StartProxy
 from google import genai
 from google.genai import types
-from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
+from llm_provider import Answer, Json, Provider, Sent, answer, events, serving
 from llm_tools import CALL, MORE, RAIN, SCHEMA, SEARCH, TOOLS, enveloped, read_events
 
 MODEL = "/gemini/v1beta/models/gemini-3-pro"
@@ -113,9 +113,7 @@ def names(sent: Sent) -> list[str]:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_call_goes_there_and_back_in_its_envelope(
-    start: Callable[..., Proxy], streamed: bool
-) -> None:
+def test_a_call_goes_there_and_back_in_its_envelope(start: StartProxy, streamed: bool) -> None:
     inner = {"city": "Bern", "days": 1.5}
     enveloped_call = call(CALL, enveloped("mcp_weather_forecast", inner), thoughtSignature="c2ln")
     called = response({"text": "I look."}, enveloped_call, call("read_file", {}))
@@ -146,7 +144,7 @@ def test_a_call_goes_there_and_back_in_its_envelope(
         again = proxy.ask(WHOLE, request(*history), {"x-goog-api-key": "k"})
         assert again.json == done
         second = provider.sent[1].json
-        usage = proxy.ask("/toolgate/usage", method="GET").json["totals"]["usage"]
+        usage = proxy.totals()["usage"]
     # The model sees its own call, and the cached prefix holds.
     assert second["contents"][1]["parts"] == parts_of(called)
     answers = [part["functionResponse"]["name"] for part in second["contents"][2]["parts"][:2]]
@@ -156,7 +154,7 @@ def test_a_call_goes_there_and_back_in_its_envelope(
     assert usage == {"answers": 2, "input_tokens": 20, "cached_tokens": 0, "output_tokens": 10}
 
 
-def test_what_is_not_edited_keeps_its_bytes(start: Callable[..., Proxy]) -> None:
+def test_what_is_not_edited_keeps_its_bytes(start: StartProxy) -> None:
     deferred = json.dumps(declarations()[1:])[1:-1]
     own = '{"name" :"read_file","parameters": {"n":1.50e3} }'
     body = (
@@ -181,7 +179,7 @@ def test_what_is_not_edited_keeps_its_bytes(start: Callable[..., Proxy]) -> None
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_search_is_answered_and_gone_on_from(start: Callable[..., Proxy], streamed: bool) -> None:
+def test_a_search_is_answered_and_gone_on_from(start: StartProxy, streamed: bool) -> None:
     searching = response({"text": "Let me see. "}, call(SEARCH, FIND_MAIL, thoughtSignature="czE="))
     enveloped_call = call(CALL, enveloped("mcp_mail_send", {"city": "x"}), thoughtSignature="czI=")
     called = response(enveloped_call, responseId="g2")
@@ -189,7 +187,7 @@ def test_a_search_is_answered_and_gone_on_from(start: Callable[..., Proxy], stre
         proxy = start(provider)
         got = proxy.ask(STREAM if streamed else WHOLE, request())
         first, second = (sent.json["contents"] for sent in provider.sent)
-        usage = proxy.ask("/toolgate/usage", method="GET").json
+        totals = proxy.totals()
     whole = read(got.body, streamed)
     plain = call("mcp_mail_send", {"city": "x"}, thoughtSignature="czI=")
     assert parts_of(whole) == [{"text": "Let me see. "}, plain]
@@ -207,12 +205,12 @@ def test_a_search_is_answered_and_gone_on_from(start: Callable[..., Proxy], stre
     assert answered["name"] == SEARCH
     assert "mcp_mail_send" in answered["response"]["output"]
     assert found["parts"][1]["text"].startswith(MORE)
-    assert usage["totals"]["searches"] == 1
-    assert usage["totals"]["usage"]["output_tokens"] == 10
+    assert totals["searches"] == 1
+    assert totals["usage"]["output_tokens"] == 10
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_model_that_only_searches_is_stopped(start: Callable[..., Proxy], streamed: bool) -> None:
+def test_a_model_that_only_searches_is_stopped(start: StartProxy, streamed: bool) -> None:
     searching = response(call(SEARCH, {"query": "git"}))
     with serving(Provider(*[step(searching, streamed)] * 9)) as provider:
         got = start(provider).ask(STREAM if streamed else WHOLE, request())
@@ -224,19 +222,20 @@ def test_a_model_that_only_searches_is_stopped(start: Callable[..., Proxy], stre
     assert whole["usageMetadata"]["candidatesTokenCount"] == 25
 
 
-def test_a_refused_request_is_sent_once_more_as_it_came(start: Callable[..., Proxy]) -> None:
+def test_a_refused_request_is_sent_once_more_as_it_came(start: StartProxy) -> None:
     refusal = answer({"error": {"code": 400, "status": "INVALID_ARGUMENT"}}, 400)
     done = response({"text": "No."})
     with serving(Provider(refusal, answer(done), answer(done))) as provider:
         proxy = start(provider)
+        path = f"/gemini/v1beta/models/{proxy.unique}:generateContent"
         asked = json.dumps(request(), indent=1).encode()
-        got = proxy.ask(WHOLE, asked)
+        got = proxy.ask(path, asked)
         assert (got.status, got.json, got.note) == (200, done, "pass; reason=refused")
         assert provider.sent[1].body == asked
-        assert proxy.ask(WHOLE, asked).note == "pass; reason=refused-before"
+        assert proxy.ask(path, asked).note == "pass; reason=refused-before"
 
 
-def test_an_error_behind_a_search_is_told_amid_the_stream(start: Callable[..., Proxy]) -> None:
+def test_an_error_behind_a_search_is_told_amid_the_stream(start: StartProxy) -> None:
     searching = response(call(SEARCH, FIND_MAIL))
     error = {"error": {"code": 503, "message": "later", "status": "UNAVAILABLE"}}
     with serving(Provider(step(searching, True), answer(error, 503))) as provider:
@@ -257,7 +256,7 @@ def test_an_error_behind_a_search_is_told_amid_the_stream(start: Callable[..., P
     ],
 )
 def test_in_doubt_the_original_goes_up(
-    start: Callable[..., Proxy], path: str, more: Json, reason: str
+    start: StartProxy, path: str, more: Json, reason: str
 ) -> None:
     asked = json.dumps(request(**more), indent=1).encode()
     with serving(Provider(answer(response({"text": "No."})))) as provider:
@@ -267,7 +266,7 @@ def test_in_doubt_the_original_goes_up(
 
 
 def test_the_sdk_of_google_reads_a_turn_with_a_search(
-    start: Callable[..., Proxy], monkeypatch: pytest.MonkeyPatch
+    start: StartProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searching = response({"text": "Let me see. "}, call(SEARCH, FIND_MAIL))
     called = response(
@@ -276,9 +275,10 @@ def test_the_sdk_of_google_reads_a_turn_with_a_search(
     done = response({"text": "Sent."})
     steps = [step(searching, True), step(called, True), step(done, True)]
     with serving(Provider(*steps)) as provider:
-        url = f"http://127.0.0.1:{start(provider).port}/gemini"
+        proxy = start(provider)
+        url = f"http://127.0.0.1:{proxy.port}/gemini"
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", url)
-        client = genai.Client(api_key="k")
+        client = genai.Client(api_key=proxy.unique)
         tools = [types.Tool(function_declarations=cast_all(declarations()))]
         chat = client.chats.create(
             model="gemini-3-pro", config=types.GenerateContentConfig(tools=list(tools))

@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
-from llm_provider import Answer, Json, Provider, Proxy, Sent, answer, events, serving
+from conftest import StartProxy
+from llm_provider import Answer, Json, Provider, Sent, answer, events, serving
 from llm_tools import CALL, MORE, PATIENT, RAIN, SCHEMA, SEARCH, TOOLS, enveloped, read_events
 from toolgate_command import command_environment
 from waiting import PATIENCE
@@ -204,9 +204,7 @@ def parsed(item: Json) -> Json:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_call_goes_there_and_back_in_its_envelope(
-    start: Callable[..., Proxy], streamed: bool
-) -> None:
+def test_a_call_goes_there_and_back_in_its_envelope(start: StartProxy, streamed: bool) -> None:
     inner = {"city": "Bern", "days": 1.0}
     called = response(
         thought("rs_1"),
@@ -241,7 +239,7 @@ def test_a_call_goes_there_and_back_in_its_envelope(
         again = proxy.ask(PATH, request(*items), {"authorization": "Bearer k"})
         assert again.json == done
         second = provider.sent[1].json
-        usage = proxy.ask("/toolgate/usage", method="GET").json["totals"]["usage"]
+        usage = proxy.totals()["usage"]
     # The model sees its own call, and the cached prefix holds.
     assert [*map(parsed, second["input"][3:5])] == [*map(parsed, called["output"][2:])]
     assert second["input"][0] == first.json["input"][0]
@@ -250,7 +248,7 @@ def test_a_call_goes_there_and_back_in_its_envelope(
     assert usage == {"answers": 2, "input_tokens": 20, "cached_tokens": 8, "output_tokens": 10}
 
 
-def test_what_is_not_edited_keeps_its_bytes(start: Callable[..., Proxy]) -> None:
+def test_what_is_not_edited_keeps_its_bytes(start: StartProxy) -> None:
     deferred = json.dumps(tools()[3:])[1:-1]
     own = '{"type":"function", "name" :"exec","parameters": {"n":1.50e3} }'
     body = (
@@ -272,7 +270,7 @@ def test_what_is_not_edited_keeps_its_bytes(start: Callable[..., Proxy]) -> None
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_search_is_answered_and_gone_on_from(start: Callable[..., Proxy], streamed: bool) -> None:
+def test_a_search_is_answered_and_gone_on_from(start: StartProxy, streamed: bool) -> None:
     searching = response(said("Let me see. "), thought("rs_1"), call(SEARCH, FIND_MAIL, "call_s"))
     plain = call("mcp__mail__send", {"city": "x"}, "call_c")
     enveloped_call = call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "call_c")
@@ -287,7 +285,7 @@ def test_a_search_is_answered_and_gone_on_from(start: Callable[..., Proxy], stre
         items = [searching["output"][0], thought("rs_1"), thought("rs_2"), plain, output]
         again = proxy.ask(PATH, request(user(RAIN), *items))
         first, second, third = (sent.json["input"] for sent in provider.sent)
-        usage = proxy.ask("/toolgate/usage", method="GET").json
+        searches = proxy.totals()["searches"]
     assert again.note.startswith("envelope"), again.note
     shown = [searching["output"][0], thought("rs_2"), parsed(plain)]
     assert [*whole["output"][:-1], parsed(whole["output"][-1])] == shown
@@ -301,12 +299,12 @@ def test_a_search_is_answered_and_gone_on_from(start: Callable[..., Proxy], stre
     assert (found["type"], found["call_id"]) == ("function_call_output", "call_s")
     assert "mcp__mail__send" in found["output"]
     assert MORE in found["output"], found
-    assert usage["totals"]["searches"] == 1
+    assert searches == 1
     # Thoughts that led to a hidden search lead to nothing now: OpenAI would refuse them.
     assert [item.get("id") for item in third if item.get("type") == "reasoning"] == ["rs_2"]
 
 
-def test_namespaces_of_codex_are_thinned_and_called(start: Callable[..., Proxy]) -> None:
+def test_namespaces_of_codex_are_thinned_and_called(start: StartProxy) -> None:
     called = response(call(CALL, enveloped("mcp__weather__forecast", {"city": "Bern"})))
     with serving(Provider(step(called, True), answer(response(said("No."))))) as provider:
         proxy = start(provider, PATIENT + 'keep = ["mcp__mail__*"]')
@@ -325,9 +323,7 @@ def test_namespaces_of_codex_are_thinned_and_called(start: Callable[..., Proxy])
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_conversation_that_the_provider_keeps_goes_on(
-    start: Callable[..., Proxy], streamed: bool
-) -> None:
+def test_a_conversation_that_the_provider_keeps_goes_on(start: StartProxy, streamed: bool) -> None:
     searching = response(call(SEARCH, FIND_MAIL, "call_s"))
     called = response(
         call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "call_c"), identifier="resp_2"
@@ -373,17 +369,18 @@ def test_a_conversation_that_the_provider_keeps_goes_on(
     assert other.body == json.dumps(unknown).encode()
 
 
-def test_a_refused_request_is_sent_once_more_as_it_came(start: Callable[..., Proxy]) -> None:
+def test_a_refused_request_is_sent_once_more_as_it_came(start: StartProxy) -> None:
     refusal = answer({"error": {"message": "tools", "type": "invalid_request_error"}}, 400)
     done = response(said("No."))
     with serving(Provider(refusal, answer(done))) as provider:
-        asked = json.dumps(request(), indent=1).encode()
-        got = start(provider).ask(PATH, asked)
+        proxy = start(provider)
+        asked = json.dumps(request(model=proxy.unique), indent=1).encode()
+        got = proxy.ask(PATH, asked)
         assert (got.status, got.json, got.note) == (200, done, "pass; reason=refused")
         assert provider.sent[1].body == asked
 
 
-def test_an_error_behind_a_search_ends_the_stream(start: Callable[..., Proxy]) -> None:
+def test_an_error_behind_a_search_ends_the_stream(start: StartProxy) -> None:
     searching = response(call(SEARCH, FIND_MAIL, "call_s"))
     error = {"error": {"message": "later", "type": "server_error", "code": None}}
     with serving(Provider(step(searching, True), answer(error, 529))) as provider:
@@ -407,9 +404,7 @@ def test_an_error_behind_a_search_ends_the_stream(start: Callable[..., Proxy]) -
         ({"tools": [{"type": "web_search"}]}, "nothing-to-defer"),
     ],
 )
-def test_in_doubt_the_original_goes_up(
-    start: Callable[..., Proxy], more: Json, reason: str
-) -> None:
+def test_in_doubt_the_original_goes_up(start: StartProxy, more: Json, reason: str) -> None:
     asked = json.dumps(request(**more), indent=1).encode()
     with serving(Provider(answer(response(said("No."))))) as provider:
         got = start(provider).ask(PATH, asked)
@@ -417,7 +412,7 @@ def test_in_doubt_the_original_goes_up(
         assert provider.sent[0].body == asked
 
 
-def test_the_sdk_of_openai_reads_a_turn_with_a_search(start: Callable[..., Proxy]) -> None:
+def test_the_sdk_of_openai_reads_a_turn_with_a_search(start: StartProxy) -> None:
     searching = response(said("Let me see. "), thought("rs_1"), call(SEARCH, FIND_MAIL, "call_s"))
     called = response(
         thought("rs_2"),
@@ -425,10 +420,11 @@ def test_the_sdk_of_openai_reads_a_turn_with_a_search(start: Callable[..., Proxy
         identifier="resp_2",
     )
     with serving(Provider(step(searching, True), step(called, True))) as provider:
-        url = f"http://127.0.0.1:{start(provider).port}/openai/v1"
+        proxy = start(provider)
+        url = f"http://127.0.0.1:{proxy.port}/openai/v1"
         given: Json = {**request(), "input": RAIN}
         with (
-            openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client,
+            openai.OpenAI(base_url=url, api_key=proxy.unique, max_retries=0) as client,
             client.responses.stream(**given) as stream,
         ):
             whole = stream.get_final_response()

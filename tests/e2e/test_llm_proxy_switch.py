@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import test_llm_proxy_responses as responses
-from conftest import StartServer
-from llm_provider import Answer, Got, Json, Provider, Proxy, answer, serving
+from conftest import StartProxy, StartServer
+from llm_provider import Answer, Got, Json, Provider, answer, serving
 from llm_tools import CALL, MORE, PATIENT, RAIN, SEARCH, enveloped
 from test_llm_proxy_envelope import (
     BETAS,
@@ -85,7 +85,7 @@ def hosts_own(**more: Any) -> Json:
 
 
 def test_b19_the_kill_switch_strips_what_a_host_defers_by_itself(
-    start: Callable[..., Proxy],
+    start: StartProxy,
 ) -> None:
     betas = [
         "own-beta",
@@ -117,7 +117,7 @@ def test_b19_the_kill_switch_strips_what_a_host_defers_by_itself(
 
 
 def test_b19_the_kill_switch_leaves_all_else_as_it_is(
-    start: Callable[..., Proxy],
+    start: StartProxy,
 ) -> None:
     plain = json.dumps(anthropic_request(), indent=1).encode()
     own = json.dumps(hosts_own(), indent=1).encode()
@@ -145,7 +145,7 @@ def test_b19_the_kill_switch_leaves_all_else_as_it_is(
 
 
 def test_b19_the_kill_switch_strips_searches_of_openai(
-    start: Callable[..., Proxy],
+    start: StartProxy,
 ) -> None:
     own = responses.function("exec", "Runs a command.")
     space = {"type": "namespace", "name": "mcp__git", "description": "x"}
@@ -182,7 +182,7 @@ def test_b19_the_kill_switch_strips_searches_of_openai(
 class Operator:
     """Someone who changes the settings of the plane within a proxy while it runs."""
 
-    def __init__(self, start: Callable[..., Proxy], provider: Provider, folder: Path) -> None:
+    def __init__(self, start: StartProxy, provider: Provider, folder: Path) -> None:
         self._start = start
         self._provider = provider
         self._file = folder / "plane.toml"
@@ -212,7 +212,7 @@ class Operator:
     ],
 )
 def test_b2_a_conversation_goes_on_when_deferral_is_switched_off_and_on(
-    start: Callable[..., Proxy],
+    start_afresh: StartProxy,
     tmp_path: Path,
     settings: str,
     strategy: str,
@@ -222,7 +222,7 @@ def test_b2_a_conversation_goes_on_when_deferral_is_switched_off_and_on(
 ) -> None:
     called = answer(anthropic_answer(use(name, arguments)))
     with serving(Provider(called, *repeat(done(), 1_000))) as provider:
-        operator = Operator(start, provider, tmp_path)
+        operator = Operator(start_afresh, provider, tmp_path)
         operator.start(settings)
         plain = use("mcp__git__log", {"city": "x"})
         got = operator.ask(anthropic_request(model=model))
@@ -259,14 +259,14 @@ def test_b2_a_conversation_goes_on_when_deferral_is_switched_off_and_on(
 
 
 def test_b2_a_conversation_that_openai_keeps_goes_on_when_deferral_is_switched_off(
-    start: Callable[..., Proxy], tmp_path: Path
+    start_afresh: StartProxy, tmp_path: Path
 ) -> None:
     searching = responses.response(responses.call(SEARCH, responses.FIND_MAIL, "call_s"))
     calling = responses.call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "call_c")
     called = responses.response(calling, identifier="resp_2")
     end = answer(responses.response(responses.said("Sent."), identifier="resp_3"))
     with serving(Provider(answer(searching), answer(called), *repeat(end, 1_000))) as provider:
-        operator = Operator(start, provider, tmp_path)
+        operator = Operator(start_afresh, provider, tmp_path)
         operator.start()
         first = operator.ask(responses.request(store=True), responses.PATH)
         assert first.note.startswith("envelope"), first.note
@@ -303,7 +303,7 @@ def test_b2_a_conversation_that_openai_keeps_goes_on_when_deferral_is_switched_o
     ],
 )
 def test_b2_b11_modes_and_denied_models_of_the_plane_hold(
-    start: Callable[..., Proxy], tmp_path: Path, settings: str, model: str, note: str
+    start: StartProxy, tmp_path: Path, settings: str, model: str, note: str
 ) -> None:
     (tmp_path / "plane.toml").write_text(settings)
     tools = anthropic_tools()
@@ -318,11 +318,11 @@ def test_b2_b11_modes_and_denied_models_of_the_plane_hold(
 
 
 def test_b19_a_plane_of_others_is_asked_and_what_it_said_last_counts(
-    start: Callable[..., Proxy], start_server: StartServer
+    start_afresh: StartProxy, start_server: StartServer
 ) -> None:
     server = start_server({"deferral.kill_switch": "true"})
     with serving(Provider(done(), done())) as provider:
-        proxy = start(provider, PATIENT, "--server", f"http://{server.target}")
+        proxy = start_afresh(provider, PATIENT, "--server", f"http://{server.target}")
         assert proxy.ask(PATH, hosts_own()).note == OFF
         server.stop()
         assert proxy.ask(PATH, hosts_own()).note == OFF
@@ -331,7 +331,7 @@ def test_b19_a_plane_of_others_is_asked_and_what_it_said_last_counts(
 
 
 def test_b11_models_that_the_file_lists_get_no_tools_amid_a_conversation(
-    start: Callable[..., Proxy],
+    start: StartProxy,
 ) -> None:
     with serving(Provider(done(), done())) as provider:
         proxy = start(provider, NATIVE + 'no_native_models = ["claude-opus-5*"]\n')
