@@ -77,6 +77,7 @@ fn cell(cell: &Cell) -> Value {
         "method": cell.method.name(),
         "price_a_turn": totals.price_a_turn(),
         "tokens_a_turn": totals.tokens_a_turn(),
+        "rho": totals.rho(),
         "cached_share": totals.cached_share(),
         "tools_a_turn": totals.a_turn(totals.shown as f64),
         "definition_tokens_a_turn": totals.a_turn(totals.definitions as f64),
@@ -122,6 +123,7 @@ fn measures(grid: &Grid, provider: &Provider) -> Table {
         "method",
         "price",
         "tokens",
+        "rho",
         "cached",
         "tools",
         "of tokens",
@@ -136,6 +138,7 @@ fn measures(grid: &Grid, provider: &Provider) -> Table {
         let figures = [
             mean(totals.price),
             mean(totals.tokens as f64),
+            Figure::Share(totals.rho()),
             Figure::Percent(totals.cached_share()),
             mean(totals.shown as f64),
             mean(totals.definitions as f64),

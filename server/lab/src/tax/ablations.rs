@@ -2,8 +2,9 @@
 //! that calls tools which it was not sent.
 
 use super::bed::{Bed, Rule};
-use super::methods::{Fixed, Routed, play};
+use super::methods::{Fixed, Routed};
 use super::report::{Cell, Table, grouped};
+use super::script::Script;
 use super::tally::Measured;
 use super::tasks::Task;
 use crate::random::Random;
@@ -57,23 +58,23 @@ impl Variants<'_, '_> {
     ///
     /// # Errors
     /// Returns an internal error if the index is defective.
-    pub(super) fn table(&self, tasks: &[Task]) -> Result<Table, Error> {
+    pub(super) fn table(&self, script: &Script<'_>) -> Result<Table, Error> {
         let columns = ["variant", "phase 1", "phase 2", "paper", "tools", "found"];
         let mut table = Table::new("ablations", "Ablations", &columns).saying(SAYS);
-        let full = play(&mut Routed::new(self.bed, Rule::paper(0.28, 10)), tasks)?;
-        for variant in self.variants(full, tasks)? {
+        let full = script.play(&mut Routed::new(self.bed, Rule::paper(0.28, 10)))?;
+        for variant in self.variants(full, script)? {
             table.push(variant.name, variant.cells());
         }
         reasons(&mut table, &full);
         Ok(table)
     }
 
-    fn variants(&self, full: Measured, tasks: &[Task]) -> Result<Vec<Variant>, Error> {
+    fn variants(&self, full: Measured, script: &Script<'_>) -> Result<Vec<Variant>, Error> {
         let on = |bed: &Bed<'_>, threshold: f32, top_k: usize| {
-            play(&mut Routed::new(bed, Rule::paper(threshold, top_k)), tasks)
+            script.play(&mut Routed::new(bed, Rule::paper(threshold, top_k)))
         };
-        let nothing = play(&mut Fixed::none(self.bed), tasks)?;
-        let eager = play(&mut Fixed::full(self.bed).with_pool(), tasks)?;
+        let nothing = script.play(&mut Fixed::none(self.bed).with_pool())?;
+        let eager = script.play(&mut Fixed::full(self.bed).with_pool())?;
         let unchecked = Variant::new("no check of calls", 2_368, full);
         let mpnet = Variant { measured: None, ..Variant::new(MPNET, 2_371, full) };
         let tfidf = on(self.tfidf, 0.28, 10)?;

@@ -16,8 +16,8 @@ fn run() -> Report {
 fn run_with(seeds: usize) -> Report {
     let bed = Testbed::new(42, 240).expect("a testbed");
     let encoder = TfIdf::of(summaries(&bed.catalog));
-    let bench =
-        Bench { seed: paper::SEED, tasks: TASKS_MIN, seeds, catalog: (seeds == 1).then(shipped) };
+    let catalog = (seeds == 1).then(shipped);
+    let bench = Bench { seed: paper::SEED, tasks: TASKS_MIN, seeds, catalog, packs: None };
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let sides = Sides { passages: &encoder, queries: &encoder };
     runtime.block_on(bench.run(sides, &|_, _| {})).expect("a report")
@@ -59,9 +59,9 @@ fn the_papers_five_methods_stand_beside_its_figures() {
     let full = row("methods", "full schemas");
     assert_eq!((&full[3], &full[4]), (&Cell::Count(48_600.0), &Cell::Count(47_312.0)));
     let retrieved = row("methods", "simple retrieval, top 10");
-    assert!((count(&retrieved[9]) - 10.0).abs() < 1e-9, "{retrieved:?}");
+    assert!((count(&retrieved[10]) - 10.0).abs() < 1e-9, "{retrieved:?}");
     let pruned = row("methods", "static pruning to 30");
-    assert!((count(&pruned[9]) - 30.0).abs() < 1e-9, "{pruned:?}");
+    assert!((count(&pruned[10]) - 30.0).abs() < 1e-9, "{pruned:?}");
     let published = [47_312, 11_865, 4_082, 480, 2_368];
     for (measured, paper) in table("methods").rows.iter().zip(published) {
         assert_eq!(measured[4], Cell::count(paper));
@@ -70,6 +70,26 @@ fn the_papers_five_methods_stand_beside_its_figures() {
     }
     let named: Vec<_> = table("methods").why.iter().map(|(row, _)| row.as_str()).collect();
     assert!(paper::MAIN.iter().all(|row| named.contains(&row.name)), "{named:?}");
+}
+
+#[test]
+fn what_is_sent_by_default_lists_names_within_its_tokens_and_is_cheaper_than_the_pool() {
+    for id in ["methods", "catalog"] {
+        let table = table(id);
+        let column =
+            |name: &str| table.columns.iter().position(|column| *column == name).expect("a column");
+        let figure = |method: &str, name: &str| count(&row(id, method)[column(name)]);
+        let as_sent = |name: &str| figure(comparison::AS_SENT, name);
+        let with_pool = |name: &str| figure("Toolgate with the summary pool", name);
+        assert!(as_sent("price") < with_pool("price"), "{id}: {}", as_sent("price"));
+        assert!(as_sent("price") < figure("full schemas", "price"), "{id}");
+        assert!(as_sent("standing") > 100.0 && as_sent("on demand") > 100.0, "{id}");
+        assert!(as_sent("tools") >= 1.0, "{id}");
+    }
+    // The search with 400 tokens of names, and at most the first turn's definitions.
+    let rows = &table("scaling").rows;
+    let tokens = rows.iter().map(|row| count(&row[8]));
+    assert!(tokens.clone().all(|tokens| tokens < 20_000.0), "{:?}", tokens.collect::<Vec<_>>());
 }
 
 #[test]
@@ -198,7 +218,7 @@ fn the_page_in_the_docs_is_this_benchmarks() {
 fn three_seeds_have_intervals_for_both_kinds_of_prompts() {
     let report = run_with(3);
     let seeds = report.tables.iter().find(|table| table.id == "seeds").expect("a table");
-    assert_eq!((seeds.rows.len(), seeds.title.as_str()), (8, "3 seeds, with 95% intervals"));
+    assert_eq!((seeds.rows.len(), seeds.title.as_str()), (16, "3 seeds, with 95% intervals"));
     let row = |name: &str| {
         let row = seeds.rows.iter().find(|row| row[0] == Cell::Text(name.to_owned()));
         row.expect("a row")
@@ -209,8 +229,13 @@ fn three_seeds_have_intervals_for_both_kinds_of_prompts() {
         let routed = row(&format!("{kind}: Tool Attention"));
         assert!(count(&routed[1]) < count(&full[1]) && count(&routed[2]) > 0.0, "{routed:?}");
     }
-    let several = row("several tools in a prompt: Toolgate's defaults");
-    assert!(matches!(several[5], Cell::Percent(found) if found > 0.5), "{several:?}");
+    let several = row(&format!("several tools in a prompt: {}", comparison::AS_SENT));
+    assert!(matches!(several[7], Cell::Percent(found) if found > 0.5), "{several:?}");
+    for method in table("methods").rows.iter().map(|row| &row[0]) {
+        for kind in ["one tool a turn", "several tools in a prompt"] {
+            assert!(count(&row(&format!("{kind}: {method}"))[2]) >= 0.0, "each has an interval");
+        }
+    }
     assert!(REPORT.tables.iter().all(|table| table.id != "seeds"), "one seed has no interval");
 }
 

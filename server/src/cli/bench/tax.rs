@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::cli::arguments::ConfigArguments;
-use crate::cli::embedding::with_encoders;
+use crate::cli::embedding::{packs, with_encoders};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::files::{check_writable, write};
 use crate::cli::output::{self, STRONG};
@@ -29,7 +29,7 @@ Examples:
 
 The testbed, the methods and the ablations are those of \"Tool Attention Is All You Need\", whose figures
 stand beside ours, each difference with its reason. Catalogs and queries are files as `toolgate eval`
-takes them. No server is needed. The same seed gives the same figures, to the byte, on the same CPU.";
+takes them. No server is needed. Prices are those of conversations whose answers are assumed. The same seed gives the same figures, to the byte, on the same CPU.";
 
 /// Number of warnings that are printed. --json has all.
 const WARNED: usize = 5;
@@ -77,6 +77,7 @@ pub(super) async fn run(tax: Tax) -> Result<Exit, Failure> {
         tasks: tax.tasks,
         seeds: usize::try_from(tax.seeds).unwrap_or(1),
         catalog: tax.catalog()?,
+        packs: packs(&config, &[])?,
     };
     let outputs: Vec<_> = tax.markdown.iter().chain(&tax.json).chain(&tax.export).collect();
     outputs.into_iter().try_for_each(|path| check_writable(path))?;

@@ -79,7 +79,7 @@ impl Capture {
         let texts = eval::texts(asked.iter().map(|query| query.text.as_str()));
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(sides, &summaries, &texts, progress).await?;
-        let packs = eval::attached(self.packs.as_deref(), &stock, sides).await;
+        let packs = eval::attached(self.packs.as_deref(), &stock.catalog, sides).await;
         let hubs = self.packs.as_ref().and_then(|packs| packs.hubs(sides.queries.fingerprint()));
         let dimensions = sides.passages.dimensions();
         Routed { stock, embeddings, packs, hubs, dimensions, asked }.table(&attackers)
