@@ -3,7 +3,7 @@
 
 use super::bed::{Bed, Rule};
 use super::methods::{Fixed, Routed};
-use super::report::{Cell, Table, grouped};
+use super::report::{Cell, Figure, Table, grouped};
 use super::script::Script;
 use super::tally::Measured;
 use super::tasks::Task;
@@ -37,18 +37,18 @@ impl Variant {
     }
 
     fn cells(&self) -> [Cell; 5] {
-        let of = |cell: &dyn Fn(&Measured) -> Cell| match &self.measured {
-            Some(measured) if self.is_copied => Cell::Copied(Box::new(cell(measured))),
-            Some(measured) => cell(measured),
-            None => Cell::None,
+        let of = |figure: &dyn Fn(&Measured) -> Figure| match &self.measured {
+            Some(measured) if self.is_copied => figure(measured).copied(),
+            Some(measured) => figure(measured).measured(),
+            None => Cell::NONE,
         };
         // The paper's row for phase 1 gives the tokens of phase 1, and its other rows give those of phase 2.
         [
-            of(&|measured| Cell::Count(measured.standing)),
-            of(&|measured| Cell::Count(measured.on_demand)),
-            self.paper.map_or(Cell::None, Cell::count),
-            of(&|measured| Cell::Mean(measured.tools)),
-            of(&|measured| Cell::Share(measured.found)),
+            of(&|measured| Figure::Count(measured.standing)),
+            of(&|measured| Figure::Count(measured.on_demand)),
+            self.paper.map_or(Cell::NONE, |tokens| Figure::count(tokens).published()),
+            of(&|measured| Figure::Mean(measured.tools)),
+            of(&|measured| Figure::Share(measured.found)),
         ]
     }
 }
@@ -151,7 +151,7 @@ fn reasons(table: &mut Table, full: &Measured) {
 /// # Errors
 /// Returns an internal error if the index is defective.
 pub(super) fn call_check(bed: &Bed<'_>, tasks: &[Task], seed: u64) -> Result<Table, Error> {
-    let columns = ["call", "calls", "run without it", "refused", "refusals with a search"];
+    let columns = ["call", "calls", "refused", "refusals with a search"];
     let mut table = Table::new("call_check", "The check of calls", &columns).saying(CALLS_SAY);
     let mut random = Random::new(seed);
     let mut stray = Calls::default();
@@ -182,7 +182,7 @@ pub(super) fn call_check(bed: &Bed<'_>, tasks: &[Task], seed: u64) -> Result<Tab
 
 const CALLS_SAY: &str = "\
 On every turn the model is made to call a tool at random among those that were not sent, the right tool where it was not sent, \
-and the best tool that was sent, each with arguments that satisfy its schema. Without the check all of them run. A refusal with \
+and the best tool that was sent, each with arguments that satisfy its schema. Without the check all of them would run: that is no measurement, so that it has no column. A refusal with \
 a search says how to load the tool; the others say what would unlock it. The paper reports that its gate \
 is needed on 2.3% of turns, of a simulated model.";
 
@@ -205,8 +205,7 @@ impl Calls {
         }
     }
 
-    fn cells(&self) -> [Cell; 4] {
-        let made = Cell::count(self.made);
-        [made.clone(), made, Cell::count(self.refused), Cell::count(self.with_search)]
+    fn cells(&self) -> [Cell; 3] {
+        [self.made, self.refused, self.with_search].map(|count| Figure::count(count).measured())
     }
 }

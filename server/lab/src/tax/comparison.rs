@@ -4,7 +4,7 @@
 use super::bed::{Bed, Rule};
 use super::methods::{CliLazy, Fixed, Routed};
 use super::paper::{self, CODE_PRINTS, MAIN, PRUNED_TO};
-use super::report::{Cell, Table, grouped};
+use super::report::{Cell, Figure, Table, grouped};
 use super::script::Script;
 use super::tally::Measured;
 use crate::conversations::{Defaults, Provider};
@@ -81,13 +81,15 @@ impl Comparison {
         let paper = MAIN.iter().map(Some).chain(std::iter::repeat(None));
         for ((name, measured), paper) in self.rows.iter().zip(paper) {
             let saved = |tokens: u64| 1.0 - tokens as f64 / MAIN[0].tokens as f64;
-            let published = paper.map_or([Cell::None, Cell::None, Cell::None], |row| {
-                [Cell::count(row.tokens), Cell::Percent(saved(row.tokens)), Cell::Share(row.rho)]
+            let published = paper.map_or([Cell::NONE; 3], |row| {
+                let tokens = Figure::count(row.tokens);
+                let saved = Figure::Percent(saved(row.tokens));
+                [tokens, saved, Figure::Share(row.rho)].map(Figure::published)
             });
             let [tokens, percent, rho] = published;
             let [standing, on_demand, sum, ours, price, tools, found] = self.cells(name, measured);
             let cells = [standing, on_demand, sum, tokens, ours, percent];
-            let others = [Cell::Share(measured.rho), rho, price, tools, found];
+            let others = [Figure::Share(measured.rho).fitted(), rho, price, tools, found];
             table.push(*name, cells.into_iter().chain(others));
         }
         self.reasons(&mut table);
@@ -117,7 +119,7 @@ impl Comparison {
         rows.insert(MAIN.len(), &tfidf);
         for (name, measured) in rows {
             let [standing, on_demand, sum, saved, price, tools, found] = self.cells(name, measured);
-            let rho = Cell::Share(measured.rho);
+            let rho = Figure::Share(measured.rho).fitted();
             table.push(*name, [standing, on_demand, sum, saved, rho, price, tools, found]);
         }
         table
@@ -128,14 +130,17 @@ impl Comparison {
     fn cells(&self, name: &str, measured: &Measured) -> [Cell; 7] {
         let full = self.rows[0].1.tokens;
         // The tool that the model looks up is an assumption, so this method has no found share.
-        let found = if name == MAIN[3].name { Cell::None } else { Cell::Share(measured.found) };
+        let found = match name {
+            _ if name == MAIN[3].name => Cell::NONE,
+            _ => Figure::Share(measured.found).measured(),
+        };
         [
-            Cell::Count(measured.standing),
-            Cell::Count(measured.on_demand),
-            Cell::Count(measured.tokens),
-            Cell::Percent(1.0 - measured.tokens / full),
-            Cell::Count(measured.price),
-            Cell::Mean(measured.tools),
+            Figure::Count(measured.standing).measured(),
+            Figure::Count(measured.on_demand).measured(),
+            Figure::Count(measured.tokens).measured(),
+            Figure::Percent(1.0 - measured.tokens / full).measured(),
+            Figure::Count(measured.price).priced(),
+            Figure::Mean(measured.tools).measured(),
             found,
         ]
     }

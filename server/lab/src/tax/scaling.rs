@@ -4,7 +4,7 @@
 use super::bed::{Bed, Rule};
 use super::methods::{Fixed, Routed};
 use super::paper::{RHO_SCALED, SYSTEM_TOKENS, TASK_TOKENS};
-use super::report::{Cell, Table};
+use super::report::{Figure, Table};
 use super::script::Script;
 use super::tasks::Task;
 use crate::conversations::Defaults;
@@ -45,16 +45,16 @@ pub(super) fn table(catalogs: &[Sized<'_>]) -> Result<Table, Error> {
         let paper = script.play(&mut Routed::new(bed, Rule::paper(0.28, 10)))?;
         let ours = script.play_defaults(defaults)?;
         let cells = [
-            Cell::Count(full.tokens),
-            Cell::Share(full.rho),
-            Cell::Count(paper.tokens),
-            Cell::Share(paper.rho),
-            Cell::Share(paper.rho_on_demand),
-            Cell::Text(format!("at least {RHO_SCALED}")),
-            Cell::Share(paper.found),
-            Cell::Count(ours.tokens),
-            Cell::Share(ours.rho),
-            Cell::Share(ours.found),
+            Figure::Count(full.tokens).measured(),
+            Figure::Share(full.rho).fitted(),
+            Figure::Count(paper.tokens).measured(),
+            Figure::Share(paper.rho).fitted(),
+            Figure::Share(paper.rho_on_demand).fitted(),
+            Figure::Text(format!("at least {RHO_SCALED}")).published(),
+            Figure::Share(paper.found).measured(),
+            Figure::Count(ours.tokens).measured(),
+            Figure::Share(ours.rho).fitted(),
+            Figure::Share(ours.found).measured(),
         ];
         table.push(bed.snapshot.tools.len().to_string(), cells);
     }

@@ -4,7 +4,7 @@
 use super::Encoded;
 use super::comparison::Comparison;
 use super::paper::{self, MAIN};
-use super::report::{Cell, Table};
+use super::report::{Cell, Figure, Table};
 use super::script::Script;
 use super::tally::Measured;
 use super::tasks::{self, Task};
@@ -119,18 +119,18 @@ fn cells(name: &str, measured: &[&Measured]) -> [Cell; 8] {
     let found = over(|one| one.found);
     // The tool that the model looks up is an assumption, so this method has no found share.
     let found = if name.ends_with(MAIN[3].name) {
-        [Cell::None, Cell::None]
+        [Cell::NONE; 2]
     } else {
-        [Cell::Percent(found.mean), Cell::Percent(found.reach)]
+        [found.mean, found.reach].map(|share| Figure::Percent(share).measured())
     };
     let [mean, reach] = found;
     [
-        Cell::Count(tokens.mean),
-        Cell::Count(tokens.reach),
-        Cell::Count(price.mean),
-        Cell::Count(price.reach),
-        Cell::Share(rho.mean),
-        Cell::Share(rho.reach),
+        Figure::Count(tokens.mean).measured(),
+        Figure::Count(tokens.reach).measured(),
+        Figure::Count(price.mean).priced(),
+        Figure::Count(price.reach).priced(),
+        Figure::Share(rho.mean).fitted(),
+        Figure::Share(rho.reach).fitted(),
         mean,
         reach,
     ]

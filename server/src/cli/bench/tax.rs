@@ -152,7 +152,7 @@ pub(super) fn table(table: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolgate_lab::tax::report::Cell;
+    use toolgate_lab::tax::report::{Cell, Figure};
 
     #[test]
     fn tables_have_headings_rows_and_reasons() {
@@ -162,7 +162,7 @@ mod tests {
             title: "Success".to_owned(),
             says: String::new(),
             columns: vec!["method", "per cent"],
-            rows: vec![vec![Cell::Text("full".to_owned()), Cell::Mean(72.0)]],
+            rows: vec![vec![Cell::name("full"), Figure::Mean(72.0).projected()]],
             why: Vec::new(),
         };
         table.why.push(("full".to_owned(), "nobody ran it.".to_owned()));
