@@ -26,7 +26,7 @@ def written(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str
     folder = tmp_path_factory.mktemp("bench")
     files = [folder / "tax.md", folder / "tax.json"]
     outputs = ["--markdown", str(files[0]), "--json", str(files[1])]
-    done = bench(binary, "--tasks", "10", *CATALOG, *outputs)
+    done = bench(binary, "--tasks", "10", "--seeds", "1", *CATALOG, *outputs)
     assert done.returncode == 0, done.stderr
     return files[0].read_text(), files[1].read_text(), done.stdout
 
