@@ -381,10 +381,10 @@ bench-gateway-peers: build tools ## The MCP gateway beside its peers of npm and 
 		--write docs/gateway-peers.md $(PEERS_FLAGS)
 
 .PHONY: docs-tax
-docs-tax: build ## Write docs/tax.md anew: what tools cost in prompts, by the published benchmark (under a minute)
+docs-tax: build ## Write docs/tax.md anew: what tools cost in prompts, by the published benchmark (some minutes)
 	$(TARGET_DIR)/release/toolgate model fetch
 	time $(TARGET_DIR)/release/toolgate bench tax --catalog tests/data/servers \
-		--queries tests/data/intents/tax.jsonl --seeds 3 --markdown docs/tax.md
+		--queries tests/data/intents/tax.jsonl --markdown docs/tax.md
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for ten minutes

@@ -26,7 +26,7 @@ def written(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str
     folder = tmp_path_factory.mktemp("bench")
     files = [folder / "tax.md", folder / "tax.json"]
     outputs = ["--markdown", str(files[0]), "--json", str(files[1])]
-    done = bench(binary, "--tasks", "10", *CATALOG, *outputs)
+    done = bench(binary, "--tasks", "10", "--seeds", "1", *CATALOG, *outputs)
     assert done.returncode == 0, done.stderr
     return files[0].read_text(), files[1].read_text(), done.stdout
 
@@ -56,7 +56,10 @@ def test_tool_attention_finds_what_turns_take(written: tuple[str, str, str]) -> 
     rows = {row[0]: row for row in tables["methods"]["rows"]}
     found = tables["methods"]["columns"].index("found")
     assert rows["Tool Attention"][found] > 0.9
-    assert rows["Toolgate's defaults"][found] > 0.9
+    as_sent = rows["Toolgate, as sent by default"]
+    assert as_sent[found] > 0.9
+    price = tables["methods"]["columns"].index("price")
+    assert as_sent[price] < rows["Tool Attention"][price] < rows["full schemas"][price]
     assert rows["Tool Attention"][3] < rows["full schemas"][3] / 3
     assert rows["CLI lazy discovery"][found] is None
     kinds = {table["id"]: table["kind"] for table in tables.values()}

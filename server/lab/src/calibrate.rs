@@ -99,7 +99,7 @@ impl Calibration {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
         let dimensions = encoders.passages.dimensions();
-        let packs = attached(self.packs.as_deref(), &stock, encoders).await;
+        let packs = attached(self.packs.as_deref(), &stock.catalog, encoders).await;
         let known = Known { embeddings: embeddings.vectors(), packs: &packs };
         let snapshot = Snapshot::build_with(stock.catalog.clone(), known, dimensions)?;
         snapshot.build_graph();

@@ -7,7 +7,9 @@
 //! them.
 
 mod agent;
+mod assumed;
 mod bill;
+mod defaults;
 mod grid;
 mod pieces;
 mod play;
@@ -33,7 +35,11 @@ use crate::eval::{self, CatalogServer, LabelledQuery, Progress, Sides};
 pub use bill::Totals;
 pub use grid::{Cell, Dearer, Grid};
 
-use pieces::Counter;
+pub(crate) use assumed::{Places, Priced, Said, said};
+pub(crate) use defaults::Defaults;
+pub(crate) use pieces::{Counter, Piece};
+pub(crate) use turns::{Turn, assumed_call, turns};
+
 use scene::{Scenes, Stage};
 use turns::Turns;
 
@@ -108,6 +114,9 @@ impl Provider {
         Self { api: Api::OpenAiChat, model: "gpt-5.5" },
         Self { api: Api::Gemini, model: "gemini-3.5-flash" },
     ];
+
+    /// The one that other benchmarks price prompts for.
+    pub(crate) const PRICED: Self = Self::ALL[0];
 
     /// Returns the rates of its prompts.
     #[must_use]
@@ -184,7 +193,7 @@ impl Bench {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let summaries = eval::summaries(&stock.catalog, None);
         let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
-        let packs: Attached = eval::attached(self.packs.as_deref(), &stock, encoders).await;
+        let packs: Attached = eval::attached(self.packs.as_deref(), &stock.catalog, encoders).await;
         let stage = Stage {
             embeddings: &embeddings,
             packs: &packs,

@@ -173,9 +173,13 @@ impl QueryResults {
 }
 
 /// Returns what the packs hold for a catalog's tools; empty without packs.
-pub async fn attached(packs: Option<&Packs>, stock: &Stock, encoders: Sides<'_>) -> Attached {
+pub async fn attached(
+    packs: Option<&Packs>,
+    catalog: &StoredCatalog,
+    encoders: Sides<'_>,
+) -> Attached {
     match packs {
-        Some(packs) => packs.attach(&stock.catalog, encoders.queries, PACKS_WITHIN).await,
+        Some(packs) => packs.attach(catalog, encoders.queries, PACKS_WITHIN).await,
         None => Attached::default(),
     }
 }
@@ -196,7 +200,7 @@ impl Evaluation {
         texts.extend(contexts::texts(&queries, self.router.clauses));
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(encoders, &summaries, &texts, progress).await?;
-        let packs = attached(self.packs.as_deref(), &stock, encoders).await;
+        let packs = attached(self.packs.as_deref(), &stock.catalog, encoders).await;
         let embed = began.elapsed().saturating_sub(check);
 
         let options = options(&self.router);

@@ -13,6 +13,7 @@ pub mod poison;
 mod projections;
 pub mod report;
 mod scaling;
+mod script;
 pub mod seeds;
 mod tally;
 mod tasks;
@@ -22,9 +23,11 @@ mod tests;
 mod tfidf;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::conversations::Defaults;
 use crate::eval;
 use crate::eval::embeddings::Embeddings;
 use crate::eval::stock::Stock;
@@ -33,15 +36,18 @@ use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
 use toolgate_routing::catalog::definition::Definition;
 use toolgate_routing::encoder::Encoder as _;
+use toolgate_routing::packs::{Attached, Packs};
 use toolgate_store::StoredCatalog;
 
 pub use report::Report;
 
 use ablations::Variants;
 use bed::{Bed, Rule};
-use comparison::Comparison;
-use methods::{Routed, play};
+use comparison::{Beds, Comparison};
+use methods::Routed;
 use report::{Table, grouped};
+use scaling::Sized;
+use script::Script;
 use seeds::{SEEDS_MAX, Seeded};
 use tasks::Task;
 use testbed::Testbed;
@@ -61,6 +67,8 @@ pub struct Bench {
     pub seeds: usize,
     /// Real catalog with queries, which is measured too.
     pub catalog: Option<Labelled>,
+    /// Intent packs, which the real catalog has where it is sent by default; `None` routes without packs.
+    pub packs: Option<Arc<Packs>>,
 }
 
 /// Catalog with labelled queries.
@@ -110,7 +118,7 @@ impl Bench {
         let mut tables = prepared.main.tables(&encoded, &lexical, self.seed)?;
         tables.push(scaling(&prepared.sizes, &encoded)?);
         tables.extend(prepared.poison(&encoded)?);
-        tables.extend(prepared.real(&encoded).await?);
+        tables.extend(prepared.real(&encoded, self.packs.as_deref(), encoder).await?);
         if !prepared.seeds.is_empty() {
             tables.push(seeds::table(&prepared.seeds, &encoded)?);
         }
@@ -186,9 +194,10 @@ impl Labelled {
 impl Prepared {
     async fn embed(&self, encoder: Sides<'_>, progress: &Progress) -> Result<Encoded, Error> {
         let (poisoned, poison_intents) = poison::texts();
-        let definitions = [Some(&self.main.bed.catalog), self.real.as_ref().map(|(c, _)| c)];
-        let definitions: Vec<StoredCatalog> =
-            definitions.into_iter().flatten().map(by_definition).collect();
+        let real = self.real.as_ref().map(|(catalog, _)| catalog);
+        let seeded = self.seeds.iter().map(|seeded| &seeded.bed.catalog);
+        let definitions = [&self.main.bed.catalog].into_iter().chain(real).chain(seeded);
+        let definitions: Vec<StoredCatalog> = definitions.map(by_definition).collect();
         let mut texts = summaries(&self.main.bed.catalog);
         texts.extend(self.sizes.iter().flat_map(|played| summaries(&played.bed.catalog)));
         texts.extend(self.seeds.iter().flat_map(|seeded| summaries(&seeded.bed.catalog)));
@@ -197,10 +206,12 @@ impl Prepared {
         texts.extend(poisoned.iter().map(String::as_str));
         let tasks = self.sizes.iter().chain([&self.main]).flat_map(|played| &played.tasks);
         let tasks = tasks.chain(self.real.iter().flat_map(|(_, tasks)| tasks));
-        let tasks = tasks.chain(self.seeds.iter().flat_map(Seeded::tasks));
-        let mut intents: Vec<&str> = tasks.flatten().map(|turn| turn.text.as_str()).collect();
+        let tasks: Vec<&Task> = tasks.chain(self.seeds.iter().flat_map(Seeded::tasks)).collect();
+        let turns = tasks.iter().copied().flatten();
+        let mut intents: Vec<&str> = turns.map(|turn| turn.text.as_str()).collect();
         intents.extend(poison_intents);
-        let intents = eval::texts(intents.into_iter());
+        let mut intents = eval::texts(intents.into_iter());
+        intents.extend(script::texts(tasks));
         let intents: Vec<&str> = intents.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(encoder, &texts, &intents, progress).await?;
         Ok(Encoded { embeddings, dimensions: encoder.passages.dimensions() })
@@ -213,24 +224,30 @@ impl Prepared {
         Ok([poison::table(&outcomes), exposure])
     }
 
-    async fn real(&self, encoded: &Encoded) -> Result<Option<Table>, Error> {
+    async fn real(
+        &self,
+        encoded: &Encoded,
+        packs: Option<&Packs>,
+        encoder: Sides<'_>,
+    ) -> Result<Option<Table>, Error> {
         let Some((catalog, tasks)) = &self.real else { return Ok(None) };
+        let script = Script::of(tasks);
         let lexical = Encoded::by_words(catalog, tasks).await?;
         let by_words = lexical.bed(catalog.clone())?;
-        let tfidf = play(&mut Routed::new(&by_words, Rule::paper(0.28, 10)), tasks)?;
-        let bed = encoded.bed(catalog.clone())?;
-        let comparison = Comparison::play(&bed, &encoded.bed(by_definition(catalog))?, tasks)?;
+        let tfidf = script.play(&mut Routed::new(&by_words, Rule::paper(0.28, 10)))?;
+        let packs = eval::attached(packs, catalog, encoder).await;
+        let comparison = Comparison::play(&encoded.beds(catalog, &packs)?, &script)?;
         let tools = catalog.tools.len();
         let servers = catalog.servers.len();
         let title = format!("A real catalog: {tools} tools of {servers} MCP servers");
         let says = format!(
             "The same methods over {} intents, each a conversation of one turn; nobody signs in. *found* is the \
              share of the tools that were labelled by hand. rho is for {} tokens of task, as above. The paper has no \
-             real catalog.",
+             real catalog. What is sent by default has the packs of these servers, the other rows have none.",
             tasks.len(),
             grouped(paper::TASK_TOKENS)
         );
-        Ok(Some(comparison.catalog_table(title, says, tfidf)))
+        Ok(Some(comparison.catalog_table(title, &says, tfidf)))
     }
 }
 
@@ -238,17 +255,18 @@ impl Played {
     /// Returns the tables of the main results, of the ablations and of the call check.
     fn tables(&self, encoded: &Encoded, lexical: &Encoded, seed: u64) -> Result<Vec<Table>, Error> {
         let Self { bed: Testbed { catalog, .. }, tasks } = self;
-        let bed = encoded.bed(catalog.clone())?;
-        let definitions = encoded.bed(by_definition(catalog))?;
+        let beds = encoded.beds(catalog, &Attached::default())?;
+        let bed = &beds.bed;
+        let script = Script::of(tasks);
         let open = encoded.bed(testbed::without_preconditions(catalog))?;
         let tfidf = lexical.bed(catalog.clone())?;
         let turns: usize = tasks.iter().map(Vec::len).sum();
         let title = format!("Tokens a turn: {} tasks, {turns} turns", tasks.len());
-        let comparison = Comparison::play(&bed, &definitions, tasks)?;
+        let comparison = Comparison::play(&beds, &script)?;
         Ok(vec![
             comparison.testbed_table(title),
-            Variants { bed: &bed, open: &open, tfidf: &tfidf }.table(tasks)?,
-            ablations::call_check(&bed, tasks, seed)?,
+            Variants { bed, open: &open, tfidf: &tfidf }.table(&script)?,
+            ablations::call_check(bed, tasks, seed)?,
         ])
     }
 }
@@ -268,14 +286,31 @@ impl Encoded {
     fn bed(&self, catalog: StoredCatalog) -> Result<Bed<'_>, Error> {
         Bed::new(catalog, &self.embeddings, self.dimensions)
     }
+
+    fn defaults(&self, catalog: &StoredCatalog, packs: &Attached) -> Result<Defaults<'_>, Error> {
+        Defaults::new(catalog.clone(), &self.embeddings, packs, self.dimensions)
+    }
+
+    /// Indexes a catalog for all methods. Only what is sent by default uses the packs.
+    fn beds(&self, catalog: &StoredCatalog, packs: &Attached) -> Result<Beds<'_>, Error> {
+        Ok(Beds {
+            bed: self.bed(catalog.clone())?,
+            definitions: self.bed(by_definition(catalog))?,
+            defaults: self.defaults(catalog, packs)?,
+        })
+    }
 }
 
 fn scaling(sizes: &[Played], encoded: &Encoded) -> Result<Table, Error> {
-    let beds: Vec<(Bed<'_>, &[Task])> = sizes
-        .iter()
-        .map(|played| Ok((encoded.bed(played.bed.catalog.clone())?, played.tasks.as_slice())))
-        .collect::<Result<_, Error>>()?;
-    scaling::table(beds.iter().map(|(bed, tasks)| (bed, *tasks)))
+    let mut catalogs = Vec::new();
+    for Played { bed, tasks } in sizes {
+        catalogs.push(Sized {
+            bed: encoded.bed(bed.catalog.clone())?,
+            defaults: encoded.defaults(&bed.catalog, &Attached::default())?,
+            tasks,
+        });
+    }
+    scaling::table(&catalogs)
 }
 
 /// Returns the catalog without preconditions, with the whole definition of each tool as its summary. Simple retrieval

@@ -11,6 +11,8 @@ pub struct Totals {
     pub price: f64,
     /// Tokens of all requests.
     pub tokens: u64,
+    /// Tokens of the conversation's own messages in all requests: neither tools nor the system prompt.
+    pub own: u64,
     /// Tokens that the cache served.
     pub cached: u64,
     /// Number of requests.
@@ -63,13 +65,14 @@ impl Bill {
         Self { rates, history, last: Vec::new(), totals: Totals::default() }
     }
 
-    /// Adds a request. `shared` is the number of pieces at its beginning that the one before had too.
-    pub(super) fn request(&mut self, pieces: &[Piece]) {
+    /// Adds a request. `own` is the tokens of the conversation's messages without its initial history.
+    pub(super) fn request(&mut self, pieces: &[Piece], own: u32) {
         let shared = pieces.iter().zip(&self.last).take_while(|(a, b)| a.digest == b.digest);
         let shared = self.tokens(&pieces[..shared.count()]);
         let tokens = self.tokens(pieces);
         self.totals.price += self.rates.price_of(tokens, shared);
         self.totals.tokens += u64::from(tokens);
+        self.totals.own += u64::from(own) + u64::from(self.history);
         if tokens >= self.rates.least {
             self.totals.cached += u64::from(self.rates.cached(shared));
         }
@@ -109,6 +112,12 @@ impl Totals {
         self.a_turn(self.tokens as f64)
     }
 
+    /// Returns the conversation's share of the tokens of all requests (rho), 0 to 1.
+    #[must_use]
+    pub fn rho(&self) -> f64 {
+        self.own as f64 / (self.tokens as f64).max(1.0)
+    }
+
     /// Returns the share of the tokens that the cache served, 0 to 1.
     #[must_use]
     pub fn cached_share(&self) -> f64 {
@@ -125,6 +134,7 @@ impl Totals {
     pub(super) fn add(&mut self, other: &Self) {
         self.price += other.price;
         self.tokens += other.tokens;
+        self.own += other.own;
         self.cached += other.cached;
         self.requests += other.requests;
         self.searches += other.searches;
@@ -149,10 +159,11 @@ mod tests {
     fn a_cache_serves_what_both_requests_begin_with() {
         let history = Piece { is_history: true, ..piece(9, 0) };
         let mut bill = Bill::new(Rates::OPENAI_LATER, 2_000);
-        bill.request(&[piece(1, 100), history, piece(2, 50)]);
-        bill.request(&[piece(1, 100), history, piece(3, 50), piece(2, 50)]);
+        bill.request(&[piece(1, 100), history, piece(2, 50)], 50);
+        bill.request(&[piece(1, 100), history, piece(3, 50), piece(2, 50)], 100);
         let totals = bill.end(Turned { searches: 1, is_needing: true, ..Turned::default() });
         assert_eq!((totals.tokens, totals.cached, totals.requests), (2_150 + 2_200, 2_048, 2));
+        assert!((totals.rho() - 4_150.0 / 4_350.0).abs() < 1e-12, "{}", totals.rho());
         let price = 2_150.0 * 1.25 + 204.8 + 152.0 * 1.25;
         assert!((totals.price - price).abs() < 1e-9, "{}", totals.price);
         assert_eq!((totals.searches, totals.needing, totals.right), (1, 1, 0));

@@ -115,7 +115,7 @@ impl Grid {
         for histories in bench.histories.chunk_by(is_like) {
             let mut play = Play::new(scene, counter, provider, method, histories)?;
             for (number, turn) in (1..).zip(ranked) {
-                let totals = play.turn(turn)?;
+                let (_, totals) = play.turn(turn)?;
                 if bench.turns.contains(&number) {
                     for (history, totals) in histories.iter().zip(totals) {
                         let api = provider.api;

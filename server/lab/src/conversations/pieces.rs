@@ -12,7 +12,7 @@ use super::agent::HISTORY;
 
 /// Definition or message of a prompt, which a cache serves whole or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// Digest of its text.
     pub digest: u64,
     /// Number of tokens; 0 for the initial history.
@@ -23,7 +23,14 @@ pub(super) struct Piece {
 
 /// Counter of tokens that counts each text once.
 #[derive(Debug, Default)]
-pub(super) struct Counter(RefCell<HashMap<u64, u32>>);
+pub(crate) struct Counter(RefCell<HashMap<u64, u32>>);
+
+impl Piece {
+    /// Creates a piece that is told apart by its name, of tokens that were counted before.
+    pub(crate) fn new(name: &str, tokens: u32) -> Self {
+        Self { digest: digest(name), tokens, is_history: false }
+    }
+}
 
 impl Counter {
     /// Returns the piece for a definition or a message.

@@ -30,6 +30,24 @@ pub(super) struct Play<'a> {
     previous: Option<ActiveSet>,
     discovered: Vec<String>,
     bills: Vec<Bill>,
+    /// Tokens of the messages without the initial history, and the number of messages that were counted.
+    own: Counted,
+}
+
+#[derive(Default)]
+struct Counted {
+    tokens: u32,
+    messages: usize,
+}
+
+/// Tool part of the first request of a turn.
+pub(super) struct Opening {
+    /// Tokens before all messages without the system prompt.
+    pub first: u32,
+    /// Tokens amid the messages that the agent does not hold.
+    pub amid: u32,
+    /// Slots of the tools that it defines.
+    pub shown: HashSet<u32>,
 }
 
 /// Turn that is being played.
@@ -67,22 +85,23 @@ impl<'a> Play<'a> {
             history,
             previous: None,
             discovered: Vec::new(),
+            own: Counted::default(),
             scene,
             method,
         })
     }
 
-    /// Plays a turn, and returns the totals so far, one for each history.
+    /// Plays a turn. Returns the tool part of its first request, and the totals so far, one for each history.
     ///
     /// # Errors
     /// An internal error of the index, or a definition that can't be rendered.
-    pub(super) fn turn(&mut self, ranked: &Ranked<'_>) -> Result<Vec<Totals>, Error> {
+    pub(super) fn turn(&mut self, ranked: &Ranked<'_>) -> Result<(Opening, Vec<Totals>), Error> {
         let turn = ranked.turn;
         let at = self.messages.all.len();
         let (set, mut shown_tools) = self.set(ranked)?;
         self.messages.user(&turn.query.text);
         let mut now = Now { set, shown: HashSet::new(), at };
-        self.send(&mut now)?;
+        let opening = self.send(&mut now)?;
         let mut turned = self.turned(ranked, &now);
         for call in &turn.calls {
             let Some(own) = self.scene.slot(&call.tool) else { continue };
@@ -108,7 +127,7 @@ impl<'a> Play<'a> {
             tools: shown_tools,
             intent_embedding: None,
         });
-        Ok(self.bills.iter_mut().map(|bill| bill.end(turned)).collect())
+        Ok((opening, self.bills.iter_mut().map(|bill| bill.end(turned)).collect()))
     }
 
     /// Returns the set of a turn, as slots and as the entries of its handle.
@@ -128,7 +147,9 @@ impl<'a> Play<'a> {
             // Where `auto` cuts, nothing is cached that a change could cost.
             Method::Strategy(None) => false,
         };
-        let behind = || self.history.saturating_add(self.requests.tokens(&self.messages.all));
+        let system = self.requests.system_tokens();
+        let said = || system + self.requests.tokens(&self.messages.all);
+        let behind = || self.history.saturating_add(said());
         Past {
             previous: self.previous.as_ref(),
             discovered: &self.discovered,
@@ -136,11 +157,22 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn send(&mut self, now: &mut Now) -> Result<(), Error> {
+    fn send(&mut self, now: &mut Now) -> Result<Opening, Error> {
         let sent = self.requests.send(&now.set, &self.messages.all, now.at)?;
-        self.bills.iter_mut().for_each(|bill| bill.request(&sent.pieces));
-        now.shown = sent.shown;
-        Ok(())
+        let own = self.own_tokens();
+        self.bills.iter_mut().for_each(|bill| bill.request(&sent.pieces, own));
+        now.shown.clone_from(&sent.shown);
+        let all: u32 = sent.pieces.iter().map(|piece| piece.tokens).sum();
+        let others = sent.first + self.requests.system_tokens() + own;
+        Ok(Opening { first: sent.first, amid: all.saturating_sub(others), shown: sent.shown })
+    }
+
+    /// Returns the tokens of the agent's messages without the initial history.
+    fn own_tokens(&mut self) -> u32 {
+        let Counted { tokens, messages } = &mut self.own;
+        *tokens += self.requests.tokens(&self.messages.all[*messages..]);
+        *messages = self.messages.all.len();
+        *tokens
     }
 
     /// Returns the tool that serves a call: its own, or one that does the same and is shown.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::{Cell, Dearer, Grid, Method, Provider, Report};
-use crate::tax::report::{Cell as Figure, Table};
+use crate::tax::report::{Figure, Table};
 
 /// History and number of turns of the table with all measures, where the grid has them.
 const SHOWN: (u32, usize) = (20_000, 40);
@@ -77,6 +77,7 @@ fn cell(cell: &Cell) -> Value {
         "method": cell.method.name(),
         "price_a_turn": totals.price_a_turn(),
         "tokens_a_turn": totals.tokens_a_turn(),
+        "rho": totals.rho(),
         "cached_share": totals.cached_share(),
         "tools_a_turn": totals.a_turn(totals.shown as f64),
         "definition_tokens_a_turn": totals.a_turn(totals.definitions as f64),
@@ -106,9 +107,10 @@ fn prices(grid: &Grid, provider: &Provider) -> Table {
             continue;
         }
         let row = grid.row(one.api, one.history, one.turns);
-        let prices = row.map(|one| Figure::Count(one.totals.price_a_turn()));
+        let prices = row.map(|one| Figure::Count(one.totals.price_a_turn()).priced());
         let history = Figure::Count(f64::from(one.history)).to_string();
-        table.push(history, [Figure::Count(one.turns as f64)].into_iter().chain(prices));
+        let turns = Figure::Count(one.turns as f64).given();
+        table.push(history, [turns].into_iter().chain(prices));
     }
     table
 }
@@ -122,6 +124,7 @@ fn measures(grid: &Grid, provider: &Provider) -> Table {
         "method",
         "price",
         "tokens",
+        "rho",
         "cached",
         "tools",
         "of tokens",
@@ -134,14 +137,15 @@ fn measures(grid: &Grid, provider: &Provider) -> Table {
         let totals = &one.totals;
         let mean = |sum: f64| Figure::Count(totals.a_turn(sum));
         let figures = [
-            mean(totals.price),
-            mean(totals.tokens as f64),
-            Figure::Percent(totals.cached_share()),
-            mean(totals.shown as f64),
-            mean(totals.definitions as f64),
-            Figure::Mean(totals.a_turn(totals.requests as f64)),
-            Figure::Of(totals.right as u64, totals.needing as u64),
-            Figure::Count(totals.searches as f64),
+            mean(totals.price).priced(),
+            mean(totals.tokens as f64).measured(),
+            Figure::Share(totals.rho()).measured(),
+            Figure::Percent(totals.cached_share()).priced(),
+            mean(totals.shown as f64).measured(),
+            mean(totals.definitions as f64).measured(),
+            Figure::Mean(totals.a_turn(totals.requests as f64)).measured(),
+            Figure::Of(totals.right as u64, totals.needing as u64).measured(),
+            Figure::Count(totals.searches as f64).measured(),
         ];
         table.push(one.method.name(), figures);
     }

@@ -15,7 +15,7 @@ use super::scene::Scene;
 use super::{Method, Provider};
 
 /// System prompt of the agent. It stands behind the tools.
-const SYSTEM: &str = "You are a helpful assistant. You work for one person, with the tools that you have. Say what you \
+pub(super) const SYSTEM: &str = "You are a helpful assistant. You work for one person, with the tools that you have. Say what you \
                       did in a sentence or two, and ask before you delete anything.";
 
 /// Request as pieces.
@@ -24,6 +24,8 @@ pub(super) struct Sent {
     pub pieces: Vec<Piece>,
     /// Slots of the tools that it defines.
     pub shown: HashSet<u32>,
+    /// Tokens that stand before all messages without the system prompt: definitions, or the summary pool.
+    pub first: u32,
 }
 
 /// Maker of the requests of one conversation.
@@ -88,7 +90,7 @@ impl<'a> Requests<'a> {
     ) -> Result<Sent, Error> {
         if self.sends_everything() {
             let shown = self.all_shown.clone();
-            return Ok(Sent { pieces: self.laid_out(&self.all, messages), shown });
+            return Ok(self.laid_out(&self.all, messages, shown));
         }
         match self.method {
             Method::Paper => self.paper(set, messages, at),
@@ -97,10 +99,9 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Returns the tokens of the agent's messages, without the initial history.
+    /// Returns the tokens of messages of the agent's, without the initial history.
     pub(super) fn tokens(&self, messages: &[Value]) -> u32 {
-        let tokens = messages.iter().map(|message| self.counter.piece(message).tokens);
-        self.system.tokens + tokens.sum::<u32>()
+        messages.iter().map(|message| self.counter.piece(message).tokens).sum()
     }
 
     fn count(&self, text: &str) -> u32 {
@@ -118,7 +119,7 @@ impl<'a> Requests<'a> {
         let (before, now) = messages.split_at(at);
         let mut pieces = vec![pool, self.system];
         pieces.extend(before.iter().chain(&defined).chain(now).map(piece));
-        Ok(Sent { pieces, shown: set.iter().copied().collect() })
+        Ok(Sent { pieces, shown: set.iter().copied().collect(), first: tokens })
     }
 
     fn by_strategy(
@@ -133,10 +134,9 @@ impl<'a> Requests<'a> {
         }
         let tools: Vec<Piece> =
             prepared.tools.iter().map(|tool| self.counter.piece(tool)).collect();
-        let pieces = self.laid_out(&tools, &prepared.messages);
-        let shown = self.shown(&prepared);
+        let sent = self.laid_out(&tools, &prepared.messages, self.shown(&prepared));
         self.ledger = prepared.ledger;
-        Ok(Sent { pieces, shown })
+        Ok(sent)
     }
 
     fn prepare(
@@ -183,9 +183,16 @@ impl<'a> Requests<'a> {
         prepared.tools.iter().chain(added).filter_map(name).collect()
     }
 
-    fn laid_out(&self, tools: &[Piece], messages: &[Value]) -> Vec<Piece> {
+    fn laid_out(&self, tools: &[Piece], messages: &[Value], shown: HashSet<u32>) -> Sent {
+        let first = tools.iter().map(|tool| tool.tokens).sum();
         let messages = messages.iter().map(|message| self.counter.piece(message));
-        tools.iter().copied().chain([self.system]).chain(messages).collect()
+        let pieces = tools.iter().copied().chain([self.system]).chain(messages).collect();
+        Sent { pieces, shown, first }
+    }
+
+    /// Returns the tokens of the system prompt.
+    pub(super) fn system_tokens(&self) -> u32 {
+        self.system.tokens
     }
 }
 

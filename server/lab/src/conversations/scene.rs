@@ -39,9 +39,9 @@ pub(super) struct Scene<'a> {
 }
 
 /// Parts that a catalog is indexed with.
-pub(super) struct Stage<'a> {
+pub(super) struct Stage<'a, 'e> {
     /// Embeddings of all summaries and turns.
-    pub embeddings: &'a Embeddings,
+    pub embeddings: &'e Embeddings,
     /// Packs of the servers.
     pub packs: &'a Attached,
     /// Names of the servers in the catalog's file.
@@ -57,7 +57,7 @@ pub(super) struct Scenes<'a> {
     /// Whole catalog.
     pub whole: Scene<'a>,
     /// Parts that the servers of one conversation are indexed with; `None` if all conversations are played over the whole catalog.
-    pub own: Option<(&'a Stage<'a>, &'a StoredCatalog)>,
+    pub own: Option<(&'a Stage<'a, 'a>, &'a StoredCatalog)>,
 }
 
 impl Scenes<'_> {
@@ -86,12 +86,12 @@ impl Scenes<'_> {
     }
 }
 
-impl<'a> Stage<'a> {
+impl<'e> Stage<'_, 'e> {
     /// Indexes a catalog.
     ///
     /// # Errors
     /// An internal error of the index.
-    pub(super) fn scene(&self, catalog: StoredCatalog) -> Result<Scene<'a>, Error> {
+    pub(super) fn scene(&self, catalog: StoredCatalog) -> Result<Scene<'e>, Error> {
         let known = Known { embeddings: self.embeddings.vectors(), packs: self.packs };
         let snapshot = Snapshot::build_with(catalog, known, self.dimensions)?;
         let id = |slot: u32| {
@@ -127,9 +127,9 @@ pub(super) struct Past<'a> {
 }
 
 impl Scene<'_> {
-    /// Returns the slot of a tool, named as `server/tool`.
+    /// Returns the slot of a tool, named as `server/tool` or as the model sees it.
     pub(super) fn slot(&self, id: &str) -> Option<u32> {
-        self.slots.get(id).copied()
+        self.slots.get(id).copied().or_else(|| self.snapshot.names.model_name(id))
     }
 
     /// Returns the name that the model sees.
@@ -179,8 +179,8 @@ impl Scene<'_> {
             let tool = self.slot(&call.tool).map_or(&*call.tool, |slot| self.name(slot));
             PriorCall { tool: tool.to_owned(), ..call.clone() }
         };
-        let state =
-            AgentState { calls: turn.before.iter().map(call).collect(), ..AgentState::default() };
+        let calls = turn.state.calls.iter().map(call).collect();
+        let state = AgentState { calls, ..turn.state.clone() };
         let options = self.options.clone();
         let query = RouteQuery { state, options, ..RouteQuery::of(turn.intents.clone()) };
         let texts = intent::texts(&query.intents);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use toolgate_config::RouterConfig;
-use toolgate_core::state::{CallStatus, PriorCall};
+use toolgate_core::state::{AgentState, CallStatus, PriorCall};
 use toolgate_routing::router::context::{self, Before, Rules};
 use toolgate_routing::router::intent::{self, Intent};
 
@@ -16,13 +16,13 @@ const WORDS: [usize; 2] = [170, 90];
 
 /// Turn of a conversation.
 #[derive(Debug, Clone)]
-pub(super) struct Turn<'a> {
+pub(crate) struct Turn<'a> {
     /// Query that the turn was made of.
     pub query: &'a LabelledQuery,
     /// Intents that Route gets: the message's, and those from what was said before it.
     pub intents: Vec<Intent>,
-    /// Calls of the turns before.
-    pub before: Vec<PriorCall>,
+    /// State of the agent, with the calls of the turns before.
+    pub state: AgentState,
     /// Calls of this turn.
     pub calls: Vec<TurnCall>,
     /// Answer at its end.
@@ -74,7 +74,8 @@ fn is_beginning(queries: &[LabelledQuery], at: usize) -> bool {
     conversation.is_none() || at == 0 || queries[at - 1].conversation != *conversation
 }
 
-fn turns<'a>(queries: &'a [LabelledQuery], router: &RouterConfig) -> Vec<Turn<'a>> {
+/// Makes the turns of one conversation.
+pub(crate) fn turns<'a>(queries: &'a [LabelledQuery], router: &RouterConfig) -> Vec<Turn<'a>> {
     let mut asks: Vec<String> = Vec::new();
     let mut answer_before = String::new();
     let mut before: Vec<PriorCall> = Vec::new();
@@ -91,7 +92,7 @@ fn turns<'a>(queries: &'a [LabelledQuery], router: &RouterConfig) -> Vec<Turn<'a
         let turn = Turn {
             query,
             intents: intents(&query.text, before_it, router),
-            before: before.clone(),
+            state: AgentState { calls: before.clone(), ..AgentState::default() },
             answer: answer(query),
             calls,
         };
@@ -120,11 +121,13 @@ fn calls(query: &LabelledQuery) -> Vec<TurnCall> {
     if !query.calls.is_empty() || query.conversation.is_some() {
         return query.calls.clone();
     }
-    let call = |tool: &String| {
-        let arguments = Map::from_iter([("request".to_owned(), Value::from(query.text.as_str()))]);
-        TurnCall { tool: tool.clone(), arguments, result: words(WORDS[0]) }
-    };
-    query.relevant.first().map(call).into_iter().collect()
+    query.relevant.first().map(|tool| assumed_call(tool, &query.text)).into_iter().collect()
+}
+
+/// Returns a call that is not recorded, of a tool that a message asks for.
+pub(crate) fn assumed_call(tool: &str, message: &str) -> TurnCall {
+    let arguments = Map::from_iter([("request".to_owned(), Value::from(message))]);
+    TurnCall { tool: tool.to_owned(), arguments, result: words(WORDS[0]) }
 }
 
 fn answer(query: &LabelledQuery) -> String {
@@ -175,7 +178,7 @@ mod tests {
         let made = Turns::of(&set, 2, 1, &RouterConfig::default());
         let [first, second] = &made.conversations[0][..] else { panic!("{made:?}") };
         assert_eq!((first.calls[0].tool.as_str(), first.calls.len()), ("git/log", 1));
-        assert_eq!((first.before.len(), second.before.len()), (0, 1));
+        assert_eq!((first.state.calls.len(), second.state.calls.len()), (0, 1));
         let text = format!("{}{}{}", first.calls[0].result, first.answer, second.query.text);
         assert!((250..310).contains(&toolgate_core::tokens::count(&text)));
     }

@@ -2,8 +2,9 @@
 //! that calls tools which it was not sent.
 
 use super::bed::{Bed, Rule};
-use super::methods::{Fixed, Routed, play};
-use super::report::{Cell, Table, grouped};
+use super::methods::{Fixed, Routed};
+use super::report::{Cell, Figure, Table, grouped};
+use super::script::Script;
 use super::tally::Measured;
 use super::tasks::Task;
 use crate::random::Random;
@@ -36,18 +37,18 @@ impl Variant {
     }
 
     fn cells(&self) -> [Cell; 5] {
-        let of = |cell: &dyn Fn(&Measured) -> Cell| match &self.measured {
-            Some(measured) if self.is_copied => Cell::Copied(Box::new(cell(measured))),
-            Some(measured) => cell(measured),
-            None => Cell::None,
+        let of = |figure: &dyn Fn(&Measured) -> Figure| match &self.measured {
+            Some(measured) if self.is_copied => figure(measured).copied(),
+            Some(measured) => figure(measured).measured(),
+            None => Cell::NONE,
         };
         // The paper's row for phase 1 gives the tokens of phase 1, and its other rows give those of phase 2.
         [
-            of(&|measured| Cell::Count(measured.standing)),
-            of(&|measured| Cell::Count(measured.on_demand)),
-            self.paper.map_or(Cell::None, Cell::count),
-            of(&|measured| Cell::Mean(measured.tools)),
-            of(&|measured| Cell::Share(measured.found)),
+            of(&|measured| Figure::Count(measured.standing)),
+            of(&|measured| Figure::Count(measured.on_demand)),
+            self.paper.map_or(Cell::NONE, |tokens| Figure::count(tokens).published()),
+            of(&|measured| Figure::Mean(measured.tools)),
+            of(&|measured| Figure::Share(measured.found)),
         ]
     }
 }
@@ -57,23 +58,23 @@ impl Variants<'_, '_> {
     ///
     /// # Errors
     /// Returns an internal error if the index is defective.
-    pub(super) fn table(&self, tasks: &[Task]) -> Result<Table, Error> {
+    pub(super) fn table(&self, script: &Script<'_>) -> Result<Table, Error> {
         let columns = ["variant", "phase 1", "phase 2", "paper", "tools", "found"];
         let mut table = Table::new("ablations", "Ablations", &columns).saying(SAYS);
-        let full = play(&mut Routed::new(self.bed, Rule::paper(0.28, 10)), tasks)?;
-        for variant in self.variants(full, tasks)? {
+        let full = script.play(&mut Routed::new(self.bed, Rule::paper(0.28, 10)))?;
+        for variant in self.variants(full, script)? {
             table.push(variant.name, variant.cells());
         }
         reasons(&mut table, &full);
         Ok(table)
     }
 
-    fn variants(&self, full: Measured, tasks: &[Task]) -> Result<Vec<Variant>, Error> {
+    fn variants(&self, full: Measured, script: &Script<'_>) -> Result<Vec<Variant>, Error> {
         let on = |bed: &Bed<'_>, threshold: f32, top_k: usize| {
-            play(&mut Routed::new(bed, Rule::paper(threshold, top_k)), tasks)
+            script.play(&mut Routed::new(bed, Rule::paper(threshold, top_k)))
         };
-        let nothing = play(&mut Fixed::none(self.bed), tasks)?;
-        let eager = play(&mut Fixed::full(self.bed).with_pool(), tasks)?;
+        let nothing = script.play(&mut Fixed::none(self.bed).with_pool())?;
+        let eager = script.play(&mut Fixed::full(self.bed).with_pool())?;
         let unchecked = Variant::new("no check of calls", 2_368, full);
         let mpnet = Variant { measured: None, ..Variant::new(MPNET, 2_371, full) };
         let tfidf = on(self.tfidf, 0.28, 10)?;
@@ -150,7 +151,7 @@ fn reasons(table: &mut Table, full: &Measured) {
 /// # Errors
 /// Returns an internal error if the index is defective.
 pub(super) fn call_check(bed: &Bed<'_>, tasks: &[Task], seed: u64) -> Result<Table, Error> {
-    let columns = ["call", "calls", "run without it", "refused", "refusals with a search"];
+    let columns = ["call", "calls", "refused", "refusals with a search"];
     let mut table = Table::new("call_check", "The check of calls", &columns).saying(CALLS_SAY);
     let mut random = Random::new(seed);
     let mut stray = Calls::default();
@@ -181,7 +182,7 @@ pub(super) fn call_check(bed: &Bed<'_>, tasks: &[Task], seed: u64) -> Result<Tab
 
 const CALLS_SAY: &str = "\
 On every turn the model is made to call a tool at random among those that were not sent, the right tool where it was not sent, \
-and the best tool that was sent, each with arguments that satisfy its schema. Without the check all of them run. A refusal with \
+and the best tool that was sent, each with arguments that satisfy its schema. Without the check all of them would run: that is no measurement, so that it has no column. A refusal with \
 a search says how to load the tool; the others say what would unlock it. The paper reports that its gate \
 is needed on 2.3% of turns, of a simulated model.";
 
@@ -204,8 +205,7 @@ impl Calls {
         }
     }
 
-    fn cells(&self) -> [Cell; 4] {
-        let made = Cell::count(self.made);
-        [made.clone(), made, Cell::count(self.refused), Cell::count(self.with_search)]
+    fn cells(&self) -> [Cell; 3] {
+        [self.made, self.refused, self.with_search].map(|count| Figure::count(count).measured())
     }
 }

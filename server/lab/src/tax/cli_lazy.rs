@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::bed::Bed;
+use crate::conversations::Piece;
 use toolgate_core::tokens;
 use toolgate_routing::shard::tool::Tool;
 
@@ -27,9 +28,9 @@ wrong. Never guess the name of a tool or of a parameter. Servers:
 /// Output sizes of the command, in tokens.
 #[derive(Debug)]
 pub(super) struct CommandLine {
-    prompt: u64,
+    prompt: u32,
     /// For each slot: the index of its server, the tokens of the server's list, and the tokens of its own help.
-    tools: Vec<(usize, u64, u64)>,
+    tools: Vec<(usize, u32, u32)>,
 }
 
 /// Output of the command that a conversation has already seen.
@@ -48,34 +49,41 @@ impl CommandLine {
         let mut tools = vec![(0, 0, 0); snapshot.tools.len()];
         for (place, slots) in snapshot.servers.values().enumerate() {
             let names = slots.iter().map(|slot| snapshot.tool(*slot).id.name.as_str());
-            let list = u64::from(tokens::count(&names.collect::<Vec<_>>().join("\n")));
+            let list = tokens::count(&names.collect::<Vec<_>>().join("\n"));
             for slot in slots {
-                let help = u64::from(tokens::count(&help(snapshot.tool(*slot))));
+                let help = tokens::count(&help(snapshot.tool(*slot)));
                 tools[*slot as usize] = (place, list, help);
             }
         }
-        let prompt = u64::from(tokens::count(&format!("{PROMPT}{}", servers.join(", "))));
+        let prompt = tokens::count(&format!("{PROMPT}{}", servers.join(", ")));
         Self { prompt, tools }
     }
 
     /// Returns the tokens of the prompt.
-    pub(super) fn prompt(&self) -> u64 {
+    pub(super) fn prompt(&self) -> u32 {
         self.prompt
     }
 }
 
 impl Seen {
-    /// Looks up the tools that a turn needs. Returns the tokens of the command's output in the history after that.
-    pub(super) fn look(&mut self, line: &CommandLine, slots: &[u32]) -> u64 {
+    /// Looks up the tools that a turn needs. Returns what the command prints, one piece a run.
+    pub(super) fn look(&mut self, line: &CommandLine, slots: &[u32]) -> Vec<Piece> {
+        let mut printed = Vec::new();
         for slot in slots {
             let (server, list, help) = line.tools[*slot as usize];
             if self.servers.insert(server) {
-                self.tokens += list;
+                printed.push(Piece::new(&format!("list {server}"), list));
             }
             if self.tools.insert(*slot) {
-                self.tokens += help;
+                printed.push(Piece::new(&format!("help {slot}"), help));
             }
         }
+        self.tokens += printed.iter().map(|piece| u64::from(piece.tokens)).sum::<u64>();
+        printed
+    }
+
+    /// Returns the tokens of the command's output in the history.
+    pub(super) fn tokens(&self) -> u64 {
         self.tokens
     }
 
@@ -108,10 +116,14 @@ mod tests {
     fn lists_and_helps_are_paid_for_once() {
         let line = CommandLine { prompt: 100, tools: vec![(0, 10, 5), (0, 10, 7), (1, 20, 9)] };
         let mut seen = Seen::default();
-        assert_eq!(seen.look(&line, &[0]), 15);
-        assert_eq!(seen.look(&line, &[0]), 15);
-        assert_eq!(seen.look(&line, &[1]), 22);
-        assert_eq!(seen.look(&line, &[2, 1]), 51);
+        let mut look = |slots: &[u32]| {
+            let printed = seen.look(&line, slots);
+            (printed.iter().map(|piece| piece.tokens).collect::<Vec<_>>(), seen.tokens())
+        };
+        assert_eq!(look(&[0]), (vec![10, 5], 15));
+        assert_eq!(look(&[0]), (vec![], 15));
+        assert_eq!(look(&[1]), (vec![7], 22));
+        assert_eq!(look(&[2, 1]), (vec![20, 9], 51));
         assert_eq!((seen.tools(), line.prompt()), (3, 100));
     }
 }

@@ -1,12 +1,13 @@
-//! Methods of putting tools into prompts. Each method plays every task, turn by turn.
+//! Methods of putting tools into prompts, turn by turn.
 
 use std::collections::HashMap;
 
 use super::bed::{Bed, Rule};
 use super::cli_lazy::{CommandLine, Seen};
 use super::paper::PRUNED_TO;
-use super::tally::{Measured, Sent, Tally};
+use super::tally::Sent;
 use super::tasks::{Task, Turn};
+use crate::conversations::{Piece, Places};
 use toolgate_core::error::Error;
 use toolgate_routing::gate::handle::ActiveSet;
 
@@ -20,21 +21,6 @@ pub(super) trait Method {
     /// # Errors
     /// Returns an internal error if the index is defective.
     fn turn(&mut self, turn: &Turn) -> Result<Sent, Error>;
-}
-
-/// Plays all tasks and returns the means.
-///
-/// # Errors
-/// Returns the errors of [`Method::turn`].
-pub(super) fn play(method: &mut dyn Method, tasks: &[Task]) -> Result<Measured, Error> {
-    let mut tally = Tally::default();
-    for task in tasks {
-        method.begin();
-        for (number, turn) in task.iter().enumerate() {
-            tally.add(number, method.turn(turn)?);
-        }
-    }
-    Ok(tally.measured())
 }
 
 /// Method that sends the same definitions on every turn.
@@ -52,9 +38,9 @@ impl<'a, 'e> Fixed<'a, 'e> {
         Self::of(bed, bed.all())
     }
 
-    /// Sends the summary pool and no definition.
+    /// Sends no definition.
     pub(super) fn none(bed: &'a Bed<'e>) -> Self {
-        Self::of(bed, Vec::new()).with_pool()
+        Self::of(bed, Vec::new())
     }
 
     /// Sends the summary pool as well. The definitions then count as on demand, as those of phase 2 do.
@@ -84,7 +70,10 @@ impl<'a, 'e> Fixed<'a, 'e> {
 impl Method for Fixed<'_, '_> {
     fn turn(&mut self, turn: &Turn) -> Result<Sent, Error> {
         let found = found(self.bed, turn, &self.slots);
-        let sent = Sent { standing: self.tokens, on_demand: 0, tools: self.slots.len(), found };
+        let all = self.tokens + self.pool.unwrap_or(0);
+        let places = Places { first: vec![piece("standing", all)], ..Places::default() };
+        let tools = self.slots.len();
+        let sent = Sent { standing: self.tokens, on_demand: 0, tools, found, places };
         Ok(match self.pool {
             Some(pool) => Sent { standing: pool, on_demand: self.tokens, ..sent },
             None => sent,
@@ -96,21 +85,22 @@ impl Method for Fixed<'_, '_> {
 pub(super) struct Routed<'a, 'e> {
     bed: &'a Bed<'e>,
     rule: Rule,
-    pool: u64,
+    /// Tokens of the summary pool; `None` if it is not sent.
+    pool: Option<u64>,
     /// Active set of the preceding turn, if the conversation keeps its set.
     shown: Option<ActiveSet>,
     keeps: bool,
 }
 
 impl<'a, 'e> Routed<'a, 'e> {
-    /// Sends the summary pool as well, and chooses anew on each turn.
+    /// Sends the summary pool before all messages, and this turn's definitions directly before its message.
     pub(super) fn new(bed: &'a Bed<'e>, rule: Rule) -> Self {
-        Self { bed, rule, pool: bed.pool_tokens(), shown: None, keeps: false }
+        Self { bed, rule, pool: Some(bed.pool_tokens()), shown: None, keeps: false }
     }
 
-    /// Leaves out the summary pool.
+    /// Leaves out the summary pool, and sends this turn's definitions before all messages.
     pub(super) fn without_pool(self) -> Self {
-        Self { pool: 0, ..self }
+        Self { pool: None, ..self }
     }
 
     /// Passes the handle of the preceding turn on, so that tools stay within the size limit of a set.
@@ -126,11 +116,23 @@ impl Method for Routed<'_, '_> {
 
     fn turn(&mut self, turn: &Turn) -> Result<Sent, Error> {
         let slots = self.bed.active(turn, &self.rule, self.shown.as_ref())?;
+        let definitions = slots.iter().map(|slot| {
+            let tool = self.bed.snapshot.tool(*slot);
+            Piece::new(&tool.model_name, tool.schema_tokens)
+        });
+        let definitions: Vec<Piece> = definitions.collect();
+        let places = match self.pool {
+            Some(pool) => {
+                Places { first: vec![piece("pool", pool)], last: definitions, ..Places::default() }
+            }
+            None => Places { first: definitions, ..Places::default() },
+        };
         let sent = Sent {
-            standing: self.pool,
+            standing: self.pool.unwrap_or(0),
             on_demand: self.bed.schema_tokens(&slots),
             tools: slots.len(),
             found: found(self.bed, turn, &slots),
+            places,
         };
         if self.keeps {
             self.shown = Some(self.bed.shown(&slots));
@@ -160,13 +162,24 @@ impl Method for CliLazy<'_, '_> {
 
     fn turn(&mut self, turn: &Turn) -> Result<Sent, Error> {
         let slots: Vec<u32> = turn.needs.iter().filter_map(|name| self.bed.slot(name)).collect();
+        let prompt = self.line.prompt();
+        let places = Places {
+            first: vec![Piece::new("prompt", prompt)],
+            read: self.seen.look(&self.line, &slots),
+            ..Places::default()
+        };
         Ok(Sent {
-            standing: self.line.prompt(),
-            on_demand: self.seen.look(&self.line, &slots),
+            standing: u64::from(prompt),
+            on_demand: self.seen.tokens(),
             tools: self.seen.tools(),
             found: (slots.len(), turn.needs.len()),
+            places,
         })
     }
+}
+
+fn piece(name: &str, tokens: u64) -> Piece {
+    Piece::new(name, u32::try_from(tokens).unwrap_or(u32::MAX))
 }
 
 /// Returns the number of needed tools that are among the slots, and the number of all needed tools.

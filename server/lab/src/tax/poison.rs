@@ -8,7 +8,7 @@ mod disguised;
 mod scanned;
 mod trial;
 
-use super::report::{Cell, Table};
+use super::report::{Cell, Figure, Table};
 use crate::eval::CatalogServer;
 use toolgate_core::error::Error;
 

@@ -2,7 +2,7 @@
 //! next to them, because measuring them needs live agents.
 
 use super::paper::MAIN;
-use super::report::{Cell, Kind, Table};
+use super::report::{Figure, Kind, Table};
 
 /// Returns the projected columns of the main results.
 pub(super) fn table() -> Table {
@@ -15,13 +15,13 @@ pub(super) fn table() -> Table {
     for row in MAIN {
         let [success, p50, p95, cost, quality] = row.projected;
         let cells = [
-            Cell::Mean(success),
-            Cell::Mean(p50),
-            Cell::Mean(p95),
-            Cell::Share(cost),
-            Cell::Share(quality),
+            Figure::Mean(success),
+            Figure::Mean(p50),
+            Figure::Mean(p95),
+            Figure::Share(cost),
+            Figure::Share(quality),
         ];
-        table.push(row.name, cells);
+        table.push(row.name, cells.map(Figure::projected));
     }
     table
 }

@@ -7,10 +7,10 @@ mod markdown;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use cell::Cell;
 pub(super) use cell::grouped;
+pub use cell::{Cell, Figure, Origin};
 
-/// Origin of a table's figures.
+/// Kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -18,24 +18,6 @@ pub enum Kind {
     Measured,
     /// Derived by the paper from assumptions, and never measured.
     Projection,
-}
-
-/// Origin of one figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Origin {
-    /// Measured by this benchmark.
-    Measured,
-    /// Measured tokens beside a task and a system prompt whose sizes were fitted to the paper's figures.
-    Fitted,
-    /// Copied from another row, whose prompts are the same.
-    Copied,
-    /// Published by the paper as measured.
-    Published,
-    /// Published by the paper as a projection.
-    Projected,
-    /// No figure.
-    None,
 }
 
 /// Table of figures.
@@ -96,7 +78,7 @@ impl Table {
     }
 
     pub(crate) fn push(&mut self, name: impl Into<String>, cells: impl IntoIterator<Item = Cell>) {
-        self.rows.push(std::iter::once(Cell::Text(name.into())).chain(cells).collect());
+        self.rows.push(std::iter::once(Cell::name(name)).chain(cells).collect());
     }
 
     /// Adds the reason why a row differs from the paper.
@@ -104,23 +86,8 @@ impl Table {
         self.why.push((row.to_owned(), reason.into()));
     }
 
-    /// Returns the origin of the figure in this row and column, both counted from 0.
-    #[must_use]
-    pub fn origin(&self, row: usize, column: usize) -> Origin {
-        let cell = self.rows.get(row).and_then(|cells| cells.get(column));
-        match cell {
-            _ if column == 0 => Origin::None,
-            None | Some(Cell::None) => Origin::None,
-            Some(Cell::Copied(_)) => Origin::Copied,
-            Some(_) if self.kind == Kind::Projection => Origin::Projected,
-            Some(_) => of_column(self.columns[column]),
-        }
-    }
-
     fn origins(&self) -> Vec<Vec<Origin>> {
-        let of_row =
-            |row: usize| (0..self.columns.len()).map(|column| self.origin(row, column)).collect();
-        (0..self.rows.len()).map(of_row).collect()
+        self.rows.iter().map(|row| row.iter().map(Cell::origin).collect()).collect()
     }
 
     /// Returns the table as Markdown, with its heading and its paragraph.
@@ -136,15 +103,6 @@ impl Table {
             Kind::Measured => self.title.clone(),
             Kind::Projection => format!("Projection: {}", self.title),
         }
-    }
-}
-
-/// Returns the origin of what stands in a column of this heading.
-fn of_column(heading: &str) -> Origin {
-    match heading {
-        "paper" => Origin::Published,
-        _ if heading.contains("rho") => Origin::Fitted,
-        _ => Origin::Measured,
     }
 }
 

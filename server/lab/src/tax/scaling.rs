@@ -2,22 +2,29 @@
 //! additional servers.
 
 use super::bed::{Bed, Rule};
-use super::methods::{Fixed, Routed, play};
+use super::methods::{Fixed, Routed};
 use super::paper::{RHO_SCALED, SYSTEM_TOKENS, TASK_TOKENS};
-use super::report::{Cell, Table};
+use super::report::{Figure, Table};
+use super::script::Script;
 use super::tasks::Task;
+use crate::conversations::Defaults;
 use toolgate_core::error::Error;
 
 /// Number of tools in each catalog.
 pub(super) const SIZES: [usize; 6] = [30, 60, 120, 240, 480, 960];
 
-/// Returns the table, with a row for each catalog and its tasks.
+/// Catalog of one size, and its tasks.
+pub(super) struct Sized<'a> {
+    pub(super) bed: Bed<'a>,
+    pub(super) defaults: Defaults<'a>,
+    pub(super) tasks: &'a [Task],
+}
+
+/// Returns the table, with a row for each catalog.
 ///
 /// # Errors
 /// Returns an internal error if the index is defective.
-pub(super) fn table<'a>(
-    catalogs: impl IntoIterator<Item = (&'a Bed<'a>, &'a [Task])>,
-) -> Result<Table, Error> {
+pub(super) fn table(catalogs: &[Sized<'_>]) -> Result<Table, Error> {
     let columns = [
         "tools",
         "full",
@@ -27,26 +34,27 @@ pub(super) fn table<'a>(
         "rho, phase 2 alone",
         "paper",
         "found",
-        "Toolgate",
+        "Toolgate, as sent by default",
         "rho",
         "found",
     ];
     let mut table = Table::new("scaling", "Scaling", &columns).saying(SAYS);
-    for (bed, tasks) in catalogs {
-        let full = play(&mut Fixed::full(bed), tasks)?;
-        let paper = play(&mut Routed::new(bed, Rule::paper(0.28, 10)), tasks)?;
-        let ours = play(&mut Routed::new(bed, Rule::product()), tasks)?;
+    for Sized { bed, defaults, tasks } in catalogs {
+        let script = Script::of(tasks);
+        let full = script.play(&mut Fixed::full(bed))?;
+        let paper = script.play(&mut Routed::new(bed, Rule::paper(0.28, 10)))?;
+        let ours = script.play_defaults(defaults)?;
         let cells = [
-            Cell::Count(full.tokens),
-            Cell::Share(full.rho),
-            Cell::Count(paper.tokens),
-            Cell::Share(paper.rho),
-            Cell::Share(paper.rho_on_demand),
-            Cell::Text(format!("at least {RHO_SCALED}")),
-            Cell::Share(paper.found),
-            Cell::Count(ours.tokens),
-            Cell::Share(ours.rho),
-            Cell::Share(ours.found),
+            Figure::Count(full.tokens).measured(),
+            Figure::Share(full.rho).fitted(),
+            Figure::Count(paper.tokens).measured(),
+            Figure::Share(paper.rho).fitted(),
+            Figure::Share(paper.rho_on_demand).fitted(),
+            Figure::Text(format!("at least {RHO_SCALED}")).published(),
+            Figure::Share(paper.found).measured(),
+            Figure::Count(ours.tokens).measured(),
+            Figure::Share(ours.rho).fitted(),
+            Figure::Share(ours.found).measured(),
         ];
         table.push(bed.snapshot.tools.len().to_string(), cells);
     }
@@ -59,7 +67,7 @@ fn reasons(table: &mut Table) {
         "rho",
         "the paper holds at least .87 up to 1,000 tools, \"degrading only logarithmically due to Phase-1 growth\". The pool \
          grows by one summary a tool, so that with phase 1 counted rho falls as 1/(1 + cN); only phase 2 is \
-         bounded. A pool that is cached, names only, or left out in favour of searches is what keeps large catalogs cheap.",
+         bounded. By default Toolgate sends no pool: the search lists names within 400 tokens, whatever the size of the catalog.",
     );
     // rho = task / (task + 400 N + system), solved for N.
     let fracture = (TASK_TOKENS / 0.3 - TASK_TOKENS - SYSTEM_TOKENS) / 400.0;

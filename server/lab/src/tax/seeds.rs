@@ -1,28 +1,22 @@
 //! Methods over testbeds and tasks of several seeds, with 95% intervals: tasks that take one tool a turn, and prompts that
 //! need several tools at once.
 
-use super::bed::Rule;
-use super::methods::{Fixed, Method, Routed, play};
-use super::report::{Cell, Table};
+use super::Encoded;
+use super::comparison::Comparison;
+use super::paper::{self, MAIN};
+use super::report::{Cell, Figure, Table};
+use super::script::Script;
 use super::tally::Measured;
 use super::tasks::{self, Task};
-use super::testbed::{Testbed, without_preconditions};
-use super::{Encoded, paper};
+use super::testbed::Testbed;
 use toolgate_core::error::Error;
+use toolgate_routing::packs::Attached;
 
 /// Maximum number of seeds.
 pub const SEEDS_MAX: usize = 5;
 
 /// Quantiles of Student's t distribution for two-sided 95% intervals, for 2 seeds and more.
 const T: [f64; SEEDS_MAX - 1] = [12.706, 4.303, 3.182, 2.776];
-
-/// Methods of the table.
-const METHODS: [&str; 4] = [
-    "full schemas",
-    "simple retrieval of summaries, top 10",
-    "Tool Attention",
-    "Toolgate's defaults",
-];
 
 /// Kinds of prompts.
 const SINGLE: &str = "one tool a turn";
@@ -73,17 +67,16 @@ impl Seeded {
         self.single.iter().chain(&self.several)
     }
 
-    /// Returns the figures of [`METHODS`] over these tasks.
-    fn measure(&self, encoded: &Encoded, tasks: &[Task]) -> Result<[Measured; 4], Error> {
-        let bed = encoded.bed(self.bed.catalog.clone())?;
-        let open = encoded.bed(without_preconditions(&self.bed.catalog))?;
-        let of = |method: &mut dyn Method| play(method, tasks);
-        Ok([
-            of(&mut Fixed::full(&bed))?,
-            of(&mut Routed::new(&open, Rule::paper(-1.0, 10)).without_pool())?,
-            of(&mut Routed::new(&bed, Rule::paper(0.28, 10)))?,
-            of(&mut Routed::new(&bed, Rule::product()))?,
-        ])
+    /// Returns the figures of all methods over the tasks of each kind, by the names of the rows.
+    fn measure(&self, encoded: &Encoded) -> Result<Vec<(String, Measured)>, Error> {
+        let beds = encoded.beds(&self.bed.catalog, &Attached::default())?;
+        let mut rows = Vec::new();
+        for (kind, tasks) in [(SINGLE, &self.single), (SEVERAL, &self.several)] {
+            let comparison = Comparison::play(&beds, &Script::of(tasks))?;
+            let named = comparison.rows.into_iter();
+            rows.extend(named.map(|(method, measured)| (format!("{kind}: {method}"), measured)));
+        }
+        Ok(rows)
     }
 }
 
@@ -96,6 +89,8 @@ pub(super) fn table(seeds: &[Seeded], encoded: &Encoded) -> Result<Table, Error>
         "prompts, method",
         "tokens a turn",
         "95%, +/-",
+        "price",
+        "95%, +/-",
         "rho",
         "95% of rho, +/-",
         "found",
@@ -103,32 +98,42 @@ pub(super) fn table(seeds: &[Seeded], encoded: &Encoded) -> Result<Table, Error>
     ];
     let title = format!("{} seeds, with 95% intervals", seeds.len());
     let mut table = Table::new("seeds", title, &columns).saying(SAYS);
-    for kind in [SINGLE, SEVERAL] {
-        let measured = seeds.iter().map(|seeded| {
-            let tasks = if kind == SINGLE { &seeded.single } else { &seeded.several };
-            seeded.measure(encoded, tasks)
-        });
-        let measured: Vec<[Measured; 4]> = measured.collect::<Result<_, _>>()?;
-        for (place, method) in METHODS.iter().enumerate() {
-            let over = |figure: fn(&Measured) -> f64| {
-                let values = measured.iter().map(|of_seed| figure(&of_seed[place]));
-                Estimate::of(&values.collect::<Vec<_>>())
-            };
-            let tokens = over(|one| one.tokens);
-            let rho = over(|one| one.rho);
-            let found = over(|one| one.found);
-            let cells = [
-                Cell::Count(tokens.mean),
-                Cell::Count(tokens.reach),
-                Cell::Share(rho.mean),
-                Cell::Share(rho.reach),
-                Cell::Percent(found.mean),
-                Cell::Percent(found.reach),
-            ];
-            table.push(format!("{kind}: {method}"), cells);
-        }
+    let measured = seeds.iter().map(|seeded| seeded.measure(encoded));
+    let measured: Vec<Vec<(String, Measured)>> = measured.collect::<Result<_, _>>()?;
+    let names = measured.first().into_iter().flatten().map(|(name, _)| name);
+    for (place, name) in names.enumerate() {
+        let of_seeds: Vec<&Measured> = measured.iter().map(|rows| &rows[place].1).collect();
+        table.push(name, cells(name, &of_seeds));
     }
     Ok(table)
+}
+
+/// Returns the cells of one row, whose figures are those of each seed.
+fn cells(name: &str, measured: &[&Measured]) -> [Cell; 8] {
+    let over = |figure: fn(&Measured) -> f64| {
+        Estimate::of(&measured.iter().map(|one| figure(one)).collect::<Vec<_>>())
+    };
+    let tokens = over(|one| one.tokens);
+    let price = over(|one| one.price);
+    let rho = over(|one| one.rho);
+    let found = over(|one| one.found);
+    // The tool that the model looks up is an assumption, so this method has no found share.
+    let found = if name.ends_with(MAIN[3].name) {
+        [Cell::NONE; 2]
+    } else {
+        [found.mean, found.reach].map(|share| Figure::Percent(share).measured())
+    };
+    let [mean, reach] = found;
+    [
+        Figure::Count(tokens.mean).measured(),
+        Figure::Count(tokens.reach).measured(),
+        Figure::Count(price.mean).priced(),
+        Figure::Count(price.reach).priced(),
+        Figure::Share(rho.mean).fitted(),
+        Figure::Share(rho.reach).fitted(),
+        mean,
+        reach,
+    ]
 }
 
 const SAYS: &str = "\

@@ -1,9 +1,10 @@
 //! Totals over the turns of a benchmark: tokens per turn, rho, and whether the prompt contained the needed tools.
 
 use super::paper::{self, RHO_TURN};
+use crate::conversations::Places;
 
 /// Tool part of one turn's prompt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sent {
     /// Tokens that every prompt of the conversation has.
     pub(super) standing: u64,
@@ -13,6 +14,8 @@ pub(super) struct Sent {
     pub(super) tools: usize,
     /// Number of needed tools that are in the prompt, and number of all needed tools.
     pub(super) found: (usize, usize),
+    /// Places of these tokens in the turn's requests.
+    pub(super) places: Places,
 }
 
 /// Sums over turns.
@@ -21,6 +24,7 @@ pub(super) struct Tally {
     turns: u64,
     standing: u64,
     on_demand: u64,
+    price: f64,
     tools: usize,
     /// Sum of the found shares, and the number of turns that need any tool.
     found: (f64, u64),
@@ -39,6 +43,8 @@ pub(super) struct Measured {
     pub on_demand: f64,
     /// Sum of the two.
     pub tokens: f64,
+    /// Mean price of a turn's requests, messages included, in tokens of uncached input.
+    pub price: f64,
     /// Mean number of definitions in a prompt.
     pub tools: f64,
     /// Share of the needed tools that were in the prompt, 0 to 1; 1 if no turn needs any.
@@ -50,9 +56,10 @@ pub(super) struct Measured {
 }
 
 impl Tally {
-    /// Adds the turn with this number, counted from 0.
-    pub(super) fn add(&mut self, number: usize, sent: Sent) {
+    /// Adds the turn with this number, counted from 0, and the price of its requests.
+    pub(super) fn add(&mut self, number: usize, sent: &Sent, price: f64) {
         self.turns += 1;
+        self.price += price;
         self.standing += sent.standing;
         self.on_demand += sent.on_demand;
         self.tools += sent.tools;
@@ -82,6 +89,7 @@ impl Tally {
             standing,
             on_demand,
             tokens: standing + on_demand,
+            price: self.price / self.turns.max(1) as f64,
             tools: mean(self.tools as u64, self.turns),
             found: if needing > 0 { found / needing as f64 } else { 1.0 },
             rho: rho(at_30(all, standing + on_demand)),
@@ -95,16 +103,17 @@ mod tests {
     use super::*;
 
     fn sent(standing: u64, on_demand: u64, found: (usize, usize)) -> Sent {
-        Sent { standing, on_demand, tools: 2, found }
+        Sent { standing, on_demand, tools: 2, found, places: Places::default() }
     }
 
     #[test]
     fn means_are_over_turns_and_found_over_those_that_take_tools() {
         let mut tally = Tally::default();
-        tally.add(0, sent(100, 300, (1, 1)));
-        tally.add(1, sent(100, 100, (1, 2)));
-        tally.add(2, sent(100, 200, (0, 0)));
+        tally.add(0, &sent(100, 300, (1, 1)), 500.0);
+        tally.add(1, &sent(100, 100, (1, 2)), 100.0);
+        tally.add(2, &sent(100, 200, (0, 0)), 0.0);
         let measured = tally.measured();
+        assert!((measured.price - 200.0).abs() < 1e-12);
         assert_eq!((measured.turns, measured.tools), (3, 2.0));
         assert_eq!((measured.standing, measured.on_demand, measured.tokens), (100.0, 200.0, 300.0));
         assert!((measured.found - 0.75).abs() < 1e-12);
@@ -115,9 +124,9 @@ mod tests {
     #[test]
     fn rho_is_that_of_the_thirtieth_turn_where_there_is_one() {
         let mut tally = Tally::default();
-        tally.add(28, sent(0, 0, (0, 0)));
-        tally.add(29, sent(4_000, 450, (0, 0)));
-        tally.add(30, sent(0, 0, (0, 0)));
+        tally.add(28, &sent(0, 0, (0, 0)), 0.0);
+        tally.add(29, &sent(4_000, 450, (0, 0)), 0.0);
+        tally.add(30, &sent(0, 0, (0, 0)), 0.0);
         let measured = tally.measured();
         assert!((measured.rho - 15_500.0 / 20_000.0).abs() < 1e-12);
         assert!((measured.rho_on_demand - 15_500.0 / 16_000.0).abs() < 1e-12);

@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::testbed::{BedTool, CONFIRMED, Effect, Testbed};
+use crate::conversations::{self, assumed_call};
 use crate::eval::LabelledQuery;
 use crate::random::Random;
+use toolgate_config::RouterConfig;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
 
 /// Number of turns in the longest tasks.
@@ -90,6 +92,31 @@ pub(super) fn of_queries(
         vec![Turn { text: query.text.clone(), needs, state: AgentState::default() }]
     };
     queries.iter().map(task).collect()
+}
+
+/// Returns the turns of a task as queries, each with an assumed call of every tool that it needs.
+pub(super) fn queries(task: &[Turn]) -> Vec<LabelledQuery> {
+    let query = |turn: &Turn| LabelledQuery {
+        text: turn.text.clone(),
+        relevant: turn.needs.iter().cloned().collect(),
+        needs_no_tool: turn.needs.is_empty(),
+        conversation: Some("task".to_owned()),
+        calls: turn.needs.iter().map(|tool| assumed_call(tool, &turn.text)).collect(),
+        ..LabelledQuery::default()
+    };
+    task.iter().map(query).collect()
+}
+
+/// Returns a task as a conversation. `queries` is what [`queries`] made of it.
+pub(super) fn conversation<'q>(
+    task: &[Turn],
+    queries: &'q [LabelledQuery],
+) -> Vec<conversations::Turn<'q>> {
+    let mut turns = conversations::turns(queries, &RouterConfig::default());
+    for (turn, own) in turns.iter_mut().zip(task) {
+        turn.state = own.state.clone();
+    }
+    turns
 }
 
 /// Returns the minimum and maximum number of turns of the task with this number.
@@ -244,6 +271,21 @@ mod tests {
                     assert_eq!(holds.ok(), Some(true), "{}: {precondition}", turn.text);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_task_becomes_a_conversation_with_its_states_and_calls() {
+        let tasks = generate(&bed(), 10, 42);
+        let queries = queries(&tasks[0]);
+        let turns = conversation(&tasks[0], &queries);
+        assert_eq!(turns.len(), tasks[0].len());
+        for (turn, own) in turns.iter().zip(&tasks[0]) {
+            assert_eq!(turn.query.text, own.text);
+            assert_eq!(turn.state.scopes, own.state.scopes);
+            assert_eq!(turn.state.calls.len(), own.state.calls.len());
+            let called: Vec<_> = turn.calls.iter().map(|call| &call.tool).collect();
+            assert_eq!(called, own.needs.iter().collect::<Vec<_>>());
         }
     }
 

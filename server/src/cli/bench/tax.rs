@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::cli::arguments::ConfigArguments;
-use crate::cli::embedding::with_encoders;
+use crate::cli::embedding::{packs, with_encoders};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::files::{check_writable, write};
 use crate::cli::output::{self, STRONG};
@@ -23,13 +23,15 @@ Examples:
   toolgate bench tax
   toolgate bench tax --markdown tax.md --json tax.json
   toolgate bench tax --catalog servers/ --queries queries.jsonl
-  toolgate bench tax --tasks 20                 a quick look
-  toolgate bench tax --seeds 3                  three seeds, and prompts that need several tools
+  toolgate bench tax --tasks 20 --seeds 1       a quick look
   toolgate bench tax --export testbed.json      also what agents need to play the tasks live
 
 The testbed, the methods and the ablations are those of \"Tool Attention Is All You Need\", whose figures
 stand beside ours, each difference with its reason. Catalogs and queries are files as `toolgate eval`
-takes them. No server is needed. The same seed gives the same figures, to the byte, on the same CPU.";
+takes them. No server is needed. Prices are those of conversations whose answers are assumed. The same seed gives the same figures, to the byte, on the same CPU.";
+
+/// Number of seeds, the paper's.
+const SEEDS: u64 = 3;
 
 /// Number of warnings that are printed. --json has all.
 const WARNED: usize = 5;
@@ -50,8 +52,9 @@ pub(super) struct Tax {
     /// What the testbed and its tasks are drawn by.
     #[arg(long, value_name = "N", default_value_t = paper::SEED)]
     seed: u64,
-    /// Measure so many seeds from --seed on, with 95% intervals, and on prompts that need several tools at once, 1 to 5.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=5))]
+    /// Measure every method with so many seeds from --seed on, with 95% intervals, and on prompts that need several tools at
+    /// once, 1 to 5; 1 leaves both out.
+    #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = clap::value_parser!(u64).range(1..=5))]
     seeds: u64,
     /// Write the tables as Markdown.
     #[arg(long, value_name = "FILE")]
@@ -77,6 +80,7 @@ pub(super) async fn run(tax: Tax) -> Result<Exit, Failure> {
         tasks: tax.tasks,
         seeds: usize::try_from(tax.seeds).unwrap_or(1),
         catalog: tax.catalog()?,
+        packs: packs(&config, &[])?,
     };
     let outputs: Vec<_> = tax.markdown.iter().chain(&tax.json).chain(&tax.export).collect();
     outputs.into_iter().try_for_each(|path| check_writable(path))?;
@@ -151,7 +155,7 @@ pub(super) fn table(table: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolgate_lab::tax::report::Cell;
+    use toolgate_lab::tax::report::{Cell, Figure};
 
     #[test]
     fn tables_have_headings_rows_and_reasons() {
@@ -161,7 +165,7 @@ mod tests {
             title: "Success".to_owned(),
             says: String::new(),
             columns: vec!["method", "per cent"],
-            rows: vec![vec![Cell::Text("full".to_owned()), Cell::Mean(72.0)]],
+            rows: vec![vec![Cell::name("full"), Figure::Mean(72.0).projected()]],
             why: Vec::new(),
         };
         table.why.push(("full".to_owned(), "nobody ran it.".to_owned()));
@@ -176,6 +180,18 @@ mod tests {
         let wanted = "Projection: Success\n\nmethod  per cent\nfull        72.0\n\n\
                       Why full differs: nobody ran it.\n";
         assert_eq!(shown, wanted);
+    }
+
+    #[test]
+    fn three_seeds_are_measured_unless_another_number_is_asked_for() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            tax: Tax,
+        }
+        let seeds = |arguments: &[&str]| Line::parse_from(arguments).tax.seeds;
+        assert_eq!((seeds(&["tax"]), seeds(&["tax", "--seeds", "1"])), (3, 1));
     }
 
     #[test]

@@ -130,8 +130,17 @@ fn push_refusals(text: &mut String, usage: &v1::GetUsageResponse) {
         format!("{} {}", refusal_code(count.code()), grouped(count.calls))
     };
     let listed: Vec<_> = usage.refusals.iter().map(one).collect();
-    if !listed.is_empty() {
-        push(text, format_args!("refused: {}\n", listed.join(", ")));
+    if listed.is_empty() {
+        return;
+    }
+    push(text, format_args!("refused: {}\n", listed.join(", ")));
+    // A turn with two refused calls counts twice, so that this is a bound.
+    if usage.route_calls > 0 {
+        let bound = (100.0 * usage.refused_calls as f64 / usage.route_calls as f64).min(100.0);
+        push(
+            text,
+            format_args!("turns with a refused call: at most {bound:.1}% of those routed\n"),
+        );
     }
 }
 
@@ -305,6 +314,7 @@ mod tests {
              \n\
              saved a day since 2026-11-16: ▁x··█ (· no calls, x saved nothing)\n\
              refused: UNKNOWN_TOOL 2, SCOPE_MISSING 1\n\
+             turns with a refused call: at most 0.2% of those routed\n\
              what became of refused calls, in conversations that Route was told of: 3 (75%) mended by a later call, \
              1 (25%) asked the user, 0 (0%) given up\n\
              searches: 1,002; of 4 decided, 3 (75%) led to a call of a tool that they showed\n\
@@ -312,6 +322,26 @@ mod tests {
              Deferral paid over 30 days: 150,000 tokens, 75% of what every schema on every turn would have \
              cost.\n"
         );
+    }
+
+    #[test]
+    fn turns_with_a_refused_call_are_bounded() {
+        let refusals =
+            vec![v1::RefusalCount { code: v1::RefusalCode::UnknownTool.into(), calls: 23 }];
+        let shown = |route_calls, refused_calls| {
+            let paid = used(v1::DeferralVerdict::Paid);
+            let refusals = refusals.clone();
+            plain(v1::GetUsageResponse { route_calls, refused_calls, refusals, ..paid })
+        };
+        assert!(
+            shown(1_000, 23)
+                .contains("\nturns with a refused call: at most 2.3% of those routed\n")
+        );
+        assert!(
+            shown(10, 23).contains("at most 100.0% of those routed\n"),
+            "more calls than turns"
+        );
+        assert!(!shown(0, 23).contains("turns with a refused call"), "nothing was routed");
     }
 
     #[test]

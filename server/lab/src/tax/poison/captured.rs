@@ -10,7 +10,7 @@ use crate::eval::embeddings::Embeddings;
 use crate::eval::ranking::{Ranking, Way};
 use crate::eval::stock::Stock;
 use crate::eval::{self, CatalogServer, LabelledQuery, Progress, Sides};
-use crate::tax::report::{Cell, Table};
+use crate::tax::report::{Cell, Figure, Table};
 use toolgate_config::LimitsConfig;
 use toolgate_core::error::Error;
 use toolgate_core::mcp_server::TrustTier;
@@ -79,7 +79,7 @@ impl Capture {
         let texts = eval::texts(asked.iter().map(|query| query.text.as_str()));
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embeddings = Embeddings::of(sides, &summaries, &texts, progress).await?;
-        let packs = eval::attached(self.packs.as_deref(), &stock, sides).await;
+        let packs = eval::attached(self.packs.as_deref(), &stock.catalog, sides).await;
         let hubs = self.packs.as_ref().and_then(|packs| packs.hubs(sides.queries.fingerprint()));
         let dimensions = sides.passages.dimensions();
         Routed { stock, embeddings, packs, hubs, dimensions, asked }.table(&attackers)
@@ -124,12 +124,13 @@ impl Routed<'_> {
                 self.sets(attackers, Some((&attacker.server.name, TrustTier::Unspecified)))?;
             let untrusted =
                 self.sets(attackers, Some((&attacker.server.name, TrustTier::Untrusted)))?;
-            let first = |after: &[Set]| Cell::Of(firsts(after, &attacker.server.name), asked);
-            let pushed_out = |after: &[Set]| Cell::count(pushed_out(&before, after));
+            let first =
+                |after: &[Set]| Figure::Of(firsts(after, &attacker.server.name), asked).measured();
+            let pushed_out = |after: &[Set]| Figure::count(pushed_out(&before, after)).measured();
             let cells = [
                 first(&believed),
                 first(&untrusted),
-                Cell::count(honest),
+                Figure::count(honest).measured(),
                 pushed_out(&believed),
                 pushed_out(&untrusted),
                 self.hubs_of(&attacker.server.name),
@@ -177,10 +178,11 @@ impl Routed<'_> {
 
     /// Counts the tools of an MCP server that a registration reports as near everything.
     fn hubs_of(&self, server: &str) -> Cell {
-        let Some(hubs) = &self.hubs else { return Cell::None };
+        let Some(hubs) = &self.hubs else { return Cell::NONE };
         let vectors = self.vectors(|of| of == server);
         let all = vectors.len() as u64;
-        Cell::Of(vectors.iter().filter(|vector| hubs.is_one(vector)).count() as u64, all)
+        let near = vectors.iter().filter(|vector| hubs.is_one(vector)).count() as u64;
+        Figure::Of(near, all).measured()
     }
 
     /// Returns the summary embeddings of the wanted MCP servers.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Family, Poisoned};
 use crate::tax::paper;
-use crate::tax::report::{Cell, Table};
+use crate::tax::report::{Cell, Figure, Table};
 use crate::tax::testbed::Testbed;
 use toolgate_core::error::Error;
 use toolgate_core::identity::ServerName;
@@ -123,13 +123,13 @@ fn push(table: &mut Table, row: String, found: &[&ToolFindings]) {
     let worst = |tool: &ToolFindings| tool.findings.first().map(|finding| finding.severity);
     let from = |least: Severity| {
         let count = found.iter().filter(|tool| worst(tool).is_some_and(|worst| worst >= least));
-        Cell::Of(count.count() as u64, all)
+        Figure::Of(count.count() as u64, all).measured()
     };
-    let held = |tier: Tier| tier.bar().map_or(Cell::None, from);
+    let held = |tier: Tier| tier.bar().map_or(Cell::NONE, from);
     table.push(
         row,
         [
-            Cell::count(all),
+            Figure::count(all).measured(),
             from(Severity::Low),
             from(Severity::Medium),
             from(Severity::High),

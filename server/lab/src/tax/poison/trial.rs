@@ -1,7 +1,7 @@
 //! Trial of poisoned tools: of each alone with the testbed, on the turn that it targets, and then of all together on
 //! every turn of the tasks.
 
-use super::{Cell, Error, Family, Poisoned, Table, servers};
+use super::{Cell, Error, Family, Figure, Poisoned, Table, servers};
 use crate::eval::stock::Stock;
 use crate::tax::Encoded;
 use crate::tax::bed::{Bed, Rule};
@@ -100,13 +100,13 @@ pub(in crate::tax) fn table(outcomes: &[Outcome]) -> Table {
         table.push(name, cells(&some, paper));
     };
     for (family, name) in Family::ALL {
-        push(name, Cell::None, &|outcome| outcome.family == family);
+        push(name, Cell::NONE, &|outcome| outcome.family == family);
     }
     let (all, kept_out) = POISONED;
-    push("all but the crafted", Cell::Of(kept_out, all), &|outcome| {
+    push("all but the crafted", Figure::Of(kept_out, all).published(), &|outcome| {
         outcome.family != Family::Crafted
     });
-    push("all", Cell::None, &|_| true);
+    push("all", Cell::NONE, &|_| true);
     reasons(&mut table);
     table
 }
@@ -114,7 +114,7 @@ pub(in crate::tax) fn table(outcomes: &[Outcome]) -> Table {
 fn cells(some: &[&Outcome], paper: Cell) -> [Cell; 8] {
     let all = some.len() as u64;
     let of = |is: &dyn Fn(&Outcome) -> bool| {
-        Cell::Of(some.iter().filter(|outcome| is(outcome)).count() as u64, all)
+        Figure::Of(some.iter().filter(|outcome| is(outcome)).count() as u64, all).measured()
     };
     let urged: Vec<bool> = some.iter().filter_map(|outcome| outcome.urged_refused).collect();
     let stopped = urged.iter().filter(|refused| **refused).count() as u64;
@@ -126,7 +126,7 @@ fn cells(some: &[&Outcome], paper: Cell) -> [Cell; 8] {
         of(&|outcome| outcome.readable),
         of(&|outcome| outcome.own_refused[0]),
         of(&|outcome| outcome.own_refused[1]),
-        Cell::Of(stopped, urged.len() as u64),
+        Figure::Of(stopped, urged.len() as u64).measured(),
     ]
 }
 
@@ -193,11 +193,13 @@ pub(in crate::tax) fn exposure(
             tools += poisoned;
         }
         let share = |sum: u64| sum as f64 / turns.max(1) as f64;
-        let counts = [Cell::count(turns), Cell::count(with_any)];
-        table.push(
-            name,
-            counts.into_iter().chain([Cell::Percent(share(with_any)), Cell::Share(share(tools))]),
-        );
+        let figures = [
+            Figure::count(turns),
+            Figure::count(with_any),
+            Figure::Percent(share(with_any)),
+            Figure::Share(share(tools)),
+        ];
+        table.push(name, figures.map(Figure::measured));
     }
     Ok(table)
 }

@@ -1,13 +1,13 @@
-//! Figure in a table, and its format.
+//! Figures of tables, their origins and their format.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Figure or text in a table.
+/// Figure without its origin.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
-    /// Text.
+pub enum Figure {
+    /// Figure in words, such as a bound.
     Text(String),
     /// Count, or mean of counts, shown as a whole number.
     Count(f64),
@@ -19,20 +19,148 @@ pub enum Cell {
     Percent(f64),
     /// Number of hits, and the number that they are out of.
     Of(u64, u64),
-    /// Figure of another row, whose prompts are the same.
-    Copied(Box<Cell>),
+}
+
+/// Origin of one figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// Measured by this benchmark.
+    Measured,
+    /// Measured tokens at the provider's published rates.
+    Priced,
+    /// Measured tokens beside a task and a system prompt whose sizes were fitted to the paper's figures.
+    Fitted,
+    /// Copied from another row, whose prompts are the same.
+    Copied,
+    /// Published by the paper as measured.
+    Published,
+    /// Published by the paper as a projection.
+    Projected,
+    /// Condition of the measurement, such as a number of turns.
+    Given,
     /// No figure.
     None,
 }
 
-impl Cell {
+/// Cell of a table: a name, or a figure with its origin, or nothing. A figure becomes a cell only by one of the methods that
+/// name its origin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    content: Content,
+    origin: Origin,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Content {
+    Name(String),
+    Figure(Figure),
+    None,
+}
+
+impl Figure {
     /// Creates a count.
-    pub(in crate::tax) fn count(number: u64) -> Self {
+    pub(crate) fn count(number: u64) -> Self {
         Self::Count(number as f64)
+    }
+
+    /// Returns the cell of a figure that was measured.
+    #[must_use]
+    pub fn measured(self) -> Cell {
+        self.of(Origin::Measured)
+    }
+
+    /// Returns the cell of measured tokens at the provider's rates.
+    #[must_use]
+    pub fn priced(self) -> Cell {
+        self.of(Origin::Priced)
+    }
+
+    /// Returns the cell of a figure that was computed with fitted tokens.
+    #[must_use]
+    pub fn fitted(self) -> Cell {
+        self.of(Origin::Fitted)
+    }
+
+    /// Returns the cell of another row's figure.
+    #[must_use]
+    pub fn copied(self) -> Cell {
+        self.of(Origin::Copied)
+    }
+
+    /// Returns the cell of a figure that the paper publishes as measured.
+    #[must_use]
+    pub fn published(self) -> Cell {
+        self.of(Origin::Published)
+    }
+
+    /// Returns the cell of a figure that the paper publishes as a projection.
+    #[must_use]
+    pub fn projected(self) -> Cell {
+        self.of(Origin::Projected)
+    }
+
+    /// Returns the cell of a condition of the measurement.
+    #[must_use]
+    pub fn given(self) -> Cell {
+        self.of(Origin::Given)
+    }
+
+    fn of(self, origin: Origin) -> Cell {
+        Cell { content: Content::Figure(self), origin }
+    }
+}
+
+impl Cell {
+    /// Cell without a figure.
+    pub const NONE: Self = Self { content: Content::None, origin: Origin::None };
+
+    /// Creates the name of a row.
+    #[must_use]
+    pub fn name(text: impl Into<String>) -> Self {
+        Self { content: Content::Name(text.into()), origin: Origin::None }
+    }
+
+    /// Returns the figure; `None` for a name or nothing.
+    #[must_use]
+    pub fn figure(&self) -> Option<&Figure> {
+        match &self.content {
+            Content::Figure(figure) => Some(figure),
+            Content::Name(_) | Content::None => None,
+        }
+    }
+
+    /// Returns the origin of the figure.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.origin
     }
 }
 
 impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.content {
+            Content::Name(name) => f.write_str(name),
+            Content::Figure(figure) if self.origin == Origin::Copied => {
+                write!(f, "{figure} (copied)")
+            }
+            Content::Figure(figure) => figure.fmt(f),
+            Content::None => f.write_str("-"),
+        }
+    }
+}
+
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.content {
+            Content::Name(name) => serializer.serialize_str(name),
+            Content::Figure(figure) => figure.serialize(serializer),
+            Content::None => serializer.serialize_none(),
+        }
+    }
+}
+
+impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -41,13 +169,11 @@ impl fmt::Display for Cell {
             Self::Share(share) => write!(f, "{share:.2}"),
             Self::Percent(share) => write!(f, "{:.1}%", share * 100.0),
             Self::Of(some, all) => write!(f, "{some}/{all}"),
-            Self::Copied(cell) => write!(f, "{cell} (copied)"),
-            Self::None => f.write_str("-"),
         }
     }
 }
 
-impl Serialize for Cell {
+impl Serialize for Figure {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Text(text) => serializer.serialize_str(text),
@@ -55,8 +181,6 @@ impl Serialize for Cell {
                 serializer.serialize_f64(*x)
             }
             Self::Of(some, all) => [some, all].serialize(serializer),
-            Self::Copied(cell) => cell.serialize(serializer),
-            Self::None => serializer.serialize_none(),
         }
     }
 }
@@ -82,20 +206,23 @@ mod tests {
     #[test]
     fn figures_are_written_as_people_read_them() {
         let cells = [
-            (Cell::Count(1_234_567.4), "1,234,567"),
-            (Cell::count(999), "999"),
-            (Cell::Count(-1_000.0), "-1,000"),
-            (Cell::Mean(5.25), "5.2"),
-            (Cell::Share(0.9), "0.90"),
-            (Cell::Percent(0.9504), "95.0%"),
-            (Cell::Of(46, 50), "46/50"),
-            (Cell::Copied(Box::new(Cell::count(1_000))), "1,000 (copied)"),
-            (Cell::None, "-"),
+            (Figure::Count(1_234_567.4).measured(), "1,234,567"),
+            (Figure::count(999).published(), "999"),
+            (Figure::Count(-1_000.0).priced(), "-1,000"),
+            (Figure::Mean(5.25).projected(), "5.2"),
+            (Figure::Share(0.9).fitted(), "0.90"),
+            (Figure::Percent(0.9504).measured(), "95.0%"),
+            (Figure::Of(46, 50).published(), "46/50"),
+            (Figure::Text("at least 1".to_owned()).published(), "at least 1"),
+            (Figure::count(1_000).copied(), "1,000 (copied)"),
+            (Cell::name("a row"), "a row"),
+            (Cell::NONE, "-"),
         ];
         for (cell, wanted) in cells {
             assert_eq!(cell.to_string(), wanted);
         }
-        let json = serde_json::to_string(&[Cell::Of(1, 2), Cell::None, Cell::Mean(0.5)]);
+        let cells = [Figure::Of(1, 2).measured(), Cell::NONE, Figure::Mean(0.5).measured()];
+        let json = serde_json::to_string(&cells);
         assert_eq!(json.expect("JSON"), "[[1,2],null,0.5]");
     }
 }

@@ -16,8 +16,8 @@ pub(super) fn render(report: &Report) -> String {
         "What tools cost in prompts, by `toolgate bench tax` ({} tasks, seed {}); `make docs-tax` writes this page \
          anew. The testbed and the methods are those of A. Sadani, \"Tool Attention Is All You Need\" (2026); its \
          figures stand beside ours in the columns headed `paper`, and each difference has its reason. All else is measured, but for \
-         *rho*, whose task is fitted to the paper's figures, and for what is marked as copied; `--json` has the unrounded \
-         figures, each with its origin. Tokens are \
+         *rho*, whose task is fitted to the paper's figures, for prices, which are measured tokens at a provider's rates, and \
+         for what is marked as copied; `--json` has the unrounded figures, each with its origin. Tokens are \
          cl100k_base and counted on the text that is sent. The encoder's last digits depend on the instructions \
          of the CPU, so that another machine may differ in a few choices.",
         report.tasks, report.seed
@@ -74,13 +74,13 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{WIDTH, wrapped};
-    use crate::tax::report::{Cell, Kind, Report, Table};
+    use crate::tax::report::{Figure, Kind, Report, Table};
 
     #[test]
     fn tables_become_markdown_and_projections_are_called_so() {
         let mut table = Table::new("x", "Success", &["method", "per cent"]).saying("A guess.");
         table.kind = Kind::Projection;
-        table.push("a|b", [Cell::Mean(72.0)]);
+        table.push("a|b", [Figure::Mean(72.0).projected()]);
         table.because("a|b", "nobody ran it");
         let report = Report {
             seed: 42,
