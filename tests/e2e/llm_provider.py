@@ -250,6 +250,12 @@ class Proxy:
         self._process.send_signal(signal.SIGTERM)
         assert self._process.wait(PATIENCE) == 0, self.log()
 
+    def kill(self) -> None:
+        """Ends the process at once, if there is one."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(PATIENCE)
+
     def lend(self, unique: str) -> None:
         """Hands it to a further test, whose log and sums begin now."""
         self.unique = unique
@@ -391,10 +397,17 @@ class Proxies:
         folder.mkdir()
         endpoint = Endpoint()
         proxy = Proxy(self._binary, folder, endpoint.url, settings)
-        proxy.start(*arguments)
+        try:
+            proxy.start(*arguments)
+        except BaseException:
+            proxy.kill()
+            endpoint.close()
+            raise
         return proxy, endpoint
 
     def _stop(self, key: tuple[str, ...]) -> None:
         proxy, endpoint = self._running.pop(key)
-        proxy.__exit__()
-        endpoint.close()
+        try:
+            proxy.__exit__()
+        finally:
+            endpoint.close()

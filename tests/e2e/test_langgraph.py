@@ -232,7 +232,7 @@ class Played:
     """The messages of `stream_mode="messages"`."""
 
     def shows(self, name: str) -> list[bool]:
-        """Whether each request defines or describes a tool."""
+        """Tells of each request if it defines or describes a tool."""
         requests = zip(self.model.shown_tools, self.model.shown_messages, strict=True)
         opening = f'{{"name":"{name}"'
         return [

@@ -531,9 +531,11 @@ def test_requests_that_find_no_memory_are_sent_as_they_came(
         ),
     ],
 )
-def test_hosts_that_are_slow_keep_no_place(start: StartProxy, sent: bytes, told: bytes) -> None:
+def test_hosts_that_are_slow_keep_no_place(
+    start_afresh: StartProxy, sent: bytes, told: bytes
+) -> None:
     with serving(Provider()) as provider:
-        proxy = start(provider, 'head_timeout = "500ms"\nbody_timeout = "500ms"\n')
+        proxy = start_afresh(provider, 'head_timeout = "500ms"\nbody_timeout = "500ms"\n')
         with socket.create_connection(("127.0.0.1", proxy.port), PATIENCE) as host:
             host.sendall(sent)
             got = host.recv(65_536)

@@ -34,7 +34,7 @@ class ScriptedModel(FakeMessagesListChatModel):
 
 
 def stdio(module: str) -> Any:
-    """How to start an MCP server."""
+    """Returns the settings that start an MCP server."""
     return {"transport": "stdio", "command": sys.executable, "args": ["-m", module]}
 
 

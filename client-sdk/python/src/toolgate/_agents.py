@@ -284,7 +284,7 @@ class Turns:
 
 
 def offers_search(turn: RouteResult, active: Collection[str]) -> bool:
-    """Whether the model is to see the search.
+    """Returns true if the model is to see the search.
 
     Once offered, it stays, since taking it away would cost the cache of what follows it; but not
     where the operator's kill switch is thrown.

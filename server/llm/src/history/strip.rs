@@ -8,8 +8,8 @@ use super::reading::{changed_tool, field, items, name, text};
 use super::snapshot::is_snapshot;
 
 const NOTHING_LEFT: &str = "The tools that were found here are no longer available.";
-/// Text where references are not accepted: the request may well define the tools.
-const NOT_REFERRED_TO: &str = "See the list of tools for those that were found here.";
+/// Text where the request defines some of the tools, but must not refer to them.
+const DEFINED: &str = "See the list of tools for those that were found here.";
 const SEARCH_TOOLS: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
 
 /// Reason for a removal.
@@ -45,10 +45,10 @@ pub struct Stripped {
 
 /// Removes references to tools that the next request can't resolve from a history.
 ///
-/// Tool calls and their results stay in pairs. A result or message that would be left empty gets a text that its tools
-/// are gone, or stand in the list of tools if `references` is false. This covers Anthropic's `tool_reference` blocks, server-side tool searches, and tools that a system message
-/// adds or removes, and OpenAI's `tool_search_call`, `tool_search_output` and `additional_tools` items. Snapshots are
-/// removed, and so are system messages that would be left empty.
+/// Tool calls and their results stay in pairs. A result or message that would be left empty gets a text: that its tools
+/// are gone, or that they are in the list of tools. This covers Anthropic's `tool_reference` blocks, server-side tool
+/// searches, and tools that a system message adds or removes, and OpenAI's `tool_search_call`, `tool_search_output` and
+/// `additional_tools` items. Snapshots are removed, and so are system messages that would be left empty.
 ///
 /// `available` names all tools that the request will define, including deferred ones. `references` is true if the
 /// model, and any proxy before it, accepts references and searches.
@@ -166,9 +166,11 @@ impl Stripper<'_> {
         }
     }
 
-    /// Returns the text of a result or message of which nothing is left.
-    fn nothing_left(&self) -> Value {
-        let said = if self.references { NOTHING_LEFT } else { NOT_REFERRED_TO };
+    /// Returns the text of a result or message of which nothing is left. `before` is the number of removals before it.
+    fn nothing_left(&self, before: usize) -> Value {
+        let is_defined = |removed: &Removed| self.available.contains(removed.name.as_str());
+        let said =
+            if self.removed[before..].iter().any(is_defined) { DEFINED } else { NOTHING_LEFT };
         json!({ "type": "text", "text": said })
     }
 
@@ -176,7 +178,7 @@ impl Stripper<'_> {
         let before = self.removed.len();
         let mut kept = self.keep(items(field(entry, "content")), Self::block);
         if kept.is_empty() {
-            kept.push(self.nothing_left());
+            kept.push(self.nothing_left(before));
         }
         self.changed_since(before, entry, "content", kept)
     }
@@ -188,7 +190,7 @@ impl Stripper<'_> {
                 let before = self.removed.len();
                 let mut kept = self.keep(items(field(block, "content")), Self::reference);
                 if kept.is_empty() {
-                    kept.push(self.nothing_left());
+                    kept.push(self.nothing_left(before));
                 }
                 Some(self.changed_since(before, block, "content", kept))
             }

@@ -18,7 +18,8 @@ const DEFER: &str = "defer_loading";
 /// [`RenderError`] if a tool came without its full schema.
 pub fn prepare_undeferred(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
     let own = loaded(turn.offer.own);
-    let messages = strip::<&str>(turn.messages, [], false).messages;
+    let catalog = turn.offer.always_on.iter().chain(turn.offer.active);
+    let messages = strip(turn.messages, catalog.map(|tool| tool.name), false).messages;
     let find = |name: &str| (turn.offer.find)(name);
     let turn = Turn {
         api: turn.api,

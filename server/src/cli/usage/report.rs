@@ -134,13 +134,9 @@ fn push_refusals(text: &mut String, usage: &v1::GetUsageResponse) {
         return;
     }
     push(text, format_args!("refused: {}\n", listed.join(", ")));
-    // A turn with two refused calls counts twice, so that this is a bound.
     if usage.route_calls > 0 {
-        let bound = (100.0 * usage.refused_calls as f64 / usage.route_calls as f64).min(100.0);
-        push(
-            text,
-            format_args!("turns with a refused call: at most {bound:.1}% of those routed\n"),
-        );
+        let share = 100.0 * usage.refused_calls as f64 / usage.route_calls as f64;
+        push(text, format_args!("refused calls for 100 calls of Route: {share:.1}\n"));
     }
 }
 
@@ -314,7 +310,7 @@ mod tests {
              \n\
              saved a day since 2026-11-16: ▁x··█ (· no calls, x saved nothing)\n\
              refused: UNKNOWN_TOOL 2, SCOPE_MISSING 1\n\
-             turns with a refused call: at most 0.2% of those routed\n\
+             refused calls for 100 calls of Route: 0.2\n\
              what became of refused calls, in conversations that Route was told of: 3 (75%) mended by a later call, \
              1 (25%) asked the user, 0 (0%) given up\n\
              searches: 1,002; of 4 decided, 3 (75%) led to a call of a tool that they showed\n\
@@ -325,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_with_a_refused_call_are_bounded() {
+    fn refused_calls_stand_beside_the_calls_of_route() {
         let refusals =
             vec![v1::RefusalCount { code: v1::RefusalCode::UnknownTool.into(), calls: 23 }];
         let shown = |route_calls, refused_calls| {
@@ -333,15 +329,8 @@ mod tests {
             let refusals = refusals.clone();
             plain(v1::GetUsageResponse { route_calls, refused_calls, refusals, ..paid })
         };
-        assert!(
-            shown(1_000, 23)
-                .contains("\nturns with a refused call: at most 2.3% of those routed\n")
-        );
-        assert!(
-            shown(10, 23).contains("at most 100.0% of those routed\n"),
-            "more calls than turns"
-        );
-        assert!(!shown(0, 23).contains("turns with a refused call"), "nothing was routed");
+        assert!(shown(1_000, 23).contains("\nrefused calls for 100 calls of Route: 2.3\n"));
+        assert!(!shown(0, 23).contains("refused calls for"), "nothing was routed");
     }
 
     #[test]
