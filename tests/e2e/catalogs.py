@@ -15,6 +15,8 @@ from toolgate.errors import from_rpc_error
 
 _DATA = Path(__file__).resolve().parent.parent / "data"
 SHIPPED = _DATA / "servers"
+SHIPPED_TENANT = "shipped"
+"""Tenant that has all of them (fixture `shipped`)."""
 OTHER_LANGUAGES = _DATA / "other-languages"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from catalogs import NOTES, WEATHER
+from catalogs import NOTES, SHIPPED, SHIPPED_TENANT, WEATHER
 from llm_provider import Provider, Proxies, Proxy
 from llm_tools import PATIENT
 from toolgate_process import ToolgateProcess
@@ -19,6 +19,16 @@ StartServer = Callable[[Mapping[str, str]], ToolgateProcess]
 StartProxy = Callable[..., Proxy]
 
 _tenants = count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps each file on one worker (`--dist loadgroup`), and all files that use the shipped
+    catalogs on the same."""
+    users = {item.path for item in items if "shipped" in getattr(item, "fixturenames", ())}
+    for item in items:
+        group = "shipped" if item.path in users else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +65,16 @@ def start_server(binary: Path, tmp_path: Path) -> Iterator[StartServer]:
     yield start
     for process in started:
         process.stop()
+
+
+@pytest.fixture(scope="session")
+def shipped(server: ToolgateProcess) -> Iterator[Client]:
+    """A client of a tenant that has every shipped catalog: to register them takes long. A test that
+    changes something undoes it."""
+    with server.client(SHIPPED_TENANT, timeout=120) as client:
+        for file in sorted(SHIPPED.glob("*.json")):
+            client.register_server(file.stem, file)
+        yield client
 
 
 @pytest.fixture

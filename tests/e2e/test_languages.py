@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -43,13 +43,6 @@ def test_ten_languages_and_more_have_intents_enough() -> None:
     assert len([count for count in counts.values() if count >= 12]) >= 10
 
 
-@pytest.fixture(scope="module")
-def shipped(server: ToolgateProcess) -> Iterator[Client]:
-    with server.client("languages", timeout=120) as client:
-        register_shipped(client)
-        yield client
-
-
 def register_shipped(client: Client) -> None:
     for file in sorted(SHIPPED.glob("*.json")):
         client.register_server(file.stem, file)
@@ -70,15 +63,15 @@ def test_an_intent_in_another_alphabet_or_with_accents_gets_tools(
 
 
 def test_tools_in_other_languages_are_found_by_the_forms_of_their_words(shipped: Client) -> None:
-    for file in OTHER_LANGUAGES.glob("*.json"):
-        shipped.register_server(file.stem, file)
     first, found = Counter[str](), Counter[str]()
-    for intent in read(OWN_LANGUAGE):
-        names = [f"{tool.server}/{tool.name}" for tool in shipped.route(intent.query)]
-        first[intent.sort] += bool(intent.relevant & set(names[:1]))
-        found[intent.sort] += bool(intent.relevant & set(names))
-    for file in OTHER_LANGUAGES.glob("*.json"):
-        shipped.unregister_server(file.stem)
+    with ExitStack() as registered:
+        for file in OTHER_LANGUAGES.glob("*.json"):
+            shipped.register_server(file.stem, file)
+            registered.callback(shipped.unregister_server, file.stem)
+        for intent in read(OWN_LANGUAGE):
+            names = [f"{tool.server}/{tool.name}" for tool in shipped.route(intent.query)]
+            first[intent.sort] += bool(intent.relevant & set(names[:1]))
+            found[intent.sort] += bool(intent.relevant & set(names))
     # Cut to stems as if they were English, 43 of the 60 come first.
     assert first.total() >= 53, first
     assert min(found.values()) >= 9, found

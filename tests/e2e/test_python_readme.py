@@ -6,12 +6,13 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from anthropic.types import Message, TextBlock, ToolUseBlock, Usage
-from catalogs import NOTES, SHIPPED, WEATHER
+from catalogs import NOTES, SHIPPED, SHIPPED_TENANT, WEATHER
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from mcp import ClientSession, StdioServerParameters
@@ -63,18 +64,24 @@ def guarded(client: Client) -> Client:
     return client
 
 
-@pytest.mark.parametrize("beside", ["nothing else", "the other shipped servers"])
+@pytest.fixture
+def others(shipped: Client) -> Iterator[str]:
+    """The tenant of the shipped servers, without that of the quickstart."""
+    shipped.unregister_server("slack")
+    yield SHIPPED_TENANT
+    shipped.unregister_server("slack")
+    shipped.register_server("slack", SHIPPED / "slack.json")
+
+
+@pytest.mark.usefixtures("shipped")
+@pytest.mark.parametrize("tenant_of", ["tenant", "others"], ids=["alone", "beside all the others"])
 def test_the_quickstart(
     server: ToolgateProcess,
-    client: Client,
-    tenant: str,
-    beside: str,
+    tenant_of: str,
+    request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if beside != "nothing else":
-        for other in SHIPPED.glob("*.json"):
-            if other.stem != "slack":
-                client.register_server(other.stem, other, timeout=120)
+    tenant = request.getfixturevalue(tenant_of)
     source = example('Client("127.0.0.1:7070", tenant="demo")')
     ours = source.replace("127.0.0.1:7070", server.target).replace('"demo"', f'"{tenant}"')
     monkeypatch.chdir(ROOT)

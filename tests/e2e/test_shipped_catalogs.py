@@ -2,7 +2,6 @@
 server renders of them is held to the providers' own types."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,17 @@ import grpc
 import pytest
 from anthropic.types import ToolUnionParam
 from catalogs import SHIPPED
+from catalogs import SHIPPED_TENANT as TENANT
 from google.genai.types import FunctionDeclaration
 from mcp_types import Tool as McpTool
 from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
-from toolgate_process import ToolgateProcess
 
 from toolgate import SEARCH_TOOL, Client, OutcomeKind, Rendered, RenderOptions, ToolFormat
 from toolgate._gen.v1 import router_pb2, router_pb2_grpc
 
 FILES = sorted(SHIPPED.glob("*.json"))
-TENANT = "shipped"
 TYPES: dict[ToolFormat, Any] = {
     ToolFormat.ANTHROPIC: ToolUnionParam,
     ToolFormat.OPENAI_CHAT: ChatCompletionFunctionToolParam,
@@ -40,14 +38,6 @@ def route(**fields: Any) -> router_pb2.RouteRequest:
     options = router_pb2.RouteOptions(top_k=100, threshold=-1)
     intents = [router_pb2.Intent(text=INTENT)]
     return router_pb2.RouteRequest(tenant=TENANT, intents=intents, options=options, **fields)
-
-
-@pytest.fixture(scope="module")
-def shipped(server: ToolgateProcess) -> Iterator[Client]:
-    with server.client(TENANT, timeout=120) as client:
-        for file in FILES:
-            client.register_server(file.stem, file)
-        yield client
 
 
 def test_there_are_at_least_ten() -> None:

@@ -1,7 +1,7 @@
 """Whole requests that Route puts together over a conversation."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
@@ -22,6 +22,7 @@ from toolgate import (
 from toolgate._gen.v1 import router_pb2, router_pb2_grpc, state_pb2
 
 MODEL = "claude-opus-5-5"
+TENANT = "strategies"
 Messages = list[dict[str, Any]]
 
 
@@ -57,12 +58,25 @@ class Conversation:
         self.messages.append(said(self.form, "assistant", text))
 
 
-@pytest.fixture
-def client(server: ToolgateProcess, tenant: str) -> Any:
-    with server.client(tenant, timeout=60) as client:
-        for name in ("git", "slack", "gitlab"):
-            client.register_server(name, SHIPPED / f"{name}.json")
+@pytest.fixture(scope="module")
+def client(server: ToolgateProcess) -> Iterator[Client]:
+    """A client of a tenant with the catalogs of three servers, which no test changes."""
+    with server.client(TENANT, timeout=60) as client:
+        register_three(client)
         yield client
+
+
+@pytest.fixture
+def changing(server: ToolgateProcess, tenant: str) -> Iterator[Client]:
+    """A client of a tenant of the test's own with the same catalogs."""
+    with server.client(tenant, timeout=60) as client:
+        register_three(client)
+        yield client
+
+
+def register_three(client: Client) -> None:
+    for name in ("git", "slack", "gitlab"):
+        client.register_server(name, SHIPPED / f"{name}.json")
 
 
 def names(tools: list[dict[str, Any]]) -> list[str]:
@@ -103,11 +117,11 @@ def test_tools_are_the_same_from_turn_to_turn_and_messages_only_grow(client: Cli
         talk.say("It is done.")
 
 
-def test_always_loaded_tools_stay_in_tools_when_they_are_kept(client: Client) -> None:
+def test_always_loaded_tools_stay_in_tools_when_they_are_kept(changing: Client) -> None:
     tools = [tool("clock", "Tells the time."), tool("ring", "Rings a bell.")]
     settings = [ToolSettings("clock", always_load=True)]
-    client.register_server("house", body(tools), tool_settings=settings)
-    talk = Conversation(client, "native")
+    changing.register_server("house", body(tools), tool_settings=settings)
+    talk = Conversation(changing, "native")
     for text in TEXTS:
         turn, request = talk.turn(text)
         assert names(request.tools) == ["mcp__house__clock", "toolgate_search_tools"]
@@ -116,12 +130,12 @@ def test_always_loaded_tools_stay_in_tools_when_they_are_kept(client: Client) ->
     assert any(one.found_by == "KEPT" for one in turn.tools if one.name == "clock")
 
 
-def test_a_tool_that_left_the_catalog_leaves_the_conversation(client: Client) -> None:
-    talk = Conversation(client, "native")
+def test_a_tool_that_left_the_catalog_leaves_the_conversation(changing: Client) -> None:
+    talk = Conversation(changing, "native")
     _, first = talk.turn(TEXTS[0])
     (addition,) = added(first.messages)
     assert any(name.startswith("mcp__git__") for name in addition)
-    client.unregister_server("git")
+    changing.unregister_server("git")
     talk.say("It is done.")
     _, second = talk.turn(TEXTS[1])
     assert not [name for addition in added(second.messages) for name in addition if "git__" in name]
@@ -136,11 +150,11 @@ def test_a_compacted_history_has_its_tools_added_anew(client: Client) -> None:
     assert {one.model_name for one in turn.tools} <= known
 
 
-def test_what_was_sent_keeps_its_bytes(client: Client, channel: grpc.Channel, tenant: str) -> None:
+def test_what_was_sent_keeps_its_bytes(client: Client, channel: grpc.Channel) -> None:
     messages = '[{"role":"user", "content":"\\u00fc", "n":1.50}, {"role":"user","content":"git"}]'
     own = '[ {"name": "own",  "input_schema": {"type": "object", "maximum": 1.50}} ]'
     request = router_pb2.RouteRequest(
-        tenant=tenant,
+        tenant=TENANT,
         intents=[router_pb2.Intent(text=TEXTS[0])],
         state=state_pb2.AgentState(messages_json=messages),
         options=router_pb2.RouteOptions(deferral=router_pb2.DEFERRAL_MODE_ALWAYS, model=MODEL),
@@ -244,8 +258,7 @@ def test_b11_the_operator_lists_models_that_take_no_tools_amid_a_conversation(
     start_server: StartServer,
 ) -> None:
     with start_server({"deferral.no_native_models": "opus-5, other"}).client() as client:
-        for name in ("git", "slack", "gitlab"):
-            client.register_server(name, SHIPPED / f"{name}.json")
+        register_three(client)
         listed = Conversation(client, "native").turn(TEXTS[0])[1]
         assert (listed.strategy, listed.reason, listed.betas) == ("ENVELOPE", "NOT_TAKEN", ())
         assert Conversation(client, "auto").turn(TEXTS[0])[1].strategy != "NATIVE"
@@ -386,9 +399,9 @@ def test_a7_a21_b10_by_default_tools_stay_and_what_is_shown_is_bounded(
 
 @pytest.mark.parametrize("form", MODELS)
 def test_b10_a_change_of_the_catalog_is_told_once_and_leaves_the_prefix(
-    client: Client, form: str
+    changing: Client, form: str
 ) -> None:
-    talk = Conversation(client, "auto", form)
+    talk = Conversation(changing, "auto", form)
     talk.route = {"model": MODELS[form]}
     for text in WISHES[:8]:
         talk.turn(text)
@@ -415,8 +428,12 @@ def test_b10_a_change_of_the_catalog_is_told_once_and_leaves_the_prefix(
         return request, at
 
     more = body([tool("bisect", "Finds the commit that broke something.")])
-    first, at = changed(WISHES[8], lambda: client.register_server("git", more, mode="merge"), found)
+    first, at = changed(
+        WISHES[8], lambda: changing.register_server("git", more, mode="merge"), found
+    )
     assert "mcp__git__bisect" not in json.dumps(first.tools)
-    last, _ = changed(WISHES[9], lambda: client.register_server("git", SHIPPED / "git.json"), gone)
+    last, _ = changed(
+        WISHES[9], lambda: changing.register_server("git", SHIPPED / "git.json"), gone
+    )
     assert json.dumps(last.messages).count(found) == 1
     assert found in json.dumps(last.messages[at]), "it stays where it was told"
