@@ -233,7 +233,7 @@ test-python: tools ## Python client against a small service in the test's own pr
 
 .PHONY: test-e2e
 test-e2e: tools postgres debug-bin model ## The wire contract, end to end, against the debug binary
-	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q --numprocesses 2 --dist loadgroup --durations 25 tests/e2e
+	TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/pytest -q --numprocesses 2 --dist loadfile --durations 25 tests/e2e
 
 .PHONY: test-mcp-conformance
 test-mcp-conformance: tools debug-bin model ## The official MCP conformance suite against the fixture and through a gateway; questions of servers

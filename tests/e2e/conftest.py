@@ -21,16 +21,6 @@ StartProxy = Callable[..., Proxy]
 _tenants = count(1)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps each file on one worker (`--dist loadgroup`), and all files that use the shipped
-    catalogs on the same."""
-    users = {item.path for item in items if "shipped" in getattr(item, "fixturenames", ())}
-    for item in items:
-        group = "shipped" if item.path in users else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture(scope="session")
 def binary() -> Path:
     named = os.environ.get("TOOLGATE_BIN")

@@ -73,7 +73,6 @@ def others(shipped: Client) -> Iterator[str]:
     shipped.register_server("slack", SHIPPED / "slack.json")
 
 
-@pytest.mark.usefixtures("shipped")
 @pytest.mark.parametrize("tenant_of", ["tenant", "others"], ids=["alone", "beside all the others"])
 def test_the_quickstart(
     server: ToolgateProcess,
