@@ -1,5 +1,6 @@
 /** A conversation in the form of each provider's API, for Route. Knows no framework. */
 import type { Api } from "./endpoint.js";
+import { objectIn } from "./json.js";
 import { argumentsOf, cut } from "./messages.js";
 
 /** Message of any framework. */
@@ -115,7 +116,7 @@ function anthropic(message: Spoken, place: string): Placed[] {
 function responses(message: Spoken, place: string): Placed[] {
   if (message.role === "tool") {
     return message.results.map(({ id, text, failed }) => {
-      const output = failed ? JSON.stringify({ error: cut(text) }) : cut(text);
+      const output = failed ? failureText(cut(text)) : cut(text);
       return { entry: { type: "function_call_output", call_id: id, output }, place: placeOfResult(id) };
     });
   }
@@ -128,6 +129,11 @@ function responses(message: Spoken, place: string): Placed[] {
     return { entry: { type: "function_call", call_id: id, name, arguments: argumentsOf(args) }, place };
   });
   return text === "" && calls.length > 0 ? calls : [said, ...calls];
+}
+
+/** A failure as a JSON object with `error`, as a refusal of Gate's already is. */
+function failureText(text: string): string {
+  return objectIn(text)?.["error"] ? text : JSON.stringify({ error: text });
 }
 
 function gemini(message: Spoken, place: string): Placed[] {

@@ -23,6 +23,21 @@ function scripted(script: readonly Line[], answer: Answer) {
   return { fetch, asked };
 }
 
+/** OpenAI's Chat Completions. */
+export function chatApi(...script: readonly Line[]) {
+  return scripted(script, (step, at) => {
+    const [name, args] = typeof step === "string" ? ["", {}] : step;
+    const call = { id: `call_${String(at)}`, type: "function" };
+    const made = { ...call, function: { name, arguments: JSON.stringify(args) } };
+    const said = typeof step === "string" ? { content: step } : { content: null, tool_calls: [made] };
+    const finish = typeof step === "string" ? "stop" : "tool_calls";
+    const choice = { index: 0, message: { role: "assistant", ...said }, finish_reason: finish };
+    const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+    const answer = { id: `chat_${String(at)}`, object: "chat.completion", created: 1, model: "gpt-6.1" };
+    return { ...answer, choices: [choice], usage };
+  });
+}
+
 /** OpenAI's Responses. */
 export function responsesApi(...script: readonly Line[]) {
   return scripted(script, (step, at) => {

@@ -124,11 +124,36 @@ test("a call ends at its deadline, the client's or its own", async () => {
   await assert.rejects(client.route({}, { timeoutMs: 0 }), { name: "TypeError" });
 });
 
-test("a signal ends a call, between its attempts too", async () => {
-  const always = failing(99, unavailable);
+test("a signal ends a call that the service has not answered", async () => {
+  const controller = new AbortController();
+  await using fake = await Fake.http2({
+    router: {
+      route: (_request, { signal }) => {
+        controller.abort();
+        return pause(600_000, {}, { signal });
+      },
+    },
+  });
+  await using client = new Client(fake.target, { timeoutMs: 600_000 });
+  assert.equal((await failure(client.route({}, { signal: controller.signal }))).code, "CANCELLED");
+});
+
+test("a signal ends a call, between its attempts too", async (t) => {
+  const controller = new AbortController();
+  const { setTimeout: start } = globalThis;
+  // Aborts as the pause begins, however long the attempt took.
+  t.mock.method(globalThis, "setTimeout", (act: () => void, milliseconds?: number) => {
+    if (milliseconds === 60_000)
+      queueMicrotask(() => {
+        controller.abort();
+      });
+    return start(act, milliseconds);
+  });
+  const wait = { desc: RetryInfoSchema, value: { retryDelay: { seconds: 60n } } };
+  const always = failing(99, () => new ConnectError("wait", Code.Unavailable, undefined, [wait]));
   await using fake = await Fake.http2({ router: { route: always.route } });
-  await using client = new Client(fake.target);
-  const error = await failure(client.route({}, { signal: AbortSignal.timeout(30) }));
+  await using client = new Client(fake.target, { timeoutMs: 600_000 });
+  const error = await failure(client.route({}, { signal: controller.signal }));
   assert.deepEqual([error.code, always.calls()], ["CANCELLED", 1]);
 });
 
