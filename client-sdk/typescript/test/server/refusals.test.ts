@@ -88,12 +88,13 @@ const withAi: Talk = async (client, api, strategy, fetch) => {
   const settings = { ...options, strategy };
   const toolgate = await aiSdk.ToolgateConversation.fromTools(client, { notes: tools }, settings);
   const asking = { apiKey: "none", fetch };
+  const named = MODELS[api];
   const model = {
-    anthropic: createAnthropic(asking),
-    openai_chat: createOpenAI(asking).chat,
-    openai_responses: createOpenAI(asking).responses,
-    gemini: createGoogleGenerativeAI(asking),
-  }[api](MODELS[api]);
+    anthropic: () => createAnthropic(asking)(named),
+    openai_chat: () => createOpenAI(asking).chat(named),
+    openai_responses: () => createOpenAI(asking).responses(named),
+    gemini: () => createGoogleGenerativeAI(asking)(named),
+  }[api]();
   const messages: ModelMessage[] = [];
   for (const content of Object.keys(TURNS)) {
     messages.push({ role: "user", content });
