@@ -387,7 +387,7 @@ class Proxies:
             self._stop(key)
 
     def _found(self, key: tuple[str, ...]) -> tuple[Proxy, Endpoint] | None:
-        # What is put back stands last.
+        # A proxy that is put back stands last.
         return self._running.pop(key) if key in self._running else None
 
     def _start(
