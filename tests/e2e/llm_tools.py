@@ -8,6 +8,14 @@ from llm_provider import Json
 CALL = "toolgate_call_tool"
 SEARCH = "toolgate_search_tools"
 MORE = "[Toolgate] More tools."
+DEFERRAL = (
+    "defer_loading",
+    "tool_search",
+    "tool_reference",
+    "tool_addition",
+    "additional_tools",
+)
+"""Words of requests in which something is deferred, of all APIs."""
 PATIENT = 'strategy = "envelope"\ndecision_timeout = "2m"\nfirst_decision_timeout = "2m"\n'
 TOOLS = {
     "mcp__weather__forecast": "Weather forecast for a city: rain, wind and temperature.",

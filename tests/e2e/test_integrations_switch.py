@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from catalogs import NOTES, WEATHER
 from llm_provider import Answer, Provider, Sent, serving
+from llm_tools import DEFERRAL
 from provider_types import check_request
 from test_integrations_types import (
     ADDING,
@@ -43,14 +44,7 @@ SCRIPT: tuple[Step, ...] = (
 )
 THROWN_AT = 1
 """The answer before which the switch is thrown."""
-TRACES = (
-    "defer_loading",
-    "tool_search",
-    "tool_reference",
-    "tool_addition",
-    "additional_tools",
-    "[Toolgate]",
-)
+TRACES = (*DEFERRAL, "[Toolgate]")
 
 
 class Operator:

@@ -10,7 +10,7 @@ import pytest
 import test_llm_proxy_responses as responses
 from conftest import StartProxy, StartServer
 from llm_provider import Answer, Got, Json, Provider, answer, serving
-from llm_tools import CALL, MORE, PATIENT, RAIN, SEARCH, enveloped
+from llm_tools import CALL, DEFERRAL, MORE, PATIENT, RAIN, SEARCH, enveloped
 from test_llm_proxy_envelope import (
     BETAS,
     NATIVE,
@@ -30,13 +30,6 @@ SEARCH_TOOL = {
     "type": "tool_search_tool_bm25_20251119",
     "name": "tool_search_tool_bm25",
 }
-TRACES = (
-    "defer_loading",
-    "tool_search",
-    "tool_reference",
-    "tool_addition",
-    "additional_tools",
-)
 
 
 def done() -> Answer:
@@ -102,7 +95,7 @@ def test_b19_the_kill_switch_strips_what_a_host_defers_by_itself(
         [sent] = provider.sent
     assert (got.status, got.note) == (200, OFF)
     text = sent.body.decode()
-    for trace in TRACES:
+    for trace in DEFERRAL:
         assert trace not in text, trace
     assert sent.json["tools"] == anthropic_tools()
     ask, call, result, said, last = sent.json["messages"]
