@@ -36,6 +36,7 @@ export PYTEST_ADDOPTS := $(PYTEST_ADDOPTS) -o cache_dir=$(CURDIR)/.cache/pytest
 # Go, Node.js and Java, where the machine has none that are new enough.
 export PATH := $(CURDIR)/.cache/toolchains/bin:$(PATH)
 GO_SDK := client-sdk/go
+AGAIN := $(CURDIR)/tests/ci/again.sh
 TS_SDK := client-sdk/typescript
 JAVA_SDK := client-sdk/java
 MAVEN := mvn --batch-mode --quiet --no-transfer-progress --file $(JAVA_SDK)
@@ -138,9 +139,9 @@ check-typescript: tools ## TypeScript client: prettier, eslint, tsc, and its tes
 .PHONY: check-go
 check-go: tools ## Go client: gofmt, vet, staticcheck, and its tests without a server
 	test -z "$$(gofmt -l $(GO_SDK) client-sdk/conformance/drivers/go tests/k8s | tee /dev/stderr)"
-	cd $(GO_SDK) && go vet -tags server ./... && go mod tidy -diff
+	cd $(GO_SDK) && go vet -tags server ./... && $(AGAIN) go mod tidy -diff
 	cd $(GO_SDK) && go tool -modfile=scripts/go.mod staticcheck -checks all -tags server ./...
-	cd $(GO_SDK)/scripts && go vet ./... && go tool staticcheck -checks all ./... && go mod tidy -diff
+	cd $(GO_SDK)/scripts && go vet ./... && go tool staticcheck -checks all ./... && $(AGAIN) go mod tidy -diff
 	cd $(GO_SDK) && go test ./...
 
 .PHONY: check-java
@@ -429,7 +430,7 @@ check-ptx: ## The committed PTX is what the CUDA kernels give; downloads NVIDIA'
 	encoder-worker/cuda/ptx.sh --check
 
 .PHONY: tools
-tools: $(VENV)/.installed .cache/toolchains/.found ## Install the checkers into .cache/venv, and what is missing to build clients
+tools: $(VENV)/.installed .cache/toolchains/.go-modules ## Install the checkers into .cache/venv, and what is missing to build clients
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed here; the fetched encoder stays
@@ -458,6 +459,11 @@ $(K8S_TOOLS)/.cluster: tests/k8s/cluster.sh $(wildcard tests/k8s/cluster/go.*) $
 
 .cache/toolchains/.found: tests/ci/toolchains.sh
 	PYTHON=$(PYTHON) tests/ci/toolchains.sh
+	touch $@
+
+.cache/toolchains/.go-modules: $(GO_SDK)/go.sum $(GO_SDK)/scripts/go.sum .cache/toolchains/.found
+	cd $(GO_SDK) && $(AGAIN) go mod download
+	cd $(GO_SDK)/scripts && $(AGAIN) go mod download
 	touch $@
 
 $(VENV)/.installed: $(PY_REQUIREMENTS) $(PY_NO_DEPS) $(PY_CONFIG)

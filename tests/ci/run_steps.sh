@@ -5,7 +5,8 @@
 #     run_steps.sh a [ b c / d ] e
 #
 # Says how long each took, goes on after a failure so that one run shows everything, and ends with a table in the order
-# of the targets. Fails when any of them did. What a step in a lane prints is shown when it ends.
+# of the targets, and with the last lines of each that failed. Fails when any of them did. What a step in a lane prints is
+# shown when it ends.
 set -uo pipefail
 
 cd "$(dirname "$0")/../.." || exit
@@ -79,6 +80,11 @@ failures=0
     done
     printf '%-20s %8d  %s\n' total "$SECONDS" "$([[ $failures -eq 0 ]] && echo ok || echo "$failures failed")"
 } >"$logs/table"
+for name in "${names[@]}"; do
+    grep -q 'ok$' "$logs/$name.row" 2>/dev/null && continue
+    printf '\n==> %s failed; its last lines:\n' "$name"
+    tail -n 60 "$logs/$name.log"
+done
 printf '\n'
 cat "$logs/table"
 

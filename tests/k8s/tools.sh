@@ -6,6 +6,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
+again=$here/../ci/again.sh
 mkdir -p "$1/bin" "$1/definitions"
 folder=$(cd "$1" && pwd)
 
@@ -14,14 +15,14 @@ folder=$(cd "$1" && pwd)
 
 # Modules that are only wanted here stay out of the user's cache.
 export GOFLAGS="-modcacherw ${GOFLAGS:-}" GOBIN=$folder/bin GOMODCACHE=$folder/modules
-go install github.com/zegl/kube-score/cmd/kube-score@v1.20.0
-(cd "$here/admission" && go build -trimpath -ldflags '-s -w' -o "$folder/bin/admission" .)
+"$again" go install github.com/zegl/kube-score/cmd/kube-score@v1.20.0
+(cd "$here/admission" && "$again" go build -trimpath -ldflags '-s -w' -o "$folder/bin/admission" .)
 
 # definitions MODULE@VERSION FILE...: copies files out of a Go module.
 definitions() {
     local module=$1 found
     shift
-    found=$(cd "$folder" && go mod download -json "$module" | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')
+    found=$(cd "$folder" && "$again" go mod download -json "$module" | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')
     cp -- "${@/#/$found/}" "$folder/definitions/"
 }
 definitions github.com/prometheus-operator/prometheus-operator@v0.85.0 \
