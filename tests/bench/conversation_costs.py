@@ -88,6 +88,8 @@ def dearer(grids: Iterable[Row]) -> str:
                 name = METHODS.get(method, f"`{method}`")
                 place = [grid["set"], APIS[api], f"{history:,}", str(turns)]
                 lines.append([*place, f"{ratio(row):.3f}", name])
+    if not lines:
+        return "No cell is dearer by more than 2%.\n"
     return table(
         ["set", "API", "history", "turns", "`auto` to the cheapest", "the cheapest"], lines
     )

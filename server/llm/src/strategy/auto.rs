@@ -42,6 +42,10 @@ pub const DENIED_MODELS: [&str; 26] = [
 /// Factor within which prices are taken for equal: the expected requests are a guess, and what is cut is never carried on.
 const NEARLY: f64 = 1.02;
 
+/// Factor by which [`Strategy::Native`] may be dearer than [`Strategy::Envelope`] and is still taken: the provider holds the model
+/// to the schemas of its own definitions. Half of [`NEARLY`], since the guess of later requests adds to it.
+const WORTH_NATIVE: f64 = 1.01;
+
 /// Tokens of definitions that a following request is expected to add, as a share of the active set's, where the other
 /// choice is to send the whole catalog.
 const NEW: f64 = 0.2;
@@ -101,16 +105,15 @@ fn settled(turn: &Turn<'_>) -> Option<Choice> {
 /// conversation which has them never changes again. Where the provider caches nothing of so short a request, there is
 /// no prefix to keep, and [`Strategy::Cut`] may have fewer tokens.
 fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
+    let kept = |strategy| Ok(Choice { strategy, reason: Reason::Kept });
     let takes_native = takes_additions(turn.api, &turn.endpoint);
     let earlier = turn.ledger.way.filter(|way| way.api == turn.api).map(|way| way.strategy);
-    let adding = match earlier {
-        Some(Strategy::Envelope) => Strategy::Envelope,
-        _ if takes_native => Strategy::Native,
-        _ => Strategy::Envelope,
-    };
-    if earlier == Some(adding) {
-        return Ok(Choice { strategy: adding, reason: Reason::Kept });
+    match earlier {
+        Some(Strategy::Envelope) => return kept(Strategy::Envelope),
+        Some(Strategy::Native) if takes_native => return kept(Strategy::Native),
+        _ => {}
     }
+    let adding = if takes_native { cheaper_addition(turn)? } else { Strategy::Envelope };
     let is_sent_whole = earlier == Some(Strategy::Pass);
     let strategy = if is_whole(turn, adding, is_sent_whole)? {
         Strategy::Pass
@@ -121,6 +124,15 @@ fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
     };
     let reason = if earlier == Some(strategy) { Reason::Kept } else { Reason::Cheapest };
     Ok(Choice { strategy, reason })
+}
+
+/// Returns [`Strategy::Native`], or [`Strategy::Envelope`] where that costs less by more than [`WORTH_NATIVE`].
+fn cheaper_addition(turn: &Turn<'_>) -> Result<Strategy, RenderError> {
+    let prices = prices(turn, Rates::of(turn.api, &turn.endpoint), NEW_BESIDE_CUT)?;
+    let native = prices.of_adding(tokens(turn, Strategy::Native)?);
+    let envelope = prices.of_adding(tokens(turn, Strategy::Envelope)?);
+    let is_worth_it = native <= envelope * WORTH_NATIVE;
+    Ok(if is_worth_it { Strategy::Native } else { Strategy::Envelope })
 }
 
 /// Returns true if the request is so short that nothing of it is cached, and [`Strategy::Cut`] costs no more than adding.
@@ -284,6 +296,7 @@ mod tests {
 
     use super::super::{Ledger, Listing, Offer};
     use super::*;
+    use crate::render::Tool;
 
     fn takes(api: Api, model: &str, base_url: &str) -> bool {
         takes_additions(api, &Endpoint { model, base_url, ..Endpoint::default() })
@@ -331,10 +344,22 @@ mod tests {
 
     /// Returns Gemini's strategy for a message of so many tokens.
     fn chosen(tokens: u32) -> Strategy {
+        let message = json!({ "role": "user", "parts": [{ "text": "[long]" }] });
+        chosen_of(Api::Gemini, &[message], &[], &|text| {
+            if text.contains("[long]") { tokens } else { 10 }
+        })
+    }
+
+    fn chosen_of(
+        api: Api,
+        messages: &[Value],
+        active: &[Tool<'_>],
+        count: &dyn Fn(&str) -> u32,
+    ) -> Strategy {
         let offer = Offer {
             own: &[],
             always_on: &[],
-            active: &[],
+            active,
             deferred: 1,
             catalog_tokens: None,
             search: true,
@@ -343,22 +368,55 @@ mod tests {
             find: &|_| None,
         };
         let turn = Turn {
-            api: Api::Gemini,
+            api,
             strategy: None,
             endpoint: Endpoint::default(),
             offer,
-            messages: &[json!({ "role": "user", "parts": [{ "text": "[long]" }] })],
+            messages,
             ledger: &Ledger::default(),
-            count: &|text| if text.contains("[long]") { tokens } else { 10 },
+            count,
         };
-        choose(&turn).expect("there is no tool to render").strategy
+        choose(&turn).expect("the tools have their schemas").strategy
+    }
+
+    #[test]
+    fn native_is_taken_where_what_stands_around_its_definitions_hardly_counts() {
+        let names: Vec<String> = (0..20).map(|number| format!("tool_{number}")).collect();
+        let tools: Vec<Tool<'_>> = names
+            .iter()
+            .map(|name| Tool {
+                name,
+                description: "",
+                input_schema_json: r#"{"type":"object"}"#,
+                output_schema_json: "",
+                annotations_json: "",
+                signature: "",
+            })
+            .collect();
+        let chosen = |history: u32| {
+            let messages = [
+                json!({ "role": "user", "content": "first" }),
+                json!({ "role": "assistant", "content": "[long]" }),
+                json!({ "role": "user", "content": "second" }),
+            ];
+            let count = |text: &str| {
+                if text.contains("[long]") {
+                    history
+                } else {
+                    u32::try_from(text.len() / 4).unwrap()
+                }
+            };
+            chosen_of(Api::Anthropic, &messages, &tools, &count)
+        };
+        assert_eq!(chosen(20_000), Strategy::Envelope);
+        assert_eq!(chosen(200_000), Strategy::Native);
     }
 
     #[test]
     fn shortly_below_the_cache_a_longer_request_is_cheaper() {
         assert_eq!(chosen(1_000), Strategy::Cut);
         assert_eq!(chosen(4_080), Strategy::Envelope, "only with the envelope it is cached");
-        assert_eq!(chosen(5_000), Strategy::Envelope);
+        assert_eq!(chosen(20_000), Strategy::Envelope);
     }
 
     #[test]
