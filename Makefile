@@ -52,7 +52,7 @@ K8S_TOOLS ?= .cache/k8s
 COMPILE := check-generated-rust build-tests
 COMPILED := test-docs fuzz-smoke
 CLIENTS := check-python test-python check-generated-clients check-typescript check-go check-java install-k8s-tools \
-	postgres test-kernels check-cuda
+	postgres test-kernels
 WITH_SERVERS := test-conformance test-mcp-conformance check-k8s test-clients test-browser test-demo
 STEPS := check-fmt check-shell check-proto check-dependencies check-behaviours check-oldest-rust check-step-times \
 	[ $(COMPILE) / $(CLIENTS) ] [ model / $(COMPILED) ] test-rust [ test-e2e / $(WITH_SERVERS) ]
@@ -77,10 +77,6 @@ install: ## Build as `make run` does, and put toolgate into the folder of `cargo
 build: ## Build the release binary, with link-time optimisation
 	$(CARGO) build --release --locked --package toolgate-server --bin toolgate
 
-.PHONY: cuda
-cuda: ## Build the release binary with the CUDA encoder, into target/cuda; downloads NVIDIA's compiler
-	encoder-worker/cuda/build.sh build --release --package toolgate-server --bin toolgate --features cuda
-
 ##@ Check
 
 .PHONY: test
@@ -88,7 +84,7 @@ test: ## Everything CI checks, step by step, with the time of each
 	@RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/ci/clippy.sh tests/ci/run_steps.sh tools $(STEPS)
 
 .PHONY: lint
-lint: check-fmt check-shell check-proto check-python check-dependencies check-behaviours check-conversations check-oldest-rust check-step-times check-clippy check-cuda check-docs ## The checks that only read
+lint: check-fmt check-shell check-proto check-python check-dependencies check-behaviours check-conversations check-oldest-rust check-step-times check-clippy check-docs ## The checks that only read
 
 .PHONY: check-fmt
 check-fmt: tools ## Layout of Rust, Python and proto files
@@ -100,10 +96,6 @@ check-fmt: tools ## Layout of Rust, Python and proto files
 .PHONY: check-clippy
 check-clippy: ## Clippy, warnings as errors
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-
-.PHONY: check-cuda
-check-cuda: ## Clippy on the encoder's CUDA code; needs no CUDA compiler
-	encoder-worker/cuda/check.sh
 
 .PHONY: check-docs
 check-docs: ## Rust docs, warnings as errors

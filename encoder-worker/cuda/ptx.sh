@@ -37,7 +37,12 @@ fi
 encoder-worker/cuda/cuda_home.sh
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-.cache/cuda/nvidia/cu13/bin/nvcc -ptx -arch=compute_80 -std=c++17 -O3 "$kernels/bert.cu" -o "$folder/body"
+toolkit=.cache/cuda/nvidia/cu13/bin
+"$toolkit/nvcc" -ptx -arch=compute_80 -std=c++17 -O3 "$kernels/bert.cu" -o "$folder/compiled"
+# The compiler names its own version of PTX, which a driver older than it refuses. 7.0 is the first that has every
+# instruction of the kernels; the assembler refuses those that a version does not have.
+sed 's/^\.version .*/.version 7.0/' "$folder/compiled" >"$folder/body"
+"$toolkit/ptxas" -arch=sm_80 "$folder/body" -o "$folder/assembled"
 { head_of <"$folder/body" && cat "$folder/body"; } >"$folder/bert.ptx"
 
 if [[ $mode != --check ]]; then

@@ -91,7 +91,7 @@ def main() -> int:
 
 
 def _metadata() -> dict[str, Any]:
-    # All features: what only the CUDA encoder needs is held to the rules as well.
+    # All features: what an optional part needs is held to the rules as well.
     command = ["cargo", "metadata", "--locked", "--all-features", "--format-version", "1"]
     result = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     metadata: dict[str, Any] = json.loads(result.stdout)

@@ -3,30 +3,29 @@
 # fast it is by batch size and text length, and how fast sentence-transformers is on the same card,
 # plain and through torch.compile. Without pip, or with NO_PYTORCH=1, the table has our columns alone.
 #
-# Needs a GPU of compute capability 8.0 or later with driver 580 or later. libcublas 13 and libcurand are
-# taken from NVIDIA's wheels unless the system has them.
+# Needs a GPU of compute capability 8.0 or later with driver 525 or later. cuBLAS is taken from NVIDIA's wheels unless
+# the system has it: version 12, which every such driver can serve.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
-build=encoder-worker/cuda/build.sh
-package=(--release --package toolgate-encoder --features cuda)
+cargo=${CARGO:-cargo}
+package=(--release --locked --package toolgate-encoder)
 work=.cache/gpu
 mkdir -p "$work"
 
 command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 
-if ! ldconfig -p | grep -q 'libcublas\.so\.13'; then
+if ! ldconfig -p | grep -Eq 'libcublas\.so\.1[23]'; then
     if [[ ! -d $work/libraries/nvidia ]]; then
         "${PYTHON:-python3}" -m pip install --quiet --disable-pip-version-check --target "$work/libraries" \
-            --only-binary=:all: 'nvidia-cublas==13.0.*' 'nvidia-curand==10.4.0.*'
+            --no-deps --only-binary=:all: 'nvidia-cublas-cu12>=12.8,<13'
     fi
-    export LD_LIBRARY_PATH=$PWD/$work/libraries/nvidia/cu13/lib:${LD_LIBRARY_PATH:-}
+    export LD_LIBRARY_PATH=$PWD/$work/libraries/nvidia/cublas/lib:${LD_LIBRARY_PATH:-}
 fi
 
-"$build" test "${package[@]}" --test gpu -- --nocapture --test-threads 1
-
-"$build" build "${package[@]}" --example gpu_speed
-speed=$(find target/cuda -path '*/release/examples/gpu_speed' -print -quit)
+"$cargo" run "${package[@]}" --example gpu_parity
+"$cargo" build "${package[@]}" --example gpu_speed
+speed=${CARGO_TARGET_DIR:-target}/release/examples/gpu_speed
 # An empty cache, so that the first load shows what compiling the kernels takes.
 CUDA_CACHE_PATH=$(mktemp -d)
 export CUDA_CACHE_PATH

@@ -2,26 +2,28 @@
 //! packed without padding. No NVIDIA library is linked: they are searched for when a GPU is requested.
 //!
 //! The description of a forward pass here (order, layouts, sizes) does not depend on a GPU and is tested without one.
-//! The modules behind the feature only execute it.
+//! The modules that exist on Linux only execute it.
 
-#[cfg(feature = "cuda")]
+#[cfg(target_os = "linux")]
 mod bert;
-#[cfg(feature = "cuda")]
+#[cfg(target_os = "linux")]
 mod element;
-#[cfg(feature = "cuda")]
+#[cfg(target_os = "linux")]
 mod error;
 mod forward;
-#[cfg(feature = "cuda")]
+#[cfg(target_os = "linux")]
 mod gpu;
-#[cfg(feature = "cuda")]
+#[cfg(target_os = "linux")]
 mod kernels;
 mod limits;
-#[cfg(feature = "cuda")]
+#[cfg(target_os = "linux")]
 mod memory;
 mod model;
 mod plan;
-#[cfg(feature = "cuda")]
+#[cfg(target_os = "linux")]
 mod probe;
 
-#[cfg(feature = "cuda")]
+#[cfg(target_os = "linux")]
 pub(crate) use bert::load;
+#[cfg(target_os = "linux")]
+pub(crate) use probe::has_driver;

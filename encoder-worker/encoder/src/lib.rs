@@ -4,7 +4,7 @@
 mod adapter;
 mod backend;
 mod cpu;
-#[cfg(any(feature = "cuda", test))]
+#[cfg(any(target_os = "linux", test))]
 mod cuda;
 mod device;
 mod encoder;

@@ -2,8 +2,8 @@
 
 use crate::backend::Backend;
 use crate::cpu;
-#[cfg(feature = "cuda")]
-use crate::cuda::load as load_cuda;
+#[cfg(target_os = "linux")]
+use crate::cuda::{has_driver, load as load_cuda};
 use crate::device::{Device, NumberFormat};
 use crate::encoder::EncoderConfig;
 use crate::load_error::LoadError;
@@ -21,9 +21,7 @@ pub(crate) fn load_backend(
         Device::Cpu => load_cpu(),
         Device::Cuda(index) => load_cuda(model, weights, index, config.format),
         // A GPU has no int8, so a request for int8 means the CPU.
-        Device::Auto if !cfg!(feature = "cuda") || config.format == NumberFormat::Int8 => {
-            load_cpu()
-        }
+        Device::Auto if config.format == NumberFormat::Int8 || !has_driver() => load_cpu(),
         Device::Auto => load_cuda(model, weights, 0, config.format).or_else(|cause| {
             tracing::info!(%cause, "no GPU is used; the encoder runs on the CPU");
             load_cpu()
@@ -31,13 +29,18 @@ pub(crate) fn load_backend(
     }
 }
 
-#[cfg(not(feature = "cuda"))]
+#[cfg(not(target_os = "linux"))]
+fn has_driver() -> bool {
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
 fn load_cuda(
     _: &ModelDir,
     _: &WeightsFile,
     index: usize,
     _: NumberFormat,
 ) -> Result<Box<dyn Backend>, LoadError> {
-    let cause = "this program was built without GPUs; `make cuda` builds one with them".into();
+    let cause = "GPUs are used on Linux only".into();
     Err(LoadError::Device { device: Device::Cuda(index), cause })
 }

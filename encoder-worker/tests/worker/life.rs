@@ -21,6 +21,16 @@ async fn a_taken_address_has_its_own_exit_code() {
     assert_eq!(status.code(), Some(2));
 }
 
+/// Holds with a driver and without: no machine has that many GPUs.
+#[tokio::test]
+async fn a_gpu_that_is_not_there_ends_the_worker_and_is_named() {
+    let output = command("--device cuda:4095 --format auto").output().expect("it runs");
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{log}");
+    assert!(log.contains("device cuda:4095 cannot be used"), "{log}");
+    assert!(!log.contains("panicked"), "{log}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_worker_stops_at_once() {
     let mut worker = Worker::serving("--drain 1m");

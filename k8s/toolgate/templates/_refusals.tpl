@@ -37,7 +37,7 @@
   (dict "when" (and $v.gpu.enabled (not $v.encoderWorker.enabled))
     "say" "gpu.enabled without encoderWorker.enabled: only workers run on GPUs.")
   (dict "when" (and $v.gpu.enabled (empty $v.encoderWorker.image))
-    "say" "gpu.enabled needs encoderWorker.image (such as tag: 0.1.0-cuda): `image` has no encoder for GPUs.")
+    "say" "gpu.enabled needs encoderWorker.image (such as tag: 0.1.0-cuda): `image` has no cuBLAS.")
   (dict "when" (and (not $v.encoderWorker.enabled) (empty $v.encoderWorker.addresses) (eq (dig "encoder" "in_process" true $v.config) false))
     "say" "config.encoder.in_process is false and there are no workers: nothing would embed.")
   (dict "when" (and (eq $v.model.source "volume") (empty $v.model.existingClaim))

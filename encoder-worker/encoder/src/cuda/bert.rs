@@ -1,7 +1,6 @@
 //! GPU implementation of the batching loop's backend interface.
 
-use candle_core::CudaDevice;
-use candle_core::cuda_backend::cudarc::driver::CudaSlice;
+use cudarc::driver::CudaSlice;
 use half::bf16;
 
 use super::element::Element;
@@ -11,7 +10,7 @@ use super::gpu::{Gpu, Matrix, upload};
 use super::limits::{GpuFormat, check_sizes, gpu_format};
 use super::model::{self, Model};
 use super::plan::warm_up;
-use super::probe;
+use super::probe::{self, OpenGpu};
 use crate::backend::{Backend, BackendError, Batch};
 use crate::device::{Device, NumberFormat};
 use crate::load_error::LoadError;
@@ -35,8 +34,8 @@ pub(crate) fn load(
     let refuse = |cause: String| LoadError::Device { device: Device::Cuda(index), cause };
     let format = gpu_format(format, Device::Cuda(index))?;
     check_sizes(model)?;
+    let device = probe::open(index).map_err(|unusable| refuse(unusable.to_string()))?;
     let weights = Weights::open(model, weights)?;
-    let device = probe::open(index).map_err(refuse)?;
     let loaded = match format {
         GpuFormat::Bf16 => CudaBert::<bf16>::load(&device, &weights, index)?,
         GpuFormat::F32 => CudaBert::<f32>::load(&device, &weights, index)?,
@@ -47,7 +46,7 @@ pub(crate) fn load(
 impl<T: Element> CudaBert<T> {
     /// Loads the model. The outer error concerns the weights, the inner one the GPU.
     fn load(
-        device: &CudaDevice,
+        device: &OpenGpu,
         weights: &Weights<'_>,
         index: usize,
     ) -> Result<Result<Box<dyn Backend>, GpuError>, LoadError> {
@@ -57,7 +56,7 @@ impl<T: Element> CudaBert<T> {
             let name = format!("cuda:{index}-{}", T::NAME);
             let launches = launches(network.layers.len());
             tracing::info!(backend = name, launches, "a batch takes this many launches");
-            let mut bert = Self { name, network: upload(device, network)?, gpu };
+            let mut bert = Self { name, network: upload(&device.stream, network)?, gpu };
             for batch in warm_up(weights.model().max_tokens) {
                 bert.run(&batch)?;
             }

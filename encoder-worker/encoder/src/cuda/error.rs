@@ -1,7 +1,7 @@
 //! Errors of NVIDIA's libraries.
 
-use candle_core::cuda_backend::cudarc::cublas::result::CublasError;
-use candle_core::cuda_backend::cudarc::driver::DriverError;
+use cudarc::cublas::result::CublasError;
+use cudarc::driver::DriverError;
 use thiserror::Error;
 
 /// Failure of a GPU operation.
@@ -11,6 +11,4 @@ pub(super) enum GpuError {
     Driver(#[from] DriverError),
     #[error("cuBLAS says {0:?}")]
     Blas(#[from] CublasError),
-    #[error("{0}")]
-    Candle(#[from] candle_core::Error),
 }

@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use candle_core::CudaDevice;
-use candle_core::cuda_backend::cudarc::cublas::CudaBlas;
-use candle_core::cuda_backend::cudarc::driver::{
-    CudaSlice, CudaStream, LaunchArgs, LaunchConfig, PushKernelArg,
-};
+use cudarc::cublas::CudaBlas;
+use cudarc::driver::{CudaSlice, CudaStream, LaunchArgs, LaunchConfig, PushKernelArg};
 
 use super::element::Element;
 use super::error::GpuError;
@@ -15,6 +12,7 @@ use super::kernels::{Kernels, threads};
 use super::memory::Memory;
 use super::model::{Embeddings, HostMatrix, Model};
 use super::plan::{Plan, Product};
+use super::probe::OpenGpu;
 use crate::backend::Batch;
 use crate::model_dir::{Activation, ModelDir, Pooling};
 
@@ -39,7 +37,7 @@ struct Settings {
 /// GPU with the resources to run batches.
 pub(super) struct Gpu<T> {
     stream: Arc<CudaStream>,
-    blas: Arc<CudaBlas>,
+    blas: CudaBlas,
     kernels: Kernels,
     settings: Settings,
     memory: Memory<T>,
@@ -47,14 +45,14 @@ pub(super) struct Gpu<T> {
 }
 
 impl<T: Element> Gpu<T> {
-    pub(super) fn new(device: &CudaDevice, model: &ModelDir) -> Result<Self, GpuError> {
+    pub(super) fn new(device: &OpenGpu, model: &ModelDir) -> Result<Self, GpuError> {
         let bert = &model.bert;
-        let stream = device.cuda_stream();
+        let stream = Arc::clone(&device.stream);
         let memory = Memory::new(&stream, bert.hidden_size, bert.intermediate_size)?;
         Ok(Self {
+            blas: CudaBlas::new(Arc::clone(&stream))?,
             stream,
-            blas: device.cublas_handle(),
-            kernels: Kernels::load(device, T::NAME, bert.head_size())?,
+            kernels: Kernels::load(&device.context, T::NAME, bert.head_size())?,
             settings: Settings::of(model),
             memory,
             plan: Plan::new(&Batch::default()),
@@ -109,10 +107,9 @@ impl Settings {
 
 /// Uploads the weights, with matrices in the GPU's number format.
 pub(super) fn upload<T: Element>(
-    device: &CudaDevice,
+    stream: &Arc<CudaStream>,
     model: Model<HostMatrix, Vec<f32>>,
 ) -> Result<Model<Matrix<T>, CudaSlice<f32>>, GpuError> {
-    let stream = device.cuda_stream();
     let matrix = |matrix: HostMatrix| -> Result<Matrix<T>, GpuError> {
         let values: Vec<T> = matrix.values.into_iter().map(T::from_f32).collect();
         let values = stream.clone_htod(&values)?;

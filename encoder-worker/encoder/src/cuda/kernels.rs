@@ -1,13 +1,12 @@
 //! Our own kernels: PTX text that the driver compiles for the present GPU when it is loaded.
 
-use candle_core::CudaDevice;
-use candle_core::cuda_backend::cudarc::driver::CudaFunction;
+use std::sync::Arc;
 
-use super::error::GpuError;
+use cudarc::driver::{CudaContext, CudaFunction, DriverError};
+use cudarc::nvrtc::Ptx;
 
 /// PTX made from `kernels/bert.cu` by `make cuda-ptx`, for compute capability 8.0 and all later ones.
 const PTX: &str = include_str!("../../../kernels/bert.ptx");
-const MODULE: &str = "toolgate-bert";
 
 /// Kernels of one number format; `kernels/bert.cu` defines their arguments.
 pub(super) struct Kernels {
@@ -29,15 +28,12 @@ pub(super) mod threads {
 impl Kernels {
     /// Loads the kernels; they must exist for this `element` and `head_size`.
     pub(super) fn load(
-        device: &CudaDevice,
+        context: &Arc<CudaContext>,
         element: &str,
         head_size: usize,
-    ) -> Result<Self, GpuError> {
-        let get = |name: &str| -> Result<CudaFunction, GpuError> {
-            let name = format!("{name}_{element}");
-            let kernel = device.get_or_load_custom_func(&name, MODULE, PTX)?;
-            Ok(kernel.into_cuda_function())
-        };
+    ) -> Result<Self, DriverError> {
+        let module = context.load_module(Ptx::from_src(PTX))?;
+        let get = |name: &str| module.load_function(&format!("{name}_{element}"));
         Ok(Self {
             embed: get("embed")?,
             attention: get(&format!("attention_{head_size}"))?,
@@ -45,5 +41,30 @@ impl Kernels {
             activate: get("activate")?,
             pool: get("pool")?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PTX;
+
+    #[test]
+    fn ptx_asks_for_the_oldest_driver_and_gpu_that_have_its_instructions() {
+        let directive = |name: &str| -> Vec<&str> {
+            PTX.lines().filter_map(|line| line.strip_prefix(name)).map(str::trim).collect()
+        };
+        assert_eq!(directive(".version"), ["7.0"]);
+        assert_eq!(directive(".target"), ["sm_80"]);
+    }
+
+    #[test]
+    fn ptx_has_each_kernel_that_is_loaded() {
+        for element in ["bf16", "f32"] {
+            for kernel in ["embed", "attention_32", "attention_64", "add_norm", "activate", "pool"]
+            {
+                let entry = format!(".visible .entry {kernel}_{element}(");
+                assert_eq!(PTX.matches(&entry).count(), 1, "{entry}");
+            }
+        }
     }
 }

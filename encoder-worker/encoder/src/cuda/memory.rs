@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use candle_core::cuda_backend::cudarc::driver::sys::CU_MEMHOSTALLOC_WRITECOMBINED;
-use candle_core::cuda_backend::cudarc::driver::{
+use cudarc::driver::sys::CU_MEMHOSTALLOC_WRITECOMBINED;
+use cudarc::driver::{
     CudaSlice, CudaStream, DeviceRepr, DriverError, PinnedHostSlice, ValidAsZeroBits,
 };
 

@@ -51,7 +51,7 @@ pub(super) struct HostMatrix {
     pub(super) values: Vec<f32>,
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(target_os = "linux")]
 impl<M, V> Model<M, V> {
     /// Converts every matrix and vector of the network, for example to move it to a GPU.
     pub(super) fn map<N, W, E>(
@@ -71,7 +71,7 @@ impl<M, V> Model<M, V> {
     }
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(target_os = "linux")]
 impl<M, V> Layer<M, V> {
     fn map<N, W, E>(
         self,

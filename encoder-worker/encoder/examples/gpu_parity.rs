@@ -1,5 +1,5 @@
-//! Tests of the encoder on a real GPU against sentence-transformers (the golden texts) and against the CPU. They need a
-//! GPU: `tests/gpu/run.sh` runs them.
+//! Checks the encoder on a real GPU against sentence-transformers (the golden texts) and against the CPU, and panics at
+//! the first difference. It needs a GPU, so it is no test: `tests/gpu/run.sh` runs it.
 #![expect(
     clippy::print_stdout,
     reason = "says how close it was, not only that it was close enough"
@@ -10,6 +10,24 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toolgate_encoder::{Device, Embedding, EncoderConfig, EncoderHandle, NumberFormat};
 use toolgate_model_hub::{Silent, Source, default_model_dir, fetch};
+
+fn main() {
+    let checks: [(&str, fn()); 6] = [
+        ("bf16_is_close_to_the_reference_and_the_cpu", bf16_is_close_to_the_reference_and_the_cpu),
+        ("f32_is_the_reference", f32_is_the_reference),
+        ("a_text_alone_embeds_as_it_does_in_a_batch", a_text_alone_embeds_as_it_does_in_a_batch),
+        ("buffers_grow_between_batches_without_harm", buffers_grow_between_batches_without_harm),
+        (
+            "a_gpu_that_is_not_there_is_an_error_and_never_the_cpu",
+            a_gpu_that_is_not_there_is_an_error_and_never_the_cpu,
+        ),
+        ("auto_finds_the_gpu", auto_finds_the_gpu),
+    ];
+    for (name, check) in checks {
+        check();
+        println!("{name}: ok");
+    }
+}
 
 #[derive(Deserialize)]
 struct Case {
@@ -69,17 +87,14 @@ fn check(format: NumberFormat, at_least: f64) {
     println!("{format}: worst cosine {golden:.6} to golden texts, {other:.6} to the CPU in f32");
 }
 
-#[test]
 fn bf16_is_close_to_the_reference_and_the_cpu() {
     check(NumberFormat::Bf16, 0.999);
 }
 
-#[test]
 fn f32_is_the_reference() {
     check(NumberFormat::F32, 0.999_99);
 }
 
-#[test]
 fn a_text_alone_embeds_as_it_does_in_a_batch() {
     let cases = cases();
     let together = encoder(Device::Cuda(0), NumberFormat::Auto, 16_384);
@@ -92,7 +107,6 @@ fn a_text_alone_embeds_as_it_does_in_a_batch() {
     }
 }
 
-#[test]
 fn buffers_grow_between_batches_without_harm() {
     let gpu = encoder(Device::Cuda(0), NumberFormat::Auto, 65_536);
     let text = |i: usize| "find the open issue of a user ".repeat(1 + i % 40);
@@ -108,14 +122,12 @@ fn buffers_grow_between_batches_without_harm() {
     }
 }
 
-#[test]
 fn a_gpu_that_is_not_there_is_an_error_and_never_the_cpu() {
     let config = EncoderConfig { device: Device::Cuda(99), ..EncoderConfig::default() };
     let error = EncoderHandle::spawn(&model_dir(), &config).expect_err("there is no such GPU");
     assert!(error.to_string().contains("cuda:99 cannot be used"), "{error}");
 }
 
-#[test]
 fn auto_finds_the_gpu() {
     let encoder = encoder(Device::Auto, NumberFormat::Auto, 512);
     assert_eq!(encoder.model().backend, "cuda:0-bf16");
