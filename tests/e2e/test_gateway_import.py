@@ -155,7 +155,7 @@ def test_references_of_hosts_stay_references_and_nothing_keeps_the_gateway_from_
     ):
         assert told in done.stderr, done.stderr
     environment = {**command_environment(), "HOME": str(home)}
-    check = [binary, "gateway", "check", written]
+    check: list[str | Path] = [binary, "gateway", "check", written]
 
     def checked(**variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -95,7 +95,7 @@ def test_a_server_whose_variable_is_missing_waits_and_the_others_serve(
         assert gateway.text("call_tool", keep) == "kept"
         found = gateway.text("discover_tools", {"query": "keep a note"})
         assert "Not there yet: hub (waiting: set PLAIN_NOT_SET" in found, found
-        status = [binary, "gateway", "status", "--url", gateway.url]
+        status: list[str | Path] = [binary, "gateway", "status", "--url", gateway.url]
         shown = subprocess.run(status, capture_output=True, text=True, check=True).stdout
         assert "waiting" in shown
         assert "set PLAIN_NOT_SET" in shown
