@@ -113,6 +113,121 @@ def test_variables_that_reach_no_server_are_told_once(binary: Path, home: Path) 
     assert "HTTPS_PROXY" not in again.stderr, "nothing is added"
 
 
+def test_references_of_hosts_stay_references_and_nothing_keeps_the_gateway_from_starting(
+    binary: Path, home: Path
+) -> None:
+    (home / ".claude.json").unlink()
+    (home / "project" / ".mcp.json").unlink()
+    (home / ".codex" / "config.toml").unlink()
+    cursor = {"hub": {"command": "npx", "env": {"GITHUB_TOKEN": "${env:HUB_NOT_SET}"}}}
+    lan = {"url": "http://10.0.0.9/mcp"}
+    file = home / ".cursor" / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {**cursor, "lan": lan}}))
+    code = home / "project" / ".vscode"
+    code.mkdir()
+    inputs = [{"id": "tok", "type": "promptString", "description": "Token of the tracker"}]
+    tracker = {"command": "node", "args": ["s.js"], "env": {"API_TOKEN": "${input:tok}"}}
+    code.joinpath("mcp.json").write_text(
+        json.dumps({"inputs": inputs, "servers": {"tracker": tracker}})
+    )
+    opencode = home / ".config" / "opencode" / "opencode.jsonc"
+    opencode.parent.mkdir(parents=True)
+    header = {"Authorization": "Bearer {env:OTOK_NOT_SET}"}
+    entry = {"type": "remote", "url": "https://o.example/mcp", "headers": header}
+    opencode.write_text(json.dumps({"mcp": {"o": entry}}) + "// mine")
+    done = imported(binary, home, "--yes")
+    assert done.returncode == 0, done.stderr
+    written = home / "project" / "gateway.toml"
+    servers = tomllib.loads(written.read_text())["server"]
+    assert servers == {
+        "hub": {"command": ["npx"], "env": {"GITHUB_TOKEN": "${HUB_NOT_SET}"}},
+        "tracker": {"command": ["node", "s.js"], "env": {"API_TOKEN": "${API_TOKEN}"}},
+        "o": {
+            "url": "https://o.example/mcp",
+            "headers": {"Authorization": "Bearer ${OTOK_NOT_SET}"},
+        },
+    }
+    assert "lan is left out: " in done.stderr, "http beyond this machine would be refused"
+    for told in (
+        "hub waits until HUB_NOT_SET is set: export HUB_NOT_SET=...",
+        "tracker waits until API_TOKEN is set (${input:tok} of the host: Token of the tracker)",
+        "o waits until OTOK_NOT_SET is set",
+    ):
+        assert told in done.stderr, done.stderr
+    environment = {**command_environment(), "HOME": str(home)}
+    check: list[str | Path] = [binary, "gateway", "check", written]
+
+    def checked(**variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            check, env={**environment, **variables}, capture_output=True, text=True, check=False
+        )
+
+    waiting = checked(API_TOKEN="a")
+    assert waiting.returncode == 3, waiting.stderr
+    assert "3 servers make sense\n1 can start; the others wait:\n" in waiting.stdout
+    wanted = (
+        f"{written}: line 3: server.hub: `env.GITHUB_TOKEN`: the variable HUB_NOT_SET is not set"
+    )
+    assert wanted in waiting.stdout, waiting.stdout
+    ready = checked(API_TOKEN="a", HUB_NOT_SET="b", OTOK_NOT_SET="c")
+    assert ready.returncode == 0, ready.stdout
+    assert ready.stdout == "3 servers make sense\n"
+
+
+def test_the_gateway_is_left_out_wherever_it_listens(binary: Path, home: Path) -> None:
+    file = home / "project" / "gateway.toml"
+    file.write_text('[gateway]\nlisten = "127.0.0.1:9100"\npublic_url = "https://gw.example"\n')
+    servers = {
+        "tg": {"url": "http://127.0.0.1:9000/mcp?limit=8KiB"},
+        "a": {"url": "http://localhost:9100/mcp/all"},
+        "b": {"url": "https://gw.example/mcp"},
+        "c": {"url": "https://c.example/mcp"},
+    }
+    (home / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    done = imported(binary, home, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert set(tomllib.loads(file.read_text())["server"]) == {"git", "git-2", "notes", "c"}
+    for name in "tg", "a", "b":
+        assert f"`{name}` is this gateway, and is left out" in done.stderr
+
+
+def test_trust_is_written_where_it_is_asked_for(binary: Path, home: Path) -> None:
+    shown = imported(binary, home, "--dry-run")
+    assert "hosts ask before each call" in shown.stderr
+    assert "import --trust" in shown.stderr
+    assert imported(binary, home, "--trust", "--yes").returncode == 0
+    servers = tomllib.loads((home / "project" / "gateway.toml").read_text())["server"]
+    assert [server["trust"] for server in servers.values()] == ["trusted"] * 3
+
+
+def test_files_of_projects_and_users_are_read(binary: Path, home: Path) -> None:
+    def servers(name: str) -> dict[str, object]:
+        return {name: {"command": "npx", "args": [name]}}
+
+    project = home / "project"
+    (home / "other").mkdir()
+    claude = {"projects": {str(home / "other"): {"mcpServers": servers("claude-other")}}}
+    (home / ".claude.json").write_text(json.dumps(claude))
+    files = {
+        home / ".config/Code/User/mcp.json": {"servers": servers("code-user")},
+        project / ".gemini/settings.json": {"mcpServers": servers("gemini-project")},
+        project / ".zed/settings.json": {"context_servers": servers("zed-project")},
+        project / "opencode.jsonc": {"mcp": {"oc-project": {"command": ["npx", "oc-project"]}}},
+    }
+    for file, content in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(content))
+    codex = project / ".codex/config.toml"
+    codex.parent.mkdir()
+    codex.write_text('[mcp_servers.codex-project]\ncommand = "npx"\nargs = ["codex-project"]\n')
+    done = imported(binary, home, "--yes")
+    assert done.returncode == 0, done.stderr
+    written = set(tomllib.loads((project / "gateway.toml").read_text())["server"])
+    wanted = {"claude-other", "code-user", "gemini-project", "zed-project", "oc-project"}
+    assert wanted | {"codex-project"} <= written, written
+    assert f".claude.json ({home / 'other'})" in done.stdout
+
+
 def test_nothing_is_written_unasked(binary: Path, home: Path) -> None:
     done = imported(binary, home)
     assert done.returncode == 2

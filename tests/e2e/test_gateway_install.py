@@ -63,6 +63,17 @@ def test_what_was_installed_is_removed_to_the_byte(tmp_path: Path, host: str) ->
     assert file.read_text() == before
 
 
+def test_the_file_with_comments_is_taken_where_only_that_is_there(tmp_path: Path) -> None:
+    file = tmp_path / ".config/opencode/opencode.jsonc"
+    file.parent.mkdir(parents=True)
+    file.write_text("{ // mine\n}\n")
+    added = install(tmp_path, "opencode", "--yes")
+    assert added.returncode == 0, added.stderr
+    assert "// mine" in file.read_text()
+    assert "/mcp?limit=32KiB" in file.read_text()
+    assert not file.with_suffix(".json").exists()
+
+
 SECTIONS = {"vscode": "servers", "opencode": "mcp", "zed": "context_servers"}
 """Sections of the servers where they are not called mcpServers."""
 

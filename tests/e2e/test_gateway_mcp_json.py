@@ -74,7 +74,7 @@ def test_it_is_read_beside_the_gateways_own_and_read_again(binary: Path, tmp_pat
     ("servers", "problem"),
     [
         ({"notes": NOTES}, "the gateway's file has a server.notes as well"),
-        ({"a": {"command": "${PLAIN_NOT_SET}"}}, "the variable PLAIN_NOT_SET is not set"),
+        ({"a": {"command": "${PLAIN_NOT"}}, "that is not closed"),
         ({"a": {"url": "http://tools.example"}}, "must begin with https://"),
         ({"a": {"command": "x", "cwd": "/no/such/folder"}}, "`cwd` names no folder"),
         ({"a": {"command": "x", "args": "y"}}, "`a.args` must be a list of texts"),
@@ -95,3 +95,14 @@ def test_mistakes_are_told_before_anything_starts(
     started = run(binary, "gateway", "--config", own, "--mcp-json", file)
     assert started.returncode == 2
     assert problem in started.stderr
+
+
+def test_a_server_whose_variable_is_missing_waits_alone(binary: Path, tmp_path: Path) -> None:
+    hub = {"command": "${env:PLAIN_PYTHON}", "env": {"TOKEN": "${input:tok}"}}
+    file = written(tmp_path, {"notes": NOTES, "hub": hub})
+    told = run(binary, "gateway", "check", "--mcp-json", file)
+    assert told.returncode == 3
+    assert f"{file}: server.hub: `env.TOKEN`: the variable INPUT_TOK is not set" in told.stdout
+    with with_file(binary, tmp_path, file) as gateway:
+        keep = {"name": "notes__keep_note", "arguments": {"text": "a"}}
+        assert gateway.text("call_tool", keep) == "kept"

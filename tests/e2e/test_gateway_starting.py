@@ -1,11 +1,12 @@
 """Servers that are not there yet: their tools are known from earlier, and calls wait for them."""
 
 import json
+import subprocess
 import sys
 import threading
 from pathlib import Path
 
-from gateway_process import GatewayProcess, plain_server, text_of
+from gateway_process import GatewayProcess, plain_server, starts, text_of
 
 PLAIN = Path(__file__).with_name("plain_mcp_server.py")
 
@@ -71,3 +72,36 @@ def test_a_call_that_waited_long_enough_says_that_the_server_is_starting(
         gateway.stop()
     assert refused["isError"] is True
     assert "held is starting" in text_of(refused)
+
+
+def test_a_server_whose_variable_is_missing_waits_and_the_others_serve(
+    binary: Path, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    log = tmp_path / "log"
+    hub = plain_server("hub") + (
+        f'env = {{ HUB_TOKEN = "file:{token}", B = "env:PLAIN_NOT_SET", '
+        f"PLAIN_LOG = {json.dumps(str(log))} }}\n"
+    )
+    gateway = GatewayProcess(binary, tmp_path, plain_server("notes", trust="standard") + hub)
+    with gateway:
+        said = "".join(gateway.said)
+        assert "hub: waiting: set PLAIN_NOT_SET; " in said, said
+        assert "1 of 2 servers ready: 4 tools behind discover_tools" in said
+        gateway.wait_for("a host starts with")
+        gateway.wait_for("3 tools say that they only read (notes 3)")
+        assert 'trust = "trusted" in [server.notes]' in gateway.said[-1]
+        keep = {"name": "notes__keep_note", "arguments": {"text": "a"}}
+        assert gateway.text("call_tool", keep) == "kept"
+        found = gateway.text("discover_tools", {"query": "keep a note"})
+        assert "Not there yet: hub (waiting: set PLAIN_NOT_SET" in found, found
+        status: list[str | Path] = [binary, "gateway", "status", "--url", gateway.url]
+        shown = subprocess.run(status, capture_output=True, text=True, check=True).stdout
+        assert "waiting" in shown
+        assert "set PLAIN_NOT_SET" in shown
+        assert "3 tools say that they only read (notes 3)" in shown
+        assert not log.exists(), "nothing is started"
+        token.write_text("t")
+        config = (tmp_path / "gateway.toml").read_text()
+        gateway.reload(config.replace("env:PLAIN_NOT_SET", "1"), "hub: ready")
+        assert starts(log) == 1

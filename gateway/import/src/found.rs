@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::Host;
+use crate::address::is_gateway;
 use crate::plain::without_comments;
+use crate::reference::{Translated, Writer, literal, variable_name};
 
 /// Largest number of characters of a server's name, as the gateway takes it.
 const NAME_MAX: usize = 64;
@@ -15,6 +17,9 @@ const NAME_MAX: usize = 64;
 const SECRET: [&str; 8] =
     ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTHORIZATION", "COOKIE"];
 
+/// Words before a secret in a header.
+const SCHEMES: [&str; 5] = ["", "bearer", "basic", "token", "apikey"];
+
 /// MCP server in a host's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundServer {
@@ -22,6 +27,41 @@ pub struct FoundServer {
     pub name: String,
     /// Its place.
     pub place: Place,
+    /// Folder of the one project that it belongs to within a file of all projects.
+    pub project: Option<String>,
+    /// Variables in the place of what the host alone knows.
+    pub asked: Vec<AskedValue>,
+}
+
+/// Variable in the place of a value that a host alone knows, such as an answer of its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedValue {
+    /// The variable.
+    pub variable: String,
+    /// The value in the host's file, with the host's own description of it.
+    pub meaning: String,
+}
+
+/// Surroundings of a host's file.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Path of the file.
+    pub file: &'a Path,
+    /// Home of the user.
+    pub home: &'a Path,
+    /// Folder of the current project.
+    pub project: &'a Path,
+    /// Base URLs of the gateway, besides that of its defaults.
+    pub own: &'a [String],
+}
+
+/// Servers of a host's file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostFile {
+    /// Those that are not turned off, without the gateway itself. References are in the gateway's syntax.
+    pub servers: Vec<FoundServer>,
+    /// Remarks for people on what is left out.
+    pub remarks: Vec<String>,
 }
 
 /// Place of an MCP server.
@@ -67,12 +107,11 @@ pub struct GatewayEntry {
     pub secrets: Vec<String>,
 }
 
-/// Returns the servers that a host's file names, without those that are turned off and the gateway itself. `project` is the
-/// folder whose servers count besides the user's.
+/// Returns the servers that a host's file names, of the user and of each project.
 ///
 /// # Errors
 /// [`ReadError`] if the file is neither JSON, with comments or without, nor TOML where the host writes that.
-pub fn read(host: Host, text: &str, project: &Path) -> Result<Vec<FoundServer>, ReadError> {
+pub fn read(host: Host, text: &str, around: Surroundings<'_>) -> Result<HostFile, ReadError> {
     let root: Value = if host == Host::Codex {
         let table: toml::Table =
             toml::from_str(text).map_err(|error| ReadError(error.to_string()))?;
@@ -81,32 +120,172 @@ pub fn read(host: Host, text: &str, project: &Path) -> Result<Vec<FoundServer>, 
         serde_json::from_str(&without_comments(text))
             .map_err(|error| ReadError(format!("it is no JSON: {error}")))?
     };
-    let mut found = Vec::new();
-    let project = project.display().to_string();
-    for section in [&root[host.section()], &root["projects"][&project][host.section()]] {
-        for (name, entry) in section.as_object().into_iter().flatten() {
-            if let Some(place) = entry.as_object().and_then(place)
-                && !is_gateway(&place)
-            {
-                found.push(FoundServer { name: name.clone(), place });
-            }
+    let mut read = HostFile::default();
+    let section = Section { host, around, inputs: &root["inputs"], project: None };
+    section.read(&root[host.section()], &mut read);
+    if host == Host::ClaudeCode {
+        for (project, settings) in root["projects"].as_object().into_iter().flatten() {
+            let section = Section { project: Some(project), ..section };
+            section.read(&settings[host.section()], &mut read);
         }
     }
-    Ok(found)
+    Ok(read)
 }
 
-/// Returns the files in which a host keeps servers.
+/// Section of a host's file that names servers.
+#[derive(Clone, Copy)]
+struct Section<'a> {
+    host: Host,
+    around: Surroundings<'a>,
+    /// Questions that VS Code asks its user.
+    inputs: &'a Value,
+    /// Folder of the project whose servers they are, within a file of all projects.
+    project: Option<&'a String>,
+}
+
+impl Section<'_> {
+    fn read(&self, servers: &Value, into: &mut HostFile) {
+        for (name, entry) in servers.as_object().into_iter().flatten() {
+            let Some((entry, place)) =
+                entry.as_object().and_then(|entry| Some((entry, place(entry)?)))
+            else {
+                continue;
+            };
+            if is_gateway(name, &place, self.around.own) {
+                into.remarks.push(format!("`{name}` is this gateway, and is left out"));
+                continue;
+            }
+            if entry.contains_key("envFile") {
+                into.remarks.push(format!(
+                    "`{name}.envFile` is not read: write its variables into env of the new entry"
+                ));
+            }
+            into.servers.push(self.translated(name, entry, place));
+        }
+    }
+
+    /// Returns a server with its references in the gateway's syntax.
+    fn translated(&self, name: &str, entry: &Map<String, Value>, place: Place) -> FoundServer {
+        let Surroundings { file, home, project, .. } = self.around;
+        let own = self.project.map(Path::new);
+        let folder = file.parent().unwrap_or(project);
+        let writer = Writer { host: self.host, home, project: own.unwrap_or(project), folder };
+        let mut asked = Vec::new();
+        let mut take = |Translated { text, asked: found }: Translated| {
+            asked.extend(found);
+            text
+        };
+        let place = match place {
+            Place::Command { words, env, cwd } => {
+                let words: Vec<String> =
+                    words.iter().map(|word| take(writer.word(name, word))).collect();
+                let value = |(key, value): (String, String)| {
+                    let value = take(writer.value(name, &value, &key));
+                    (key, value)
+                };
+                let mut env: BTreeMap<String, String> = env.into_iter().map(value).collect();
+                env.extend(passed_on(entry));
+                let cwd = cwd.map(|cwd| take(writer.value(name, &cwd, "cwd")));
+                let needed = own.filter(|_| words.iter().any(|word| is_relative(word)));
+                let cwd = cwd.or_else(|| needed.map(|folder| folder.display().to_string()));
+                Place::Command { words, env, cwd }
+            }
+            Place::Url { url, headers } => {
+                let url = take(writer.word(name, &url));
+                let value = |(key, value): (String, String)| {
+                    let variable = variable_name(name, &key);
+                    let value = take(writer.value(name, &value, &variable));
+                    (key, value)
+                };
+                let mut headers: BTreeMap<String, String> =
+                    headers.into_iter().map(value).collect();
+                headers.extend(headers_of_variables(entry));
+                Place::Url { url, headers }
+            }
+        };
+        let asked = asked
+            .into_iter()
+            .map(|(asked, variable)| AskedValue { meaning: self.meaning(&asked), variable });
+        let asked = asked.collect();
+        FoundServer { name: name.to_owned(), place, project: self.project.cloned(), asked }
+    }
+
+    /// Returns what the host says of a value that it alone knows.
+    fn meaning(&self, asked: &str) -> String {
+        let id = asked.strip_prefix("input:");
+        let inputs = self.inputs.as_array().into_iter().flatten();
+        let described = inputs.filter(|input| input["id"].as_str() == id && id.is_some());
+        match described.filter_map(|input| input["description"].as_str()).next() {
+            Some(description) => format!("${{{asked}}} of the host: {description}"),
+            None => format!("${{{asked}}} of the host"),
+        }
+    }
+}
+
+/// Returns whether a word names a file by a way from the current folder.
+fn is_relative(word: &str) -> bool {
+    matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../")
+}
+
+/// Returns the variables that Codex hands over from its own environment.
+fn passed_on(entry: &Map<String, Value>) -> BTreeMap<String, String> {
+    let names = entry.get("env_vars").and_then(Value::as_array).into_iter().flatten();
+    let names = names.filter_map(|name| name.as_str().or_else(|| name.get("name")?.as_str()));
+    names.map(|name| (name.to_owned(), format!("env:{name}"))).collect()
+}
+
+/// Returns the headers whose values Codex takes from variables.
+fn headers_of_variables(entry: &Map<String, Value>) -> BTreeMap<String, String> {
+    let mut headers = BTreeMap::new();
+    for (header, variable) in texts(entry, &["env_http_headers"]) {
+        headers.insert(header, format!("env:{variable}"));
+    }
+    if let Some(variable) = entry.get("bearer_token_env_var").and_then(Value::as_str) {
+        headers.insert("Authorization".to_owned(), format!("Bearer ${{{variable}}}"));
+    }
+    headers
+}
+
+/// Returns the files in which a host keeps servers, each once.
 #[must_use]
 pub fn files(host: Host, home: &Path, project: &Path) -> Vec<PathBuf> {
-    let mut files = vec![
-        host.file(home, project, crate::Scope::User),
-        host.file(home, project, crate::Scope::Project),
-    ];
-    if host == Host::Cursor {
-        files.push(project.join(".cursor/mcp.json"));
+    let user = host.file(home, project, crate::Scope::User);
+    let mut files = vec![user.clone(), host.file(home, project, crate::Scope::Project)];
+    let in_project: &[&str] = match host {
+        Host::ClaudeCode | Host::ClaudeDesktop | Host::Vscode => &[],
+        Host::Cursor => &[".cursor/mcp.json"],
+        Host::Codex => &[".codex/config.toml"],
+        Host::GeminiCli => &[".gemini/settings.json"],
+        Host::Opencode => &[
+            "opencode.json",
+            "opencode.jsonc",
+            ".opencode/opencode.json",
+            ".opencode/opencode.jsonc",
+        ],
+        Host::Zed => &[".zed/settings.json"],
+    };
+    match host {
+        Host::Opencode => {
+            files.push(user.with_extension("jsonc"));
+            files.push(user.with_file_name("config.json"));
+        }
+        Host::Vscode => {
+            let is_mac = cfg!(target_os = "macos");
+            let configuration = if is_mac { "Library/Application Support" } else { ".config" };
+            for edition in ["Code", "Code - Insiders", "VSCodium"] {
+                files.push(home.join(configuration).join(edition).join("User/mcp.json"));
+            }
+        }
+        _ => {}
     }
-    files.dedup();
-    files
+    files.extend(in_project.iter().map(|file| project.join(file)));
+    let mut once: Vec<PathBuf> = Vec::new();
+    for file in files {
+        if !once.contains(&file) {
+            once.push(file);
+        }
+    }
+    once
 }
 
 /// Returns an entry of a gateway's file for each server, under names that are not among `taken`. A server that is there twice
@@ -115,6 +294,7 @@ pub fn files(host: Host, home: &Path, project: &Path) -> Vec<PathBuf> {
 pub fn entries(servers: &[FoundServer], taken: &[String]) -> Vec<GatewayEntry> {
     let mut entries: Vec<GatewayEntry> = Vec::new();
     let mut places: Vec<&Place> = Vec::new();
+    let mut values = BTreeMap::new();
     for server in servers {
         if places.contains(&&server.place) {
             continue;
@@ -126,7 +306,7 @@ pub fn entries(servers: &[FoundServer], taken: &[String]) -> Vec<GatewayEntry> {
         let numbered = (2_u32..).map(|number| format!("{base}-{number}"));
         let free = std::iter::once(base.clone()).chain(numbered).find(|name| !is_taken(name));
         let name = free.unwrap_or(base);
-        entries.push(entry(name, &server.place));
+        entries.push(entry(name, &server.place, &mut values));
     }
     entries
 }
@@ -154,13 +334,7 @@ pub(crate) fn place(entry: &Map<String, Value>) -> Option<Place> {
     }
     let url = ["url", "httpUrl", "serverUrl"].iter().find_map(|key| entry.get(*key)?.as_str());
     if let Some(url) = url {
-        let mut headers = texts(entry, &["headers", "http_headers"]);
-        for (header, variable) in texts(entry, &["env_http_headers"]) {
-            headers.insert(header, format!("env:{variable}"));
-        }
-        if let Some(variable) = entry.get("bearer_token_env_var").and_then(Value::as_str) {
-            headers.insert("Authorization".to_owned(), format!("Bearer ${{{variable}}}"));
-        }
+        let headers = texts(entry, &["headers", "http_headers"]);
         return Some(Place::Url { url: url.to_owned(), headers });
     }
     let (command, owner) = match entry.get("command")? {
@@ -196,17 +370,8 @@ fn texts(entry: &Map<String, Value>, keys: &[&str]) -> BTreeMap<String, String> 
     objects.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect()
 }
 
-pub(crate) fn is_gateway(place: &Place) -> bool {
-    match place {
-        Place::Url { url, .. } => url.contains(":7080/mcp"),
-        Place::Command { words, .. } => {
-            words.first().is_some_and(|program| program.ends_with("toolgate"))
-                && words.iter().any(|word| word == "gateway")
-        }
-    }
-}
-
-fn entry(name: String, place: &Place) -> GatewayEntry {
+/// Returns the entry of a server. `values` has the variables of secrets so far, with the secrets.
+fn entry(name: String, place: &Place, values: &mut BTreeMap<String, String>) -> GatewayEntry {
     let mut secrets = Vec::new();
     let mut text = format!("[server.{name}]\n");
     let line = match place {
@@ -220,18 +385,24 @@ fn entry(name: String, place: &Place) -> GatewayEntry {
     if let Place::Command { cwd: Some(cwd), .. } = place {
         text.push_str(&format!("cwd = {}\n", quoted(cwd)));
     }
-    let (key, values) = match place {
+    let (key, pairs) = match place {
         Place::Command { env, .. } => ("env", env),
         Place::Url { headers, .. } => ("headers", headers),
     };
-    let values: Vec<String> = values
+    let pairs: Vec<String> = pairs
         .iter()
         .map(|(field, value)| {
             let value = if is_secret(field, value) {
                 let variable = match place {
-                    Place::Command { .. } => field.clone(),
-                    Place::Url { .. } => variable_name(&name, field),
+                    // Another server's may have another value.
+                    Place::Command { .. }
+                        if values.get(field).is_none_or(|known| known == value) =>
+                    {
+                        field.clone()
+                    }
+                    _ => variable_name(&name, field),
                 };
+                values.insert(variable.clone(), value.clone());
                 secrets.push(variable.clone());
                 format!("env:{variable}")
             } else {
@@ -240,23 +411,18 @@ fn entry(name: String, place: &Place) -> GatewayEntry {
             format!("{} = {}", quoted(field), quoted(&value))
         })
         .collect();
-    if !values.is_empty() {
-        text.push_str(&format!("{key} = {{ {} }}\n", values.join(", ")));
+    if !pairs.is_empty() {
+        text.push_str(&format!("{key} = {{ {} }}\n", pairs.join(", ")));
     }
     GatewayEntry { name, text, secrets }
 }
 
-/// Returns true for a secret that stands in the file itself.
+/// Returns true for a secret that stands in the file itself, beside references or without.
 fn is_secret(field: &str, value: &str) -> bool {
     let field = field.to_ascii_uppercase();
-    let is_reference =
-        value.starts_with("env:") || value.starts_with("file:") || value.contains("${");
-    !is_reference && !value.is_empty() && SECRET.iter().any(|part| field.contains(part))
-}
-
-fn variable_name(server: &str, header: &str) -> String {
-    let name = format!("{server}_{header}").to_ascii_uppercase();
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+    let written = literal(value).trim().to_ascii_lowercase();
+    let is_reference = SCHEMES.contains(&written.as_str());
+    !is_reference && SECRET.iter().any(|part| field.contains(part))
 }
 
 fn quoted(text: &str) -> String {
@@ -267,9 +433,22 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn around(own: &[String]) -> Surroundings<'_> {
+        let path = Path::new;
+        Surroundings { file: path("/home/a/f"), home: path("/home/a"), project: path("/work"), own }
+    }
+
+    fn found(host: Host, text: &str) -> HostFile {
+        read(host, text, around(&[])).expect("servers")
+    }
+
     fn names(host: Host, text: &str) -> Vec<(String, Place)> {
-        let found = read(host, text, Path::new("/work")).expect("servers");
-        found.into_iter().map(|server| (server.name, server.place)).collect()
+        let servers = found(host, text).servers;
+        servers.into_iter().map(|server| (server.name, server.place)).collect()
+    }
+
+    fn server(name: &str, place: Place) -> FoundServer {
+        FoundServer { name: name.to_owned(), place, project: None, asked: Vec::new() }
     }
 
     fn command(words: &[&str], env: &[(&str, &str)]) -> Place {
@@ -316,7 +495,7 @@ mod tests {
     #[test]
     fn commands_keep_their_folder() {
         let text = "[mcp_servers.git]\ncommand = \"uvx\"\ncwd = \"/srv/git\"\n";
-        let found = read(Host::Codex, text, Path::new("/work")).expect("servers");
+        let found = found(Host::Codex, text).servers;
         let [entry] = &entries(&found, &[])[..] else { panic!("an entry") };
         assert!(entry.text.contains("\ncwd = \"/srv/git\"\n"), "{}", entry.text);
     }
@@ -343,13 +522,102 @@ mod tests {
             "tg": {"type": "http", "url": "http://127.0.0.1:7080/mcp?limit=60KiB"},
             "tg2": {"command": "/usr/bin/toolgate", "args": ["gateway", "--stdio"]},
             "off": {"command": "x", "disabled": true}, "odd": 7}}"#;
-        assert!(names(Host::ClaudeCode, text).is_empty());
+        let HostFile { servers, remarks } = found(Host::ClaudeCode, text);
+        assert!(servers.is_empty());
+        assert_eq!(remarks.len(), 2, "{remarks:?}");
+        assert!(remarks[0].contains("`tg` is this gateway"), "{remarks:?}");
+        let text = r#"{"mcpServers": {"hub": {"url": "https://gw.example/mcp"}}}"#;
+        let own = ["https://gw.example".to_owned()];
+        let read = read(Host::Cursor, text, around(&own)).expect("servers");
+        assert!(read.servers.is_empty() && read.remarks[0].contains("`hub`"), "{read:?}");
+    }
+
+    #[test]
+    fn references_come_in_the_gateways_syntax() {
+        let text = r#"{"inputs": [{"id": "tok", "description": "GitHub token"}],
+            "servers": {"hub": {"command": "npx", "args": ["--at=${workspaceFolder}", "${input:tok}"],
+            "env": {"GITHUB_TOKEN": "${env:GH}", "API_KEY": "${input:tok}"}, "envFile": ".env"}}}"#;
+        let HostFile { servers, remarks } = found(Host::Vscode, text);
+        let env = [("API_KEY", "${API_KEY}"), ("GITHUB_TOKEN", "${GH}")];
+        assert_eq!(servers[0].place, command(&["npx", "--at=/work", "${HUB_TOK}"], &env));
+        let asked = |variable: &str| AskedValue {
+            variable: variable.to_owned(),
+            meaning: "${input:tok} of the host: GitHub token".to_owned(),
+        };
+        assert_eq!(servers[0].asked, ["HUB_TOK", "API_KEY"].map(asked));
+        assert!(remarks[0].contains("`hub.envFile`"), "{remarks:?}");
+        let [entry] = &entries(&servers, &[])[..] else { panic!("an entry") };
+        assert!(entry.secrets.is_empty(), "{entry:?}");
+        let text = "[mcp_servers.a]\ncommand = \"x\"\nenv_vars = [\"A\", { name = \"B\" }]\nenv = { C = \"${D}\" }\n";
+        let env = [("A", "env:A"), ("B", "env:B"), ("C", "$${D}")];
+        assert_eq!(names(Host::Codex, text)[0].1, command(&["x"], &env));
+        let text = r#"{"mcp": {"o": {"url": "https://o", "headers": {"Authorization": "Bearer {env:OTOK}"}}}}"#;
+        let read = found(Host::Opencode, text).servers;
+        let [entry] = &entries(&read, &[])[..] else { panic!("an entry") };
+        assert!(entry.text.contains("Bearer ${OTOK}") && entry.secrets.is_empty(), "{entry:?}");
+    }
+
+    #[test]
+    fn secrets_beside_references_are_not_copied() {
+        for value in ["ghp_abc${X}", "${X:-ghp_abc}", "Bearer ghp_abc", "env:ghp_abc"] {
+            let text = serde_json::json!({"mcpServers": {"n": {"command": "x", "env": {"A_TOKEN": value}}}});
+            let read = found(Host::ClaudeCode, &text.to_string()).servers;
+            let [entry] = &entries(&read, &[])[..] else { panic!("an entry") };
+            assert!(!entry.text.contains("ghp_abc"), "{value}: {}", entry.text);
+            assert_eq!(entry.secrets, ["A_TOKEN"], "{value}");
+        }
+    }
+
+    #[test]
+    fn different_secrets_have_different_variables() {
+        let hub = |name: &str, token: &str| server(name, command(&[name], &[("TOKEN", token)]));
+        let servers = [hub("a", "1"), hub("b", "2"), hub("c", "1")];
+        let secrets: Vec<String> =
+            entries(&servers, &[]).into_iter().flat_map(|entry| entry.secrets).collect();
+        assert_eq!(secrets, ["TOKEN", "B_TOKEN", "TOKEN"]);
+    }
+
+    #[test]
+    fn servers_of_all_projects_are_read() {
+        let text = r#"{"projects": {
+            "/work": {"mcpServers": {"a": {"command": "npx"}}},
+            "/other": {"mcpServers": {"b": {"command": "node", "args": ["./s.js"]}, "c": {"command": "npx"}}}}}"#;
+        let servers = found(Host::ClaudeCode, text).servers;
+        let place = |server: &FoundServer| match &server.place {
+            Place::Command { cwd, .. } => (server.project.clone(), cwd.clone()),
+            Place::Url { .. } => (server.project.clone(), None),
+        };
+        let places: BTreeMap<&str, (Option<String>, Option<String>)> =
+            servers.iter().map(|server| (server.name.as_str(), place(server))).collect();
+        let other = Some("/other".to_owned());
+        assert_eq!(places["a"], (Some("/work".to_owned()), None));
+        assert_eq!(places["b"], (other.clone(), other.clone()));
+        assert_eq!(places["c"], (other, None));
+        // The same command is one server.
+        assert_eq!(entries(&servers, &[]).len(), 2);
+    }
+
+    #[test]
+    fn each_host_has_files_of_the_user_and_of_the_project() {
+        let has = |host: Host, file: &str| {
+            let files = files(host, Path::new("/home/a"), Path::new("/work"));
+            assert!(files.contains(&PathBuf::from(file)), "{host:?}: {file} not in {files:?}");
+        };
+        has(Host::Cursor, "/work/.cursor/mcp.json");
+        has(Host::Codex, "/work/.codex/config.toml");
+        has(Host::GeminiCli, "/work/.gemini/settings.json");
+        has(Host::Opencode, "/home/a/.config/opencode/opencode.jsonc");
+        has(Host::Opencode, "/work/opencode.jsonc");
+        has(Host::Zed, "/work/.zed/settings.json");
+        if !cfg!(target_os = "macos") {
+            has(Host::Vscode, "/home/a/.config/Code/User/mcp.json");
+        }
     }
 
     #[test]
     fn secrets_are_not_copied() {
         let env = [("GITHUB_TOKEN", "ghp_abc"), ("REGION", "eu"), ("API_KEY", "${MY_KEY}")];
-        let servers = [FoundServer { name: "hub".into(), place: command(&["x"], &env) }];
+        let servers = [server("hub", command(&["x"], &env))];
         let [entry] = &entries(&servers, &[])[..] else { panic!("an entry") };
         assert!(!entry.text.contains("ghp_abc"), "{}", entry.text);
         assert!(entry.text.contains("\"GITHUB_TOKEN\" = \"env:GITHUB_TOKEN\""), "{}", entry.text);
@@ -357,9 +625,7 @@ mod tests {
         assert_eq!(entry.secrets, ["GITHUB_TOKEN"]);
         let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer abc".to_owned())]);
         let place = Place::Url { url: "https://n".into(), headers };
-        let [entry] = &entries(&[FoundServer { name: "my notes".into(), place }], &[])[..] else {
-            panic!("an entry")
-        };
+        let [entry] = &entries(&[server("my notes", place)], &[])[..] else { panic!("an entry") };
         assert_eq!(entry.name, "my-notes");
         assert_eq!(entry.secrets, ["MY_NOTES_AUTHORIZATION"]);
         assert!(toml::from_str::<toml::Table>(&entry.text).is_ok(), "{}", entry.text);
@@ -367,10 +633,7 @@ mod tests {
 
     #[test]
     fn the_same_server_has_one_entry_and_others_have_names_of_their_own() {
-        let server = |name: &str, word: &str| FoundServer {
-            name: name.to_owned(),
-            place: command(&[word], &[]),
-        };
+        let server = |name: &str, word: &str| server(name, command(&[word], &[]));
         let found = [server("a", "x"), server("b", "x"), server("a", "y"), server("c__d", "z")];
         let names: Vec<String> =
             entries(&found, &["a".to_owned()]).into_iter().map(|entry| entry.name).collect();
@@ -379,10 +642,9 @@ mod tests {
 
     #[test]
     fn broken_files_are_told_with_their_line() {
-        let told =
-            read(Host::Cursor, "{\n  \"mcpServers\": }", Path::new("/")).expect_err("no JSON");
+        let told = read(Host::Cursor, "{\n  \"mcpServers\": }", around(&[])).expect_err("no JSON");
         assert!(told.to_string().contains("line 2"), "{told}");
-        let told = read(Host::Codex, "a = 1\nb = ", Path::new("/")).expect_err("no TOML");
+        let told = read(Host::Codex, "a = 1\nb = ", around(&[])).expect_err("no TOML");
         assert!(told.to_string().contains("line 2"), "{told}");
     }
 }

@@ -1,13 +1,18 @@
 //! MCP servers in the configuration files of their hosts: read from them, and a gateway written into them.
 
+mod address;
 mod found;
 mod host;
 mod json;
 mod mcp_json;
 mod plain;
+mod reference;
 mod toml_text;
 
-pub use found::{FoundServer, GatewayEntry, Place, ReadError, entries, files, read};
+pub use found::{
+    AskedValue, FoundServer, GatewayEntry, HostFile, Place, ReadError, Surroundings, entries,
+    files, read,
+};
 pub use host::{Host, Scope, Target};
 pub use mcp_json::McpJson;
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::found::{gateway_name, is_gateway, place};
+use crate::address::is_gateway;
+use crate::found::{gateway_name, place};
 use crate::plain::without_comments;
 use crate::{FoundServer, Host, Place, ReadError};
 
@@ -23,11 +24,12 @@ pub struct McpJson {
 }
 
 impl McpJson {
-    /// Reads the text of a file, with comments or without. Values are as the file writes them.
+    /// Reads the text of a file, with comments or without. Values are as the file writes them. The gateway has the base URLs `own`
+    /// besides that of its defaults.
     ///
     /// # Errors
     /// [`ReadError`] if it is no JSON, has no `mcpServers`, or has a server that makes no sense.
-    pub fn read(text: &str) -> Result<Self, ReadError> {
+    pub fn read(text: &str, own: &[String]) -> Result<Self, ReadError> {
         let root: Map<String, Value> = serde_json::from_str(&without_comments(text))
             .map_err(|error| ReadError::new(format!("it is no JSON object: {error}")))?;
         let section = Host::ClaudeCode.section();
@@ -39,12 +41,12 @@ impl McpJson {
             read.remarks.push(format!("`{key}` is not read"));
         }
         for (name, entry) in servers {
-            read.add(name, entry)?;
+            read.add(name, entry, own)?;
         }
         Ok(read)
     }
 
-    fn add(&mut self, name: &str, entry: &Value) -> Result<(), ReadError> {
+    fn add(&mut self, name: &str, entry: &Value, own: &[String]) -> Result<(), ReadError> {
         let wrong = |problem: &str| ReadError::new(format!("`{name}`{problem}"));
         let entry = entry.as_object().ok_or_else(|| wrong(" must be an object"))?;
         let mut known = entry.clone();
@@ -63,7 +65,7 @@ impl McpJson {
         }
         // One that is off is left out, as hosts leave it out.
         let Some(place) = place(&known) else { return Ok(()) };
-        if is_gateway(&place) {
+        if is_gateway(name, &place, own) {
             self.remarks.push(format!("`{name}` is this gateway, and is left out"));
             return Ok(());
         }
@@ -74,7 +76,7 @@ impl McpJson {
         if called != name {
             self.remarks.push(format!("`{name}` is called {called} here"));
         }
-        self.servers.push(FoundServer { name: called, place });
+        self.servers.push(FoundServer { name: called, place, project: None, asked: Vec::new() });
         Ok(())
     }
 }
@@ -126,6 +128,7 @@ mod tests {
                 "off": {"command": "x", "disabled": true},
                 "tg": {"type": "http", "url": "http://127.0.0.1:7080/mcp"},
             }}"#,
+            &[],
         );
         let McpJson { servers, remarks } = read.expect("servers");
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
@@ -156,11 +159,11 @@ mod tests {
             (r#"{"a b": {"command": "x"}, "a-b": {"command": "y"}}"#, "rename one"),
         ] {
             let text = format!("{{\"mcpServers\": {servers}}}");
-            let error = McpJson::read(&text).expect_err(servers).to_string();
+            let error = McpJson::read(&text, &[]).expect_err(servers).to_string();
             assert!(error.contains(problem), "{servers}: {error}");
         }
         for text in ["", "[]", "{}", r#"{"mcpServers": []}"#] {
-            assert!(McpJson::read(text).is_err(), "{text}");
+            assert!(McpJson::read(text, &[]).is_err(), "{text}");
         }
     }
 }

@@ -23,6 +23,7 @@ mod tests;
 mod tls;
 mod tools;
 mod values;
+mod waiting;
 
 pub use authentication::{AuthConfig, AuthMethod};
 pub use authorization::{Auth, OAuthConfig};
@@ -35,6 +36,7 @@ pub(crate) use server::{StartConfig, Trust};
 use spawn::SpawnConfig;
 pub use tls::TlsConfig;
 pub(crate) use tools::ToolFilter;
+pub use waiting::{MissingValue, line_of};
 
 /// Content of a gateway's file.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -85,10 +87,10 @@ impl Config {
         running.map(|(name, server)| (name.clone(), server.clone())).collect()
     }
 
-    /// Returns the servers to run, with the values of their secrets.
+    /// Returns the servers to run, with the values of their secrets. One that lacks a variable or a file waits.
     ///
     /// # Errors
-    /// [`ConfigError::Server`] for an entry that makes no sense, or whose secret is not there.
+    /// [`ConfigError::Server`] for an entry that makes no sense.
     pub fn entries(&self) -> Result<Vec<Entry>, ConfigError> {
         let running = self.server.iter().filter(|(_, server)| !server.disabled);
         running.map(|(name, server)| self.entry(name, server)).collect()

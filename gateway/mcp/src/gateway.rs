@@ -176,6 +176,12 @@ pub struct ServerOverview {
     /// Tools that are left out because of their definitions, each with the problem.
     #[serde(default)]
     pub findings: Vec<String>,
+    /// True if it waits for what its entry lacks, such as a variable, until the files are read anew.
+    #[serde(default)]
+    pub is_held: bool,
+    /// Number of tools that it says only read, and that count as ones that write since it is not trusted.
+    #[serde(default)]
+    pub unbelieved_readers: usize,
 }
 
 /// Server's listing, as far as annotations go.
@@ -380,7 +386,8 @@ impl Gateway {
         let is_searchable = listing.is_some_and(|listing| {
             tenants.iter().all(|tenant| self.0.registered.has(tenant, &listing))
         });
-        ServerOverview { is_searchable, ..ServerOverview::of(status) }
+        let unbelieved_readers = self.unbelieved_readers(&status.name);
+        ServerOverview { is_searchable, unbelieved_readers, ..ServerOverview::of(status) }
     }
 
     fn plane(&self) -> &Client {
@@ -701,6 +708,18 @@ impl Gateway {
         self.server(server).is_some_and(|server| server.trust == Trust::Trusted)
     }
 
+    /// Returns the number of a server's tools that it says only read, and that nobody believes.
+    fn unbelieved_readers(&self, server: &str) -> usize {
+        if self.is_believed(server) {
+            return 0;
+        }
+        let Some(known) = self.known(server) else { return 0 };
+        let is_one = |(name, tool): &(&String, &KnownTool)| {
+            tool.says_read_only && !self.reads_by_word(server, name)
+        };
+        known.by_name.iter().filter(is_one).count()
+    }
+
     /// Returns true if a tool has parameters that hosts repeat in headers.
     pub(crate) fn has_header_parameters(&self) -> bool {
         let servers = Arc::clone(&self.0.servers.borrow());
@@ -794,6 +813,8 @@ impl ServerOverview {
             restarts: status.restarts,
             problem: status.problem.unwrap_or_default(),
             findings: status.findings,
+            is_held: status.is_held,
+            unbelieved_readers: 0,
         }
     }
 }

@@ -52,8 +52,8 @@ pub use authentication::{
 pub use caller::Caller;
 pub use checking::{Mistake, mistakes};
 pub use config::{
-    Auth, AuthConfig, AuthMethod, Config, ConfigError, EntryFile, OAuthConfig, ServerConfig,
-    ShownNames, TlsConfig,
+    Auth, AuthConfig, AuthMethod, Config, ConfigError, EntryFile, MissingValue, OAuthConfig,
+    ServerConfig, ShownNames, TlsConfig, line_of,
 };
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};

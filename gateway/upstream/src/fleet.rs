@@ -49,6 +49,8 @@ pub struct Entry {
     pub upstream: Upstream,
     /// Bounds of its use.
     pub limits: Limits,
+    /// What must be there before it can be started, for people: it waits, and nothing is started. `None` if it lacks nothing.
+    pub waits_for: Option<String>,
 }
 
 /// Bounds of the use of a server.
@@ -126,7 +128,7 @@ pub enum ServerState {
     Ready,
     /// It has listed its tools, and is started by the first call.
     Idle,
-    /// It failed, and is started again after a pause.
+    /// It failed, and is started again after a pause; or it lacks what its entry names, and is not started.
     Waiting,
     /// It asks for a login (HTTP 401), and is started again after one, or by [`Fleet::restart`].
     NeedsLogin,
@@ -157,6 +159,8 @@ pub struct ServerStatus {
     pub started_in: Option<Duration>,
     /// Problems of definitions that its last list was taken without.
     pub findings: Vec<String>,
+    /// True if it waits for what its entry lacks, until the entry changes.
+    pub is_held: bool,
 }
 
 /// Request to a server.

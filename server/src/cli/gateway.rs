@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use toolgate_config::FlagValue;
-use toolgate_mcp::{Mistake, ServerOverview, mistakes};
+use toolgate_mcp::{Config, Mistake, ServerOverview, line_of, mistakes};
 
 use super::arguments::{ConfigArguments, parse_setting};
 use super::credentials::CredentialArguments;
@@ -256,8 +256,36 @@ fn check(files: GatewayFiles) -> Result<Exit, Failure> {
     let config = files.read()?.told();
     config.check_exposure().map_err(Failure::usage)?;
     let servers = config.entries().map_err(|error| Failure::usage(error.to_string()))?;
+    let waiting = waiting_lines(&config, &files);
+    let ready = servers.len() - config.waiting().len();
     output::print(&format!("{} make sense\n", counted(servers.len(), "server")))?;
-    Ok(Exit::Done)
+    if waiting.is_empty() {
+        return Ok(Exit::Done);
+    }
+    output::print(&format!("{ready} can start; the others wait:\n"))?;
+    for line in waiting {
+        output::print(&format!("{line}\n"))?;
+    }
+    Ok(Exit::Refused)
+}
+
+/// Returns a line for each value that lacks a variable or a file: its place, what is missing, and how to mend it.
+fn waiting_lines(config: &Config, files: &GatewayFiles) -> Vec<String> {
+    let path = files.config.as_deref();
+    let text = path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    let mut lines = Vec::new();
+    for (server, missing) in config.waiting() {
+        for value in missing {
+            let line = line_of(&text, &server, &value.key);
+            let place = match (path, line, &files.mcp_json) {
+                (Some(path), Some(line), _) => format!("{}: line {line}: ", path.display()),
+                (_, _, Some(host)) => format!("{}: ", host.display()),
+                _ => String::new(),
+            };
+            lines.push(format!("  {place}server.{server}: {}", value.remedy()));
+        }
+    }
+    lines
 }
 
 async fn status(at: &GatewayAddress, json: bool) -> Result<Exit, Failure> {
@@ -288,7 +316,31 @@ async fn status(at: &GatewayAddress, json: bool) -> Result<Exit, Failure> {
         "tools: {}; searches: {}{rate}; calls: {}, {} refused, {} mended\n",
         overview.tools, overview.searches, overview.calls, overview.refused, overview.mended
     ))?;
+    if let Some(line) = readers_line(&overview.servers) {
+        output::print(&format!("{line}\n"))?;
+    }
     Ok(Exit::Done)
+}
+
+/// Returns what people are told of tools that say they only read and count as ones that write; `None` if there are none.
+fn readers_line(servers: &[ServerOverview]) -> Option<String> {
+    let unbelieved = servers.iter().filter(|server| server.unbelieved_readers > 0);
+    let each: Vec<String> = unbelieved
+        .clone()
+        .map(|server| format!("{} {}", server.name, server.unbelieved_readers))
+        .collect();
+    let tools: usize = servers.iter().map(|server| server.unbelieved_readers).sum();
+    let name = match &each[..] {
+        [] => return None,
+        [_] => unbelieved.map(|server| server.name.as_str()).next().unwrap_or("NAME"),
+        _ => "NAME",
+    };
+    let say = if tools == 1 { "says that it only reads" } else { "say that they only read" };
+    Some(format!(
+        "{} {say} ({}), which is not believed, so hosts ask before each call: trust = \"trusted\" in [server.{name}] believes it",
+        counted(tools, "tool"),
+        each.join(", ")
+    ))
 }
 
 fn row(server: &ServerOverview) -> Vec<String> {

@@ -4,8 +4,7 @@ use serde::Deserialize;
 use toolgate_upstream::{Authorization, OAuthClient, Secret};
 use url::Url;
 
-use super::values::resolved;
-use super::{AuthMethod, ConfigError, ServerConfig};
+use super::{AuthMethod, ConfigError, EntryFile, ServerConfig, values};
 
 /// Credential that a server is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -135,7 +134,7 @@ fn client(name: &str, server: &ServerConfig) -> Result<OAuthClient, ConfigError>
             let problem = "`oauth.client_secret` must be \"env:NAME\" or \"file:PATH\": this file is no place for it";
             return Err(wrong(problem.to_owned()));
         }
-        resolved(name, secret).map(Secret::new)
+        values::value(name, secret, EntryFile::Gateway).map(Secret::new)
     });
     let texts =
         [("client_id", &oauth.client_id), ("issuer", &oauth.issuer), ("audience", &oauth.audience)];

@@ -4,14 +4,19 @@ use std::path::PathBuf;
 
 use toolgate_upstream::{Entry, Limits, Start, Upstream, UpstreamError};
 
-use super::values::{expanded, resolved};
-use super::{AuthMethod, Config, ConfigError, EntryFile, ServerConfig, StartConfig, authorization};
+use super::waiting::waits_for;
+use super::{
+    AuthMethod, Config, ConfigError, EntryFile, ServerConfig, StartConfig, authorization, values,
+};
 
 /// Largest number of characters of a server's name, as the catalog has it.
 const NAME_MAX: usize = 64;
 
+/// URL of a server whose own URL lacks a variable. It is never asked.
+const UNSET_URL: &str = "https://unset.invalid";
+
 impl Config {
-    /// Returns a server to run.
+    /// Returns a server to run, or to keep waiting for what its values lack.
     ///
     /// # Errors
     /// Same errors as [`Self::entries`].
@@ -22,8 +27,9 @@ impl Config {
         }
         let upstream = match (&server.command[..], &server.url) {
             ([program, ..], None) => {
+                let program = server.text(name, program)?;
                 let is_allowed =
-                    server.file == EntryFile::Host || self.gateway.spawn.allows(program);
+                    server.file == EntryFile::Host || self.gateway.spawn.allows(&program);
                 if !is_allowed {
                     let problem =
                         format!("{program:?} is not among gateway.spawn.allow: add it there");
@@ -49,7 +55,8 @@ impl Config {
         if limits.concurrency == 0 {
             return Err(wrong("`concurrency` must be at least 1"));
         }
-        Ok(Entry { name: name.to_owned(), upstream, limits })
+        let waits_for = waits_for(&server.missing());
+        Ok(Entry { name: name.to_owned(), upstream, limits, waits_for })
     }
 }
 
@@ -78,27 +85,22 @@ fn process(name: &str, server: &ServerConfig) -> Result<Upstream, ConfigError> {
 }
 
 impl ServerConfig {
-    /// Returns a value of `env`, `headers` or `cwd`.
+    /// Returns a value of `env`, `headers` or `cwd`, with a text in the place of what is missing.
     fn value(&self, name: &str, value: &str) -> Result<String, ConfigError> {
-        match self.file {
-            EntryFile::Gateway => resolved(name, value),
-            EntryFile::Host => expanded(name, value),
-        }
+        values::value(name, value, self.file)
     }
 
-    /// Returns a word of the command, or the URL.
+    /// Returns a word of the command, or the URL, with a text in the place of what is missing.
     fn text(&self, name: &str, text: &str) -> Result<String, ConfigError> {
-        match self.file {
-            EntryFile::Gateway => Ok(text.to_owned()),
-            EntryFile::Host => expanded(name, text),
-        }
+        values::text(name, text, self.file)
     }
 }
 
 /// Returns the folder that a program starts in.
 fn folder(name: &str, server: &ServerConfig, cwd: &str) -> Result<PathBuf, ConfigError> {
     let folder = PathBuf::from(server.value(name, cwd)?);
-    if folder.is_dir() {
+    let is_known = values::lacks_of_value(cwd, server.file).is_empty();
+    if folder.is_dir() || !is_known {
         return Ok(folder);
     }
     let problem = format!("`cwd` names no folder: {}", folder.display());
@@ -117,7 +119,9 @@ fn endpoint(
         return Err(wrong(problem.to_owned()));
     }
     let told = |error: UpstreamError| wrong(error.to_string());
-    let mut upstream = Upstream::parse(&server.text(name, url)?).map_err(told)?;
+    let is_known = values::lacks_of_text(url, server.file).is_empty();
+    let url = if is_known { server.text(name, url)? } else { UNSET_URL.to_owned() };
+    let mut upstream = Upstream::parse(&url).map_err(told)?;
     match &mut upstream {
         Upstream::Process(_) => {
             return Err(wrong("`url` must begin with https://, or http:// on this machine".into()));

@@ -69,7 +69,11 @@ fn mistakes_are_told_with_a_remedy() {
         ("[server.a]\nurl = \"ls\"", "https"),
         ("[server.a]\nurl = \"https://x\"\nenv = { A = \"1\" }", "headers"),
         ("[server.a]\ncommand = [\"x\"]\nheaders = { A = \"1\" }", "env"),
-        ("[server.a]\ncommand = [\"x\"]\nenv = { A = \"env:TOOLGATE_NOT_SET\" }", "not set"),
+        ("[server.a]\ncommand = [\"x\"]\nenv = { A = \"${TOOLGATE_NOT_SET\" }", "not closed"),
+        (
+            "[gateway.spawn]\nallow = [\"/opt/*\"]\n[server.a]\ncommand = [\"/opt/${X:-../sh}\"]",
+            "spawn.allow",
+        ),
         ("[server.a]\ncommand = [\"x\"]\nconcurrency = 0", "at least 1"),
         ("[server.a]\ncommand = [\"x\"]\ncwd = \"/no/such/folder\"", "no folder"),
         ("[server.a]\nurl = \"https://x\"\ncwd = \".\"", "`cwd`"),
@@ -230,6 +234,39 @@ fn entries_of_hosts_files_have_the_variables_of_hosts() {
     let entries = entry(url("https://${TOOLGATE_NOT_SET:-tools.example}/mcp")).expect("entries");
     let Upstream::Http(endpoint) = &entries[0].upstream else { panic!("a URL") };
     assert_eq!(endpoint.url.as_str(), "https://tools.example/mcp");
-    let problem = entry(url("https://${TOOLGATE_NOT_SET}")).expect_err("a mistake");
-    assert!(problem.contains("not set"), "{problem}");
+    let entries = entry(url("${TOOLGATE_NOT_SET}/mcp")).expect("entries");
+    assert_eq!(entries[0].waits_for.as_deref(), Some("set TOOLGATE_NOT_SET"));
+}
+
+#[test]
+fn a_server_that_lacks_something_waits_and_the_others_run() {
+    let text = r#"[server.a]
+command = ["x", "${TOOLGATE_NOT_A}"]
+env = { B = "env:TOOLGATE_NOT_B", C = "${env:TOOLGATE_NOT_B}", D = "${PATH}" }
+cwd = "env:TOOLGATE_NOT_C"
+[server.b]
+command = ["y"]
+[server.c]
+url = "https://${TOOLGATE_NOT_A}/mcp"
+headers = { Authorization = "Bearer ${file:/no/such}" }
+[server.d]
+url = "https://x"
+auth = "client-credentials"
+oauth = { client_id = "i", client_secret = "env:TOOLGATE_NOT_D" }
+"#;
+    let config = parsed(text).expect("a configuration");
+    let entries = config.entries().expect("entries");
+    let waits: Vec<Option<&str>> = entries.iter().map(|entry| entry.waits_for.as_deref()).collect();
+    assert_eq!(waits[0], Some("set TOOLGATE_NOT_A, TOOLGATE_NOT_C, TOOLGATE_NOT_B"));
+    assert_eq!(waits[1], None);
+    assert!(
+        waits[2].is_some_and(|told| told.starts_with("set TOOLGATE_NOT_A; /no/such can't be read"))
+    );
+    assert_eq!(waits[3], Some("set TOOLGATE_NOT_D"));
+    let waiting = config.waiting();
+    assert_eq!(waiting.keys().collect::<Vec<_>>(), ["a", "c", "d"]);
+    let missing = &waiting["a"][2];
+    assert_eq!(missing.key, "env.B");
+    assert!(missing.remedy().contains("export TOOLGATE_NOT_B=..."), "{}", missing.remedy());
+    assert_eq!(super::line_of(text, "a", &missing.key), Some(3));
 }

@@ -150,7 +150,7 @@ fn fleet(url: &str) -> Fleet {
     let limits = Limits { result_bytes_max: 1 << 20, ..Limits::default() };
     let upstream = Upstream::parse(url).expect("an upstream");
     let tuning = Tuning { circuit: LONG * 60, ..Tuning::default() };
-    let entries = vec![Entry { name: "h".to_owned(), upstream, limits }];
+    let entries = vec![Entry { name: "h".to_owned(), upstream, limits, waits_for: None }];
     Fleet::start_tuned(entries, tuning, None)
 }
 

@@ -100,9 +100,12 @@ impl Server {
         surroundings: Surroundings,
     ) -> Arc<Self> {
         let live = Live {
-            state: ServerState::Starting,
+            state: match entry.waits_for {
+                Some(_) => ServerState::Waiting,
+                None => ServerState::Starting,
+            },
             since: SystemTime::now(),
-            problem: None,
+            problem: entry.waits_for.clone(),
             protocol: None,
             transport: match entry.upstream {
                 Upstream::Process(_) => "stdio",
@@ -162,6 +165,7 @@ impl Server {
                 .as_ref()
                 .map(|listing| listing.findings.clone())
                 .unwrap_or_default(),
+            is_held: self.entry.waits_for.is_some(),
         }
     }
 
@@ -200,6 +204,9 @@ impl Server {
         mut request: Request,
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestError> {
+        if let Some(problem) = &self.entry.waits_for {
+            return Err(self.unavailable(problem, false));
+        }
         let limits = &self.entry.limits;
         let deadline = deadline.min(Instant::now() + limits.call_timeout_max);
         if let Some(authorizer) = self.principals_own(&request).await? {
@@ -344,6 +351,11 @@ impl Server {
         let tuning = self.surroundings.tuning;
         let pauses = self.entry.limits.pauses;
         let mut pause = pauses.first;
+        if self.entry.waits_for.is_some() {
+            self.ending().await;
+            self.move_to(ServerState::Stopped, |_live| {});
+            return;
+        }
         loop {
             let end = match self.open().await {
                 Ok(connection) => {

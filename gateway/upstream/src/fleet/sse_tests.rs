@@ -47,7 +47,7 @@ async fn serve(faults: Faults) -> (Fleet, mpsc::UnboundedReceiver<String>) {
     let pauses = Pauses { first: Duration::from_millis(1), ..Pauses::default() };
     let limits = Limits { result_bytes_max: 1 << 20, pauses, ..Limits::default() };
     let upstream = Upstream::parse(&url).expect("an upstream");
-    (Fleet::start(vec![Entry { name: "h".to_owned(), upstream, limits }]), asked)
+    (Fleet::start(vec![Entry { name: "h".to_owned(), upstream, limits, waits_for: None }]), asked)
 }
 
 impl OldServer {

@@ -25,7 +25,7 @@ fn entry(name: &str) -> Entry {
         ..Pauses::default()
     };
     let limits = Limits { start_timeout: LONG, call_timeout: LONG, pauses, ..Limits::default() };
-    Entry { name: name.to_owned(), upstream: Upstream::Process(launch), limits }
+    Entry { name: name.to_owned(), upstream: Upstream::Process(launch), limits, waits_for: None }
 }
 
 fn with_variable(mut entry: Entry, name: &str, value: &str) -> Entry {

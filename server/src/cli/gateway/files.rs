@@ -68,9 +68,9 @@ impl ReadFiles {
         let text =
             fs::read_to_string(path).map_err(|error| format!("it can't be read: {error}"))?;
         let McpJson { servers, remarks } =
-            McpJson::read(&text).map_err(|error| error.to_string())?;
+            McpJson::read(&text, &own_urls(&self.config)).map_err(|error| error.to_string())?;
         let remark = |text: &str| format!("{}: {text}", path.display());
-        for FoundServer { name, place } in servers {
+        for FoundServer { name, place, .. } in servers {
             if self.config.server.contains_key(&name) {
                 return Err(format!("the gateway's file has a server.{name} as well: rename one"));
             }
@@ -92,6 +92,14 @@ impl ReadFiles {
         }
         self.config
     }
+}
+
+/// Returns the base URLs of the gateway of a configuration, by which its entries in hosts' files are known.
+pub(super) fn own_urls(config: &Config) -> Vec<String> {
+    let gateway = &config.gateway;
+    let listening = format!("{}://{}", gateway.scheme(), gateway.listen);
+    let public = (!gateway.public_url.is_empty()).then(|| gateway.public_url.clone());
+    std::iter::once(listening).chain(public).collect()
 }
 
 /// Returns the entry of a server that a host's file names.

@@ -5,11 +5,12 @@ use std::io::{self, BufRead, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use toolgate_import::{ENTRY, FoundServer, Host, Scope, Target};
+use toolgate_import::{ENTRY, FoundServer, Host, HostFile, Scope, Surroundings, Target};
 use toolgate_mcp::Config;
 
 use super::super::failure::{Exit, Failure};
 use super::super::output;
+use super::files::own_urls;
 use super::import::is_at;
 
 /// Unchanged lines around a change.
@@ -86,7 +87,7 @@ pub(super) fn run(install: &Install) -> Result<Exit, Failure> {
         ScopeName::User => Scope::User,
     };
     let home = std::env::home_dir().ok_or_else(|| Failure::usage("HOME is not set"))?;
-    let path = host.file(&home, &std::env::current_dir()?, scope);
+    let path = written_file(host.file(&home, &std::env::current_dir()?, scope));
     let old = match fs::read_to_string(&path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -94,7 +95,7 @@ pub(super) fn run(install: &Install) -> Result<Exit, Failure> {
     };
     let text = old.as_deref().unwrap_or_default();
     let mut new = edited(install, host, &path, text)?;
-    let doubles = doubles(install, host, text)?;
+    let doubles = doubles(install, host, &path, text)?;
     if install.replace {
         new = without(host, &path, new, &doubles)?;
     }
@@ -122,6 +123,13 @@ pub(super) fn run(install: &Install) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Returns the file, or the one with comments beside it (`.jsonc`) where only that is there.
+fn written_file(file: PathBuf) -> PathBuf {
+    let commented = file.with_extension("jsonc");
+    let is_json = file.extension().is_some_and(|ending| ending == "json");
+    if is_json && !file.exists() && commented.exists() { commented } else { file }
+}
+
 fn edited(install: &Install, host: Host, path: &Path, text: &str) -> Result<String, Failure> {
     let target = target(install, host)?;
     let outcome = if install.remove { host.remove(text) } else { host.install(text, &target) };
@@ -137,21 +145,26 @@ fn edited(install: &Install, host: Host, path: &Path, text: &str) -> Result<Stri
 }
 
 /// Returns the names of the host's own entries of servers that the gateway's file has as well.
-fn doubles(install: &Install, host: Host, text: &str) -> Result<Vec<String>, Failure> {
+fn doubles(install: &Install, host: Host, path: &Path, text: &str) -> Result<Vec<String>, Failure> {
     if install.remove {
         return Ok(Vec::new());
     }
     let own = match Config::read(&install.config) {
-        Ok(config) => config.server,
+        Ok(config) => config,
         Err(error) if install.replace => return Err(Failure::usage(error.to_string())),
         Err(_) => return Ok(Vec::new()),
     };
-    // Servers of single projects have no empty name.
-    let found = toolgate_import::read(host, text, Path::new("")).unwrap_or_default();
+    let home = std::env::home_dir().unwrap_or_default();
+    let project = std::env::current_dir()?;
+    let urls = own_urls(&own);
+    let around = Surroundings { file: path, home: &home, project: &project, own: &urls };
+    let HostFile { servers, .. } = toolgate_import::read(host, text, around).unwrap_or_default();
     let is_double = |server: &FoundServer| {
-        own.contains_key(&server.name) || own.values().any(|known| is_at(known, server))
+        let mut known = own.server.values();
+        let is_known = own.server.contains_key(&server.name);
+        server.project.is_none() && (is_known || known.any(|known| is_at(known, server)))
     };
-    Ok(found.into_iter().filter(is_double).map(|server| server.name).collect())
+    Ok(servers.into_iter().filter(is_double).map(|server| server.name).collect())
 }
 
 /// Returns the text without these servers.

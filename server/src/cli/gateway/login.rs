@@ -153,6 +153,9 @@ impl Place {
         let name = &self.server;
         let entries = config.entries().map_err(|error| Failure::usage(error.to_string()))?;
         let entry = entries.into_iter().find(|entry| entry.name == *name);
+        if let Some(problem) = entry.as_ref().and_then(|entry| entry.waits_for.as_ref()) {
+            return Err(Failure::usage(format!("server.{name} waits: {problem}")));
+        }
         let upstream = entry.map(|entry| entry.upstream);
         let endpoint = match upstream {
             Some(Upstream::Http(endpoint)) if endpoint.takes_login() => endpoint,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use toolgate_mcp::{Gateway, Overview, ServerOverview};
 
+use crate::cli::gateway::readers_line;
 use crate::cli::output;
 use crate::cli::text::counted;
 
@@ -26,12 +27,13 @@ pub(super) async fn tell(gateway: Gateway) {
         let is_ready = |server: &ServerOverview| {
             matches!(&*server.state, "ready" | "idle") && server.is_searchable
         };
-        if !is_complete && overview.servers.iter().all(is_ready) {
+        let is_settled = |server: &ServerOverview| server.is_held || is_ready(server);
+        if !is_complete && overview.servers.iter().all(is_settled) {
             is_complete = true;
-            let servers = counted(overview.servers.len(), "server");
-            let tools = counted(overview.tools, "tool");
-            output::note(format_args!("{servers} ready: {tools} behind discover_tools"));
-            output::note(start_line(&overview));
+            let ready = overview.servers.iter().filter(|server| is_ready(server)).count();
+            for line in complete_lines(&overview, ready) {
+                output::note(line);
+            }
         }
         if tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await.is_err() {
             tell_slow(&gateway, &mut told);
@@ -65,6 +67,19 @@ fn news(server: &ServerOverview, told: &mut HashMap<String, String>) -> Option<S
     }
     told.insert(server.name.clone(), line.clone());
     Some(line)
+}
+
+/// Returns the lines of a gateway whose servers are ready, but for those that wait for what their entries lack.
+fn complete_lines(overview: &Overview, ready: usize) -> Vec<String> {
+    let servers = match overview.servers.len() {
+        all if all == ready => counted(all, "server"),
+        all => format!("{ready} of {}", counted(all, "server")),
+    };
+    let tools = counted(overview.tools, "tool");
+    let mut lines =
+        vec![format!("{servers} ready: {tools} behind discover_tools"), start_line(overview)];
+    lines.extend(readers_line(&overview.servers));
+    lines
 }
 
 /// Returns what the tools would cost a host, and what it starts with.
@@ -129,6 +144,30 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_waits_for_a_variable_keeps_nobody_else_from_being_told() {
+        let server = |name: &str, is_held: bool| ServerOverview {
+            name: name.to_owned(),
+            state: if is_held { "waiting" } else { "ready" }.to_owned(),
+            transport: "stdio".to_owned(),
+            protocol: String::new(),
+            tools: 2,
+            is_searchable: !is_held,
+            started_in: None,
+            restarts: 0,
+            problem: if is_held { "set HUB_TOKEN" } else { "" }.to_owned(),
+            findings: Vec::new(),
+            is_held,
+            unbelieved_readers: if is_held { 0 } else { 1 },
+        };
+        let servers = vec![server("git", false), server("hub", true)];
+        assert_eq!(line(&servers[1]), "hub: waiting: set HUB_TOKEN");
+        let overview = Overview { servers, tools: 2, ..Overview::default() };
+        let lines = complete_lines(&overview, 1);
+        assert_eq!(lines[0], "1 of 2 servers ready: 2 tools behind discover_tools");
+        assert!(lines[2].starts_with("1 tool says that it only reads (git 1)"), "{lines:?}");
+    }
+
+    #[test]
     fn a_problem_is_told_once_however_often_the_server_is_tried() {
         let server = |state: &str, problem: &str| ServerOverview {
             name: "notes".to_owned(),
@@ -141,6 +180,8 @@ mod tests {
             restarts: 0,
             problem: problem.to_owned(),
             findings: Vec::new(),
+            is_held: false,
+            unbelieved_readers: 0,
         };
         let mut told = HashMap::new();
         let states = [

@@ -1,0 +1,101 @@
+//! Variables and files that values of a server need and that are not there. The server waits for them; the others serve.
+
+use std::collections::BTreeMap;
+
+use super::values::{Lack, lacks_of_text, lacks_of_value};
+use super::{Config, EntryFile, ServerConfig, places};
+
+/// Value of a server that needs a variable or a file that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingValue {
+    /// Key of the value within the server's entry, such as `env.GITHUB_TOKEN`.
+    pub key: String,
+    lack: Lack,
+}
+
+impl MissingValue {
+    /// Returns the variable that is not set; `None` if a file can't be read.
+    #[must_use]
+    pub fn variable(&self) -> Option<&str> {
+        match &self.lack {
+            Lack::Variable(name) => Some(name),
+            Lack::File(..) => None,
+        }
+    }
+
+    /// Returns what is missing and how to mend it, as a sentence.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let problem = self.lack.problem();
+        match &self.lack {
+            Lack::Variable(name) => format!(
+                "`{}`: {problem}: set it where the gateway starts (export {name}=...), or write \"file:PATH\" in its place",
+                self.key
+            ),
+            Lack::File(..) => format!("`{}`: {problem}", self.key),
+        }
+    }
+}
+
+impl ServerConfig {
+    /// Returns the values that need what is not there, in the order of their keys.
+    #[must_use]
+    pub fn missing(&self) -> Vec<MissingValue> {
+        let mut missing = Vec::new();
+        let mut add = |key: &str, lacks: Vec<Lack>| {
+            missing
+                .extend(lacks.into_iter().map(|lack| MissingValue { key: key.to_owned(), lack }));
+        };
+        for word in &self.command {
+            add("command", lacks_of_text(word, self.file));
+        }
+        if let Some(url) = &self.url {
+            add("url", lacks_of_text(url, self.file));
+        }
+        if let Some(cwd) = &self.cwd {
+            add("cwd", lacks_of_value(cwd, self.file));
+        }
+        for (table, values) in [("env", &self.env), ("headers", &self.headers)] {
+            for (name, value) in values {
+                add(&format!("{table}.{name}"), lacks_of_value(value, self.file));
+            }
+        }
+        let secret = self.oauth.as_ref().and_then(|oauth| oauth.client_secret.as_ref());
+        if let Some(secret) = secret {
+            add("oauth.client_secret", lacks_of_value(secret, EntryFile::Gateway));
+        }
+        missing
+    }
+}
+
+impl Config {
+    /// Returns the servers that wait for variables or files, by name, with what each lacks.
+    #[must_use]
+    pub fn waiting(&self) -> BTreeMap<String, Vec<MissingValue>> {
+        let running = self.server.iter().filter(|(_, server)| !server.disabled);
+        let missing = running.map(|(name, server)| (name.clone(), server.missing()));
+        missing.filter(|(_, missing)| !missing.is_empty()).collect()
+    }
+}
+
+/// Returns the line of a server's key in the text of the gateway's file, from 1.
+#[must_use]
+pub fn line_of(text: &str, server: &str, key: &str) -> Option<usize> {
+    places::line(text, server, key)
+}
+
+/// Returns what a server waits for, in a few words; `None` if it lacks nothing.
+pub(super) fn waits_for(missing: &[MissingValue]) -> Option<String> {
+    let mut variables: Vec<&str> = Vec::new();
+    let mut others: Vec<String> = Vec::new();
+    for value in missing {
+        match value.variable() {
+            Some(name) if variables.contains(&name) => {}
+            Some(name) => variables.push(name),
+            None => others.push(value.lack.problem()),
+        }
+    }
+    let set = (!variables.is_empty()).then(|| format!("set {}", variables.join(", ")));
+    let all: Vec<String> = set.into_iter().chain(others).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
