@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,9 @@ use crate::audit::Audit;
 use crate::caller::Caller;
 use crate::config::{Config, ConfigError, Exposed, ServerConfig, Trust};
 use crate::connecting::Connecting;
-use crate::definitions::{Behind, definitions, instructions as instructions_of, tokens_of};
+use crate::definitions::{
+    Behind, definitions, instructions as instructions_of, read_result, tokens_of,
+};
 use crate::history::{Decided, History};
 use crate::instructions;
 use crate::listings::{Asked, Listed, Listings};
@@ -32,6 +34,7 @@ use crate::lists::Lists;
 use crate::parked::Parked;
 use crate::placed::Resumable;
 use crate::registering::{self, Registered, RegisteredListings, Servers};
+use crate::registrations::Registrations;
 use crate::replicas::Replica;
 use crate::results::Results;
 use crate::sealed::Seal;
@@ -192,7 +195,7 @@ struct ListedTool {
 
 impl Gateway {
     /// Starts the servers of a configuration as one replica of a gateway, and registers their tools with the plane as they are
-    /// listed. Credentials of logins come from a store. A supervisor ends the servers' processes if this one is killed.
+    /// listed; those that earlier starts registered and that are not there any more are taken out. Credentials of logins come from a store. A supervisor ends the servers' processes if this one is killed.
     ///
     /// # Errors
     /// [`ConfigError`] for an entry that makes no sense, or a system without random numbers.
@@ -201,6 +204,7 @@ impl Gateway {
         plane: &Client,
         credentials: Option<CredentialStore>,
         replica: Replica,
+        registrations: Registrations,
         supervisor: Option<Arc<Supervisor>>,
     ) -> Result<Self, ConfigError> {
         let Replica { keys, url, ended } = replica;
@@ -220,6 +224,7 @@ impl Gateway {
             plane.clone(),
             servers.subscribe(),
             registered.clone(),
+            registrations,
         ));
         Ok(Self(Arc::new(Shared {
             config,
@@ -300,6 +305,7 @@ impl Gateway {
     /// Returns the state of the gateway, as far as the caller's tenant goes; all of it for a caller of all tenants.
     #[must_use]
     pub fn overview(&self, caller: &Caller) -> Overview {
+        self.decide_old_searches();
         let mut servers = self.fleet().status();
         servers.retain(|status| self.may_operate(caller, &status.name));
         let servers: Vec<_> =
@@ -453,9 +459,15 @@ impl Gateway {
 
     /// Counts the searches that are decided.
     pub(crate) fn count(&self, caller: &Caller, decided: &Decided) {
-        let counts = self.counts(caller);
-        counts.hits.fetch_add(decided.hits, Ordering::Relaxed);
-        counts.misses.fetch_add(decided.misses, Ordering::Relaxed);
+        self.counts(caller).add(decided);
+    }
+
+    /// Counts the searches that nobody followed for too long.
+    fn decide_old_searches(&self) {
+        for (owner, decided) in self.history().expired(Instant::now()) {
+            let mut counts = self.0.counts.lock();
+            counts.entry(owner.tenant_name()).or_default().add(&decided);
+        }
     }
 
     /// Returns the configuration of a server of this gateway.
@@ -656,7 +668,11 @@ impl Gateway {
         let servers = self.servers_of(tenant);
         let known = servers.iter().filter_map(|server| self.known(&server.name));
         let all: usize = known.map(|known| known.tokens()).sum();
-        if self.config().gateway.expose == Exposed::All { all } else { own + all }
+        if self.config().gateway.expose == Exposed::All {
+            let is_cut = self.config().gateway.result_limit != usize::MAX;
+            return if is_cut { all + tokens_of(&read_result().to_string()) } else { all };
+        }
+        own + all
     }
 
     /// Returns the tokens of the always-on tools that fit.
@@ -720,6 +736,22 @@ impl Gateway {
         let known = Arc::new(KnownTools::of(listing, &self.server(server)?));
         tools.insert(server.to_owned(), Arc::clone(&known));
         Some(known)
+    }
+}
+
+impl Counts {
+    fn add(&self, decided: &Decided) {
+        self.hits.fetch_add(decided.hits, Ordering::Relaxed);
+        self.misses.fetch_add(decided.misses, Ordering::Relaxed);
+    }
+}
+
+impl Overview {
+    /// Returns the share of searches that led to a call, from 0 to 1, of those that are decided; `None` before one is.
+    #[must_use]
+    pub fn hit_rate(&self) -> Option<f64> {
+        let decided = self.hits + self.misses;
+        (decided > 0).then(|| self.hits as f64 / decided as f64)
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
 use toolgate_config::StoreConfig;
-use toolgate_mcp::{AuthMethod, Config, Gateway, serve, serve_stdio};
+use toolgate_mcp::{AuthMethod, Config, Gateway, Registrations, serve, serve_stdio};
 use toolgate_serving::{ConnectionLimits, Connections, stop_on_signal};
 use toolgate_store::KeyStore;
 use toolgate_upstream::{CredentialStore, Supervisor};
@@ -34,6 +34,7 @@ pub(in crate::cli) use plane::store_at;
 use plane::{key_store, plane_config};
 use replica::ReplicaSettings;
 use telemetry::GatewayTelemetry;
+pub(super) use telling::start_line;
 use telling::tell;
 use tls::HostListener;
 
@@ -53,6 +54,7 @@ struct Prepared {
     stop: CancellationToken,
     files: FollowedFiles,
     replica: ReplicaSettings,
+    registrations: Registrations,
 }
 
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
@@ -81,7 +83,16 @@ async fn run_traced(arguments: RunArguments) -> Result<Exit, Failure> {
     let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), Vec::new())?;
     let credentials = login::store_if_needed(&config, &data)?;
     let replica = ReplicaSettings::read(&config, &arguments.server_config())?;
-    let prepared = Prepared { config, listener, credentials, stop, files, replica };
+    let registrations = match &arguments.server {
+        Some(server) => Registrations::of_plane(&data, server, &files.files.paths()),
+        None => {
+            // In the usual folder, an earlier version registered all that there is.
+            let is_shared =
+                arguments.server_config().load(Vec::new())?.config.store.shared.is_some();
+            Registrations::of_own_plane(&data, arguments.data_dir.is_none() && !is_shared)
+        }
+    };
+    let prepared = Prepared { config, listener, credentials, stop, files, replica, registrations };
     match &arguments.server {
         Some(server) => {
             let keys = prepared.named_keys(&arguments).await?;
@@ -208,7 +219,7 @@ impl Prepared {
 
     /// Serves until a signal, or until the host closes its streams.
     async fn serve(self, plane: &Client, keys: Option<Arc<dyn KeyStore>>) -> Result<(), Failure> {
-        let Self { config, listener, credentials, stop, files, replica } = self;
+        let Self { config, listener, credentials, stop, files, replica, registrations } = self;
         let tenant = plane.options().tenant.clone();
         let authentication = match &listener {
             Some(listener) => {
@@ -220,8 +231,11 @@ impl Prepared {
         let limits = connection_limits(&config);
         let tls = tls::start(&config.gateway.tls, &config.gateway.auth, &stop)?;
         let scheme = config.gateway.scheme();
-        let gateway = Gateway::start(config, plane, credentials, replica.replica()?, supervisor())
-            .map_err(|error| Failure::usage(error.to_string()))?;
+        let replica = replica.replica()?;
+        let supervisor = supervisor();
+        let gateway =
+            Gateway::start(config, plane, credentials, replica, registrations, supervisor)
+                .map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
         let following = tokio::spawn(files.follow(gateway.clone()));
         let served = match listener {

@@ -34,20 +34,23 @@ pub(super) async fn tell(gateway: Gateway) {
             output::note(start_line(&overview));
         }
         if tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await.is_err() {
-            tell_slow(&gateway, &mut told);
+            let overview = gateway.overview(&gateway.anybody());
+            slow(&overview, &mut told).iter().for_each(output::note);
         }
     }
 }
 
-/// Says once which servers are still starting.
-fn tell_slow(gateway: &Gateway, told: &mut HashMap<String, String>) {
-    for server in gateway.overview(&gateway.anybody()).servers {
-        if server.state == "starting" && !told.contains_key(&server.name) {
-            let line = format!("{}: slow to start; serving without it", server.name);
-            output::note(&line);
-            told.insert(server.name, line);
+/// Returns a line for each server that is still starting, once.
+fn slow(overview: &Overview, told: &mut HashMap<String, String>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for ServerOverview { name, state, .. } in &overview.servers {
+        if state == "starting" && !told.contains_key(name) {
+            let line = format!("{name}: slow to start; serving without it");
+            told.insert(name.clone(), line.clone());
+            lines.push(line);
         }
     }
+    lines
 }
 
 /// Returns the line of a server, unless people were told the same last. That it is started once more is no news.
@@ -68,7 +71,7 @@ fn news(server: &ServerOverview, told: &mut HashMap<String, String>) -> Option<S
 }
 
 /// Returns what the tools would cost a host, and what it starts with.
-fn start_line(overview: &Overview) -> String {
+pub(in crate::cli::gateway) fn start_line(overview: &Overview) -> String {
     let Overview { tools, tool_tokens, start_tokens, .. } = overview;
     let less = tool_tokens.saturating_sub(*start_tokens);
     let share = if less == 0 {
@@ -128,9 +131,8 @@ mod tests {
         assert_eq!(start_line(&few), "1 tool, 40 tokens; a host starts with 480");
     }
 
-    #[test]
-    fn a_problem_is_told_once_however_often_the_server_is_tried() {
-        let server = |state: &str, problem: &str| ServerOverview {
+    fn server(state: &str, problem: &str) -> ServerOverview {
+        ServerOverview {
             name: "notes".to_owned(),
             state: state.to_owned(),
             transport: "stdio".to_owned(),
@@ -141,7 +143,25 @@ mod tests {
             restarts: 0,
             problem: problem.to_owned(),
             findings: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn c4_a_slow_server_is_named_once_and_told_again_when_it_is_ready() {
+        let of = |servers| Overview { servers, ..Overview::default() };
+        let slow_one = of(vec![server("starting", "")]);
+        let mut told = HashMap::new();
+        let line = "notes: slow to start; serving without it";
+        assert_eq!(slow(&slow_one, &mut told), [line]);
+        assert!(slow(&slow_one, &mut told).is_empty());
+        assert_eq!(news(&server("starting", ""), &mut told), None);
+        let ready = news(&server("ready", ""), &mut told);
+        assert!(ready.is_some_and(|line| line.starts_with("notes: ready")));
+        assert!(slow(&of(vec![server("waiting", "x")]), &mut HashMap::new()).is_empty());
+    }
+
+    #[test]
+    fn a_problem_is_told_once_however_often_the_server_is_tried() {
         let mut told = HashMap::new();
         let states = [
             ("starting", ""),
