@@ -424,6 +424,38 @@ def test_a_host_may_start_it_on_standard_streams(binary: Path, tmp_path: Path) -
     assert [tool["name"] for tool in answers[1]["result"]["tools"]] == OWN_TOOLS
 
 
+def test_hosts_start_gateways_beside_one_that_runs(gateway: GatewayProcess) -> None:
+    opening = {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    with ExitStack() as hosts:
+        for _ in range(2):
+            process = hosts.enter_context(
+                subprocess.Popen(
+                    gateway.command("--stdio"),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    env=command_environment(),
+                )
+            )
+            assert process.stdin is not None
+            assert process.stdout is not None
+            hosts.callback(process.stdin.close)
+            process.stdin.write(json.dumps(opening) + "\n")
+            process.stdin.flush()
+            answer = json.loads(process.stdout.readline())
+            assert "notes" in answer["result"]["instructions"]
+
+
 def test_no_process_is_left_behind(binary: Path, tmp_path: Path) -> None:
     with GatewayProcess(binary, tmp_path, plain_server("notes")) as gateway:
         child = int(gateway.text("call_read_tool", {"name": "notes__process_id"}))

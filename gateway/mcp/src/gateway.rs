@@ -1,6 +1,6 @@
 //! Servers behind the gateway, and all that its faces share.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -176,7 +176,7 @@ pub struct ServerOverview {
     pub restarts: u64,
     /// Problem that it has; empty if it has none.
     pub problem: String,
-    /// Tools that are left out because of their definitions, each with the problem.
+    /// Tools that are left out because of their definitions, or wait for approval, each with the problem.
     #[serde(default)]
     pub findings: Vec<String>,
 }
@@ -336,6 +336,51 @@ impl Gateway {
         }
     }
 
+    /// Returns what [`Self::overview`] does, with the tools that the routing plane keeps back: those that wait for approval, and
+    /// those that it rejected.
+    pub async fn reviewed_overview(&self, caller: &Caller) -> Overview {
+        let mut overview = self.overview(caller);
+        let mut kept_back: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut tenants = BTreeSet::new();
+        for ServerOverview { name, .. } in &overview.servers {
+            for tenant in self.tenants_seen_by(caller, name) {
+                let rejected = self.0.registered.rejected(&tenant, name);
+                kept_back.entry(name.clone()).or_default().extend(rejected);
+                tenants.insert(tenant);
+            }
+        }
+        for tenant in tenants {
+            for tool in self.quarantined(&tenant).await {
+                let waits = waits_for_approval(&tool);
+                kept_back.entry(tool.server).or_default().insert(waits);
+            }
+        }
+        for server in &mut overview.servers {
+            server.findings.extend(kept_back.remove(&server.name).unwrap_or_default());
+        }
+        overview
+    }
+
+    /// Returns the tools of a tenant's catalog that wait for approval; none if the plane can't say.
+    async fn quarantined(&self, tenant: &str) -> Vec<v1::Tool> {
+        let request = v1::ListToolsRequest {
+            tenant: tenant.to_owned(),
+            page_size: LISTED_PAGE,
+            view: v1::ToolView::Names as i32,
+            ..Default::default()
+        };
+        let mut tools = self.plane().tools(request).all().await.unwrap_or_default();
+        tools.retain(|tool| tool.quarantined);
+        tools
+    }
+
+    /// Returns the tenants that see a server, as far as a caller may know of them.
+    fn tenants_seen_by(&self, caller: &Caller, server: &str) -> Vec<String> {
+        let mut tenants = self.tenants_of(server);
+        tenants.retain(|tenant| caller.is_of_all_tenants || **tenant == *caller.tenant);
+        tenants
+    }
+
     /// Returns true if an operator's request may be about this server.
     pub(crate) fn may_operate(&self, caller: &Caller, server: &str) -> bool {
         caller.is_operator && (caller.is_of_all_tenants || self.sees(&caller.tenant, server))
@@ -381,8 +426,7 @@ impl Gateway {
 
     fn overview_of(&self, caller: &Caller, status: ServerStatus) -> ServerOverview {
         let listing = self.fleet().listing(&status.name);
-        let mut tenants = self.tenants_of(&status.name);
-        tenants.retain(|tenant| caller.is_of_all_tenants || **tenant == *caller.tenant);
+        let tenants = self.tenants_seen_by(caller, &status.name);
         let is_searchable = listing.is_some_and(|listing| {
             tenants.iter().all(|tenant| self.0.registered.has(tenant, &listing))
         });
@@ -828,6 +872,13 @@ impl ServerOverview {
             findings: status.findings,
         }
     }
+}
+
+/// Returns what a person does about a tool that waits for approval.
+fn waits_for_approval(tool: &v1::Tool) -> String {
+    let v1::Tool { server, name, hash, .. } = tool;
+    let hash = hash.get(..12).unwrap_or(hash);
+    format!("{name} waits for approval (toolgate catalog approve {server} {name}@{hash})")
 }
 
 /// Returns why a server that has listed no tools can't be called.

@@ -587,7 +587,7 @@ fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Url> {
 }
 
 async fn status(State(faces): State<Faces>, Extension(caller): Extension<Caller>) -> Response {
-    Json(faces.gateway.overview(&caller)).into_response()
+    Json(faces.gateway.reviewed_overview(&caller).await).into_response()
 }
 
 async fn logs(

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 use toolgate_client::{Client, ErrorReason, v1};
@@ -26,11 +27,15 @@ pub(crate) type RegisteredListings = HashMap<(String, String), Arc<Listing>>;
 
 /// Servers whose tools are registered as they list them now.
 #[derive(Debug, Clone)]
-pub(crate) struct Registered(watch::Sender<RegisteredListings>);
+pub(crate) struct Registered {
+    listings: watch::Sender<RegisteredListings>,
+    /// Tools that the plane rejected, each with the problem.
+    rejected: Arc<Mutex<HashMap<Registration, Vec<String>>>>,
+}
 
 impl Default for Registered {
     fn default() -> Self {
-        Self(watch::Sender::new(HashMap::new()))
+        Self { listings: watch::Sender::new(HashMap::new()), rejected: Arc::default() }
     }
 }
 
@@ -43,21 +48,27 @@ impl Registered {
 
     /// Returns the listing of a server that is registered in a tenant's catalog.
     pub(crate) fn get(&self, tenant: &str, server: &str) -> Option<Arc<Listing>> {
-        self.0.borrow().get(&(tenant.to_owned(), server.to_owned())).cloned()
+        self.listings.borrow().get(&(tenant.to_owned(), server.to_owned())).cloned()
     }
 
     /// Returns a receiver that changes with each registration.
     pub(crate) fn changes(&self) -> watch::Receiver<RegisteredListings> {
-        self.0.subscribe()
+        self.listings.subscribe()
+    }
+
+    /// Returns the tools of a server that the plane rejected, each with the problem.
+    pub(crate) fn rejected(&self, tenant: &str, server: &str) -> Vec<String> {
+        let place = (tenant.to_owned(), server.to_owned());
+        self.rejected.lock().get(&place).cloned().unwrap_or_default()
     }
 
     /// Forgets a server, which is registered again if it is still there.
     pub(crate) fn forget(&self, server: &str) {
-        self.0.send_modify(|registered| registered.retain(|(_, known), _| known != server));
+        self.listings.send_modify(|registered| registered.retain(|(_, known), _| known != server));
     }
 
     fn add(&self, tenant: &str, listing: Arc<Listing>) {
-        self.0.send_modify(|registered| {
+        self.listings.send_modify(|registered| {
             registered.insert((tenant.to_owned(), listing.server.clone()), listing);
         });
     }
@@ -204,6 +215,7 @@ impl Follower {
         match self.plane.register_server(request).await {
             Ok(answer) => {
                 warn_of_rejections(server, &answer);
+                self.registered.rejected.lock().insert(place.clone(), rejections(&answer));
                 self.registrations.add(place.clone());
                 self.announced.insert(place);
                 // Under another configuration it is registered again.
@@ -264,6 +276,13 @@ fn tools_list(tools: &[Box<RawValue>], filter: &ToolFilter) -> String {
     let definitions: Vec<&str> =
         tools.iter().filter(|tool| is_let_in(tool)).map(|tool| tool.get()).collect();
     format!("{{\"tools\":[{}]}}", definitions.join(","))
+}
+
+/// Returns the tools that the plane rejected, each with the problem.
+fn rejections(answer: &v1::RegisterServerResponse) -> Vec<String> {
+    let rejected = v1::OutcomeKind::Rejected as i32;
+    let rejected = answer.outcomes.iter().filter(|outcome| outcome.kind == rejected);
+    rejected.map(|outcome| format!("{} was rejected: {}", outcome.name, outcome.message)).collect()
 }
 
 fn warn_of_rejections(server: &str, answer: &v1::RegisterServerResponse) {

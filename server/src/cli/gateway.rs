@@ -227,7 +227,7 @@ impl RunArguments {
 }
 
 /// Folder of the gateway in the usual data directory.
-const DATA_FOLDER: &str = "gateway";
+pub(super) const DATA_FOLDER: &str = "gateway";
 
 /// Returns the gateway's data directory.
 fn data_dir(

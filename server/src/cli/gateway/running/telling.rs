@@ -18,11 +18,9 @@ pub(super) async fn tell(gateway: Gateway) {
     let mut is_complete = false;
     loop {
         let overview = gateway.overview(&gateway.anybody());
-        for server in &overview.servers {
-            if let Some(line) = news(server, &mut told) {
-                output::note(line);
-            }
-        }
+        let lines: Vec<String> =
+            overview.servers.iter().filter_map(|server| news(server, &mut told)).collect();
+        lines.iter().for_each(output::note);
         let is_ready = |server: &ServerOverview| {
             matches!(&*server.state, "ready" | "idle") && server.is_searchable
         };
@@ -33,11 +31,30 @@ pub(super) async fn tell(gateway: Gateway) {
             output::note(format_args!("{servers} ready: {tools} behind discover_tools"));
             output::note(start_line(&overview));
         }
+        if is_complete && overview.servers.iter().all(is_ready) {
+            let reviewed = gateway.reviewed_overview(&gateway.anybody()).await;
+            kept_back(&reviewed, &mut told).iter().for_each(output::note);
+        }
         if tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await.is_err() {
             let overview = gateway.overview(&gateway.anybody());
             slow(&overview, &mut told).iter().for_each(output::note);
         }
     }
+}
+
+/// Returns a line for each tool that is left out or waits for approval, once.
+fn kept_back(overview: &Overview, told: &mut HashMap<String, String>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for ServerOverview { name, findings, .. } in &overview.servers {
+        for finding in findings {
+            let line = format!("{name}: {finding}");
+            // No server's name has a blank.
+            if told.insert(line.clone(), String::new()).is_none() {
+                lines.push(line);
+            }
+        }
+    }
+    lines
 }
 
 /// Returns a line for each server that is still starting, once.
