@@ -29,6 +29,7 @@ mod policy;
 mod register;
 mod route;
 mod run;
+mod running_gateway;
 mod search;
 mod serve;
 mod servers;

@@ -20,6 +20,10 @@ ODD = (
 )
 """A result with numbers that no float holds, and escapes that nobody needs."""
 
+OUTPUT = '"outputSchema": {"type":"object","required":["large"]}'
+DEFINITIONS[1] = DEFINITIONS[1].replace('"title"', f'{OUTPUT}, "title"')
+"""Clients refuse a result of this tool without its data."""
+
 INSTRUCTIONS = "Use the odd tool first."
 LARGE = "x" * 100_000
 

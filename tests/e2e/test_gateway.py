@@ -154,7 +154,10 @@ def test_a_host_names_its_own_limit_in_the_url(gateway: GatewayProcess) -> None:
 def test_a_host_that_searches_by_itself_sees_every_tool(gateway: GatewayProcess) -> None:
     tools = gateway.tools("/mcp/all")
     names = [tool["name"] for tool in tools]
-    assert names == sorted(f"{server}__{tool['name']}" for server in SERVERS for tool in TOOLS)
+    of_servers = sorted(f"{server}__{tool['name']}" for server in SERVERS for tool in TOOLS)
+    assert names == [*of_servers, "read_result"], "results are cut there too"
+    whole = [tool["name"] for tool in gateway.tools("/mcp/all?limit=none")]
+    assert whole == of_servers
     shown = {tool["name"]: tool for tool in tools}
     for tool in TOOLS:
         assert shown[f"notes__{tool['name']}"] == {**tool, "name": f"notes__{tool['name']}"}
@@ -233,6 +236,32 @@ def test_people_see_what_hosts_see(binary: Path, gateway: GatewayProcess) -> Non
     unknown = run(binary, "gateway", "logs", "absent", *at)
     assert unknown.returncode == 1
     assert "absent" in unknown.stderr
+
+
+def test_people_are_answered_whatever_the_face_at_mcp_shows(binary: Path, tmp_path: Path) -> None:
+    config = '[gateway]\nexpose = "all"\n' + plain_server("notes")
+    with GatewayProcess(binary, tmp_path, config) as gateway:
+        at = ["--url", gateway.url]
+        why = run(binary, "gateway", "why", "store a note", *at)
+        assert "notes__keep_note#" in why.stdout, why.stderr
+        call = run(binary, "gateway", "call", "notes", "keep_note", '{"text": "x"}', *at)
+        assert call.stdout.startswith("kept\n"), call.stderr
+        assert metrics(gateway)["toolgate_gateway_searches_total"] == 0, "no model's search"
+
+
+def test_a_server_that_left_while_the_gateway_was_down_is_not_in_the_catalog(
+    binary: Path, tmp_path: Path
+) -> None:
+    both = plain_server("notes") + plain_server("ghost")
+    with GatewayProcess(binary, tmp_path, both) as gateway:
+        assert "of 8 tools" in gateway.text("discover_tools", {"query": "store a note"})
+    with GatewayProcess(binary, tmp_path, plain_server("notes")) as gateway:
+
+        def is_gone() -> bool:
+            text = gateway.text("discover_tools", {"query": "store a note"})
+            return f"of {len(TOOLS)} tools" in text and "ghost" not in text
+
+        wait_until(is_gone)
 
 
 def test_the_hit_rate_is_in_the_metrics(binary: Path, tmp_path: Path) -> None:
@@ -393,6 +422,38 @@ def test_a_host_may_start_it_on_standard_streams(binary: Path, tmp_path: Path) -
     assert answers[0]["result"]["protocolVersion"] == "2025-06-18"
     assert "notes" in answers[0]["result"]["instructions"]
     assert [tool["name"] for tool in answers[1]["result"]["tools"]] == OWN_TOOLS
+
+
+def test_hosts_start_gateways_beside_one_that_runs(gateway: GatewayProcess) -> None:
+    opening = {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    with ExitStack() as hosts:
+        for _ in range(2):
+            process = hosts.enter_context(
+                subprocess.Popen(
+                    gateway.command("--stdio"),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    env=command_environment(),
+                )
+            )
+            assert process.stdin is not None
+            assert process.stdout is not None
+            hosts.callback(process.stdin.close)
+            process.stdin.write(json.dumps(opening) + "\n")
+            process.stdin.flush()
+            answer = json.loads(process.stdout.readline())
+            assert "notes" in answer["result"]["instructions"]
 
 
 def test_no_process_is_left_behind(binary: Path, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Bytes of definitions and results on their way through the gateway, and the limits of results."""
 
+import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +11,8 @@ from pathlib import Path
 import pytest
 from exact_mcp_server import DEFINITIONS, INSTRUCTIONS, LARGE, ODD
 from gateway_process import REVISION, GatewayProcess, Json, message, text_of
+from mcp import ClientSession
+from mcp.client.streamable_http import streamablehttp_client
 from toolgate_command import command_environment
 
 EXACT = Path(__file__).with_name("exact_mcp_server.py")
@@ -94,6 +98,28 @@ def test_lists_have_the_definitions_as_their_server_wrote_them(gateway: GatewayP
     every = body_of(gateway, "/mcp/all", "tools/list", {})
     assert every.count('{"zebra":1.0,"name":"exact__') == len(DEFINITIONS)
     assert every.count(r'"title":"T\u0041"') == len(DEFINITIONS)
+    assert '"outputSchema"' not in every, "results are cut"
+    assert '"outputSchema"' in body_of(gateway, "/mcp/all?limit=none", "tools/list", {})
+
+
+def test_a_client_takes_a_cut_result_of_a_tool_with_an_output_schema(
+    gateway: GatewayProcess,
+) -> None:
+    async def called(path: str) -> str:
+        async with (
+            streamablehttp_client(gateway.url + path) as (reader, writer, _),
+            ClientSession(reader, writer) as session,
+        ):
+            await session.initialize()
+            result = await session.call_tool("exact__data", {})
+            return "".join(getattr(item, "text", "") for item in result.content)
+
+    cut = asyncio.run(called("/mcp/all"))
+    pointer = re.search(r"read_result handle=(\S+) offset=(\d+)", cut)
+    assert pointer, cut
+    handle, offset = pointer.groups()
+    arguments = {"handle": handle, "offset": int(offset)}
+    assert "xxx" in gateway.text("read_result", arguments, "/mcp/all")
 
 
 @pytest.mark.parametrize("tool", ["data", "embedded"])

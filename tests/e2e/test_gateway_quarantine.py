@@ -1,6 +1,7 @@
 """Tools that wait for approval, behind a gateway: listed nowhere, not found, and not called."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from gateway_process import GatewayProcess, Json, text_of
 from test_quarantine import HARMLESS, POISON
+from toolgate_command import run
 from toolgate_process import ToolgateProcess
 from waiting import wait_until
 
@@ -120,3 +122,25 @@ def test_what_was_approved_is_not_what_it_becomes(
         sea.approve()
         assert sea.listed() == [["moon", "tides"]] * len(FACES)
         assert HARMLESS_TOO in [tool["description"] for tool in sea.gateway.tools("/mcp/s/sea")]
+
+
+def test_a_person_approves_a_tool_of_a_gateway_with_its_own_plane(
+    binary: Path, text: Path, tmp_path: Path
+) -> None:
+    text.write_text(POISON)
+    usual = {"TOOLGATE_STORE_PATH": str(tmp_path)}
+    plane = ("--data-dir", str(tmp_path / "gateway"))
+    with GatewayProcess(binary, tmp_path, config(text), plane) as gateway:
+        gateway.wait_for("tides waits for approval")
+        command = re.search(r"\(toolgate (catalog approve [^)]*)\)", gateway.said[-1])
+        assert command, gateway.said
+        status = run(binary, "gateway", "status", "--url", gateway.url)
+        assert f"1 tool left out: tides waits for approval ({command.group()[1:]}" in status.stdout
+        asked = [*command.group(1).split(), "--endpoint", "gateway"]
+        approved = run(binary, *asked, env=usual)
+        assert approved.returncode == 0, approved.stderr
+        assert "sea__tides#" in gateway.text("discover_tools", {"query": "select:sea__tides"})
+        status = run(binary, "gateway", "status", "--url", gateway.url)
+        assert "waits for approval" not in status.stdout
+    gone = run(binary, *asked, env=usual)
+    assert gone.returncode == 4

@@ -37,6 +37,10 @@ impl Owner {
     pub(crate) fn tenant(&self) -> &str {
         &self.tenant
     }
+
+    pub(crate) fn tenant_name(&self) -> Arc<str> {
+        Arc::clone(&self.tenant)
+    }
 }
 
 impl Caller {

@@ -125,23 +125,28 @@ pub(crate) fn definitions(servers: &[Behind]) -> Vec<Value> {
             "annotations": {"readOnlyHint": false, "destructiveHint": true, "openWorldHint": true},
             "_meta": {"anthropic/alwaysLoad": true}
         }),
-        json!({
-            "name": READ_RESULT,
-            "title": "Read on in a result",
-            "description": "Reads on in a result that was cut.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "handle": {"type": "string", "description": "As the cut result gives it"},
-                    "offset": {"type": "integer", "minimum": 0, "default": 0},
-                    "find": {"type": "string", "description": "Go to where this text occurs"}
-                },
-                "required": ["handle"]
-            },
-            "annotations": {"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false},
-            "_meta": {"anthropic/alwaysLoad": true}
-        }),
+        read_result(),
     ]
+}
+
+/// Returns the definition of the tool that reads on in a result.
+pub(crate) fn read_result() -> Value {
+    json!({
+        "name": READ_RESULT,
+        "title": "Read on in a result",
+        "description": "Reads on in a result that was cut.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "handle": {"type": "string", "description": "As the cut result gives it"},
+                "offset": {"type": "integer", "minimum": 0, "default": 0},
+                "find": {"type": "string", "description": "Go to where this text occurs"}
+            },
+            "required": ["handle"]
+        },
+        "annotations": {"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false},
+        "_meta": {"anthropic/alwaysLoad": true}
+    })
 }
 
 /// Returns the text that hosts put into the model's prompt.

@@ -20,7 +20,7 @@ const PROBLEM_MAX: usize = 200;
 /// Prefix of model-facing names, which hosts put before their own.
 const PREFIX: &str = "mcp__";
 
-/// Answers `discover_tools`.
+/// Answers `discover_tools`. A search that is not a model's is not counted.
 ///
 /// # Errors
 /// The problem, for the model.
@@ -28,6 +28,7 @@ pub(crate) async fn discover(
     gateway: &Gateway,
     caller: &Caller,
     arguments: &Map<String, Value>,
+    is_counted: bool,
 ) -> Result<String, String> {
     let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().trim();
     if query.is_empty() {
@@ -55,9 +56,11 @@ pub(crate) async fn discover(
     };
     let is_here = |tool: &&v1::ActiveTool| gateway.lets_in(caller, &tool.server, &tool.name);
     let tools: Vec<&v1::ActiveTool> = found.tools.iter().filter(is_here).collect();
-    gateway.counts(caller).searches.fetch_add(1, Ordering::Relaxed);
-    let shown = tools.iter().map(|tool| tool.model_name.clone()).collect();
-    gateway.count(caller, &gateway.history().searched(&caller.owner(), shown));
+    if is_counted {
+        gateway.counts(caller).searches.fetch_add(1, Ordering::Relaxed);
+        let shown = tools.iter().map(|tool| tool.model_name.clone()).collect();
+        gateway.count(caller, &gateway.history().searched(&caller.owner(), shown));
+    }
     let readers = Readers::of(gateway, caller, &tools).await;
     let mut text = told(&readers, &tools, &found, is_whole);
     close(&mut text, &missing(gateway, caller), &tools, is_whole);

@@ -68,6 +68,10 @@ impl Exposure {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResultLimit(pub(crate) usize);
 
+/// Mark of a request by a person who looks at what a model would find. Its searches are in no number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Uncounted;
+
 /// Face of the gateway to one host.
 #[derive(Clone)]
 pub(crate) struct Face {
@@ -301,6 +305,12 @@ impl Face {
     fn host<'a>(&'a self, context: &'a RequestContext<RoleServer>, caller: &'a Caller) -> Host<'a> {
         let principal = caller.turn_name();
         Host { gateway: &self.gateway, context, caller, principal, level: *self.level.lock() }
+    }
+
+    /// Returns true if a search is a model's.
+    fn is_counted(context: &RequestContext<RoleServer>) -> bool {
+        let parts = context.extensions.get::<Parts>();
+        parts.is_none_or(|parts| parts.extensions.get::<Uncounted>().is_none())
     }
 
     /// Returns the most bytes of text of a result: as the host's URL says, or the configuration.

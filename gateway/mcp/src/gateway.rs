@@ -1,9 +1,9 @@
 //! Servers behind the gateway, and all that its faces share.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,9 @@ use crate::audit::Audit;
 use crate::caller::Caller;
 use crate::config::{Config, ConfigError, Exposed, ServerConfig, Trust};
 use crate::connecting::Connecting;
-use crate::definitions::{Behind, definitions, instructions as instructions_of, tokens_of};
+use crate::definitions::{
+    Behind, definitions, instructions as instructions_of, read_result, tokens_of,
+};
 use crate::history::{Decided, History};
 use crate::instructions;
 use crate::listings::{Asked, Listed, Listings};
@@ -32,6 +34,7 @@ use crate::lists::Lists;
 use crate::parked::Parked;
 use crate::placed::Resumable;
 use crate::registering::{self, Registered, RegisteredListings, Servers};
+use crate::registrations::Registrations;
 use crate::replicas::Replica;
 use crate::results::Results;
 use crate::sealed::Seal;
@@ -173,7 +176,7 @@ pub struct ServerOverview {
     pub restarts: u64,
     /// Problem that it has; empty if it has none.
     pub problem: String,
-    /// Tools that are left out because of their definitions, each with the problem.
+    /// Tools that are left out because of their definitions, or wait for approval, each with the problem.
     #[serde(default)]
     pub findings: Vec<String>,
     /// True if it waits for what its entry lacks, such as a variable, until the files are read anew.
@@ -198,7 +201,7 @@ struct ListedTool {
 
 impl Gateway {
     /// Starts the servers of a configuration as one replica of a gateway, and registers their tools with the plane as they are
-    /// listed. Credentials of logins come from a store. A supervisor ends the servers' processes if this one is killed.
+    /// listed; those that earlier starts registered and that are not there any more are taken out. Credentials of logins come from a store. A supervisor ends the servers' processes if this one is killed.
     ///
     /// # Errors
     /// [`ConfigError`] for an entry that makes no sense, or a system without random numbers.
@@ -207,6 +210,7 @@ impl Gateway {
         plane: &Client,
         credentials: Option<CredentialStore>,
         replica: Replica,
+        registrations: Registrations,
         supervisor: Option<Arc<Supervisor>>,
     ) -> Result<Self, ConfigError> {
         let Replica { keys, url, ended } = replica;
@@ -226,6 +230,7 @@ impl Gateway {
             plane.clone(),
             servers.subscribe(),
             registered.clone(),
+            registrations,
         ));
         Ok(Self(Arc::new(Shared {
             config,
@@ -306,6 +311,7 @@ impl Gateway {
     /// Returns the state of the gateway, as far as the caller's tenant goes; all of it for a caller of all tenants.
     #[must_use]
     pub fn overview(&self, caller: &Caller) -> Overview {
+        self.decide_old_searches();
         let mut servers = self.fleet().status();
         servers.retain(|status| self.may_operate(caller, &status.name));
         let servers: Vec<_> =
@@ -334,6 +340,51 @@ impl Gateway {
             hits: sum(|counts| &counts.hits),
             misses: sum(|counts| &counts.misses),
         }
+    }
+
+    /// Returns what [`Self::overview`] does, with the tools that the routing plane keeps back: those that wait for approval, and
+    /// those that it rejected.
+    pub async fn reviewed_overview(&self, caller: &Caller) -> Overview {
+        let mut overview = self.overview(caller);
+        let mut kept_back: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut tenants = BTreeSet::new();
+        for ServerOverview { name, .. } in &overview.servers {
+            for tenant in self.tenants_seen_by(caller, name) {
+                let rejected = self.0.registered.rejected(&tenant, name);
+                kept_back.entry(name.clone()).or_default().extend(rejected);
+                tenants.insert(tenant);
+            }
+        }
+        for tenant in tenants {
+            for tool in self.quarantined(&tenant).await {
+                let waits = waits_for_approval(&tool);
+                kept_back.entry(tool.server).or_default().insert(waits);
+            }
+        }
+        for server in &mut overview.servers {
+            server.findings.extend(kept_back.remove(&server.name).unwrap_or_default());
+        }
+        overview
+    }
+
+    /// Returns the tools of a tenant's catalog that wait for approval; none if the plane can't say.
+    async fn quarantined(&self, tenant: &str) -> Vec<v1::Tool> {
+        let request = v1::ListToolsRequest {
+            tenant: tenant.to_owned(),
+            page_size: LISTED_PAGE,
+            view: v1::ToolView::Names as i32,
+            ..Default::default()
+        };
+        let mut tools = self.plane().tools(request).all().await.unwrap_or_default();
+        tools.retain(|tool| tool.quarantined);
+        tools
+    }
+
+    /// Returns the tenants that see a server, as far as a caller may know of them.
+    fn tenants_seen_by(&self, caller: &Caller, server: &str) -> Vec<String> {
+        let mut tenants = self.tenants_of(server);
+        tenants.retain(|tenant| caller.is_of_all_tenants || **tenant == *caller.tenant);
+        tenants
     }
 
     /// Returns true if an operator's request may be about this server.
@@ -381,8 +432,7 @@ impl Gateway {
 
     fn overview_of(&self, caller: &Caller, status: ServerStatus) -> ServerOverview {
         let listing = self.fleet().listing(&status.name);
-        let mut tenants = self.tenants_of(&status.name);
-        tenants.retain(|tenant| caller.is_of_all_tenants || **tenant == *caller.tenant);
+        let tenants = self.tenants_seen_by(caller, &status.name);
         let is_searchable = listing.is_some_and(|listing| {
             tenants.iter().all(|tenant| self.0.registered.has(tenant, &listing))
         });
@@ -460,9 +510,15 @@ impl Gateway {
 
     /// Counts the searches that are decided.
     pub(crate) fn count(&self, caller: &Caller, decided: &Decided) {
-        let counts = self.counts(caller);
-        counts.hits.fetch_add(decided.hits, Ordering::Relaxed);
-        counts.misses.fetch_add(decided.misses, Ordering::Relaxed);
+        self.counts(caller).add(decided);
+    }
+
+    /// Counts the searches that nobody followed for too long.
+    fn decide_old_searches(&self) {
+        for (owner, decided) in self.history().expired(Instant::now()) {
+            let mut counts = self.0.counts.lock();
+            counts.entry(owner.tenant_name()).or_default().add(&decided);
+        }
     }
 
     /// Returns the configuration of a server of this gateway.
@@ -663,7 +719,11 @@ impl Gateway {
         let servers = self.servers_of(tenant);
         let known = servers.iter().filter_map(|server| self.known(&server.name));
         let all: usize = known.map(|known| known.tokens()).sum();
-        if self.config().gateway.expose == Exposed::All { all } else { own + all }
+        if self.config().gateway.expose == Exposed::All {
+            let is_cut = self.config().gateway.result_limit != usize::MAX;
+            return if is_cut { all + tokens_of(&read_result().to_string()) } else { all };
+        }
+        own + all
     }
 
     /// Returns the tokens of the always-on tools that fit.
@@ -742,6 +802,22 @@ impl Gateway {
     }
 }
 
+impl Counts {
+    fn add(&self, decided: &Decided) {
+        self.hits.fetch_add(decided.hits, Ordering::Relaxed);
+        self.misses.fetch_add(decided.misses, Ordering::Relaxed);
+    }
+}
+
+impl Overview {
+    /// Returns the share of searches that led to a call, from 0 to 1, of those that are decided; `None` before one is.
+    #[must_use]
+    pub fn hit_rate(&self) -> Option<f64> {
+        let decided = self.hits + self.misses;
+        (decided > 0).then(|| self.hits as f64 / decided as f64)
+    }
+}
+
 impl KnownTools {
     fn of(listing: Arc<Listing>, config: &ServerConfig) -> Self {
         let mut in_order = Vec::new();
@@ -817,6 +893,13 @@ impl ServerOverview {
             unbelieved_readers: 0,
         }
     }
+}
+
+/// Returns what a person does about a tool that waits for approval.
+fn waits_for_approval(tool: &v1::Tool) -> String {
+    let v1::Tool { server, name, hash, .. } = tool;
+    let hash = hash.get(..12).unwrap_or(hash);
+    format!("{name} waits for approval (toolgate catalog approve {server} {name}@{hash})")
 }
 
 /// Returns why a server that has listed no tools can't be called.

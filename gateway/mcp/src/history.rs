@@ -15,8 +15,11 @@ const KEPT: Duration = Duration::from_secs(60 * 60);
 const CALLS_MAX: usize = 256;
 const PRINCIPALS_MAX: usize = 4_096;
 
-/// Calls behind a search among which one of a tool that it showed makes it a hit.
+/// Calls behind a search among which one of a tool that it showed makes it a hit. The rule is that of the routing plane's usage.
 const HIT_WITHIN: u32 = 5;
+
+/// Time after which a search without such a call is a miss.
+const OPEN_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// Calls and open searches of all principals.
 #[derive(Default)]
@@ -42,6 +45,7 @@ struct PastCall {
 
 /// Search of which no tool was called yet.
 struct OpenSearch {
+    at: Instant,
     tools: Vec<String>,
     calls: u32,
 }
@@ -51,18 +55,21 @@ struct OpenSearch {
 pub(crate) struct Decided {
     /// Searches of which a tool was called within the five calls behind them.
     pub(crate) hits: u64,
-    /// Searches of which none was, or that six later searches followed.
+    /// Searches of which none was, that showed nothing, that six later searches followed, or that an hour passed over.
     pub(crate) misses: u64,
 }
 
 impl History {
     /// Notes a search that showed these tools.
     pub(crate) fn searched(&self, owner: &Owner, tools: Vec<String>) -> Decided {
+        if tools.is_empty() {
+            return Decided { hits: 0, misses: 1 };
+        }
         let mut kept = self.0.lock();
         let past = kept.past(owner);
         let misses = past.searches.len().saturating_sub(HIT_WITHIN as usize);
         past.searches.truncate(HIT_WITHIN as usize);
-        past.searches.push_front(OpenSearch { tools, calls: 0 });
+        past.searches.push_front(OpenSearch { at: Instant::now(), tools, calls: 0 });
         Decided { hits: 0, misses: misses as u64 }
     }
 
@@ -82,6 +89,18 @@ impl History {
         past.searches.retain(|search| search.calls < HIT_WITHIN);
         let misses = open - past.searches.len();
         Decided { hits: hits as u64, misses: misses as u64 }
+    }
+
+    /// Decides the searches that were open for too long. Returns the misses of each owner.
+    pub(crate) fn expired(&self, now: Instant) -> Vec<(Owner, Decided)> {
+        let mut kept = self.0.lock();
+        let missed = kept.principals.iter_mut().filter_map(|(owner, past)| {
+            let open = past.searches.len();
+            past.searches.retain(|search| now.duration_since(search.at) < OPEN_FOR);
+            let misses = (open - past.searches.len()) as u64;
+            (misses > 0).then(|| (owner.clone(), Decided { hits: 0, misses }))
+        });
+        missed.collect()
     }
 
     /// Returns the principal's calls of the last hour, oldest first.
@@ -150,6 +169,19 @@ mod tests {
         let missed: u64 = (0..8).map(|_| history.searched(&p, vec!["a".into()]).misses).sum();
         assert_eq!(missed, 2, "six are open");
         assert_eq!(history.called(&p, "a", true), Decided { hits: 6, misses: 0 });
+    }
+
+    #[test]
+    fn what_shows_nothing_or_is_passed_by_for_an_hour_is_a_miss() {
+        let history = History::default();
+        let p = owner("t", "p");
+        assert_eq!(history.searched(&p, Vec::new()), Decided { hits: 0, misses: 1 });
+        history.searched(&p, vec!["a".into()]);
+        let now = Instant::now();
+        assert!(history.expired(now + OPEN_FOR / 2).is_empty());
+        let expired = history.expired(now + OPEN_FOR);
+        assert_eq!(expired, [(p.clone(), Decided { hits: 0, misses: 1 })]);
+        assert_eq!(history.called(&p, "a", true), Decided::default());
     }
 
     #[test]

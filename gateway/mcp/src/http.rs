@@ -30,7 +30,7 @@ use crate::authentication::{
 };
 use crate::caller::Caller;
 use crate::connecting;
-use crate::face::{Exposure, Face, ResultLimit, Traced};
+use crate::face::{Exposure, Face, ResultLimit, Traced, Uncounted};
 use crate::gateway::Gateway;
 use crate::metrics;
 use crate::mirrored;
@@ -123,6 +123,8 @@ struct Asked<'a> {
 struct FaceQuery {
     /// Most bytes of text of a result, such as `8KiB`, or `none`.
     limit: Option<String>,
+    /// `false` for searches of people who look at what a model would find: they are no searches of models.
+    counted: Option<bool>,
 }
 
 /// Serves `/mcp`, `/mcp/search`, `/mcp/all`, `/mcp/s/{server}`, `/metrics`, pages for probes and the state below `/gateway` until
@@ -335,6 +337,9 @@ impl Faces {
         let (mut parts, body) = request.into_parts();
         if let Some(limit) = limit.flatten() {
             parts.extensions.insert(ResultLimit(limit));
+        }
+        if query.counted == Some(false) {
+            parts.extensions.insert(Uncounted);
         }
         let message = match message(&parts, body).await {
             Ok(message) => message,
@@ -582,7 +587,7 @@ fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<Url> {
 }
 
 async fn status(State(faces): State<Faces>, Extension(caller): Extension<Caller>) -> Response {
-    Json(faces.gateway.overview(&caller)).into_response()
+    Json(faces.gateway.reviewed_overview(&caller).await).into_response()
 }
 
 async fn logs(

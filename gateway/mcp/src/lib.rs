@@ -36,6 +36,7 @@ mod placed;
 mod raw;
 mod reading;
 mod registering;
+mod registrations;
 mod relayed;
 mod replicas;
 mod results;
@@ -57,6 +58,7 @@ pub use config::{
 };
 pub use gateway::{Gateway, Overview, Seen, ServerOverview};
 pub use http::{GatewayError, serve, serve_stdio};
+pub use registrations::Registrations;
 pub use replicas::Replica;
 pub use sealed::{SealingKeyError, SealingKeys};
 pub use sessions::EndedSessions;

@@ -1,15 +1,17 @@
 //! Registrations of the servers' tools with the routing plane, as they are listed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 use toolgate_client::{Client, ErrorReason, v1};
 use toolgate_upstream::{Fleet, Listing, ServerState};
 
 use crate::config::{ServerConfig, ToolFilter, Trust};
+use crate::registrations::{Registration, Registrations};
 
 /// Time for a registration, whose tools may have to be embedded.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -25,11 +27,15 @@ pub(crate) type RegisteredListings = HashMap<(String, String), Arc<Listing>>;
 
 /// Servers whose tools are registered as they list them now.
 #[derive(Debug, Clone)]
-pub(crate) struct Registered(watch::Sender<RegisteredListings>);
+pub(crate) struct Registered {
+    listings: watch::Sender<RegisteredListings>,
+    /// Tools that the plane rejected, each with the problem.
+    rejected: Arc<Mutex<HashMap<Registration, Vec<String>>>>,
+}
 
 impl Default for Registered {
     fn default() -> Self {
-        Self(watch::Sender::new(HashMap::new()))
+        Self { listings: watch::Sender::new(HashMap::new()), rejected: Arc::default() }
     }
 }
 
@@ -42,21 +48,27 @@ impl Registered {
 
     /// Returns the listing of a server that is registered in a tenant's catalog.
     pub(crate) fn get(&self, tenant: &str, server: &str) -> Option<Arc<Listing>> {
-        self.0.borrow().get(&(tenant.to_owned(), server.to_owned())).cloned()
+        self.listings.borrow().get(&(tenant.to_owned(), server.to_owned())).cloned()
     }
 
     /// Returns a receiver that changes with each registration.
     pub(crate) fn changes(&self) -> watch::Receiver<RegisteredListings> {
-        self.0.subscribe()
+        self.listings.subscribe()
+    }
+
+    /// Returns the tools of a server that the plane rejected, each with the problem.
+    pub(crate) fn rejected(&self, tenant: &str, server: &str) -> Vec<String> {
+        let place = (tenant.to_owned(), server.to_owned());
+        self.rejected.lock().get(&place).cloned().unwrap_or_default()
     }
 
     /// Forgets a server, which is registered again if it is still there.
     pub(crate) fn forget(&self, server: &str) {
-        self.0.send_modify(|registered| registered.retain(|(_, known), _| known != server));
+        self.listings.send_modify(|registered| registered.retain(|(_, known), _| known != server));
     }
 
     fn add(&self, tenant: &str, listing: Arc<Listing>) {
-        self.0.send_modify(|registered| {
+        self.listings.send_modify(|registered| {
             registered.insert((tenant.to_owned(), listing.server.clone()), listing);
         });
     }
@@ -69,17 +81,20 @@ pub(crate) async fn follow(
     plane: Client,
     mut servers: watch::Receiver<Servers>,
     registered: Registered,
+    registrations: Registrations,
 ) {
     let plane = plane.with_deadline(DEADLINE);
     let own = plane.options().tenant.clone();
     let mut changes = fleet.changes();
     let reloaded = servers.clone();
-    let mut follower = Follower { plane, registered, reloaded, announced: HashSet::new() };
+    let announced = HashSet::new();
+    let mut follower = Follower { plane, registered, reloaded, announced, registrations };
     loop {
         changes.borrow_and_update();
         let configured = Arc::clone(&servers.borrow_and_update());
         follower.reloaded.borrow_and_update();
-        let mut has_failed = follower.remove(&configured, &own).await;
+        let mut has_failed = !follower.take_all(&configured, &own).await;
+        has_failed |= follower.remove(&configured, &own).await;
         for status in fleet.status() {
             let Some(config) = configured.get(&status.name) else { continue };
             let listing = fleet.listing(&status.name);
@@ -114,16 +129,46 @@ struct Follower {
     reloaded: watch::Receiver<Servers>,
     /// Tenants and servers that were announced.
     announced: HashSet<(String, String)>,
+    /// Those that were ever registered, in earlier starts too.
+    registrations: Registrations,
 }
 
 impl Follower {
+    /// Takes the servers of the catalogs for the gateway's own, if they are and it does not know them yet. Returns false if
+    /// that failed.
+    async fn take_all(&mut self, configured: &Servers, own: &str) -> bool {
+        if !self.registrations.takes_all() {
+            return true;
+        }
+        let tenants = configured.values().flat_map(|server| server.tenants(own));
+        let tenants: BTreeSet<String> = tenants.chain([own.to_owned()]).collect();
+        for tenant in tenants {
+            let request = v1::ListServersRequest { tenant: tenant.clone(), ..Default::default() };
+            match self.plane.servers(request).all().await {
+                Ok(servers) => {
+                    for server in servers {
+                        self.registrations.add((tenant.clone(), server.name));
+                    }
+                }
+                Err(error) if error.reason() == Some(ErrorReason::TenantNotFound) => {}
+                Err(error) => {
+                    tracing::warn!(tenant, %error, "the servers of the catalog can't be listed");
+                    return false;
+                }
+            }
+        }
+        self.registrations.has_taken_all();
+        true
+    }
+
     /// Takes servers out of the catalogs of tenants that see them no more. Returns true if one could not be.
     async fn remove(&mut self, configured: &Servers, own: &str) -> bool {
         let is_seen = |(tenant, server): &(String, String)| {
             let server = configured.get(server);
             server.is_some_and(|server| server.tenants(own).contains(tenant))
         };
-        let left: Vec<_> = self.announced.iter().filter(|place| !is_seen(place)).cloned().collect();
+        let known = self.announced.iter().chain(self.registrations.all());
+        let left: BTreeSet<_> = known.filter(|place| !is_seen(place)).cloned().collect();
         let mut has_failed = false;
         for place in left {
             let request = v1::UnregisterServerRequest {
@@ -132,12 +177,8 @@ impl Follower {
                 ..Default::default()
             };
             match self.plane.unregister_server(request).await {
-                Ok(_) => {
-                    self.announced.remove(&place);
-                }
-                Err(error) if error.reason() == Some(ErrorReason::ServerNotFound) => {
-                    self.announced.remove(&place);
-                }
+                Ok(_) => self.forget(&place),
+                Err(error) if is_absent(&error) => self.forget(&place),
                 Err(error) => {
                     has_failed = true;
                     let server = place.1;
@@ -146,6 +187,11 @@ impl Follower {
             }
         }
         has_failed
+    }
+
+    fn forget(&mut self, place: &Registration) {
+        self.announced.remove(place);
+        self.registrations.remove(place);
     }
 
     /// Tells the plane of a tenant's server, unless it knows. Returns false if that failed.
@@ -169,6 +215,8 @@ impl Follower {
         match self.plane.register_server(request).await {
             Ok(answer) => {
                 warn_of_rejections(server, &answer);
+                self.registered.rejected.lock().insert(place.clone(), rejections(&answer));
+                self.registrations.add(place.clone());
                 self.announced.insert(place);
                 // Under another configuration it is registered again.
                 let is_current = !self.reloaded.has_changed().unwrap_or(true);
@@ -183,6 +231,11 @@ impl Follower {
             }
         }
     }
+}
+
+/// Returns true if a server is in no catalog already.
+fn is_absent(error: &toolgate_client::Error) -> bool {
+    matches!(error.reason(), Some(ErrorReason::ServerNotFound | ErrorReason::TenantNotFound))
 }
 
 fn request(
@@ -223,6 +276,13 @@ fn tools_list(tools: &[Box<RawValue>], filter: &ToolFilter) -> String {
     let definitions: Vec<&str> =
         tools.iter().filter(|tool| is_let_in(tool)).map(|tool| tool.get()).collect();
     format!("{{\"tools\":[{}]}}", definitions.join(","))
+}
+
+/// Returns the tools that the plane rejected, each with the problem.
+fn rejections(answer: &v1::RegisterServerResponse) -> Vec<String> {
+    let rejected = v1::OutcomeKind::Rejected as i32;
+    let rejected = answer.outcomes.iter().filter(|outcome| outcome.kind == rejected);
+    rejected.map(|outcome| format!("{} was rejected: {}", outcome.name, outcome.message)).collect()
 }
 
 fn warn_of_rejections(server: &str, answer: &v1::RegisterServerResponse) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientConfig,
     ClientRequest, CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation,
-    ProtocolVersion, RequestId, RequestMetaObject, ResourceUpdatedNotificationParam,
-    ServerNotification, ServerResult, SubscriptionFilter,
+    ProtocolVersion, RequestId, RequestMetaObject, ResourceUpdatedNotificationParam, ServerResult,
+    SubscriptionFilter,
 };
 use rmcp::service::{
     ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RequestContext,
@@ -18,12 +18,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use toolgate_telemetry::McpSpan;
 
 use crate::credentials::Authorizer;
 use crate::error::UpstreamError;
+use crate::listening::{AbortOnDrop, Listener};
 use crate::probing::{self, Agreed};
 use crate::process::{ProcessLimits, StandardError};
 use crate::question::{Asking, NoAnswer};
@@ -34,6 +34,9 @@ use crate::target::Upstream;
 const HANDSHAKE: Duration = Duration::from_secs(60);
 const LIST: Duration = Duration::from_secs(30);
 const CLOSE: Duration = Duration::from_secs(10);
+
+/// First pause before a subscription that ended is opened again.
+pub(crate) const RELISTEN: Duration = Duration::from_secs(1);
 
 /// Time for a process to leave after its standard input was closed, and again after SIGTERM.
 pub(crate) const LEAVE: Duration = Duration::from_secs(2);
@@ -54,7 +57,9 @@ pub struct Connection {
     stderr: StandardError,
     changes: watch::Receiver<u64>,
     /// Subscription to changes of servers of 2026-07-28; ends with the connection.
-    subscription: Option<JoinHandle<()>>,
+    _subscription: Option<AbortOnDrop>,
+    /// First pause before a subscription that ended is opened again.
+    relisten: Duration,
 }
 
 /// Identity of a server, as it tells it.
@@ -76,6 +81,18 @@ struct Page {
     /// Cursor of the next page; `None` or empty on the last one.
     #[serde(rename = "nextCursor")]
     next_cursor: Option<String>,
+    /// Milliseconds for which the list may be kept.
+    #[serde(default, rename = "ttlMs")]
+    ttl: Value,
+}
+
+/// Tools as a server lists them.
+#[derive(Debug)]
+pub(crate) struct ToolList {
+    /// Definitions, as the server wrote them.
+    pub(crate) tools: Vec<Box<RawValue>>,
+    /// Shortest time for which the server says that a page may be kept; `None` if it says nothing.
+    pub(crate) ttl: Option<Duration>,
 }
 
 /// List of a server that changed.
@@ -117,12 +134,12 @@ impl Default for Told {
 }
 
 impl Told {
-    fn resource_changed(&self, uri: &str) {
+    pub(crate) fn resource_changed(&self, uri: &str) {
         // Nobody may be listening.
         let _nobody = self.resources.send(Arc::from(uri));
     }
 
-    fn tools_changed(&self) {
+    pub(crate) fn tools_changed(&self) {
         self.tools.send_modify(|changes| *changes += 1);
     }
 
@@ -197,6 +214,8 @@ pub(crate) struct ConnectionLimits {
     pub(crate) handshake: Duration,
     /// Bounds of the process, and of results.
     pub(crate) process: ProcessLimits,
+    /// First pause before a subscription that ended is opened again.
+    pub(crate) relisten: Duration,
 }
 
 /// Request to a server.
@@ -240,7 +259,7 @@ struct Cancelling {
 impl Default for ConnectionLimits {
     fn default() -> Self {
         let process = ProcessLimits { result_bytes_max: LIST_BYTES_MAX, leave: LEAVE };
-        Self { handshake: HANDSHAKE, process }
+        Self { handshake: HANDSHAKE, process, relisten: RELISTEN }
     }
 }
 
@@ -303,8 +322,9 @@ impl Connection {
             said: stderr.said(),
         })??;
         let Agreed { service, tap, transport } = agreed;
-        let subscription = subscribe(&service, told);
-        Ok(Self { service, tap, transport, stderr, changes, subscription })
+        let relisten = limits.relisten;
+        let subscription = subscribe(&service, told, relisten);
+        Ok(Self { service, tap, transport, stderr, changes, _subscription: subscription, relisten })
     }
 
     /// Sends a request, and returns the bytes of its result. When the returned future is dropped, the call is cancelled.
@@ -406,17 +426,9 @@ impl Connection {
     pub(crate) async fn listen_to(&self, uris: Vec<String>) -> Result<AbortOnDrop, String> {
         let mut filter = SubscriptionFilter::new();
         filter.resource_subscriptions = Some(uris);
-        let listening = tokio::time::timeout(LIST, self.service.peer().listen(filter)).await;
-        let listening = listening.map_err(|_elapsed| "no answer in time".to_owned())?;
-        let mut subscription = listening.map_err(|error| error.to_string())?;
+        let peer = self.service.peer().clone();
         let told = self.service.service().told.clone();
-        Ok(AbortOnDrop(tokio::spawn(async move {
-            while let Ok(Some(notification)) = subscription.next().await {
-                if let ServerNotification::ResourceUpdatedNotification(updated) = notification {
-                    told.resource_changed(&updated.params.uri);
-                }
-            }
-        })))
+        Listener { peer, filter, told, pause: self.relisten }.open().await
     }
 
     /// Returns what the server tells of how to use it.
@@ -479,7 +491,13 @@ impl Connection {
     /// [`UpstreamError`] if the server does not answer a page within 30 seconds, or not with tools, or lists more than
     /// 1,000 pages or 32 MiB.
     pub async fn tools(&self) -> Result<Vec<Box<RawValue>>, UpstreamError> {
+        Ok(self.list_tools().await?.tools)
+    }
+
+    /// Returns what [`Self::tools`] does, with the time for which it may be kept.
+    pub(crate) async fn list_tools(&self) -> Result<ToolList, UpstreamError> {
         let mut tools: Vec<Box<RawValue>> = Vec::new();
+        let mut ttl: Option<Duration> = None;
         let mut bytes = 0;
         let mut cursor = None;
         for pages in 0..PAGES_MAX {
@@ -489,9 +507,10 @@ impl Connection {
                 return Err(UpstreamError::TooLarge { pages: pages + 1, bytes, limit: "32 MiB" });
             }
             tools.extend(page.tools);
+            ttl = ttl.into_iter().chain(page.ttl.as_u64().map(Duration::from_millis)).min();
             cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
             if cursor.is_none() {
-                return Ok(tools);
+                return Ok(ToolList { tools, ttl });
             }
         }
         Err(UpstreamError::TooLarge { pages: PAGES_MAX, bytes, limit: "1,000 pages" })
@@ -589,27 +608,9 @@ fn lost(error: &ServiceError, call: &Call) -> CallError {
     CallError::Lost { problem, may_have_run: call.was_sent() }
 }
 
-/// Task that ends when this is dropped.
-#[derive(Debug)]
-pub(crate) struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// Returns what the gateway tells of itself to a server.
 pub(crate) fn client(capabilities: ClientCapabilities) -> ClientConfig {
     ClientConfig::new(capabilities, Implementation::new("toolgate", env!("CARGO_PKG_VERSION")))
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        if let Some(subscription) = &self.subscription {
-            subscription.abort();
-        }
-    }
 }
 
 /// Returns the error of a handshake that failed. `said` is the end of the process's standard error.
@@ -632,7 +633,11 @@ pub(crate) fn problem_of(error: &ClientInitializeError) -> String {
 }
 
 /// Subscribes to changes where the server is of 2026-07-28 and tells them. Older ones tell them without being asked.
-fn subscribe(service: &RunningService<RoleClient, Handler>, told: Told) -> Option<JoinHandle<()>> {
+fn subscribe(
+    service: &RunningService<RoleClient, Handler>,
+    told: Told,
+    pause: Duration,
+) -> Option<AbortOnDrop> {
     let peer = service.peer().clone();
     let info = peer.peer_info()?;
     let capabilities = &info.capabilities;
@@ -647,19 +652,5 @@ fn subscribe(service: &RunningService<RoleClient, Handler>, told: Told) -> Optio
     {
         return None;
     }
-    Some(tokio::spawn(async move {
-        let Ok(mut subscription) = peer.listen(filter).await else { return };
-        while let Ok(Some(notification)) = subscription.next().await {
-            match notification {
-                ServerNotification::ToolListChangedNotification(_) => told.tools_changed(),
-                ServerNotification::PromptListChangedNotification(_) => {
-                    told.changed(Change::Prompts);
-                }
-                ServerNotification::ResourceListChangedNotification(_) => {
-                    told.changed(Change::Resources);
-                }
-                _ => {}
-            }
-        }
-    }))
+    Some(Listener { peer, filter, told, pause }.open_later())
 }

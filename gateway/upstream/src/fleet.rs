@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::{LEAVE, ListChange, ServerIdentity, changes};
+use crate::connection::{LEAVE, ListChange, RELISTEN, ServerIdentity, changes};
 use crate::credentials::{CredentialStore, Requester};
 use crate::processes::Processes;
 use crate::question::Asker;
@@ -25,6 +25,7 @@ mod own;
 mod principals;
 mod put_off;
 mod server;
+mod spawning;
 #[cfg(test)]
 mod sse_tests;
 #[cfg(test)]
@@ -269,6 +270,10 @@ struct Tuning {
     circuit: Duration,
     /// Time for a process to leave, twice: by itself and after SIGTERM.
     leave: Duration,
+    /// Longest time for which a process that starts keeps others from starting.
+    spawn: Duration,
+    /// First pause before a subscription that ended is opened again.
+    relisten: Duration,
 }
 
 impl Default for Limits {
@@ -306,6 +311,8 @@ impl Default for Tuning {
             list_gap: Duration::from_secs(1),
             circuit: Duration::from_secs(5),
             leave: LEAVE,
+            spawn: Duration::from_secs(5),
+            relisten: RELISTEN,
         }
     }
 }

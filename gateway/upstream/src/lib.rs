@@ -12,6 +12,7 @@ mod events;
 mod fleet;
 mod http;
 mod lines;
+mod listening;
 mod parameters;
 mod probing;
 mod process;

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use toolgate_client::{Client, ClientOptions};
+use toolgate_client::{Client, ClientOptions, Error};
 use toolgate_encoder_worker::{HELP, WorkerArguments};
 
 use super::credentials::CredentialArguments;
 use super::failure::Failure;
+use super::running_gateway::RunningGateway;
 use super::{
     bench, calibrate, catalog, completions, config, doctor, eval, gate, gateway, key, lint, llm,
     memory, model, output, pack, policy, register, route, run, search, serve, servers, store,
@@ -16,6 +17,12 @@ use super::{
 };
 use toolgate_config::units::parse_duration;
 use toolgate_config::{Config, FlagValue, Parsed, keys, load};
+
+/// Address of a server that listens where it usually does.
+const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7070";
+
+/// Name for the plane within a gateway.
+const GATEWAY: &str = "gateway";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -96,13 +103,9 @@ pub(super) struct EncoderWorker {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
 pub(super) struct ClientArguments {
-    /// The server's address.
-    #[arg(
-        long,
-        env = "TOOLGATE_ENDPOINT",
-        default_value = "http://127.0.0.1:7070",
-        value_name = "URL"
-    )]
+    /// The server's address, or `gateway` for the plane within a gateway that runs on this machine, which is asked as well where
+    /// nobody answers at the default.
+    #[arg(long, env = "TOOLGATE_ENDPOINT", default_value = DEFAULT_ENDPOINT, value_name = "URL")]
     pub(super) endpoint: String,
     /// The tenant. Without one the server uses "default".
     #[arg(
@@ -128,7 +131,37 @@ impl ClientArguments {
             tenant: self.tenant.clone(),
             ..Default::default()
         };
-        Ok(Client::connect(&self.endpoint, self.credentials.add_to(options)?).await?)
+        let options = self.credentials.add_to(options)?;
+        if self.endpoint == GATEWAY {
+            let none = || Failure::unreachable("no gateway runs in the usual data directory");
+            let gateway = self.gateway().ok_or_else(none)?;
+            let options = gateway.add_to(options, self.credentials.key()?.is_some());
+            return Ok(Client::connect(&gateway.plane, options).await?);
+        }
+        let connected = Client::connect(&self.endpoint, options.clone()).await;
+        match connected {
+            Err(Error::Unreachable { .. }) if self.endpoint == DEFAULT_ENDPOINT => {}
+            connected => return Ok(connected?),
+        }
+        let Some(gateway) = self.gateway() else { return Ok(connected?) };
+        let options = gateway.add_to(options, self.credentials.key()?.is_some());
+        match Client::connect(&gateway.plane, options).await {
+            Ok(client) => {
+                let plane = &gateway.plane;
+                output::note(format_args!("asking the plane of the gateway that runs, {plane}"));
+                Ok(client)
+            }
+            // The file of a gateway that was killed.
+            Err(_) => Ok(connected?),
+        }
+    }
+
+    /// Returns the gateway that runs in the usual data directory.
+    fn gateway(&self) -> Option<RunningGateway> {
+        let file = std::env::var_os("TOOLGATE_CONFIG").map(PathBuf::from);
+        let file = file.filter(|path| !path.as_os_str().is_empty());
+        let usual = load(file.as_deref(), Vec::new()).ok()?.config.store.path;
+        RunningGateway::read(&usual.join(super::gateway::DATA_FOLDER))
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use toolgate_config::FlagValue;
-use toolgate_mcp::{Config, Mistake, ServerOverview, line_of, mistakes};
+use toolgate_mcp::{Config, Mistake, Overview, ServerOverview, line_of, mistakes};
 
 use super::arguments::{ConfigArguments, parse_setting};
 use super::credentials::CredentialArguments;
@@ -24,6 +24,7 @@ use super::table::{Column, render};
 use super::text::counted;
 pub(super) use client::{Place, page};
 use files::GatewayFiles;
+use running::start_line;
 pub(super) use running::store_at;
 pub(super) use running::telemetry::GatewayTelemetry;
 
@@ -226,7 +227,7 @@ impl RunArguments {
 }
 
 /// Folder of the gateway in the usual data directory.
-const DATA_FOLDER: &str = "gateway";
+pub(super) const DATA_FOLDER: &str = "gateway";
 
 /// Returns the gateway's data directory.
 fn data_dir(
@@ -306,16 +307,7 @@ async fn status(at: &GatewayAddress, json: bool) -> Result<Exit, Failure> {
     ];
     let rows = overview.servers.iter().map(row);
     output::print(&render(&columns, rows))?;
-    let rate = if overview.searches == 0 {
-        String::new()
-    } else {
-        let share = 100.0 * overview.hits as f64 / overview.searches as f64;
-        format!(", {share:.0}% of them led to a call")
-    };
-    output::print(&format!(
-        "tools: {}; searches: {}{rate}; calls: {}, {} refused, {} mended\n",
-        overview.tools, overview.searches, overview.calls, overview.refused, overview.mended
-    ))?;
+    output::print(&totals(&overview))?;
     if let Some(line) = readers_line(&overview.servers) {
         output::print(&format!("{line}\n"))?;
     }
@@ -343,6 +335,22 @@ fn readers_line(servers: &[ServerOverview]) -> Option<String> {
     ))
 }
 
+/// Returns the lines below the table: what the tools cost, and what hosts asked.
+fn totals(overview: &Overview) -> String {
+    let Overview { searches, hits, misses, calls, refused, mended, .. } = overview;
+    let rate = match overview.hit_rate() {
+        Some(share) => {
+            let decided = hits + misses;
+            format!(", {:.0}% of the {decided} decided led to a call", 100.0 * share)
+        }
+        None => String::new(),
+    };
+    let cost = start_line(overview);
+    format!(
+        "{cost}\nsearches: {searches}{rate}; calls: {calls}, {refused} refused, {mended} mended\n"
+    )
+}
+
 fn row(server: &ServerOverview) -> Vec<String> {
     let start = server.started_in.map_or_else(String::new, |seconds| format!("{seconds:.1} s"));
     vec![
@@ -366,5 +374,29 @@ fn problem(server: &ServerOverview) -> String {
         [first, ..] => {
             format!("{} left out: {first}", counted(server.findings.len(), "tool"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hit_rate_is_that_of_decided_searches() {
+        let overview = Overview {
+            tools: 182,
+            tool_tokens: 60_527,
+            start_tokens: 1_994,
+            searches: 10,
+            hits: 3,
+            misses: 1,
+            calls: 7,
+            ..Overview::default()
+        };
+        let told = "182 tools, 60,527 tokens; a host starts with 1,994 (96.7% less)\n\
+            searches: 10, 75% of the 4 decided led to a call; calls: 7, 0 refused, 0 mended\n";
+        assert_eq!(totals(&overview), told);
+        let none = totals(&Overview { searches: 1, ..Overview::default() });
+        assert!(none.contains("searches: 1; calls: 0"), "{none}");
     }
 }

@@ -15,6 +15,7 @@ use crate::calling::{self, Circumstances, error_result, text_result};
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
 use crate::gathered::{self, Kind};
 use crate::raw::{RawObject, list_of};
+use crate::whole::Definitions;
 use crate::{discovering, reading, whole};
 
 impl Face {
@@ -27,12 +28,15 @@ impl Face {
     ) -> Result<RawObject, ErrorData> {
         match method {
             "tools/list" if self.exposure == Exposure::All => {
-                let tools = whole::definitions(&self.gateway, &self.caller(context)?).await;
+                let form = Definitions::of_limit(self.result_limit(context));
+                let caller = self.caller(context)?;
+                let tools = whole::definitions(&self.gateway, &caller, form).await;
                 let problem = |text| ErrorData::new(ErrorCode::INTERNAL_ERROR, text, None);
                 Ok(with_tools(tools.map_err(problem)?))
             }
             "tools/list" => {
-                let tools = self.tools(&self.caller(context)?).await;
+                let form = Definitions::beside_own(self.result_limit(context));
+                let tools = self.tools(&self.caller(context)?, form).await;
                 Ok(with_tools(Bytes::from(list_of(&tools))))
             }
             "tools/call" => self.call(params, context).await,
@@ -69,15 +73,16 @@ impl Face {
 
     /// Returns the gateway's own tools with all others where these are few, else with those of the always-on set that
     /// fit.
-    async fn tools(&self, caller: &Caller) -> Vec<String> {
+    async fn tools(&self, caller: &Caller, form: Definitions) -> Vec<String> {
         let own = definitions::definitions(&self.gateway.behind(&self.tenant));
         let mut tools: Vec<String> = own.iter().map(Value::to_string).collect();
         let beside = if self.gateway.loads_all(&self.tenant) {
-            whole::definitions(&self.gateway, caller).await
+            whole::definitions(&self.gateway, caller, form).await
         } else if self.gateway.config().gateway.always_on.is_empty() {
             return tools;
         } else {
-            whole::named(&self.gateway, caller, &self.gateway.config().gateway.always_on).await
+            let always_on = &self.gateway.config().gateway.always_on;
+            whole::named(&self.gateway, caller, always_on, form).await
         };
         match beside {
             Ok(beside) => tools.extend(self.fitting(&beside)),
@@ -135,8 +140,12 @@ impl Face {
             Ok(text) => text_result(&text),
             Err(problem) => error_result(&problem),
         };
-        let is_own = [DISCOVER, READ_RESULT, CALL, CALL_READ].contains(&name);
-        if self.exposure == Exposure::All || !is_own {
+        let own: &[&str] = match self.exposure {
+            // Results are cut there too.
+            Exposure::All => &[READ_RESULT],
+            Exposure::Search | Exposure::Server(_) => &[DISCOVER, READ_RESULT, CALL, CALL_READ],
+        };
+        if !own.contains(&name) {
             let whole = whole::whole_name(&self.gateway, &caller, name).await;
             if whole.is_some() || self.has_tool(&caller, name) {
                 serves_tool(name);
@@ -146,7 +155,10 @@ impl Face {
         }
         serves_tool(name);
         Ok(match name {
-            DISCOVER => told(discovering::discover(&self.gateway, &caller, arguments).await),
+            DISCOVER => {
+                let is_counted = Self::is_counted(context);
+                told(discovering::discover(&self.gateway, &caller, arguments, is_counted).await)
+            }
             READ_RESULT => told(reading::read(&self.gateway, &caller, arguments)),
             CALL_READ => calling::call(&self.gateway, of(true), arguments).await,
             _ => calling::call(&self.gateway, of(false), arguments).await,

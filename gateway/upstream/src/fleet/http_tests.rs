@@ -37,6 +37,8 @@ struct TestServer {
     is_modern: bool,
     /// True if nobody is let in.
     is_locked: bool,
+    /// True if it tells of changes of its tools, in subscriptions that end at once.
+    tells: bool,
 }
 
 /// Starts a server, and returns its URL and what happens at it.
@@ -48,10 +50,16 @@ async fn serve_locked(
     is_modern: bool,
     is_locked: bool,
 ) -> (String, mpsc::UnboundedReceiver<Event>) {
+    serve_as(|events| TestServer { events, is_modern, is_locked, tells: false }).await
+}
+
+async fn serve_as(
+    server: impl FnOnce(mpsc::UnboundedSender<Event>) -> TestServer,
+) -> (String, mpsc::UnboundedReceiver<Event>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
     let (events, happened) = mpsc::unbounded_channel();
-    let server = TestServer { events, is_modern, is_locked };
+    let server = server(events);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(server.clone().answer(stream));
@@ -85,6 +93,12 @@ impl TestServer {
         };
         match body["method"].as_str() {
             _ if self.is_locked => status_reply("401 Unauthorized"),
+            Some("server/discover") if self.tells => result(
+                r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,"cacheScope":"private"}"#,
+            ),
+            Some("subscriptions/listen") => stream_reply(&format!(
+                "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{{\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{id}}},\"notifications\":{{\"toolsListChanged\":true}}}}}}\n\n"
+            )),
             Some("server/discover") if self.is_modern => result(
                 r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#,
             ),
@@ -147,9 +161,12 @@ fn stream_reply(events: &str) -> String {
 }
 
 fn fleet(url: &str) -> Fleet {
+    fleet_tuned(url, Tuning { circuit: LONG * 60, ..Tuning::default() })
+}
+
+fn fleet_tuned(url: &str, tuning: Tuning) -> Fleet {
     let limits = Limits { result_bytes_max: 1 << 20, ..Limits::default() };
     let upstream = Upstream::parse(url).expect("an upstream");
-    let tuning = Tuning { circuit: LONG * 60, ..Tuning::default() };
     let entries = vec![Entry { name: "h".to_owned(), upstream, limits, waits_for: None }];
     Fleet::start_tuned(entries, tuning, None)
 }
@@ -326,6 +343,25 @@ async fn a_server_that_lets_nobody_in_needs_a_login() {
         );
         fleet.close().await;
     }
+}
+
+#[tokio::test]
+async fn a_subscription_that_ended_is_opened_again_and_what_was_missed_is_listed() {
+    let (url, mut events) =
+        serve_as(|events| TestServer { events, is_modern: true, is_locked: false, tells: true })
+            .await;
+    let short = Duration::from_millis(1);
+    let tuning = Tuning { relisten: short, list_gap: short, ..Tuning::default() };
+    let fleet = fleet_tuned(&url, tuning);
+    for _ in 0..3 {
+        next(&mut events, "subscriptions/listen").await;
+    }
+    // The first list is that of the start.
+    for _ in 0..2 {
+        next(&mut events, "tools/list").await;
+    }
+    assert_eq!(fleet.status()[0].restarts, 0);
+    fleet.close().await;
 }
 
 #[tokio::test]

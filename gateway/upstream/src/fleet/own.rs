@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_telemetry::McpSpan;
 
 use super::server::{RETRY_AFTER, Server};
+use super::spawning::start_in;
 use super::turns::{Busy, Turn, Turns};
 use super::{Request, RequestError};
 use crate::connection::{CallError, Connection, Outgoing};
@@ -279,8 +280,9 @@ impl Server {
             return Ok(Arc::clone(open));
         }
         let opening = async {
-            let _spawn = self.surroundings.spawns.acquire().await;
-            let opened = self.connect(own.capabilities.clone(), own.authorizer.clone()).await;
+            let turn = self.spawn_turn().await;
+            let opened = self.connect(own.capabilities.clone(), own.authorizer.clone());
+            let opened = start_in(turn, self.surroundings.tuning.spawn, opened).await;
             opened.map_err(|error| match &own.authorizer {
                 Some(_) => self.refusal_to_connect(&error),
                 None => self.unavailable(&error.to_string(), false),

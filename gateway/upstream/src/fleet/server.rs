@@ -16,6 +16,7 @@ use super::circuit::{Attempt, Circuit};
 use super::own::{OwnConnections, Owned};
 use super::principals::Principals;
 use super::put_off::{self, KeptLists};
+use super::spawning::start_in;
 use super::traced;
 use super::turns::{Busy, Turns};
 use super::{
@@ -30,6 +31,10 @@ use crate::target::Upstream;
 
 /// Code of a call that a server refuses for scopes.
 const FORBIDDEN: i64 = -32003;
+
+/// Shortest and longest time for which a list of tools is kept by the server's word (`ttlMs`).
+const TTL_MIN: Duration = Duration::from_secs(30);
+const TTL_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Advice to whoever finds a server busy.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -80,6 +85,8 @@ struct Live {
     was_emptied: bool,
     /// Time of the last answer.
     heard: Instant,
+    /// Time for which its last list of tools may be kept; `None` if it says nothing.
+    ttl: Option<Duration>,
 }
 
 /// End of a connection.
@@ -119,6 +126,7 @@ impl Server {
             was_hurried: false,
             was_emptied: false,
             heard: Instant::now(),
+            ttl: None,
         };
         let server = Arc::new(Self {
             authorizer: authorizer(&entry, &surroundings),
@@ -444,13 +452,15 @@ impl Server {
     async fn open(&self) -> Result<Arc<Connection>, End> {
         self.move_to(ServerState::Starting, |live| live.starts += 1);
         let tuning = self.surroundings.tuning;
+        let turn = self.unless_ended(self.spawn_turn()).await?;
+        // The time of a start is its own: waiting for a turn takes none of it.
         let began = Instant::now();
         let until = began + self.entry.limits.start_timeout;
-        let _spawn = self.before_end(until, self.surroundings.spawns.acquire()).await?;
-        let connection =
-            self.before_end(until, self.connect(ClientCapabilities::default(), None)).await?;
+        let connecting = self.connect(ClientCapabilities::default(), None);
+        let connecting = Box::pin(start_in(turn, tuning.spawn, connecting));
+        let connection = self.before_end(until, connecting).await?;
         let connection = Arc::new(connection.map_err(|error| self.end_of(error))?);
-        let listed = self.before_end(until, self.list_all(&connection)).await;
+        let listed = self.before_end(until, Box::pin(self.list_all(&connection))).await;
         let (listing, lists) =
             match listed.and_then(|listed| listed.map_err(|error| self.end_of(error))) {
                 Ok(listed) => listed,
@@ -503,15 +513,20 @@ impl Server {
 
     /// Returns what a part of the start returns, unless the server is to end, to start anew, or has had its time.
     async fn before_end<T>(&self, until: Instant, part: impl Future<Output = T>) -> Result<T, End> {
+        let done = self.unless_ended(tokio::time::timeout_at(until, part)).await?;
+        done.map_err(|_late| {
+            let seconds = self.entry.limits.start_timeout.as_secs_f64();
+            End::Lost(format!("it did not start within {seconds} s{}", self.stderr.said()))
+        })
+    }
+
+    /// Returns what a part of the start returns, unless the server is to end, or to start anew.
+    async fn unless_ended<T>(&self, part: impl Future<Output = T>) -> Result<T, End> {
         tokio::select! {
             biased;
             () = self.ending() => Err(End::Stop),
             () = self.restart.notified() => Err(End::Restart),
             done = part => Ok(done),
-            () = tokio::time::sleep_until(until) => {
-                let seconds = self.entry.limits.start_timeout.as_secs_f64();
-                Err(End::Lost(format!("it did not start within {seconds} s{}", self.stderr.said())))
-            }
         }
     }
 
@@ -527,6 +542,7 @@ impl Server {
                 result_bytes_max: self.entry.limits.result_bytes_max,
                 leave: self.surroundings.tuning.leave,
             },
+            relisten: self.surroundings.tuning.relisten,
         };
         let stderr = self.stderr.clone();
         let client = client(capabilities);
@@ -563,7 +579,12 @@ impl Server {
         let capabilities = connection.capabilities();
         // A server without tools may have resources or prompts.
         let has_tools = capabilities.get("tools").is_some();
-        let mut tools = if has_tools { connection.tools().await? } else { Vec::new() };
+        let mut tools = Vec::new();
+        if has_tools {
+            let list = connection.list_tools().await?;
+            self.live.lock().ttl = list.ttl;
+            tools = list.tools;
+        }
         // Elsewhere no headers are sent.
         let has_headers = connection.is_modern() && connection.transport() == "http";
         let findings = if has_headers { left_out(&mut tools) } else { Vec::new() };
@@ -598,7 +619,8 @@ impl Server {
         let tuning = self.surroundings.tuning;
         let mut changes = connection.tool_changes();
         loop {
-            let told = tokio::time::timeout(jittered(tuning.poll), changes.changed()).await;
+            let poll = poll(self.live.lock().ttl, tuning.poll);
+            let told = tokio::time::timeout(jittered(poll), changes.changed()).await;
             // Errors are told by the next call, or by the probe.
             if let Ok(listing) = self.list(connection).await {
                 let mut live = self.live.lock();
@@ -704,6 +726,25 @@ fn authorizer(entry: &Entry, surroundings: &Surroundings) -> Option<Arc<Authoriz
     Authorizer::new(endpoint, &entry.name, store).ok().flatten()
 }
 
+/// Returns the time after which tools are listed though no change was told: as the server says, within bounds, or the usual
+/// one.
+fn poll(ttl: Option<Duration>, usual: Duration) -> Duration {
+    ttl.map_or(usual, |ttl| ttl.clamp(TTL_MIN, TTL_MAX))
+}
+
 fn jittered(time: Duration) -> Duration {
     time.mul_f64(0.9 + 0.2 * fastrand::f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_kept_as_long_as_its_server_says_within_bounds() {
+        let usual = Duration::from_secs(300);
+        let seconds = |ttl: Option<u64>| poll(ttl.map(Duration::from_secs), usual).as_secs();
+        let polls = [None, Some(0), Some(90), Some(86_400)].map(seconds);
+        assert_eq!(polls, [300, 30, 90, 3_600]);
+    }
 }

@@ -148,6 +148,22 @@ async fn results_and_definitions_keep_their_bytes() {
 }
 
 #[tokio::test]
+async fn servers_that_hang_at_their_start_keep_no_other_from_it() {
+    let hanging = |number: usize| {
+        let upstream = Upstream::parse("sleep 600").expect("a command");
+        Entry { name: format!("hanging-{number}"), upstream, ..entry("") }
+    };
+    let mut entries: Vec<Entry> = (0..SPAWNS_MAX).map(hanging).collect();
+    entries.push(entry("a"));
+    let quick = Tuning { spawn: Duration::from_millis(1), ..tuning() };
+    let fleet = Fleet::start_tuned(entries, quick, None);
+    until(&fleet, "a", is_ready).await;
+    let starting = |status: &ServerStatus| status.state == ServerState::Starting;
+    assert_eq!(fleet.status().iter().filter(|status| starting(status)).count(), SPAWNS_MAX);
+    fleet.close().await;
+}
+
+#[tokio::test]
 async fn errors_of_a_server_are_its_own() {
     let fleet = fleet(vec![entry("a")]);
     let error = ask(&fleet, "a", "refuse").await.expect_err("an error");

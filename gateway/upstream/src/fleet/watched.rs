@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use toolgate_telemetry::McpSpan;
 
 use super::server::Server;
-use crate::connection::{AbortOnDrop, Connection, Outgoing};
+use crate::connection::{Connection, Outgoing};
+use crate::listening::AbortOnDrop;
 
 /// Most resources of a server that are followed.
 const WATCHED_MAX: usize = 256;

@@ -88,7 +88,8 @@ pub(super) async fn result(
     arguments: &Value,
 ) -> Result<Value, Failure> {
     let at = at.place();
-    let url = url(at, "mcp");
+    // Whatever /mcp shows, and no search of a model.
+    let url = url(at, "mcp/search?counted=false");
     let message = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {

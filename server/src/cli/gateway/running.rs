@@ -8,7 +8,7 @@ mod telling;
 mod tls;
 
 use std::env::current_exe;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
 use toolgate_config::StoreConfig;
-use toolgate_mcp::{AuthMethod, Config, Gateway, serve, serve_stdio};
+use toolgate_mcp::{AuthMethod, Config, Gateway, Registrations, serve, serve_stdio};
 use toolgate_serving::{ConnectionLimits, Connections, stop_on_signal};
 use toolgate_store::KeyStore;
 use toolgate_upstream::{CredentialStore, Supervisor};
@@ -27,18 +27,23 @@ use super::{RunArguments, data_dir, login};
 use crate::cli::arguments::SUPERVISE;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
+use crate::cli::running_gateway::RunningGateway;
 use crate::cli::serve::with_causes;
-use crate::serve::{check_model, open_now, serve_until_bound};
+use crate::serve::{ServeError, check_model, hold, open_now, serve_until_bound};
 use followed::FollowedFiles;
 pub(in crate::cli) use plane::store_at;
 use plane::{key_store, plane_config};
 use replica::ReplicaSettings;
 use telemetry::GatewayTelemetry;
+pub(super) use telling::start_line;
 use telling::tell;
 use tls::HostListener;
 
 /// Tenant of a plane within this process where none is named.
 const DEFAULT_TENANT: &str = "default";
+
+/// Most gateways on standard streams with planes of their own beside each other.
+const STDIO_MAX: usize = 64;
 
 /// Time for the plane within this process to start.
 const PLANE_START: Duration = Duration::from_secs(120);
@@ -53,6 +58,7 @@ struct Prepared {
     stop: CancellationToken,
     files: FollowedFiles,
     replica: ReplicaSettings,
+    registrations: Registrations,
 }
 
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
@@ -62,7 +68,7 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     served
 }
 
-async fn run_traced(arguments: RunArguments) -> Result<Exit, Failure> {
+async fn run_traced(mut arguments: RunArguments) -> Result<Exit, Failure> {
     let files = arguments.files.clone().settled();
     let mut config = files.read()?.told();
     if let Some(listen) = arguments.listen {
@@ -81,7 +87,22 @@ async fn run_traced(arguments: RunArguments) -> Result<Exit, Failure> {
     let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), Vec::new())?;
     let credentials = login::store_if_needed(&config, &data)?;
     let replica = ReplicaSettings::read(&config, &arguments.server_config())?;
-    let prepared = Prepared { config, listener, credentials, stop, files, replica };
+    let is_usual = arguments.data_dir.is_none();
+    let mut plane_data = data.clone();
+    if arguments.stdio && arguments.server.is_none() {
+        plane_data = unused_folder(&data)?;
+        arguments.data_dir = Some(plane_data.clone());
+    }
+    let registrations = match &arguments.server {
+        Some(server) => Registrations::of_plane(&data, server, &files.files.paths()),
+        None => {
+            // In the usual folder, an earlier version registered all that there is.
+            let is_shared =
+                arguments.server_config().load(Vec::new())?.config.store.shared.is_some();
+            Registrations::of_own_plane(&plane_data, is_usual && plane_data == data && !is_shared)
+        }
+    };
+    let prepared = Prepared { config, listener, credentials, stop, files, replica, registrations };
     match &arguments.server {
         Some(server) => {
             let keys = prepared.named_keys(&arguments).await?;
@@ -98,6 +119,21 @@ fn supervisor() -> Option<Arc<Supervisor>> {
     let itself = Path::new("/proc/self/exe");
     let program = if itself.exists() { Some(itself.to_owned()) } else { current_exe().ok() };
     program.map(|program| Supervisor::new(program, vec![SUPERVISE.into()]))
+}
+
+/// Returns a folder for the data of a plane that no other gateway uses now: the gateway's own, or one within it. Hosts start a
+/// gateway on standard streams each, and beside one that listens.
+fn unused_folder(data: &Path) -> Result<PathBuf, Failure> {
+    let within = (1..=STDIO_MAX).map(|number| data.join(format!("stdio-{number}")));
+    for folder in std::iter::once(data.to_owned()).chain(within) {
+        match hold(&folder) {
+            // The plane takes the lock again.
+            Ok(_lock) => return Ok(folder),
+            Err(ServeError::InUse { .. }) => {}
+            Err(error) => return Err(Failure::new(with_causes(&error))),
+        }
+    }
+    Err(Failure::new(format!("{STDIO_MAX} gateways on standard streams use {}", data.display())))
 }
 
 async fn listen(config: &Config) -> Result<TcpListener, Failure> {
@@ -129,12 +165,14 @@ impl Prepared {
             DEFAULT_TENANT.clone_into(&mut options.tenant);
         }
         let mut config = plane_config(arguments)?;
+        let mut key_file = None;
         check_model(&config.encoder).map_err(|error| Failure::new(error.to_string()))?;
         if self.listener.is_some() && self.has_authentication() && config.auth.methods.is_empty() {
             // The plane's own port must not be a way past the gateway.
             let (credentials, path) = plane_key(&config.store.path)?;
             config.auth.methods.push(toolgate_config::AuthMethod::ApiKey);
-            config.auth.admin_key_file = Some(path);
+            config.auth.admin_key_file = Some(path.clone());
+            key_file = Some(path);
             options.credentials = credentials;
         }
         let store = match self.config.gateway.auth.key_store.as_deref() {
@@ -142,6 +180,7 @@ impl Prepared {
             None => config.store.clone(),
         };
         let shared = (config.handle.key.clone(), config.store.clone());
+        let data = config.store.path.clone();
         let (sender, bound) = oneshot::channel();
         let stop = self.stop.clone();
         let planning = async {
@@ -153,6 +192,14 @@ impl Prepared {
         let facing = async {
             // Without an address the plane has failed, and says why.
             let Ok(address) = bound.await else { return Ok(()) };
+            let plane = format!("http://{address}");
+            output::note(format_args!("routing plane on {plane}"));
+            let tenant = options.tenant.clone();
+            let running = RunningGateway { plane, tenant, key_file };
+            let announced = running.announce(&data);
+            if let Err(error) = &announced {
+                tracing::warn!(%error, "commands can't find the routing plane by themselves");
+            }
             let served = async {
                 let client = Client::lazy(&address.to_string(), options)?;
                 let replica = self.replica.beside(&shared.0, &shared.1)?;
@@ -208,7 +255,7 @@ impl Prepared {
 
     /// Serves until a signal, or until the host closes its streams.
     async fn serve(self, plane: &Client, keys: Option<Arc<dyn KeyStore>>) -> Result<(), Failure> {
-        let Self { config, listener, credentials, stop, files, replica } = self;
+        let Self { config, listener, credentials, stop, files, replica, registrations } = self;
         let tenant = plane.options().tenant.clone();
         let authentication = match &listener {
             Some(listener) => {
@@ -220,8 +267,11 @@ impl Prepared {
         let limits = connection_limits(&config);
         let tls = tls::start(&config.gateway.tls, &config.gateway.auth, &stop)?;
         let scheme = config.gateway.scheme();
-        let gateway = Gateway::start(config, plane, credentials, replica.replica()?, supervisor())
-            .map_err(|error| Failure::usage(error.to_string()))?;
+        let replica = replica.replica()?;
+        let supervisor = supervisor();
+        let gateway =
+            Gateway::start(config, plane, credentials, replica, registrations, supervisor)
+                .map_err(|error| Failure::usage(error.to_string()))?;
         let telling = tokio::spawn(tell(gateway.clone()));
         let following = tokio::spawn(files.follow(gateway.clone()));
         let served = match listener {
@@ -242,5 +292,23 @@ impl Prepared {
         following.abort();
         gateway.close().await;
         served.map_err(|error| Failure::new(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gateways_on_standard_streams_have_a_folder_each() {
+        let data = tempfile::tempdir().expect("a folder");
+        let mut held = Vec::new();
+        for name in ["", "stdio-1", "stdio-2"] {
+            let folder = unused_folder(data.path()).expect("a folder");
+            assert_eq!(folder, data.path().join(name));
+            held.push(hold(&folder).expect("a lock"));
+        }
+        held.remove(1);
+        assert_eq!(unused_folder(data.path()).expect("a folder"), data.path().join("stdio-1"));
     }
 }

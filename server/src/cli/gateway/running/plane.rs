@@ -37,7 +37,8 @@ pub(in crate::cli) fn store_at(
     Ok(arguments.load(flags)?.config.store)
 }
 
-/// Returns the configuration of the plane within this process, which listens where nobody else expects it.
+/// Returns the configuration of the plane within this process, which listens on a free port of this machine unless `--set` names
+/// another address. What is meant for a service beside it (a file, the environment) counts for neither address.
 pub(super) fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Failure> {
     let flag = |key: &str, value: String| FlagValue {
         flag: "toolgate gateway".into(),
@@ -45,10 +46,12 @@ pub(super) fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Fai
         value,
     };
     let own: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut flags = vec![
-        flag(keys::SERVER_LISTEN.spec.name, own.to_string()),
-        flag(keys::SERVER_ADMIN_LISTEN.spec.name, own.to_string()),
-    ];
+    let mut flags = Vec::new();
+    for key in [keys::SERVER_LISTEN.spec.name, keys::SERVER_ADMIN_LISTEN.spec.name] {
+        if !arguments.settings.iter().any(|(set, _)| set == key) {
+            flags.push(flag(key, own.to_string()));
+        }
+    }
     flags.extend(model_flag(arguments.model_dir.as_deref()));
     let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), flags.clone())?;
     flags.push(flag(keys::STORE_PATH.spec.name, data.to_string_lossy().into_owned()));

@@ -19,11 +19,9 @@ pub(super) async fn tell(gateway: Gateway) {
     let mut is_complete = false;
     loop {
         let overview = gateway.overview(&gateway.anybody());
-        for server in &overview.servers {
-            if let Some(line) = news(server, &mut told) {
-                output::note(line);
-            }
-        }
+        let lines: Vec<String> =
+            overview.servers.iter().filter_map(|server| news(server, &mut told)).collect();
+        lines.iter().for_each(output::note);
         let is_ready = |server: &ServerOverview| {
             matches!(&*server.state, "ready" | "idle") && server.is_searchable
         };
@@ -35,21 +33,43 @@ pub(super) async fn tell(gateway: Gateway) {
                 output::note(line);
             }
         }
+        if is_complete && overview.servers.iter().all(is_settled) {
+            let reviewed = gateway.reviewed_overview(&gateway.anybody()).await;
+            kept_back(&reviewed, &mut told).iter().for_each(output::note);
+        }
         if tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await.is_err() {
-            tell_slow(&gateway, &mut told);
+            let overview = gateway.overview(&gateway.anybody());
+            slow(&overview, &mut told).iter().for_each(output::note);
         }
     }
 }
 
-/// Says once which servers are still starting.
-fn tell_slow(gateway: &Gateway, told: &mut HashMap<String, String>) {
-    for server in gateway.overview(&gateway.anybody()).servers {
-        if server.state == "starting" && !told.contains_key(&server.name) {
-            let line = format!("{}: slow to start; serving without it", server.name);
-            output::note(&line);
-            told.insert(server.name, line);
+/// Returns a line for each tool that is left out or waits for approval, once.
+fn kept_back(overview: &Overview, told: &mut HashMap<String, String>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for ServerOverview { name, findings, .. } in &overview.servers {
+        for finding in findings {
+            let line = format!("{name}: {finding}");
+            // No server's name has a blank.
+            if told.insert(line.clone(), String::new()).is_none() {
+                lines.push(line);
+            }
         }
     }
+    lines
+}
+
+/// Returns a line for each server that is still starting, once.
+fn slow(overview: &Overview, told: &mut HashMap<String, String>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for ServerOverview { name, state, .. } in &overview.servers {
+        if state == "starting" && !told.contains_key(name) {
+            let line = format!("{name}: slow to start; serving without it");
+            told.insert(name.clone(), line.clone());
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// Returns the line of a server, unless people were told the same last. That it is started once more is no news.
@@ -83,7 +103,7 @@ fn complete_lines(overview: &Overview, ready: usize) -> Vec<String> {
 }
 
 /// Returns what the tools would cost a host, and what it starts with.
-fn start_line(overview: &Overview) -> String {
+pub(in crate::cli::gateway) fn start_line(overview: &Overview) -> String {
     let Overview { tools, tool_tokens, start_tokens, .. } = overview;
     let less = tool_tokens.saturating_sub(*start_tokens);
     let share = if less == 0 {
@@ -167,9 +187,8 @@ mod tests {
         assert!(lines[2].starts_with("1 tool says that it only reads (git 1)"), "{lines:?}");
     }
 
-    #[test]
-    fn a_problem_is_told_once_however_often_the_server_is_tried() {
-        let server = |state: &str, problem: &str| ServerOverview {
+    fn server(state: &str, problem: &str) -> ServerOverview {
+        ServerOverview {
             name: "notes".to_owned(),
             state: state.to_owned(),
             transport: "stdio".to_owned(),
@@ -182,7 +201,25 @@ mod tests {
             findings: Vec::new(),
             is_held: false,
             unbelieved_readers: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn c4_a_slow_server_is_named_once_and_told_again_when_it_is_ready() {
+        let of = |servers| Overview { servers, ..Overview::default() };
+        let slow_one = of(vec![server("starting", "")]);
+        let mut told = HashMap::new();
+        let line = "notes: slow to start; serving without it";
+        assert_eq!(slow(&slow_one, &mut told), [line]);
+        assert!(slow(&slow_one, &mut told).is_empty());
+        assert_eq!(news(&server("starting", ""), &mut told), None);
+        let ready = news(&server("ready", ""), &mut told);
+        assert!(ready.is_some_and(|line| line.starts_with("notes: ready")));
+        assert!(slow(&of(vec![server("waiting", "x")]), &mut HashMap::new()).is_empty());
+    }
+
+    #[test]
+    fn a_problem_is_told_once_however_often_the_server_is_tried() {
         let mut told = HashMap::new();
         let states = [
             ("starting", ""),
