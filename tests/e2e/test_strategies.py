@@ -397,6 +397,27 @@ def test_a7_a21_b10_by_default_tools_stay_and_what_is_shown_is_bounded(
     assert all("It finds: mcp__" in json.dumps(request.tools) for request in sent[begun:])
 
 
+@pytest.mark.parametrize("strategy", ["NATIVE", "ENVELOPE"])
+def test_b20_by_default_betas_are_named_in_requests_that_need_them(
+    client: Client, strategy: str
+) -> None:
+    talk = Conversation(client, "auto")
+    talk.route = {"model": MODEL if strategy == "NATIVE" else "claude-haiku-4-5"}
+    sent: list[ModelRequest] = []
+    for text in (ANSWER * 8 + WISHES[0], *WISHES[1:5]):
+        turn, request = talk.turn(text)
+        assert turn.deferral.reason == "MODE"
+        assert request.strategy == strategy
+        assert "It finds: mcp__" in description(request)
+        sent.append(request)
+        talk.say(ANSWER)
+    needed = "tool_addition" in json.dumps(sent[-1].messages)
+    assert needed is (strategy == "NATIVE")
+    assert all(bool(request.betas) is needed for request in sent), "from the first request on"
+    assert len({request.betas for request in sent}) == 1, "since the provider caches by them"
+    assert len({description(request) for request in sent}) == 1
+
+
 MORE_WISHES = (
     "list the pods that crash",
     "scale the deployment to three replicas",
