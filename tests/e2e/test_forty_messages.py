@@ -68,6 +68,7 @@ def test_over_forty_turns_the_envelope_and_the_default_keep_the_prefix(
     assert right_share(default) == 1, "the tool of each message is shown"
     assert changes(default) <= 2, "the definitions stay, once the requests are long enough"
     assert uncached(default) < uncached(cut) / 2
+    assert uncached(default) < sent(default) * 0.15, "the cache serves 85% or more"
     assert sent(default) < sent(whole), "less is sent than with all tools"
     every = len(whole[0].tools)
     assert all(shown(one) < every for one in default), "and never all of them"

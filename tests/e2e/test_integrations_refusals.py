@@ -1,11 +1,19 @@
 """Refusals in the messages of the Python integrations, counted by what became of them (A22)."""
 
 import asyncio
+import json
+from typing import Any
 
 import pytest
 from llm_provider import Provider, serving
 from test_integrations_types import (
+    DEFERRED,
     FORECAST,
+    LARGE,
+    LONG_SAID,
+    SAID,
+    SMALL,
+    Desk,
     Step,
     Talk,
     answered,
@@ -16,11 +24,11 @@ from test_integrations_types import (
     with_pydantic_ai,
 )
 
-from toolgate import Client, RefusalCode, RefusalOutcomes
+from toolgate import SEARCH_TOOL, Client, RefusalCode, RefusalOutcomes
 
 WRONG: Step = (FORECAST, {"text": 7})
 TURNS: dict[str, tuple[Step, ...]] = {
-    "what will the weather be in Oslo in the coming days?": (
+    SAID[0]: (
         WRONG,
         (FORECAST, {"text": "Oslo"}),
         "Rain.",
@@ -46,14 +54,20 @@ CASES: list[tuple[str, Talk]] = [
 
 
 @pytest.mark.parametrize(
+    ("desk", "route"), [(SMALL, DEFERRED), (LARGE, {})], ids=["deferred", "by default"]
+)
+@pytest.mark.parametrize(
     ("api", "talk"), CASES, ids=[f"{talk.__name__} {api}" for api, talk in CASES]
 )
 def test_a22_refusals_are_counted_as_the_integrations_write_them(
-    client: Client, api: str, talk: Talk
+    client: Client, api: str, talk: Talk, desk: Desk, route: dict[str, Any]
 ) -> None:
+    said = [LONG_SAID[0] if desk is LARGE else SAID[0], *list(TURNS)[1:]]
     script = [step for steps in TURNS.values() for step in steps]
     with serving(Provider(*answered(api, script))) as provider:
-        asyncio.run(talk(client, api, provider.url, "auto", list(TURNS)))
+        asyncio.run(talk(client, api, provider.url, "auto", said, desk, **route))
+    for sent in provider.sent:
+        assert f'"{SEARCH_TOOL.model_name}"' in json.dumps(sent.json), "tools are deferred"
     usage = client.get_usage()
     assert usage.refusals == {RefusalCode.ARGUMENTS_INVALID: 3}
     assert usage.refusal_outcomes == RefusalOutcomes(1, 1, 1)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from agents import (
     set_tracing_disabled,
 )
 from anthropic import AsyncAnthropic
-from catalogs import NOTES, WEATHER
+from catalogs import NOTES, SHIPPED, WEATHER
 from google import genai
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
@@ -74,7 +75,51 @@ SCRIPT: tuple[Step, ...] = (
     "One note.",
 )
 DEFERRED: Json = {"top_k": 1, "deferral": "always"}
-"""Arguments of Route, unless a test has others."""
+"""Arguments of Route with a strategy that is chosen, unless a test has others."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The tools of a talk."""
+
+    servers: dict[str, list[Json]]
+    """The definitions by the names of the servers."""
+    returns: str = "done"
+    """What each tool returns."""
+
+    def listed(self, client: Client) -> list[CatalogTool]:
+        """Registers the servers; returns their tools."""
+        for name, tools in self.servers.items():
+            client.register_server(name, tools)
+        return list(client.list_tools())
+
+    @property
+    def names(self) -> set[str]:
+        """The names that the model sees."""
+        return {
+            f"mcp__{server}__{tool['name']}"
+            for server, tools in self.servers.items()
+            for tool in tools
+        }
+
+
+def shipped(*servers: str) -> dict[str, list[Json]]:
+    """The definitions of shipped servers."""
+    return {name: json.loads((SHIPPED / f"{name}.json").read_text())["tools"] for name in servers}
+
+
+SMALL = Desk({"notes": NOTES, "weather": WEATHER})
+LARGE = Desk({**SMALL.servers, **shipped("filesystem", "git", "slack", "time")})
+"""So many tools that they are deferred by default."""
+LONG_SAID = (SAID[0] + " " + "I will be on foot and the roads are long there. " * 300, SAID[1])
+"""What is said where no strategy is chosen: so long that the provider caches it."""
+
+
+def options_of(strategy: str, route: Json) -> Json:
+    """Returns the options of an integration: none of ours with "auto", which is the default."""
+    return route if strategy == "auto" else {"strategy": strategy, **DEFERRED, **route}
+
+
 USAGE = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
 
 
@@ -156,18 +201,18 @@ def langchain_model(api: str, url: str) -> BaseChatModel:
     )
 
 
-def langchain_middleware(client: Client, strategy: str, **route: Any) -> ToolgateMiddleware:
-    """The middleware over the tools of two servers."""
+def langchain_middleware(client: Client, desk: Desk, options: Json) -> ToolgateMiddleware:
+    """The middleware over the tools of a desk."""
     tools: list[BaseTool] = [
         StructuredTool(
             name=one.model_name,
             description=one.definition["description"],
             args_schema=one.definition["inputSchema"],
-            func=lambda **_: "done",
+            func=lambda **_: desk.returns,
         )
-        for one in listed(client)
+        for one in desk.listed(client)
     ]
-    return ToolgateMiddleware(client, tools, strategy=strategy, **{**DEFERRED, **route})
+    return ToolgateMiddleware(client, tools, **options)
 
 
 async def with_langchain(
@@ -176,10 +221,11 @@ async def with_langchain(
     url: str,
     strategy: str,
     said: Sequence[str] = SAID,
+    desk: Desk = SMALL,
     **route: Any,
 ) -> None:
     """The talk with LangChain."""
-    toolgate = langchain_middleware(client, strategy, **route)
+    toolgate = langchain_middleware(client, desk, options_of(strategy, route))
     agent = create_agent(
         langchain_model(api, url), middleware=[toolgate], checkpointer=InMemorySaver()
     )
@@ -194,10 +240,11 @@ async def with_langgraph(
     url: str,
     strategy: str,
     said: Sequence[str] = SAID,
+    desk: Desk = SMALL,
     **route: Any,
 ) -> None:
     """The talk with a graph of LangGraph's."""
-    toolgate = langchain_middleware(client, strategy, **route)
+    toolgate = langchain_middleware(client, desk, options_of(strategy, route))
     graph = StateGraph(ToolgateState)
     graph.add_node("model", model_node(toolgate, langchain_model(api, url)))
     graph.add_node("tools", tool_node(toolgate))
@@ -216,21 +263,21 @@ async def with_agents_sdk(
     url: str,
     strategy: str,
     said: Sequence[str] = SAID,
+    desk: Desk = SMALL,
     **route: Any,
 ) -> None:
     """The talk with the OpenAI Agents SDK."""
     set_tracing_disabled(True)
 
     async def done(_context: Any, _arguments: str) -> str:
-        return "done"
+        return desk.returns
 
     def function(one: CatalogTool) -> FunctionTool:
         described, schema = one.definition["description"], one.definition["inputSchema"]
         return FunctionTool(one.model_name, described, schema, done, False)
 
-    tools = list(map(function, listed(client)))
-    options = {**DEFERRED, **route}
-    conversation = agents_sdk.Conversation(client, tools, strategy=strategy, **options)
+    tools = list(map(function, desk.listed(client)))
+    conversation = agents_sdk.Conversation(client, tools, **options_of(strategy, route))
     session = SQLiteSession("talk")
     async with AsyncOpenAI(api_key="none", base_url=f"{url}/v1") as asked:
         model: Model = OpenAIChatCompletionsModel(MODELS[api], asked)
@@ -247,17 +294,18 @@ async def with_pydantic_ai(
     url: str,
     strategy: str,
     said: Sequence[str] = SAID,
+    desk: Desk = SMALL,
     **route: Any,
 ) -> None:
     """The talk with Pydantic AI."""
     tools = [
         Tool[None].from_schema(
-            lambda **_: "done",
+            lambda **_: desk.returns,
             one.model_name,
             one.definition["description"],
             one.definition["inputSchema"],
         )
-        for one in listed(client)
+        for one in desk.listed(client)
     ]
     model: Any
     if api == "anthropic":
@@ -272,7 +320,7 @@ async def with_pydantic_ai(
         kind = PydanticResponses if api == "openai_responses" else OpenAIChatModel
         provider = OpenAIProvider(api_key="none", base_url=f"{url}/v1")
         model = kind(MODELS[api], provider=provider)
-    toolgate = Toolgate(client, FunctionToolset(tools), strategy=strategy, **{**DEFERRED, **route})
+    toolgate = Toolgate(client, FunctionToolset(tools), **options_of(strategy, route))
     agent = PydanticAgent(model, capabilities=[toolgate])
     history: list[ModelMessage] = []
     for text in said:
@@ -285,17 +333,17 @@ async def with_a_loop(
     url: str,
     strategy: str,
     said: Sequence[str] = SAID,
+    desk: Desk = SMALL,
     **route: Any,
 ) -> None:
     """The talk in a loop of one's own."""
     conversation = await Conversation.from_tools(
         client,
         api,
-        {"notes": NOTES, "weather": WEATHER},
-        lambda *_call: "done",
+        desk.servers,
+        lambda *_call: desk.returns,
         model=MODELS[api],
-        strategy=strategy,
-        **{**DEFERRED, **route},
+        **options_of(strategy, route),
     )
     for text in said:
         request: ModelRequest | None = await conversation.say(text)
@@ -327,13 +375,6 @@ async def asked(api: str, url: str, request: ModelRequest) -> Any:
         if api == "openai_chat":
             return await openai.chat.completions.create(model=model, tools=tools, messages=messages)
         return await openai.responses.create(model=model, tools=tools, input=messages)
-
-
-def listed(client: Client) -> list[CatalogTool]:
-    """The tools of two servers, registered."""
-    client.register_server("notes", NOTES)
-    client.register_server("weather", WEATHER)
-    return list(client.list_tools())
 
 
 def sent_tools(api: str, body: Json) -> Any:

@@ -397,6 +397,71 @@ def test_a7_a21_b10_by_default_tools_stay_and_what_is_shown_is_bounded(
     assert all("It finds: mcp__" in json.dumps(request.tools) for request in sent[begun:])
 
 
+@pytest.mark.parametrize("strategy", ["NATIVE", "ENVELOPE"])
+def test_b20_by_default_betas_are_named_in_requests_that_need_them(
+    client: Client, strategy: str
+) -> None:
+    talk = Conversation(client, "auto")
+    talk.route = {"model": MODEL if strategy == "NATIVE" else "claude-haiku-4-5"}
+    sent: list[ModelRequest] = []
+    for text in (ANSWER * 8 + WISHES[0], *WISHES[1:5]):
+        turn, request = talk.turn(text)
+        assert turn.deferral.reason == "MODE"
+        assert request.strategy == strategy
+        assert "It finds: mcp__" in description(request)
+        sent.append(request)
+        talk.say(ANSWER)
+    needed = "tool_addition" in json.dumps(sent[-1].messages)
+    assert needed is (strategy == "NATIVE")
+    assert all(bool(request.betas) is needed for request in sent), "from the first request on"
+    assert len({request.betas for request in sent}) == 1, "since the provider caches by them"
+    assert len({description(request) for request in sent}) == 1
+
+
+MORE_WISHES = (
+    "list the pods that crash",
+    "scale the deployment to three replicas",
+    "take a screenshot of the page",
+    "fill in the login form in the browser",
+    "add a comment to the notion page",
+)
+MORE_SERVERS = ("kubernetes", "playwright", "notion", "filesystem")
+
+
+@pytest.fixture(scope="module")
+def wide(server: ToolgateProcess) -> Iterator[Client]:
+    """A client of a tenant with the catalogs of seven servers."""
+    with server.client("wide", timeout=60) as client:
+        register_three(client)
+        for name in MORE_SERVERS:
+            client.register_server(name, SHIPPED / f"{name}.json")
+        yield client
+
+
+@pytest.mark.parametrize("form", ["anthropic", "openai_responses"])
+def test_a21_by_default_a_long_conversation_reaches_the_bound(wide: Client, form: str) -> None:
+    talk = Conversation(wide, "auto", form)
+    talk.route = {"model": MODELS[form]}
+    ever: set[str] = set()
+    sent: list[int] = []
+    used: list[int] = []
+    for text in (*WISHES, *MORE_WISHES):
+        turn, request = talk.turn(text)
+        assert request.strategy in ADDING
+        ever |= {one.model_name for one in turn.tools}
+        used.append(len(ever))
+        sent.append(defined([request.tools, request.messages]))
+        # So long that to write the conversation again costs more than all of the unused tools.
+        talk.say(ANSWER * 8)
+    bound = 10 + MOST_UNUSED + 2
+    assert MOST_UNUSED < max(sent) <= bound
+    peak = sent.index(max(sent))
+    kept = [at for at, tools in enumerate(sent) if tools >= used[at]]
+    assert kept == list(range(peak + 1)), "no price drops a tool: all stay until they are too many"
+    assert used[peak + 1] > bound, "one more message would pass the bound"
+    assert sent[peak + 1] <= 10 + 2, "then those that are not used go"
+
+
 @pytest.mark.parametrize("form", MODELS)
 def test_b10_a_change_of_the_catalog_is_told_once_and_leaves_the_prefix(
     changing: Client, form: str
