@@ -6,7 +6,8 @@ docs/frameworks.md.
 
 The agents have real MCP servers and a scripted model. TOOLGATE_BIN names the binary. The scripts of
 client-sdk/typescript must be built (`npm run build && npm run build:test`). To try it with few
-messages: TALK_TURNS=3, `--catalog small`, `--only "own loop"`.
+messages: TALK_TURNS=3, `--catalog small`, `--only "own loop"`. `--only "(Messages)"` with `--write`
+measures the rows of that API anew, and leaves the others as they stand on the page.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import node_talk
 import openai_agents_talk
 import own_loop_talk
 import pydantic_ai_talk
-from document import rewrite
+from document import rewrite, written
 from forty_messages import Framework, Request, commands, common_prefix, right_share
 from toolgate_process import ToolgateProcess
 
@@ -41,6 +42,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "after: `auto`, the default": {},
     "`cut`": {"strategy": "cut"},
     "`envelope`": {"strategy": "envelope"},
+    "`native`": {"strategy": "native"},
 }
 """Options of the integrations, by what the tables call them."""
 
@@ -119,9 +121,17 @@ class Api:
     name: str
     rates: Rates
     """The rules by which its requests are priced."""
+    takes_native: bool = True
+    """True if it takes tools amid a conversation."""
+
+    @property
+    def strategies(self) -> dict[str, dict[str, Any]]:
+        """Those of `STRATEGIES` that it can carry."""
+        carried = STRATEGIES.items()
+        return {sent: said for sent, said in carried if self.takes_native or sent != "`native`"}
 
 
-CHAT = Api("Chat Completions", OPENAI)
+CHAT = Api("Chat Completions", OPENAI, takes_native=False)
 RESPONSES = Api("Responses", OPENAI)
 MESSAGES = Api("Messages", ANTHROPIC)
 
@@ -133,6 +143,11 @@ class Agent:
     framework: str
     talk: Talk
     api: Api = CHAT
+
+    @property
+    def name(self) -> str:
+        """What tells it from others: the framework and the API."""
+        return f"{self.framework} ({self.api.name})"
 
 
 def of_python(framework: Framework, **fixed: Any) -> Talk:
@@ -170,6 +185,21 @@ FRAMEWORKS: dict[str, Talk] = {
 }
 """The frameworks, whose requests here are of Chat Completions."""
 
+PROVIDERS: list[Agent] = [
+    Agent(
+        "LangChain, `ChatAnthropic`",
+        of_python(langchain_talk.FRAMEWORK, anthropic=CLAUDE),
+        MESSAGES,
+    ),
+    Agent(
+        "OpenAI Agents, its default model class",
+        of_python(openai_agents_talk.FRAMEWORK, responses=GPT),
+        RESPONSES,
+    ),
+    Agent("Vercel AI SDK, `@ai-sdk/anthropic`", of_node("ai-talk", model=CLAUDE), MESSAGES),
+]
+"""Frameworks with a provider's own model, asked at the provider's host."""
+
 OWN_LOOPS: dict[Api, dict[str, str]] = {
     CHAT: {"api": "openai_chat", "model": GPT},
     RESPONSES: {"api": "openai_responses", "model": GPT},
@@ -179,6 +209,7 @@ OWN_LOOPS: dict[Api, dict[str, str]] = {
 
 AGENTS = [
     *(Agent(name, talk) for name, talk in FRAMEWORKS.items()),
+    *PROVIDERS,
     *(
         Agent("own loop, Python", of_python(own_loop_talk.FRAMEWORK, **said), api)
         for api, said in OWN_LOOPS.items()
@@ -244,51 +275,83 @@ class Row:
 
 
 def rows(
-    talk: Talk, server: ToolgateProcess, tenant: str, folder: Path, counter: Counter
-) -> Iterator[Row]:
-    """Has the talk with each strategy."""
-    for sent, options in STRATEGIES.items():
-        requests = talk(server, tenant, folder, options)
-        yield Row(sent, requests, prompts(requests, counter))
-
-
-def table(
-    server: ToolgateProcess, catalog: str, folder: Path, agents: Sequence[Agent], counter: Counter
+    agent: Agent, server: ToolgateProcess, tenant: str, folder: Path, counter: Counter
 ) -> Iterator[str]:
-    """A row for each framework and strategy."""
-    yield (
-        "| framework | API | sent | tools defined | sets of tools | tokens a request "
-        "| cached | price | right tool shown |"
-    )
-    yield "|---|---|---|---:|---:|---:|---:|---:|---:|"
-    for agent in agents:
-        measured = list(rows(agent.talk, server, catalog, folder, counter))
-        cheapest = min(row.price(agent.api.rates) for row in measured)
-        for at, row in enumerate(measured):
-            named = " | " if at else f"{agent.framework} | {agent.api.name}"
-            yield f"| {named} | " + " | ".join(row.cells(agent.api, cheapest)) + " |"
-        named = f"{agent.framework} ({agent.api.name})"
-        print(f"{named} is measured over the {catalog} catalog", file=sys.stderr, flush=True)
+    """Has an agent's talk with each strategy; the rows of its table."""
+    measured = []
+    for sent, options in agent.api.strategies.items():
+        requests = agent.talk(server, tenant, folder, options)
+        measured.append(Row(sent, requests, prompts(requests, counter)))
+    cheapest = min(row.price(agent.api.rates) for row in measured)
+    for at, row in enumerate(measured):
+        named = " | " if at else f"{agent.framework} | {agent.api.name}"
+        yield f"| {named} | " + " | ".join(row.cells(agent.api, cheapest)) + " |"
+    print(f"{agent.name} is measured over the {tenant} catalog", file=sys.stderr, flush=True)
 
 
-def page(
-    server: ToolgateProcess, folder: Path, catalogs: Sequence[str], agents: Sequence[Agent]
-) -> Iterator[str]:
-    """The tables of these catalogs as Markdown."""
+class Page:
+    """The tables as they stood before: rows of each catalog's agents, by their names."""
+
+    def __init__(self, document: Path | None) -> None:
+        text = written(document, "frameworks") if document else ""
+        _, *tables = text.split("\nOver the MCP servers ")
+        self._rows = {
+            catalog: _rows_of(table) for catalog, table in zip(CATALOGS, tables, strict=False)
+        }
+
+    def rows(self, catalog: str, agent: Agent) -> list[str]:
+        """Returns an agent's rows; none if it has none yet."""
+        return self._rows.get(catalog, {}).get(agent.name, [])
+
+
+def _rows_of(table: str) -> dict[str, list[str]]:
+    """Returns the rows of a table, by the agent that the first of them names."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
+    for line in lines[1:]:
+        _, framework, api, *_ = (cell.strip() for cell in line.split("|"))
+        name = f"{framework} ({api})" if framework else name
+        found.setdefault(name, []).append(line)
+    return found
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is measured anew."""
+
+    catalogs: Sequence[str]
+    agents: Sequence[Agent]
+
+    def has(self, catalog: str, agent: Agent) -> bool:
+        """Returns whether an agent is measured over a catalog."""
+        return catalog in self.catalogs and agent in self.agents
+
+
+def tables(server: ToolgateProcess, folder: Path, chosen: Chosen, before: Page) -> Iterator[str]:
+    """The tables as Markdown: rows that are measured anew, and others as they were."""
     counter = Counter()
     yield (
         "Requests of Chat Completions and Responses are priced by OpenAI's rules, those of "
         "Messages by Anthropic's. Before is what was sent without Toolgate: all tools, which "
         "`deferral` off sends; after is what it sends by default."
     )
-    for catalog in catalogs:
+    for catalog in CATALOGS:
         own = folder / catalog
         own.mkdir()
         for name in CATALOGS[catalog]:
             shutil.copy(SHIPPED / f"{name}.json", own)
-        servers = ", ".join(commands(own))
-        yield f"\nOver the MCP servers {servers}:\n"
-        yield from table(server, catalog, own, agents, counter)
+        yield f"\nOver the MCP servers {', '.join(commands(own))}:\n"
+        yield (
+            "| framework | API | sent | tools defined | sets of tools | tokens a request "
+            "| cached | price | right tool shown |"
+        )
+        yield "|---|---|---|---:|---:|---:|---:|---:|---:|"
+        for agent in AGENTS:
+            if chosen.has(catalog, agent):
+                yield from rows(agent, server, catalog, own, counter)
+            else:
+                yield from before.rows(catalog, agent)
 
 
 def main() -> int:
@@ -296,15 +359,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
     parser.add_argument("--catalog", choices=CATALOGS, help="the only one to measure")
-    parser.add_argument("--only", default="", help="measure frameworks whose names have this text")
+    parser.add_argument(
+        "--only",
+        action="append",
+        help="measure agents whose names have this text, such as `(Messages)`; may be repeated",
+    )
     arguments = parser.parse_args()
-    catalogs = [arguments.catalog] if arguments.catalog else list(CATALOGS)
-    agents = [agent for agent in AGENTS if arguments.only in agent.framework]
+    only = arguments.only or [""]
+    chosen = Chosen(
+        [arguments.catalog] if arguments.catalog else list(CATALOGS),
+        [agent for agent in AGENTS if any(text in agent.name for text in only)],
+    )
     with tempfile.TemporaryDirectory() as folder:
         binary = Path(os.environ["TOOLGATE_BIN"]).resolve()
         server = ToolgateProcess(binary, Path(folder) / "server").start()
         try:
-            text = "\n".join(page(server, Path(folder), catalogs, agents)).strip()
+            before = Page(arguments.write)
+            text = "\n".join(tables(server, Path(folder), chosen, before)).strip()
         finally:
             server.stop()
     if arguments.write is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 from anthropic_api import AnthropicApi
-from forty_messages import ANSWER
+from scripted_answers import ANSWER
 from searching import (
     MOST_REFERENCES,
     Json,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from scripted_answers import answered, api_of
 
 from toolgate import Client
 
@@ -44,7 +45,6 @@ OTHERS = (
     ("mcp__git__git_status", "show me the git status of the working tree"),
     ("mcp__time__convert_time", "convert the time 14:30 from Oslo to Tokyo time"),
 )
-ANSWER = "That is done. " + "Here is what came of it, in a few words, as an assistant says it. " * 3
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Request:
     tools: list[str]
     """The names of the tools that are defined."""
     text: str
-    """Its JSON, definitions first, as Chat Completions take it."""
+    """The JSON of its definitions, then of its messages or items, in the form of its API."""
 
 
 class Talk:
@@ -93,21 +93,18 @@ class Talk:
         self.requests.append(request)
         return request
 
+    def respond(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """A provider's answer to a request at a path of its API."""
+        messages = body["messages"] if "messages" in body else body["input"]
+        call = self.answer(body.get("tools", []), messages)
+        return answered(api_of(path), call, len(self.requests))
+
     def transport(self) -> httpx2.MockTransport:
-        """Chat Completions that answer so, for clients that take a transport of HTTP."""
+        """A provider that answers so, for clients that take a transport of HTTP."""
 
         def respond(request: httpx2.Request) -> httpx2.Response:
-            body = json.loads(request.content)
-            call = self.answer(body.get("tools", []), body["messages"])
-            message: dict[str, Any] = {"role": "assistant", "content": None if call else ANSWER}
-            if call is not None:
-                function = {"name": call[0], "arguments": json.dumps(call[1])}
-                made = {"id": f"call_{self._turn}", "type": "function", "function": function}
-                message["tool_calls"] = [made]
-            reason = "tool_calls" if call else "stop"
-            choice = {"index": 0, "message": message, "finish_reason": reason}
-            answer = {"id": "chat", "object": "chat.completion", "created": 1, "model": "gpt"}
-            return httpx2.Response(200, json={**answer, "choices": [choice]})
+            answer = self.respond(request.url.path, json.loads(request.content))
+            return httpx2.Response(200, json=answer)
 
         return httpx2.MockTransport(respond)
 
@@ -199,16 +196,30 @@ def right_share(requests: list[Request]) -> float:
     return sum(right) / len(right)
 
 
-def check_prefix(requests: list[Request]) -> None:
+def check_envelope(requests: list[Request]) -> None:
     """Holds that the cached prefix stays with "envelope", or loses tools that nothing uses."""
-    assert len(requests) > TURNS
     shown = {tuple(request.tools) for request in requests}
     assert shown == {("toolgate_search_tools", CALL)}
+    _check_prefix(requests, described)
+
+
+def check_native(requests: list[Request]) -> None:
+    """Holds that the cached prefix stays with "native", or loses tools that nothing uses."""
+    shown = {tuple(request.tools) for request in requests}
+    assert len(shown) == 1, "the definitions before the messages stay"
+    assert not any(name.startswith("mcp__") for name in requests[0].tools)
+    assert not any(described(request) for request in requests), "tools are defined amid them"
+    _check_prefix(requests, added)
+
+
+def _check_prefix(requests: list[Request], shown: Callable[[Request], list[str]]) -> None:
+    """Holds that each request begins with the one before it, but for tools that are taken out."""
+    assert len(requests) > TURNS
     whole = 0
     for (before, after), prefix in zip(pairwise(requests), cached(requests), strict=True):
         is_whole = len(before.text) - len(prefix) <= CLOSING
-        stay = described(after)[: len(described(before))] == described(before)
-        assert is_whole is stay, "only descriptions that nothing uses any more are taken out"
+        stay = shown(after)[: len(shown(before))] == shown(before)
+        assert is_whole is stay, "only tools that nothing uses any more are taken out"
         whole += is_whole
     assert whole > len(requests) * 2 / 3
 

@@ -1,10 +1,12 @@
 """The forty messages to a LangChain agent."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from forty_messages import ANSWER, TURNS, Framework, Request, Talk
+from forty_messages import TURNS, Framework, Request, Talk
 from langchain.agents import create_agent
+from langchain_anthropic import ChatAnthropic
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_openai_messages
@@ -13,9 +15,11 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
+from llm_provider import Answer, Provider, Sent, answer, serving
 from mcp import ClientSession
 from mcp_sessions import sessions
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, SecretStr
+from scripted_answers import ANSWER
 
 from toolgate import Client
 from toolgate.langchain import ToolgateMiddleware
@@ -62,17 +66,55 @@ class TalkingModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
+def _anthropic(name: str, url: str) -> BaseChatModel:
+    """A model of Anthropic's own host, which a script at a URL stands in for as a proxy."""
+    return ChatAnthropic(
+        model_name=name,
+        api_key=SecretStr("none"),
+        base_url="http://api.anthropic.com",
+        anthropic_proxy=url,
+        timeout=None,
+        stop=None,
+    )
+
+
+@contextmanager
+def scripted(talk: Talk, name: str | None) -> Iterator[BaseChatModel]:
+    """The model that answers by the script: LangChain's own of that name, or a class of ours."""
+    if name is None:
+        yield TalkingModel(talk)
+        return
+
+    def respond(sent: Sent) -> Answer:
+        return answer(talk.respond(sent.path, sent.json))
+
+    with serving(Provider(*[respond] * (2 * TURNS))) as provider:
+        yield _anthropic(name, provider.url)
+
+
 async def talk(
-    client: Client, servers: Mapping[str, ClientSession], **options: Any
+    client: Client,
+    servers: Mapping[str, ClientSession],
+    *,
+    anthropic: str | None = None,
+    **options: Any,
 ) -> list[Request]:
-    """Has the talk; the model's requests."""
+    """Has the talk; the model's requests.
+
+    Args:
+        client: The client of Toolgate.
+        servers: The MCP servers.
+        anthropic: The name of a model for `ChatAnthropic`. None: for a model without a provider,
+            whose requests are written as Chat Completions take them.
+        options: Those of the integration.
+    """
     toolgate = await ToolgateMiddleware.from_mcp(client, servers, **options)
     talk = Talk()
-    model = TalkingModel(talk)
-    agent = create_agent(model, middleware=[toolgate], checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    for _ in range(TURNS):
-        await agent.ainvoke({"messages": [HumanMessage(talk.say())]}, thread)
+    with scripted(talk, anthropic) as chat:
+        agent = create_agent(chat, middleware=[toolgate], checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        for _ in range(TURNS):
+            await agent.ainvoke({"messages": [HumanMessage(talk.say())]}, thread)
     return talk.requests
 
 

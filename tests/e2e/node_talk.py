@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from forty_messages import ANSWER, CALLS_EVERY, Request, arguments_of, commands, texts
+from forty_messages import CALLS_EVERY, Request, arguments_of, commands, texts
+from scripted_answers import ANSWER
 
 SDK = Path(__file__).resolve().parents[2] / "client-sdk" / "typescript"
 
@@ -23,7 +24,7 @@ def play(script: str, target: str, tenant: str, folder: Path, **options: Any) ->
         tenant: Its tenant.
         folder: What `commands` takes.
         options: Those of the Python integrations: `deferral` and `strategy`; for "loop-talk" also
-            `api` and `model`.
+            `api` and `model`, and for "ai-talk" `model`: one of Anthropic's.
     """
     turns = [
         (name, arguments_of(name), text, at % CALLS_EVERY == 0)

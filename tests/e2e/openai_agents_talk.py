@@ -8,7 +8,9 @@ from typing import Any
 import httpx2
 from agents import (
     Agent,
+    Model,
     OpenAIChatCompletionsModel,
+    OpenAIProvider,
     Runner,
     SQLiteSession,
     set_tracing_disabled,
@@ -37,15 +39,30 @@ async def serving(commands: Mapping[str, list[str]]) -> AsyncIterator[dict[str, 
 
 
 async def talk(
-    client: Client, servers: Mapping[str, MCPServerStdio], **options: Any
+    client: Client,
+    servers: Mapping[str, MCPServerStdio],
+    *,
+    responses: str | None = None,
+    **options: Any,
 ) -> list[Request]:
-    """Has the talk; the model's requests."""
+    """Has the talk; the model's requests.
+
+    Args:
+        client: The client of Toolgate.
+        servers: The MCP servers.
+        responses: The name of a model of the SDK's default class, which asks Responses. None: the
+            model is asked over Chat Completions.
+        options: Those of the integration.
+    """
     set_tracing_disabled(True)
     talk = Talk()
     conversation = await Conversation.from_mcp(client, servers, **options)
     http = httpx2.AsyncClient(transport=talk.transport())
     async with AsyncOpenAI(api_key="none", http_client=http) as api:
-        agent = Agent(name="desk", model=OpenAIChatCompletionsModel("gpt", api))
+        model: Model = OpenAIChatCompletionsModel("gpt", api)
+        if responses is not None:
+            model = OpenAIProvider(openai_client=api).get_model(responses)
+        agent = Agent(name="desk", model=model)
         session = SQLiteSession("talk")
         for _ in range(TURNS):
             await Runner.run(conversation.agent(agent), talk.say(), session=session)

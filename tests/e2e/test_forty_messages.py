@@ -16,7 +16,8 @@ from forty_messages import (
     Request,
     added,
     cached,
-    check_prefix,
+    check_envelope,
+    check_native,
     described,
     right_share,
 )
@@ -31,6 +32,15 @@ FRAMEWORKS = {
     "own-loop": own_loop_talk.FRAMEWORK,
     "pydantic-ai": pydantic_ai_talk.FRAMEWORK,
 }
+CLAUDE, GPT = "claude-opus-4-8", "gpt-5.5"
+"""Models that take tools amid a conversation, each at its provider's own host."""
+NATIVE: dict[str, tuple[Framework, dict[str, str]]] = {
+    "langchain-messages": (langchain_talk.FRAMEWORK, {"anthropic": CLAUDE}),
+    "openai-agents-responses": (openai_agents_talk.FRAMEWORK, {"responses": GPT}),
+    "own-loop-messages": (own_loop_talk.FRAMEWORK, {"api": "anthropic", "model": CLAUDE}),
+    "own-loop-responses": (own_loop_talk.FRAMEWORK, {"api": "openai_responses", "model": GPT}),
+}
+"""The frameworks with models that take "native", and what their talks are told of them."""
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +73,7 @@ def test_over_forty_turns_the_envelope_and_the_default_keep_the_prefix(
     cut, whole = compared
     plays = framework.plays(one_tenant, tmp_path, {"strategy": "envelope"}, {})
     envelope, default = asyncio.run(plays)
-    check_prefix(envelope)
+    check_envelope(envelope)
     assert right_share(envelope) == 1, "the tool of each message is shown"
     assert right_share(default) == 1, "the tool of each message is shown"
     assert changes(default) <= 2, "the definitions stay, once the requests are long enough"
@@ -72,6 +82,20 @@ def test_over_forty_turns_the_envelope_and_the_default_keep_the_prefix(
     assert sent(default) < sent(whole), "less is sent than with all tools"
     every = len(whole[0].tools)
     assert all(shown(one) < every for one in default), "and never all of them"
+
+
+@pytest.mark.parametrize(("framework", "model"), NATIVE.values(), ids=NATIVE)
+def test_over_forty_turns_native_and_the_default_keep_the_prefix(
+    framework: Framework, model: dict[str, str], one_tenant: Client, tmp_path: Path
+) -> None:
+    plays = framework.plays(one_tenant, tmp_path, {**model, "strategy": "native"}, model)
+    native, default = asyncio.run(plays)
+    check_native(native)
+    assert right_share(native) == 1, "the tool of each message is shown"
+    assert right_share(default) == 1, "the tool of each message is shown"
+    assert changes(default) <= 2, "the definitions stay, once the requests are long enough"
+    assert served(native) > 0.94
+    assert served(default) > 0.94
 
 
 def test_over_forty_turns_cut_loses_the_prefix(
@@ -101,3 +125,8 @@ def uncached(requests: list[Request]) -> int:
     """Returns the number of characters that no cache serves."""
     kept = [0, *map(len, cached(requests))]
     return sum(len(one.text) - prefix for one, prefix in zip(requests, kept, strict=True))
+
+
+def served(requests: list[Request]) -> float:
+    """Returns the share of all characters that the provider's cache serves."""
+    return 1 - uncached(requests) / sent(requests)

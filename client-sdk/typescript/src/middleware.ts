@@ -8,6 +8,7 @@ import { type StatusCode, ToolgateError } from "./errors.js";
 import { toToolError } from "./gating.js";
 import {
   DeferralMode,
+  DeferralReason,
   type GateVerdict,
   PromptListing,
   type RequestedCall,
@@ -283,10 +284,7 @@ export class Gatekeeper {
     };
     try {
       const turn = await this.#routeServed(request, held.handle);
-      // Once offered, the search stays: taking it away would cost the cache of what follows it.
-      const offered =
-        turn.deferral?.offerSearch === true || held.active?.includes(SEARCH_TOOL.modelName) === true;
-      const search = offered && this.searches ? [SEARCH_TOOL.modelName] : [];
+      const search = this.searches && offersSearch(turn, held) ? [SEARCH_TOOL.modelName] : [];
       const active = [...search, ...turn.activeTools.map(({ modelName }) => modelName)];
       const { prompt: _, ...kept } = held;
       const prompt = asked === undefined ? undefined : promptOf(turn, messages, asked, endpoint);
@@ -461,6 +459,15 @@ export function isModelFacing(name: string): boolean {
 function unlisted(route: RouteDefaults, withoutSize: boolean): RouteDefaults {
   const { promptListingTokens: _, ...others } = route;
   return { promptListing: PromptListing.NONE, ...(withoutSize ? others : route) };
+}
+
+/**
+ * Returns true if the model is to see the search. Once offered, it stays, since taking it away would cost the cache of what
+ * follows it; but not where the operator's kill switch is thrown.
+ */
+function offersSearch({ deferral }: RouteResponse, { active = [] }: Held): boolean {
+  const isKilled = deferral?.reason === DeferralReason.KILL_SWITCH;
+  return deferral?.offerSearch === true || (active.includes(SEARCH_TOOL.modelName) && !isKilled);
 }
 
 /** Returns what Route read of the messages; nothing where the service is older than its snapshots. */

@@ -9,8 +9,8 @@ import { type Api, Client, v1 } from "@toolgate/client";
 interface Asked {
   readonly target: string;
   readonly tenant: string;
-  readonly strategy?: "auto" | "cut" | "envelope";
-  /** The API of a loop of one's own, and the model's name. */
+  readonly strategy?: "auto" | "cut" | "envelope" | "native";
+  /** The API of a loop of one's own, and the name of the provider's model. */
   readonly api?: Api;
   readonly model?: string;
   /** Tells whether all tools are sent. */

@@ -2,40 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { createAnthropic } from "@ai-sdk/anthropic";
-import { createGoogleGenerativeAI } from "@ai-sdk/google";
-import { createOpenAI } from "@ai-sdk/openai";
-import { ChatAnthropic } from "@langchain/anthropic";
-import { MemorySaver } from "@langchain/langgraph";
-import { ChatOpenAI } from "@langchain/openai";
-import {
-  Agent,
-  MemorySession,
-  OpenAIChatCompletionsModel,
-  OpenAIResponsesModel,
-  run,
-  setTracingDisabled,
-  tool as agentsTool,
-} from "@openai/agents";
-import { type Api, Client, Conversation, type ModelRequest, v1 } from "@toolgate/client";
-import * as aiSdk from "@toolgate/client/ai";
-import * as langchain from "@toolgate/client/langchain";
-import * as agentsSdk from "@toolgate/client/openai-agents";
-import { generateText, jsonSchema, type ModelMessage, stepCountIs, tool as aiTool } from "ai";
-import { createAgent, tool as langchainTool } from "langchain";
-import OpenAI from "openai";
+import { Client, v1 } from "@toolgate/client";
 
-import { anthropicApi, type Line } from "./anthropic-api.js";
-import { chatApi, geminiApi, responsesApi } from "./apis.js";
-import { saidIn } from "./said.js";
+import type { Line } from "./anthropic-api.js";
 import { freshTenant, Service } from "./service.js";
-
-setTracingDisabled(true);
-
-type Fetch = (url: unknown, init?: RequestInit) => Promise<Response>;
-type Strategy = "cut" | "envelope";
-/** Says the messages of `TURNS` to an agent whose model asks `fetch`. */
-type Talk = (client: Client, api: Api, strategy: Strategy, fetch: Fetch) => Promise<void>;
+import { APIS, type Strategy, TALKS } from "./talks.js";
 
 const FIND = "mcp__notes__find_notes";
 const WRONG: Line = [FIND, { text: 7 }];
@@ -46,98 +17,7 @@ const TURNS: Readonly<Record<string, readonly Line[]>> = {
   "The note about bread.": [WRONG, "That did not work."],
   "Thank you.": ["You are welcome."],
 };
-const APIS = {
-  anthropic: anthropicApi,
-  openai_chat: chatApi,
-  openai_responses: responsesApi,
-  gemini: geminiApi,
-};
-const MODELS: Readonly<Record<Api, string>> = {
-  anthropic: "claude-opus-5-5",
-  openai_chat: "gpt-6.1",
-  openai_responses: "gpt-6.1",
-  gemini: "gemini-3-pro",
-};
-
-const description = "Finds notes by a word in their text.";
-const properties = { text: { type: "string" as const } };
-const inputSchema = { type: "object" as const, properties, required: ["text"] };
-const execute = () => "One note.";
-const options = {
-  route: { options: { pinnedTools: ["notes/find_notes"], deferral: v1.DeferralMode.ALWAYS } },
-  ...{ onOwnTools: () => undefined, onWarning: () => undefined },
-};
-
-const withLangChain: Talk = async (client, api, strategy, fetch) => {
-  const find = langchainTool(execute, { name: "find_notes", description, schema: inputSchema });
-  const toolgate = await langchain.fromTools(client, { notes: [find] }, { ...options, strategy });
-  const [apiKey, model] = ["none", MODELS[api]];
-  const useResponsesApi = api === "openai_responses";
-  const asked =
-    api === "anthropic"
-      ? new ChatAnthropic({ apiKey, model, clientOptions: { fetch } })
-      : new ChatOpenAI({ apiKey, model, useResponsesApi, configuration: { fetch } });
-  const agent = createAgent({ model: asked, middleware: [toolgate], checkpointer: new MemorySaver() });
-  for (const content of Object.keys(TURNS)) {
-    await agent.invoke({ messages: [{ role: "user", content }] }, { configurable: { thread_id: "1" } });
-  }
-};
-
-const withAi: Talk = async (client, api, strategy, fetch) => {
-  const tools = { find_notes: aiTool({ description, inputSchema: jsonSchema(inputSchema), execute }) };
-  const settings = { ...options, strategy };
-  const toolgate = await aiSdk.ToolgateConversation.fromTools(client, { notes: tools }, settings);
-  const asking = { apiKey: "none", fetch };
-  const named = MODELS[api];
-  const model = {
-    anthropic: () => createAnthropic(asking)(named),
-    openai_chat: () => createOpenAI(asking).chat(named),
-    openai_responses: () => createOpenAI(asking).responses(named),
-    gemini: () => createGoogleGenerativeAI(asking)(named),
-  }[api]();
-  const messages: ModelMessage[] = [];
-  for (const content of Object.keys(TURNS)) {
-    messages.push({ role: "user", content });
-    const asked = { model, messages, stopWhen: stepCountIs(4), ...toolgate.settings() };
-    messages.push(...saidIn(await generateText(asked)));
-  }
-};
-
-const withAgents: Talk = async (client, api, strategy, fetch) => {
-  const parameters = { ...inputSchema, additionalProperties: true as const };
-  const find = agentsTool({ name: "find_notes", description, strict: false, parameters, execute });
-  const settings = { ...options, strategy };
-  const toolgate = await agentsSdk.ToolgateConversation.fromTools(client, { notes: [find] }, settings);
-  const openai = new OpenAI({ apiKey: "none", fetch });
-  const Model = api === "openai_chat" ? OpenAIChatCompletionsModel : OpenAIResponsesModel;
-  const agent = new Agent({ name: "desk", model: new Model(openai, MODELS[api]) });
-  const session = new MemorySession();
-  for (const text of Object.keys(TURNS)) await run(toolgate.agent(agent), text, { session });
-};
-
-const withALoop: Talk = async (client, api, strategy, fetch) => {
-  const notes = [{ name: "find_notes", description, inputSchema }];
-  const settings = { ...options, strategy, model: MODELS[api] };
-  const conversation = await Conversation.fromTools(client, api, { notes }, execute, settings);
-  for (const text of Object.keys(TURNS)) {
-    let request: ModelRequest | undefined = await conversation.say(text);
-    while (request !== undefined) {
-      const { tools, messages } = request;
-      const body = JSON.stringify({ tools, messages });
-      const answer = await fetch("http://provider.example/", { method: "POST", body });
-      request = await conversation.take((await answer.json()) as object);
-    }
-  }
-};
-
-const CASES: readonly (readonly [name: string, talk: Talk, apis: readonly Api[]])[] = [
-  ["LangChain", withLangChain, ["anthropic", "openai_chat", "openai_responses"]],
-  ["the AI SDK", withAi, ["anthropic", "openai_chat", "openai_responses", "gemini"]],
-  ["the Agents SDK", withAgents, ["openai_chat", "openai_responses"]],
-  ["a loop of one's own", withALoop, ["anthropic", "openai_chat", "openai_responses", "gemini"]],
-];
-
-for (const [name, talk, apis] of CASES) {
+for (const [name, talk, apis] of TALKS) {
   for (const api of apis) {
     for (const strategy of ["cut", "envelope"] as const) {
       test(`refusals are counted as ${name} writes them for ${api} with ${strategy}`, async () => {
@@ -146,7 +26,11 @@ for (const [name, talk, apis] of CASES) {
         const script = Object.values(TURNS)
           .flat()
           .map((line) => written(line, strategy));
-        await talk(client, api, strategy, APIS[api](...script).fetch);
+        const options = {
+          strategy,
+          route: { options: { pinnedTools: ["notes/find_notes"], deferral: v1.DeferralMode.ALWAYS } },
+        };
+        await talk(client, api, Object.keys(TURNS), options, APIS[api](...script).fetch);
         const { refusals, refusalOutcomes: outcomes } = await client.getUsage();
         assert.deepEqual(
           refusals.map(({ code, calls }) => [code, calls]),

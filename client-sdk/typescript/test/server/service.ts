@@ -1,7 +1,8 @@
 /** The service that these tests ask: the one at TOOLGATE_TARGET, else the binary that TOOLGATE_BIN names. */
+import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,10 +14,28 @@ const START_MS = 60_000;
 export class Service implements AsyncDisposable {
   readonly target: string;
   readonly #stop: () => Promise<void>;
+  readonly #configure: (settings: string) => void;
 
-  private constructor(target: string, stop: () => Promise<void> = () => Promise.resolve()) {
+  private constructor(
+    target: string,
+    stop: () => Promise<void> = () => Promise.resolve(),
+    configure: (settings: string) => void = () => assert.fail("it was started elsewhere"),
+  ) {
     this.target = target;
     this.#stop = stop;
+    this.#configure = configure;
+  }
+
+  /** Starts a service of one's own, whose configuration can be changed; needs TOOLGATE_BIN. */
+  static async own(): Promise<Service> {
+    const { TOOLGATE_BIN: binary } = process.env;
+    assert.ok(binary, "name a binary with TOOLGATE_BIN");
+    return await Service.#start(binary);
+  }
+
+  /** Has it read this configuration (TOML) in the place of its own, as soon as it comes to it. */
+  configure(settings: string): void {
+    this.#configure(settings);
   }
 
   static async get(): Promise<Service> {
@@ -32,6 +51,9 @@ export class Service implements AsyncDisposable {
 
   static async #start(binary: string): Promise<Service> {
     const folder = mkdtempSync(join(tmpdir(), "toolgate-"));
+    const settings = join(folder, "config", "toolgate");
+    mkdirSync(settings, { recursive: true });
+    writeFileSync(join(settings, "toolgate.toml"), "");
     const [listen, admin] = [await freeAddress(), await freeAddress()];
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("TOOLGATE_"));
     const child = spawn(binary, ["serve"], {
@@ -55,7 +77,10 @@ export class Service implements AsyncDisposable {
       await stop();
       throw error;
     }
-    return new Service(listen, stop);
+    return new Service(listen, stop, (text) => {
+      writeFileSync(join(settings, "toolgate.toml"), text);
+      child.kill("SIGHUP");
+    });
   }
 
   [Symbol.asyncDispose](): Promise<void> {

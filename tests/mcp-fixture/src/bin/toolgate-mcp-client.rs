@@ -39,6 +39,7 @@ async fn main() -> Outcome<()> {
         name: SERVER.to_owned(),
         upstream: Upstream::parse(&url)?,
         limits: Limits { own_connections: 1, ..Limits::default() },
+        waits_for: None,
     };
     let client = Client { fleet: Fleet::start(vec![entry]) };
     let played = client.play(&scenario).await;

@@ -47,6 +47,7 @@ async fn main() -> Outcome<()> {
         name: SERVER.to_owned(),
         upstream: Upstream::Http(endpoint.clone()),
         limits: Limits::default(),
+        waits_for: None,
     };
     let fleet = Fleet::start_with(vec![entry], Some(store.clone()), Processes::default());
     let mut client = Client { fleet, endpoint, store, logins: 0 };
