@@ -6,7 +6,6 @@ mod balance;
 mod budget;
 mod faults;
 mod here;
-mod joining;
 mod membership;
 mod setup;
 mod worker;

@@ -9,7 +9,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::Semaphore;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
@@ -26,8 +25,6 @@ pub enum Mode {
     Slow(u64),
     /// Never answers.
     Hangs,
-    /// Answers traffic, which is texts that begin with `hold`, only as [`Seen::allowed`] has permits.
-    Holds,
     /// Answers with embeddings of other texts.
     Wrong,
     /// Answers wrongly only to traffic: texts that begin with `lie to`.
@@ -43,10 +40,8 @@ pub enum Mode {
 }
 
 /// Requests that a worker has received.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Seen {
-    /// Permits of requests to a worker that holds them.
-    pub allowed: Semaphore,
     /// Texts of each Embed request, including canaries.
     pub requests: Mutex<Vec<Vec<String>>>,
     /// Number of requests that were cancelled before the answer.
@@ -54,18 +49,6 @@ pub struct Seen {
     at_once: AtomicUsize,
     /// Maximum number of requests at once.
     pub at_once_max: AtomicUsize,
-}
-
-impl Default for Seen {
-    fn default() -> Self {
-        Self {
-            allowed: Semaphore::new(0),
-            requests: Mutex::default(),
-            cancelled: AtomicUsize::default(),
-            at_once: AtomicUsize::default(),
-            at_once_max: AtomicUsize::default(),
-        }
-    }
 }
 
 #[derive(Clone)]
@@ -205,10 +188,6 @@ impl EncoderService for Service {
             Mode::Works => {}
             Mode::Slow(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
             Mode::Hangs => std::future::pending().await,
-            Mode::Holds if texts[0].starts_with("hold") => {
-                self.seen.allowed.acquire().await.expect("open").forget();
-            }
-            Mode::Holds => {}
             Mode::Wrong => vectors = vec![embedding("something else"); texts.len()],
             Mode::WrongToTraffic => {
                 let lied_to = texts.iter().zip(&mut vectors);

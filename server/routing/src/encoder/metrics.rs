@@ -48,7 +48,6 @@ pub struct EncoderMetrics {
     durations: Histograms<Worker>,
     outstanding: Family<Worker, Gauge>,
     answered: Family<Label, Counter>,
-    joined: Counter,
     failovers: Family<Label, Counter>,
     hedges: Family<Label, Counter>,
     over_budget: Family<Label, Counter>,
@@ -69,7 +68,6 @@ impl Default for EncoderMetrics {
             durations: Family::new_with_constructor(histogram),
             outstanding: Family::default(),
             answered: Family::default(),
-            joined: Counter::default(),
             failovers: Family::default(),
             hedges: Family::default(),
             over_budget: Family::default(),
@@ -100,8 +98,6 @@ impl EncoderMetrics {
         r.register("toolgate_encoder_worker_restarts", help, self.restarts.clone());
         let help = "Requests for embeddings, by who answered";
         r.register("toolgate_embed_answered", help, self.answered.clone());
-        let help = "Requests whose texts went to a worker together with those of others";
-        r.register("toolgate_embed_joined", help, self.joined.clone());
         let help = "Requests that went on after a worker failed them, by where to";
         r.register("toolgate_embed_failover", help, self.failovers.clone());
         let help =
@@ -172,12 +168,9 @@ impl EncoderMetrics {
         metrics
     }
 
-    /// Counts `requests` that `tier` answered together. `none` means that there was no answer.
-    pub fn answered(&self, tier: &'static str, requests: usize) {
-        self.answered.get_or_create(&[("tier", tier)]).inc_by(requests as u64);
-        if requests > 1 {
-            self.joined.inc_by(requests as u64);
-        }
+    /// Counts a request that `tier` answered. `none` means that there was no answer.
+    pub fn answered(&self, tier: &'static str) {
+        self.answered.get_or_create(&[("tier", tier)]).inc();
     }
 
     /// Counts a request that went on to `to` after a worker failed.

@@ -7,7 +7,6 @@ mod budget;
 mod canaries;
 mod comparisons;
 mod health;
-mod joining;
 mod latency;
 mod member;
 mod reference;
@@ -28,7 +27,6 @@ use crate::encoder::EncoderMetrics;
 use attempt::Ask;
 use budget::RetryBudget;
 use comparisons::Comparisons;
-use joining::Joining;
 use latency::Latency;
 use roster::Roster;
 use toolgate_config::{PoolConfig, WorkerAddress};
@@ -59,7 +57,6 @@ struct Inner {
     comparisons: Option<Comparisons>,
     budget: RetryBudget,
     latency: Latency,
-    joining: Joining,
     hedge: bool,
     attempt_timeout: Duration,
     metrics: EncoderMetrics,
@@ -97,7 +94,6 @@ impl EncoderPool {
             comparisons,
             budget: RetryBudget::new(Instant::now()),
             latency: Latency::new(),
-            joining: Joining::default(),
             hedge: config.hedge,
             attempt_timeout: config.attempt_timeout,
             metrics,
@@ -183,9 +179,6 @@ impl Encoder for EncoderPool {
         Box::pin(async move {
             match texts.len() {
                 0 => Ok(Vec::new()),
-                count if joining::may_join(count, flow) => {
-                    joining::embed(&self.inner, texts, flow, deadline).await
-                }
                 1..=CHUNK => self.inner.answer(&Ask::new(texts, flow, deadline)).await,
                 _ => self.embed_many(texts, flow, deadline).await,
             }

@@ -11,7 +11,7 @@ use crate::encoder::{Embedded, Flow};
 use toolgate_core::error::Error;
 
 /// Number of texts for which the attempt timeout is meant. More texts get more time.
-pub(super) const TEXTS_IN_TIME: usize = 8;
+const TEXTS_IN_TIME: usize = 8;
 
 /// Returns the maximum time that a worker has for `texts` texts. `timeout` is the time for up to 8 texts.
 pub(super) fn usual_time(timeout: Duration, texts: usize) -> Duration {
@@ -33,8 +33,6 @@ pub(super) struct Ask {
     tokens: u64,
     deadline: Option<Instant>,
     until: Instant,
-    /// Calls whose texts these are; more than one if they were joined.
-    calls: usize,
 }
 
 /// Embeddings, and the name of the tier that made them.
@@ -62,25 +60,13 @@ impl Ask {
         let of = |text: &String| text.len() / BYTES_OF_A_TOKEN + TOKENS_OF_A_TEXT;
         let tokens = texts.iter().map(of).sum::<usize>() as u64;
         let until = deadline.unwrap_or_else(|| Instant::now() + NO_DEADLINE);
-        Self { texts, flow, tokens, deadline, until, calls: 1 }
+        Self { texts, flow, tokens, deadline, until }
     }
 
-    /// Says that the texts are those of this many calls.
-    pub(super) fn joined(mut self, calls: usize) -> Self {
-        self.calls = calls;
-        self
-    }
-
-    /// Returns true if the request has at most 8 texts, or joins calls that have. Users wait for such a request, and its
-    /// time shows how fast workers are.
+    /// Returns true if the request has at most 8 texts. A user waits for such a request, and its time shows how fast
+    /// workers are.
     fn is_short(&self) -> bool {
-        self.calls > 1 || self.texts.len() <= TEXTS_IN_TIME
-    }
-
-    /// Returns the number of texts that an attempt gets time for. Joined ones get no more than each has by itself, so that
-    /// no caller waits longer for a worker that hangs.
-    fn timed_texts(&self) -> usize {
-        if self.is_short() { self.texts.len().min(TEXTS_IN_TIME) } else { self.texts.len() }
+        self.texts.len() <= TEXTS_IN_TIME
     }
 }
 
@@ -92,14 +78,14 @@ impl Inner {
         while let Some(load) = self.next(ask, &progress) {
             match self.race(ask, load, &mut progress).await {
                 Ok(answer) => {
-                    self.metrics.answered(answer.by, ask.calls);
+                    self.metrics.answered(answer.by);
                     return Ok(answer.embedded);
                 }
                 Err(failure) => progress.failure = Some(failure),
             }
         }
         let answer = self.fall_back(ask, progress.failure).await;
-        self.metrics.answered(answer.as_ref().map_or("none", |answer| answer.by), ask.calls);
+        self.metrics.answered(answer.as_ref().map_or("none", |answer| answer.by));
         Ok(answer?.embedded)
     }
 
@@ -197,7 +183,7 @@ impl Inner {
         let left = ask.until.saturating_duration_since(Instant::now());
         let alone = self.in_process.is_none() && self.roster.serving() <= 1;
         let share = if alone { left } else { left / 2 };
-        share.min(usual_time(self.attempt_timeout, ask.timed_texts()))
+        share.min(usual_time(self.attempt_timeout, ask.texts.len()))
     }
 
     /// Embeds in this process because no worker is left. The budget does not apply, because this costs the workers

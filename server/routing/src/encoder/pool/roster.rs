@@ -108,14 +108,6 @@ impl Roster {
         self.members().iter().filter(|member| member.is_serving()).count()
     }
 
-    /// Returns the best tier that has workers in use, and their number.
-    pub(super) fn best_tier(&self) -> Option<(Tier, usize)> {
-        let members = self.members();
-        let tiers = || members.iter().filter(|member| member.is_serving()).map(|one| one.tier());
-        let best = tiers().min()?;
-        Some((best, tiers().filter(|tier| *tier == best).count().max(1)))
-    }
-
     fn members(&self) -> Arc<Vec<Arc<Member>>> {
         Arc::clone(&self.members.read())
     }
