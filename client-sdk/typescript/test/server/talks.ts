@@ -29,7 +29,7 @@ import { saidIn } from "./said.js";
 setTracingDisabled(true);
 
 export type Fetch = (url: unknown, init?: RequestInit) => Promise<Response>;
-export type Strategy = "auto" | "cut" | "envelope";
+export type Strategy = "auto" | "cut" | "envelope" | "native";
 /** Settings that all integrations have. */
 export interface Options {
   readonly strategy: Strategy;
