@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
-# Makes what is needed to compile for NVIDIA GPUs, from the wheels that NVIDIA publishes for pip: the
-# compiler in .cache/cuda, and .cache/cuda/link, a folder that stands for the libraries while linking.
+# Puts NVIDIA's compiler of kernels into .cache/cuda, from the wheels that NVIDIA publishes for pip.
 # Needs no GPU, no root and no CUDA toolkit; 100 MiB come down, once.
-#
-# The wheels stay at 13.0: PTX of a later compiler is too new for a driver of the 580 series.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -12,7 +9,7 @@ done_file=$home/.made-from-13.0.88
 [[ -e $done_file ]] && exit 0
 
 rm -rf "$home"
-mkdir -p "$home/wheels" "$home/link/lib64"
+mkdir -p "$home/wheels"
 "${PYTHON:-python3}" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
     --python-version 3.12 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
     --platform manylinux_2_12_x86_64 --platform manylinux2010_x86_64 --dest "$home/wheels" \
@@ -25,10 +22,4 @@ rm -r "$home/wheels"
 toolkit=$home/nvidia/cu13
 chmod +x "$toolkit"/bin/* "$toolkit"/nvvm/bin/*
 
-# Candle's kernels ask for the CUDA runtime by this name and get the static one.
-cp "$toolkit/lib/libcudart_static.a" "$home/link/lib64/libcudart.a"
-# cudarc names these while linking; nothing is taken from them, since they are loaded at run time.
-for library in cuda nvrtc curand cublas cublasLt cudnn; do
-    ar rcs "$home/link/lib64/lib$library.a"
-done
 touch "$done_file"

@@ -99,8 +99,8 @@ fn prefixes(config: &EncoderConfig) -> Result<Prefixes, ServeError> {
 /// Loads the model and warms it up on a blocking thread, because both keep a core busy for a while.
 async fn load(config: &EncoderConfig) -> Result<EncoderHandle, ServeError> {
     let device = match config.device {
-        // A GPU already belongs to a worker, and this fallback for workers must not fail with them.
-        Device::Auto if !config.pool.is_empty() => Device::Cpu,
+        // GPUs are for workers. What encodes where there are none, or where they fail, must not fail with a GPU.
+        Device::Auto => Device::Cpu,
         device => device,
     };
     let device = DeviceConfig {

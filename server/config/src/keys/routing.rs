@@ -113,8 +113,8 @@ pub const ENCODER_DEVICE: Key<Device> = Key::new(
     "encoder.device",
     DEVICE,
     "auto",
-    "What the in-process encoder runs on. auto: the CPU beside workers; without any, the first \
-     GPU that works, or else the CPU.",
+    "What the in-process encoder runs on. auto: the CPU; GPUs are for workers (encoder.gpus), which \
+     may fail without the server.",
 );
 pub const ENCODER_DTYPE: Key<NumberFormat> = Key::new(
     "encoder.dtype",

@@ -416,7 +416,7 @@ mod tests {
     fn shortly_below_the_cache_a_longer_request_is_cheaper() {
         assert_eq!(chosen(1_000), Strategy::Cut);
         assert_eq!(chosen(4_080), Strategy::Envelope, "only with the envelope it is cached");
-        assert_eq!(chosen(20_000), Strategy::Envelope);
+        assert_eq!(chosen(5_000), Strategy::Envelope);
     }
 
     #[test]
