@@ -105,3 +105,25 @@ def test_a_server_whose_variable_is_missing_waits_and_the_others_serve(
         config = (tmp_path / "gateway.toml").read_text()
         gateway.reload(config.replace("env:PLAIN_NOT_SET", "1"), "hub: ready")
         assert starts(log) == 1
+
+
+def test_a_server_waits_for_its_file_until_sighup_and_goes_on_without_it(
+    binary: Path, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    log = tmp_path / "log"
+    hub = plain_server("hub") + (
+        f'env = {{ HUB_TOKEN = "file:{token}", PLAIN_LOG = {json.dumps(str(log))} }}\n'
+    )
+    config = plain_server("notes") + hub
+    gateway = GatewayProcess(binary, tmp_path, config)
+    with gateway:
+        assert f"hub: waiting: {token} can't be read" in "".join(gateway.said), gateway.said
+        token.write_text("t")
+        gateway.reload(config, "hub: ready")
+        assert starts(log) == 1
+        token.unlink()
+        gateway.reload(config, "gateway.toml was read again")
+        assert "the server goes on with the values that it has" in "".join(gateway.said)
+        assert gateway.text("call_tool", {"name": "hub__keep_note", "arguments": {"text": "x"}})
+        assert starts(log) == 1

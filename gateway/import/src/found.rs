@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::Host;
 use crate::address::is_gateway;
 use crate::plain::without_comments;
-use crate::reference::{Translated, Writer, literal, variable_name};
+use crate::reference::{Translated, Writer, literal, reference, variable_name};
 
 /// Largest number of characters of a server's name, as the gateway takes it.
 const NAME_MAX: usize = 64;
@@ -53,6 +53,8 @@ pub struct Surroundings<'a> {
     pub project: &'a Path,
     /// Base URLs of the gateway, besides that of its defaults.
     pub own: &'a [String],
+    /// Returns true for a variable that is set.
+    pub is_set: fn(&str) -> bool,
 }
 
 /// Servers of a host's file.
@@ -160,6 +162,15 @@ impl Section<'_> {
                     "`{name}.envFile` is not read: write its variables into env of the new entry"
                 ));
             }
+            if let Place::Command { env, .. } = &place {
+                let is_unset =
+                    |name: &String| !(self.around.is_set)(name) && !env.contains_key(name);
+                for variable in passed_on(entry).into_iter().filter(is_unset) {
+                    into.remarks.push(format!(
+                        "`{name}.env_vars`: {variable} is not set here and is left out; env = {{ {variable} = \"env:{variable}\" }} in the new entry waits for it"
+                    ));
+                }
+            }
             into.servers.push(self.translated(name, entry, place));
         }
     }
@@ -184,7 +195,12 @@ impl Section<'_> {
                     (key, value)
                 };
                 let mut env: BTreeMap<String, String> = env.into_iter().map(value).collect();
-                env.extend(passed_on(entry));
+                for variable in passed_on(entry) {
+                    if (self.around.is_set)(&variable) {
+                        let value = format!("env:{variable}");
+                        env.entry(variable).or_insert(value);
+                    }
+                }
                 let cwd = cwd.map(|cwd| take(writer.value(name, &cwd, "cwd")));
                 let needed = own.filter(|_| words.iter().any(|word| is_relative(word)));
                 let cwd = cwd.or_else(|| needed.map(|folder| folder.display().to_string()));
@@ -227,11 +243,11 @@ fn is_relative(word: &str) -> bool {
     matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../")
 }
 
-/// Returns the variables that Codex hands over from its own environment.
-fn passed_on(entry: &Map<String, Value>) -> BTreeMap<String, String> {
+/// Returns the variables that Codex hands over from its own environment, if they are set.
+fn passed_on(entry: &Map<String, Value>) -> Vec<String> {
     let names = entry.get("env_vars").and_then(Value::as_array).into_iter().flatten();
     let names = names.filter_map(|name| name.as_str().or_else(|| name.get("name")?.as_str()));
-    names.map(|name| (name.to_owned(), format!("env:{name}"))).collect()
+    names.map(str::to_owned).collect()
 }
 
 /// Returns the headers whose values Codex takes from variables.
@@ -241,7 +257,7 @@ fn headers_of_variables(entry: &Map<String, Value>) -> BTreeMap<String, String> 
         headers.insert(header, format!("env:{variable}"));
     }
     if let Some(variable) = entry.get("bearer_token_env_var").and_then(Value::as_str) {
-        headers.insert("Authorization".to_owned(), format!("Bearer ${{{variable}}}"));
+        headers.insert("Authorization".to_owned(), format!("Bearer {}", reference(variable)));
     }
     headers
 }
@@ -435,7 +451,13 @@ mod tests {
 
     fn around(own: &[String]) -> Surroundings<'_> {
         let path = Path::new;
-        Surroundings { file: path("/home/a/f"), home: path("/home/a"), project: path("/work"), own }
+        Surroundings {
+            file: path("/home/a/f"),
+            home: path("/home/a"),
+            project: path("/work"),
+            own,
+            is_set: |name| name != "UNSET",
+        }
     }
 
     fn found(host: Host, text: &str) -> HostFile {
@@ -555,6 +577,17 @@ mod tests {
         let read = found(Host::Opencode, text).servers;
         let [entry] = &entries(&read, &[])[..] else { panic!("an entry") };
         assert!(entry.text.contains("Bearer ${OTOK}") && entry.secrets.is_empty(), "{entry:?}");
+    }
+
+    #[test]
+    fn variables_that_codex_passes_on_override_nothing_and_are_written_if_set() {
+        let text = "[mcp_servers.a]\ncommand = \"x\"\nenv_vars = [\"A\", \"B\", \"UNSET\"]\nenv = { A = \"1\" }\n";
+        let HostFile { servers, remarks } = found(Host::Codex, text);
+        assert_eq!(servers[0].place, command(&["x"], &[("A", "1"), ("B", "env:B")]));
+        let [remark] = &remarks[..] else { panic!("a remark: {remarks:?}") };
+        assert!(remark.contains("`a.env_vars`: UNSET is not set here"), "{remark}");
+        let both = text.replace("A = \"1\"", "UNSET = \"1\"");
+        assert!(found(Host::Codex, &both).remarks.is_empty());
     }
 
     #[test]

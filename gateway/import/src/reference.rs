@@ -81,7 +81,7 @@ impl Writer<'_> {
             _ => {}
         }
         match inner.strip_prefix("env:") {
-            Some(name) => shell(name),
+            Some(name) => variable(name),
             None if is_name(inner) => Piece::Variable(inner.to_owned(), None),
             None => Piece::Asked(inner.to_owned()),
         }
@@ -103,10 +103,22 @@ impl Writer<'_> {
 
 /// Returns what `${...}` is in Claude Code: a variable, with a default or without.
 fn shell(inner: &str) -> Piece {
-    match inner.split_once(":-") {
-        Some((name, default)) => Piece::Variable(name.to_owned(), Some(default.to_owned())),
-        None if is_name(inner) => Piece::Variable(inner.to_owned(), None),
-        None => Piece::Text(format!("${{{inner}}}")),
+    if is_name(inner) || inner.contains(":-") {
+        variable(inner)
+    } else {
+        Piece::Text(format!("${{{inner}}}"))
+    }
+}
+
+/// Returns the variable of a name, with a default or without. One that no variable can have is its default.
+fn variable(inner: &str) -> Piece {
+    let (name, default) = match inner.split_once(":-") {
+        Some((name, default)) => (name, Some(default.to_owned())),
+        None => (inner, None),
+    };
+    match default {
+        Some(default) if name.is_empty() || name.contains(':') => Piece::Text(default),
+        default => Piece::Variable(name.to_owned(), default),
     }
 }
 
@@ -164,19 +176,20 @@ fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
     joined
 }
 
-/// Returns the pieces in the gateway's syntax.
+/// Returns the pieces in the gateway's syntax. No text stands behind another.
 fn written(server: &str, pieces: Vec<Piece>, whole: Option<&str>) -> Translated {
     let mut translated = Translated { text: String::new(), asked: Vec::new() };
-    for piece in pieces {
+    let mut pieces = pieces.into_iter().peekable();
+    while let Some(piece) = pieces.next() {
         let text = match piece {
-            Piece::Text(text) => text.replace("${", "$${"),
-            Piece::Variable(name, None) => format!("${{{name}}}"),
-            Piece::Variable(name, Some(default)) => format!("${{{name}:-{default}}}"),
+            Piece::Text(text) => escaped(&text, pieces.peek().is_some()),
+            Piece::Variable(name, None) => reference(&name),
+            Piece::Variable(name, Some(default)) => reference(&format!("{name}:-{default}")),
             Piece::File(path) => format!("${{file:{path}}}"),
             Piece::Asked(name) => {
                 let last = name.rsplit(':').next().unwrap_or_default();
                 let variable = whole.map_or_else(|| variable_name(server, last), str::to_owned);
-                let text = format!("${{{variable}}}");
+                let text = reference(&variable);
                 translated.asked.push((name, variable));
                 text
             }
@@ -184,6 +197,29 @@ fn written(server: &str, pieces: Vec<Piece>, whole: Option<&str>) -> Translated 
         translated.text.push_str(&text);
     }
     translated
+}
+
+/// Returns the reference to a variable, with a default or without.
+pub(crate) fn reference(variable: &str) -> String {
+    let name = variable.split_once(":-").map_or(variable, |(name, _default)| name);
+    let kind = if is_name(name) { "" } else { "env:" };
+    format!("${{{kind}{variable}}}")
+}
+
+/// Returns a text in which the gateway reads no reference: each `$` in front of a brace is `$$`. A reference begins with both.
+fn escaped(text: &str, is_before_reference: bool) -> String {
+    let dollars = |text: &str| "$".repeat(text.len() - text.trim_end_matches('$').len());
+    let mut escaped = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("${") {
+        escaped.push_str(&format!("{before}{}$${{", dollars(before)));
+        rest = behind;
+    }
+    escaped.push_str(rest);
+    if is_before_reference {
+        escaped.push_str(&dollars(rest));
+    }
+    escaped
 }
 
 /// Returns the name of a variable for a part of a server.
@@ -200,16 +236,30 @@ pub(crate) fn literal(value: &str) -> String {
     let mut literal = String::new();
     let mut rest = value.strip_prefix("text:").unwrap_or(value);
     while let Some((before, behind)) = rest.split_once("${") {
-        literal.push_str(before);
-        let inner = if before.ends_with('$') { None } else { behind.split_once('}') };
-        let Some((inner, after)) = inner else {
-            rest = behind;
-            continue;
-        };
-        literal.push_str(inner.split_once(":-").map_or("", |(_, default)| default));
-        rest = after;
+        let dollars = before.len() - before.trim_end_matches('$').len();
+        literal.push_str(&before[..before.len() - dollars / 2]);
+        let is_escaped = dollars % 2 == 1;
+        match behind.split_once('}').filter(|(inner, _)| !is_escaped && is_reference(inner)) {
+            Some((inner, after)) => {
+                literal.push_str(inner.split_once(":-").map_or("", |(_, default)| default));
+                rest = after;
+            }
+            None => {
+                literal.push_str(if is_escaped { "{" } else { "${" });
+                rest = behind;
+            }
+        }
     }
     literal + rest
+}
+
+/// Returns true if the gateway reads `${...}` as a reference.
+fn is_reference(inner: &str) -> bool {
+    let name = inner.split_once(":-").map_or(inner, |(name, _default)| name);
+    match name.strip_prefix("env:") {
+        Some(name) => !name.is_empty() && !name.contains(':'),
+        None => name.starts_with("file:") || is_name(name),
+    }
 }
 
 fn is_name(name: &str) -> bool {
@@ -244,6 +294,11 @@ mod tests {
             (Host::ClaudeDesktop, "env:x", "text:env:x"),
             (Host::Cursor, "file:${userHome}/x", "text:file:/home/a/x"),
             (Host::ClaudeCode, "${open", "$${open"),
+            (Host::ClaudeCode, "a$${TOKEN}$", "a$$${TOKEN}$"),
+            (Host::ClaudeCode, "$$${A%/}", "$$$$$${A%/}"),
+            (Host::ClaudeCode, "${1:-x}${a:b:-c}", "${env:1:-x}c"),
+            (Host::Cursor, "$${env:A-B}", "$$${env:A-B}"),
+            (Host::Opencode, "$$ ${env:A}", "$$ $$${A}"),
             (Host::Codex, "", ""),
         ] {
             let Translated { text: found, asked } = writer(host).value("s", text, "V");
@@ -271,7 +326,9 @@ mod tests {
             ("Bearer ${A}", "Bearer "),
             ("ghp_1${A}", "ghp_1"),
             ("${A:-ghp_2}", "ghp_2"),
-            ("$${A}", "$A}"),
+            ("$${A}", "${A}"),
+            ("a$$${A}", "a$"),
+            ("${A%/}${env:A-B}", "${A%/}"),
             ("text:env:x", "env:x"),
         ] {
             assert_eq!(literal(value), wanted, "{value}");

@@ -29,6 +29,7 @@ use crate::definitions::{
 };
 use crate::history::{Decided, History};
 use crate::instructions;
+use crate::keeping::keep_running;
 use crate::listings::{Asked, Listed, Listings};
 use crate::lists::Lists;
 use crate::parked::Parked;
@@ -261,8 +262,11 @@ impl Gateway {
     /// # Errors
     /// [`ConfigError`] for an entry that makes no sense. Nothing is changed then.
     pub fn apply(&self, config: &Config) -> Result<bool, ConfigError> {
-        let entries = config.entries()?;
+        let mut entries = config.entries()?;
         let new: Servers = Arc::new(config.running());
+        let before = Arc::clone(&self.0.servers.borrow());
+        let is_unchanged = |name: &str| before.get(name) == new.get(name);
+        keep_running(&mut entries, is_unchanged, |name| self.0.fleet.entry(name));
         let old = self.0.servers.send_replace(Arc::clone(&new));
         for (name, server) in old.iter() {
             if new.get(name) != Some(server) {

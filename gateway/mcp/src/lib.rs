@@ -25,6 +25,7 @@ mod history;
 mod host;
 mod http;
 mod instructions;
+mod keeping;
 mod listings;
 mod lists;
 mod live;

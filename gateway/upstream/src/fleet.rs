@@ -401,6 +401,12 @@ impl Fleet {
         surroundings.changed();
     }
 
+    /// Returns the entry of a server.
+    #[must_use]
+    pub fn entry(&self, server: &str) -> Option<Entry> {
+        Some(self.server(server)?.entry.clone())
+    }
+
     /// Returns the status of each server, in the order of the entries.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {

@@ -134,7 +134,7 @@ fn client(name: &str, server: &ServerConfig) -> Result<OAuthClient, ConfigError>
             let problem = "`oauth.client_secret` must be \"env:NAME\" or \"file:PATH\": this file is no place for it";
             return Err(wrong(problem.to_owned()));
         }
-        values::value(name, secret, EntryFile::Gateway).map(Secret::new)
+        Ok(Secret::new(values::value(secret, EntryFile::Gateway)))
     });
     let texts =
         [("client_id", &oauth.client_id), ("issuer", &oauth.issuer), ("audience", &oauth.audience)];

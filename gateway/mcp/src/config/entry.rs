@@ -25,17 +25,16 @@ impl Config {
         if !is_server_name(name) {
             return Err(wrong("the name must have 1 to 64 of A-Z a-z 0-9 _ -, and no \"__\""));
         }
+        // Before the values are read: a file that comes amid this is not there yet, and nothing is started with a text in its place.
+        let waits_for = waits_for(&server.missing());
         let upstream = match (&server.command[..], &server.url) {
-            ([program, ..], None) => {
-                let program = server.text(name, program)?;
-                let is_allowed =
-                    server.file == EntryFile::Host || self.gateway.spawn.allows(&program);
-                if !is_allowed {
-                    let problem =
-                        format!("{program:?} is not among gateway.spawn.allow: add it there");
+            ([written, ..], None) => {
+                let words: Vec<String> =
+                    server.command.iter().map(|word| server.text(word)).collect();
+                if let Some(problem) = self.program_problem(server, written, &words[0]) {
                     return Err(wrong(&problem));
                 }
-                process(name, server)?
+                process(name, server, &words)?
             }
             ([], Some(url)) => endpoint(name, server, url, &self.gateway.auth.methods)?,
             _ => return Err(wrong("needs either `command` or `url`")),
@@ -55,12 +54,30 @@ impl Config {
         if limits.concurrency == 0 {
             return Err(wrong("`concurrency` must be at least 1"));
         }
-        let waits_for = waits_for(&server.missing());
         Ok(Entry { name: name.to_owned(), upstream, limits, waits_for })
+    }
+
+    /// Returns what is wrong with the program of a server, as it is written and as it is started. One that lacks a variable
+    /// waits, and is checked once it is there.
+    fn program_problem(
+        &self,
+        server: &ServerConfig,
+        written: &str,
+        program: &str,
+    ) -> Option<String> {
+        if values::has_file(written, server.file) {
+            return Some(format!(
+                "the program {written:?} can't be the text of a file: name it in `command`, or take a variable"
+            ));
+        }
+        let is_known = values::lacks_of_text(written, server.file).is_empty();
+        let is_allowed = server.file == EntryFile::Host || self.gateway.spawn.allows(program);
+        (is_known && !is_allowed)
+            .then(|| format!("{program:?} is not among gateway.spawn.allow: add it there"))
     }
 }
 
-fn process(name: &str, server: &ServerConfig) -> Result<Upstream, ConfigError> {
+fn process(name: &str, server: &ServerConfig, words: &[String]) -> Result<Upstream, ConfigError> {
     let wrong = |problem: String| ConfigError::server(name, &problem);
     if !server.headers.is_empty() {
         return Err(wrong("`headers` are for a `url`; a `command` has `env`".to_owned()));
@@ -69,15 +86,13 @@ fn process(name: &str, server: &ServerConfig) -> Result<Upstream, ConfigError> {
         let key = if server.auth.is_some() { "auth" } else { "oauth" };
         return Err(wrong(format!("`{key}` is for a `url`; a `command` has `env`")));
     }
-    let words: Vec<String> =
-        server.command.iter().map(|word| server.text(name, word)).collect::<Result<_, _>>()?;
-    let words = shlex_joined(&words).ok_or_else(|| {
+    let words = shlex_joined(words).ok_or_else(|| {
         wrong("a word of `command` has a character that no argument can carry".to_owned())
     })?;
     let mut upstream = Upstream::parse(&words).map_err(|error| wrong(error.to_string()))?;
     if let Upstream::Process(launch) = &mut upstream {
         for (variable, value) in &server.env {
-            launch.environment.insert(variable.clone(), server.value(name, value)?);
+            launch.environment.insert(variable.clone(), server.value(value));
         }
         launch.folder = server.cwd.as_ref().map(|cwd| folder(name, server, cwd)).transpose()?;
     }
@@ -86,19 +101,19 @@ fn process(name: &str, server: &ServerConfig) -> Result<Upstream, ConfigError> {
 
 impl ServerConfig {
     /// Returns a value of `env`, `headers` or `cwd`, with a text in the place of what is missing.
-    fn value(&self, name: &str, value: &str) -> Result<String, ConfigError> {
-        values::value(name, value, self.file)
+    fn value(&self, value: &str) -> String {
+        values::value(value, self.file)
     }
 
     /// Returns a word of the command, or the URL, with a text in the place of what is missing.
-    fn text(&self, name: &str, text: &str) -> Result<String, ConfigError> {
-        values::text(name, text, self.file)
+    fn text(&self, text: &str) -> String {
+        values::text(text, self.file)
     }
 }
 
 /// Returns the folder that a program starts in.
 fn folder(name: &str, server: &ServerConfig, cwd: &str) -> Result<PathBuf, ConfigError> {
-    let folder = PathBuf::from(server.value(name, cwd)?);
+    let folder = PathBuf::from(server.value(cwd));
     let is_known = values::lacks_of_value(cwd, server.file).is_empty();
     if folder.is_dir() || !is_known {
         return Ok(folder);
@@ -120,7 +135,7 @@ fn endpoint(
     }
     let told = |error: UpstreamError| wrong(error.to_string());
     let is_known = values::lacks_of_text(url, server.file).is_empty();
-    let url = if is_known { server.text(name, url)? } else { UNSET_URL.to_owned() };
+    let url = if is_known { server.text(url) } else { UNSET_URL.to_owned() };
     let mut upstream = Upstream::parse(&url).map_err(told)?;
     match &mut upstream {
         Upstream::Process(_) => {
@@ -128,7 +143,7 @@ fn endpoint(
         }
         Upstream::Http(endpoint) => {
             for (header, value) in &server.headers {
-                endpoint.add_header(header, &server.value(name, value)?).map_err(told)?;
+                endpoint.add_header(header, &server.value(value)).map_err(told)?;
             }
             endpoint.authorization = authorization::authorization(name, server, methods)?;
         }

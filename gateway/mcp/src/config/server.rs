@@ -28,10 +28,10 @@ pub struct ServerConfig {
     /// URL of Streamable HTTP, or of the older HTTP+SSE.
     #[serde(default)]
     pub url: Option<String>,
-    /// Variables of the program's environment: a value, `env:NAME` or `file:PATH`.
+    /// Variables of the program's environment, as [`EntryFile`] says.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Headers of each request: a value, `env:NAME` or `file:PATH`.
+    /// Headers of each request, as [`EntryFile`] says.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// Credential that it is shown. Absent: its headers, or else tokens of a login.
@@ -70,10 +70,13 @@ pub struct ServerConfig {
 /// File of a server's entry, by whose rules its values are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EntryFile {
-    /// The gateway's own. Values may be `env:NAME` and `file:PATH`; programs are those of `gateway.spawn.allow`.
+    /// The gateway's own. `${NAME}`, `${env:NAME}`, `${NAME:-default}` and `${file:PATH}` are read in every value, word of a
+    /// command and URL, and `$${` is `${`. A value of `env`, `headers` or `cwd` may be `env:NAME`, `file:PATH` or `text:VALUE` as
+    /// a whole. Programs are those of `gateway.spawn.allow`.
     #[default]
     Gateway,
-    /// A host's. `${NAME}` is a variable in every value, command and URL; the operator has allowed its programs by naming it.
+    /// A host's. `${...}` is a variable in every value, word of a command and URL, or a folder that editors name, and nothing
+    /// else is read. The operator has allowed its programs by naming it.
     Host,
 }
 

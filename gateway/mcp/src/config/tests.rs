@@ -69,7 +69,7 @@ fn mistakes_are_told_with_a_remedy() {
         ("[server.a]\nurl = \"ls\"", "https"),
         ("[server.a]\nurl = \"https://x\"\nenv = { A = \"1\" }", "headers"),
         ("[server.a]\ncommand = [\"x\"]\nheaders = { A = \"1\" }", "env"),
-        ("[server.a]\ncommand = [\"x\"]\nenv = { A = \"${TOOLGATE_NOT_SET\" }", "not closed"),
+        ("[server.a]\ncommand = [\"${file:/no/such}\"]", "text of a file"),
         (
             "[gateway.spawn]\nallow = [\"/opt/*\"]\n[server.a]\ncommand = [\"/opt/${X:-../sh}\"]",
             "spawn.allow",
@@ -269,4 +269,30 @@ oauth = { client_id = "i", client_secret = "env:TOOLGATE_NOT_D" }
     assert_eq!(missing.key, "env.B");
     assert!(missing.remedy().contains("export TOOLGATE_NOT_B=..."), "{}", missing.remedy());
     assert_eq!(super::line_of(text, "a", &missing.key), Some(3));
+    let command = waiting["a"][0].remedy();
+    assert!(command.contains("or write \"$${\""), "{command}");
+}
+
+#[test]
+fn a_program_that_is_not_known_yet_waits_and_is_checked_once_it_is() {
+    let text = |program: &str| {
+        format!(
+            "[gateway.spawn]\nallow = [\"npx\"]\n[server.a]\ncommand = [\"{program}\"]\n[server.b]\ncommand = [\"npx\"]"
+        )
+    };
+    let entries = parsed(&text("${TOOLGATE_NOT_SET}")).expect("waits").entries().expect("entries");
+    assert_eq!(entries[0].waits_for.as_deref(), Some("set TOOLGATE_NOT_SET"));
+    assert_eq!(entries[1].waits_for, None);
+    let problem = parsed(&text("${PATH}")).expect_err("not allowed");
+    assert!(problem.contains("gateway.spawn.allow"), "{problem}");
+    parsed(&text("${TOOLGATE_NOT_SET:-npx}")).expect("allowed");
+}
+
+#[test]
+fn scripts_in_commands_keep_what_only_a_shell_knows() {
+    let text = "[server.a]\ncommand = [\"sh\", \"-c\", \"x ${A%/} ${#A} $${HOME} ${\"]";
+    let entries = parsed(text).expect("a configuration").entries().expect("entries");
+    assert_eq!(entries[0].waits_for, None);
+    let Upstream::Process(launch) = &entries[0].upstream else { panic!("a process") };
+    assert_eq!(launch.arguments, ["-c", "x ${A%/} ${#A} ${HOME} ${"]);
 }

@@ -32,43 +32,46 @@ pub(super) enum Lack {
 /// Returns a value, which stands in a variable for `env:NAME` and in a file for `file:PATH`, and may have `${NAME}` and
 /// `${NAME:-default}` within.
 pub(super) fn resolved(server: &str, value: &str) -> Result<String, ConfigError> {
-    let problem = |problem: String| ConfigError::server(server, &problem);
-    let parts = value_parts(value).map_err(problem)?;
-    let texts = parts.into_iter().map(Part::text).collect::<Result<Vec<String>, Lack>>();
-    texts.map(|texts| texts.concat()).map_err(|lack| problem(lack.problem()))
+    let parts = value_parts(value).into_iter();
+    let texts = parts.map(Part::text).collect::<Result<Vec<String>, Lack>>();
+    texts.map(|texts| texts.concat()).map_err(|lack| ConfigError::server(server, &lack.problem()))
 }
 
 /// Returns a value of an entry, with a text in the place of what is missing.
-pub(super) fn value(server: &str, value: &str, file: EntryFile) -> Result<String, ConfigError> {
-    lenient(server, parts_of_value(value, file))
+pub(super) fn value(value: &str, file: EntryFile) -> String {
+    lenient(parts_of_value(value, file))
 }
 
 /// Returns a word or a URL of an entry, with a text in the place of what is missing.
-pub(super) fn text(server: &str, text: &str, file: EntryFile) -> Result<String, ConfigError> {
-    lenient(server, parts(text, file))
+pub(super) fn text(text: &str, file: EntryFile) -> String {
+    lenient(parts(text, file))
 }
 
-/// Returns what a value of an entry lacks. One that makes no sense lacks nothing.
+/// Returns what a value of an entry lacks.
 pub(super) fn lacks_of_value(value: &str, file: EntryFile) -> Vec<Lack> {
     lacks(parts_of_value(value, file))
 }
 
-/// Returns what a word or a URL of an entry lacks. One that makes no sense lacks nothing.
+/// Returns what a word or a URL of an entry lacks.
 pub(super) fn lacks_of_text(text: &str, file: EntryFile) -> Vec<Lack> {
     lacks(parts(text, file))
 }
 
-fn lacks(parts: Result<Vec<Part>, String>) -> Vec<Lack> {
-    parts.unwrap_or_default().into_iter().filter_map(|part| part.text().err()).collect()
+/// Returns true if a word or a URL of an entry has the text of a file in it.
+pub(super) fn has_file(text: &str, file: EntryFile) -> bool {
+    parts(text, file).iter().any(|part| matches!(part, Part::File(_)))
 }
 
-fn lenient(server: &str, parts: Result<Vec<Part>, String>) -> Result<String, ConfigError> {
-    let parts = parts.map_err(|problem| ConfigError::server(server, &problem))?;
+fn lacks(parts: Vec<Part>) -> Vec<Lack> {
+    parts.into_iter().filter_map(|part| part.text().err()).collect()
+}
+
+fn lenient(parts: Vec<Part>) -> String {
     let text = |part: Part| part.text().unwrap_or_else(|_lack| UNSET.to_owned());
-    Ok(parts.into_iter().map(text).collect())
+    parts.into_iter().map(text).collect()
 }
 
-fn parts_of_value(value: &str, file: EntryFile) -> Result<Vec<Part>, String> {
+fn parts_of_value(value: &str, file: EntryFile) -> Vec<Part> {
     match file {
         EntryFile::Gateway => value_parts(value),
         EntryFile::Host => parts(value, file),
@@ -76,50 +79,75 @@ fn parts_of_value(value: &str, file: EntryFile) -> Result<Vec<Part>, String> {
 }
 
 /// Returns the parts of a value of the gateway's own file.
-fn value_parts(value: &str) -> Result<Vec<Part>, String> {
+fn value_parts(value: &str) -> Vec<Part> {
     if let Some(name) = value.strip_prefix("env:") {
-        return Ok(vec![Part::Variable(name.to_owned(), None)]);
+        return vec![Part::Variable(name.to_owned(), None)];
     }
     if let Some(path) = value.strip_prefix("file:") {
-        return Ok(vec![Part::File(path.to_owned())]);
+        return vec![Part::File(path.to_owned())];
     }
     parts(value.strip_prefix("text:").unwrap_or(value), EntryFile::Gateway)
 }
 
-/// Returns the parts of a text with `${...}` in it. The gateway's own file has `$${` for `${`.
-fn parts(text: &str, file: EntryFile) -> Result<Vec<Part>, String> {
+/// Returns the parts of a text with `${...}` in it. In the gateway's own file each `$$` in front of a brace is `$`: `$${A}` is
+/// the text `${A}`, and `$$${A}` is `$` and a variable.
+fn parts(text: &str, file: EntryFile) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once("${") {
-        if let (Some(before), EntryFile::Gateway) = (before.strip_suffix('$'), file) {
-            parts.push(Part::Text(format!("{before}${{")));
+        let dollars = match file {
+            EntryFile::Gateway => before.len() - before.trim_end_matches('$').len(),
+            EntryFile::Host => 0,
+        };
+        parts.push(Part::Text(before[..before.len() - dollars / 2].to_owned()));
+        if dollars % 2 == 1 {
+            parts.push(Part::Text("{".to_owned()));
             rest = behind;
             continue;
         }
-        let (inner, behind) = behind
-            .split_once('}')
-            .ok_or_else(|| format!("{text:?} has a \"${{\" that is not closed"))?;
-        parts.push(Part::Text(before.to_owned()));
-        parts.push(part(inner, file));
-        rest = behind;
+        match behind.split_once('}').and_then(|(inner, after)| Some((part(inner, file)?, after))) {
+            Some((part, after)) => {
+                parts.push(part);
+                rest = after;
+            }
+            None => {
+                parts.push(Part::Text("${".to_owned()));
+                rest = behind;
+            }
+        }
     }
     parts.push(Part::Text(rest.to_owned()));
-    Ok(parts)
+    parts
 }
 
-/// Returns the part that stands between the braces of `${...}`.
-fn part(inner: &str, file: EntryFile) -> Part {
-    if let (Some(path), EntryFile::Gateway) = (inner.strip_prefix("file:"), file) {
-        return Part::File(path.to_owned());
+/// Returns the part that stands between the braces of `${...}`; `None` if it is a text.
+fn part(inner: &str, file: EntryFile) -> Option<Part> {
+    match file {
+        EntryFile::Gateway => own_part(inner),
+        EntryFile::Host => Some(hosts_part(inner)),
     }
-    let (name, default) = match inner.split_once(":-") {
-        Some((name, default)) => (name, Some(default.to_owned())),
-        None => (inner, None),
+}
+
+/// Returns what `${...}` is in the gateway's own file. What a shell alone knows, such as `${#A}`, is a text.
+fn own_part(inner: &str) -> Option<Part> {
+    if let Some(path) = inner.strip_prefix("file:") {
+        return Some(Part::File(path.to_owned()));
+    }
+    let (name, default) = with_default(inner);
+    let name = match name.strip_prefix("env:") {
+        Some(name) => Some(name).filter(|name| !name.is_empty() && !name.contains(':')),
+        None => Some(name).filter(|name| is_name(name)),
     };
-    match (name, file) {
+    Some(Part::Variable(name?.to_owned(), default))
+}
+
+/// Returns what `${...}` is in a host's file.
+fn hosts_part(inner: &str) -> Part {
+    let (name, default) = with_default(inner);
+    match name {
         // Editors have these names for them.
-        ("userHome", EntryFile::Host) => Part::Variable("HOME".to_owned(), default),
-        ("workspaceFolder", EntryFile::Host) => {
+        "userHome" => Part::Variable("HOME".to_owned(), default),
+        "workspaceFolder" => {
             let folder = std::env::current_dir().unwrap_or_default();
             Part::Text(folder.to_string_lossy().into_owned())
         }
@@ -127,10 +155,23 @@ fn part(inner: &str, file: EntryFile) -> Part {
     }
 }
 
-/// Returns the variable of a name: `NAME` for `env:NAME`, and one that a shell can set for any other, such as `input:token`.
+/// Returns the name of a variable, and what stands for it where it is not set.
+fn with_default(inner: &str) -> (&str, Option<String>) {
+    match inner.split_once(":-") {
+        Some((name, default)) => (name, Some(default.to_owned())),
+        None => (inner, None),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars().all(is_part) && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+/// Returns the variable of a host's name: `NAME` for `env:NAME`, and one that a shell can set for any other, such as
+/// `input:token`.
 fn variable(name: &str) -> String {
     let name = name.strip_prefix("env:").unwrap_or(name);
-    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if is_name(name) {
         return name.to_owned();
     }
@@ -162,6 +203,7 @@ impl Lack {
         }
     }
 }
+
 pub(super) fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     let text = String::deserialize(deserializer)?;
     units::size(&text)
@@ -186,30 +228,48 @@ mod tests {
         assert_eq!(value("${TOOLGATE_NOT_SET:-x}${TOOLGATE_NOT_SET:-}"), Ok("x".to_owned()));
         assert_eq!(value("$HOME {}"), Ok("$HOME {}".to_owned()));
         assert!(value("${TOOLGATE_NOT_SET}").expect_err("nothing").contains("not set"));
-        assert!(value("${A").expect_err("open").contains("not closed"));
     }
 
     #[test]
     fn references_of_editors_are_read_and_texts_can_be_kept_from_it() {
-        let read = |text: &str, file| value("s", text, file).expect(text);
         let path = std::env::var("PATH").expect("a path");
         for file in [EntryFile::Gateway, EntryFile::Host] {
-            assert_eq!(read("a ${env:PATH}", file), format!("a {path}"));
+            assert_eq!(value("a ${env:PATH}", file), format!("a {path}"));
         }
-        assert_eq!(read("$${A} ${PATH}", EntryFile::Gateway), format!("${{A}} {path}"));
-        assert_eq!(read("text:file:./dev.db", EntryFile::Gateway), "file:./dev.db");
-        assert_eq!(read("text:file:./dev.db", EntryFile::Host), "text:file:./dev.db");
+        for (text, wanted) in [
+            ("$${A} ${PATH}", format!("${{A}} {path}")),
+            ("a$$${PATH}", format!("a${path}")),
+            ("$$$${PATH}$", "$${PATH}$".to_owned()),
+            ("text:file:./dev.db", "file:./dev.db".to_owned()),
+        ] {
+            assert_eq!(value(text, EntryFile::Gateway), wanted, "{text}");
+        }
+        assert_eq!(value("text:file:./dev.db", EntryFile::Host), "text:file:./dev.db");
+        assert_eq!(value("$${PATH}", EntryFile::Host), format!("${path}"));
         let folder = std::env::current_dir().expect("a folder").display().to_string();
-        assert_eq!(read("${workspaceFolder}/x", EntryFile::Host), format!("{folder}/x"));
+        assert_eq!(value("${workspaceFolder}/x", EntryFile::Host), format!("{folder}/x"));
         let lacks = |text| lacks_of_value(text, EntryFile::Gateway);
         let variable = |name: &str| Lack::Variable(name.to_owned());
-        assert_eq!(
-            lacks("${env:TOOLGATE_NO} ${PATH} ${input:tok}"),
-            ["TOOLGATE_NO", "INPUT_TOK"].map(variable)
-        );
+        let lacked = lacks("${env:TOOLGATE_NO} ${PATH} ${env:TOOLGATE-NO}");
+        assert_eq!(lacked, ["TOOLGATE_NO", "TOOLGATE-NO"].map(variable));
+        let lacked = lacks_of_value("${TOOLGATE_NO} ${input:tok}", EntryFile::Host);
+        assert_eq!(lacked, ["TOOLGATE_NO", "INPUT_TOK"].map(variable));
         assert!(
             matches!(&lacks("Bearer ${file:/no/such}")[..], [Lack::File(path, _)] if path == "/no/such")
         );
         assert_eq!(lacks("env:PATH").len() + lacks("${TOOLGATE_NO:-x}").len(), 0);
+    }
+
+    #[test]
+    fn what_only_a_shell_knows_is_a_text_in_the_gateways_own_file() {
+        for script in
+            ["${X%/}", "${#A}", "${1:?m}", "${1:-x}", "${@}", "${}", "a ${", "${A ${", "${input:t}"]
+        {
+            assert_eq!(text(script, EntryFile::Gateway), script);
+            assert!(lacks_of_text(script, EntryFile::Gateway).is_empty(), "{script}");
+        }
+        let path = std::env::var("PATH").expect("a path");
+        assert_eq!(text("${ ${PATH}", EntryFile::Gateway), format!("${{ {path}"));
+        assert_eq!(text("${PATH} ${", EntryFile::Host), format!("{path} ${{"));
     }
 }

@@ -11,6 +11,8 @@ pub struct MissingValue {
     /// Key of the value within the server's entry, such as `env.GITHUB_TOKEN`.
     pub key: String,
     lack: Lack,
+    /// Another remedy than to set a variable; empty if there is none.
+    remedy: &'static str,
 }
 
 impl MissingValue {
@@ -29,8 +31,8 @@ impl MissingValue {
         let problem = self.lack.problem();
         match &self.lack {
             Lack::Variable(name) => format!(
-                "`{}`: {problem}: set it where the gateway starts (export {name}=...), or write \"file:PATH\" in its place",
-                self.key
+                "`{}`: {problem}: set it where the gateway starts (export {name}=...){}",
+                self.key, self.remedy
             ),
             Lack::File(..) => format!("`{}`: {problem}", self.key),
         }
@@ -43,8 +45,9 @@ impl ServerConfig {
     pub fn missing(&self) -> Vec<MissingValue> {
         let mut missing = Vec::new();
         let mut add = |key: &str, lacks: Vec<Lack>| {
-            missing
-                .extend(lacks.into_iter().map(|lack| MissingValue { key: key.to_owned(), lack }));
+            let remedy = self.file.remedy(key);
+            let value = |lack| MissingValue { key: key.to_owned(), lack, remedy };
+            missing.extend(lacks.into_iter().map(value));
         };
         for word in &self.command {
             add("command", lacks_of_text(word, self.file));
@@ -65,6 +68,19 @@ impl ServerConfig {
             add("oauth.client_secret", lacks_of_value(secret, EntryFile::Gateway));
         }
         missing
+    }
+}
+
+impl EntryFile {
+    /// Returns what may be written in the place of a variable that is not set, as the end of a sentence.
+    fn remedy(self, key: &str) -> &'static str {
+        match (self, key) {
+            (Self::Host, _) => "",
+            (Self::Gateway, "command" | "url") => {
+                ", or write \"$${\" for a \"${\" that the gateway leaves as it is"
+            }
+            (Self::Gateway, _) => ", or write \"file:PATH\" in its place",
+        }
     }
 }
 

@@ -153,7 +153,7 @@ fn sources(home: &Path, project: &Path, own: &[String]) -> Vec<Source> {
                     continue;
                 }
             };
-            let around = Surroundings { file: &file, home, project, own };
+            let around = Surroundings { file: &file, home, project, own, is_set };
             match toolgate_import::read(host, &text, around) {
                 Ok(HostFile { servers, remarks }) => {
                     for remark in remarks {
@@ -167,6 +167,11 @@ fn sources(home: &Path, project: &Path, own: &[String]) -> Vec<Source> {
         }
     }
     sources
+}
+
+/// Returns true for a variable that a server can be given.
+pub(super) fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok()
 }
 
 fn row(source: &Source) -> Vec<String> {

@@ -11,7 +11,7 @@ use toolgate_mcp::Config;
 use super::super::failure::{Exit, Failure};
 use super::super::output;
 use super::files::own_urls;
-use super::import::is_at;
+use super::import::{is_at, is_set};
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
@@ -157,7 +157,7 @@ fn doubles(install: &Install, host: Host, path: &Path, text: &str) -> Result<Vec
     let home = std::env::home_dir().unwrap_or_default();
     let project = std::env::current_dir()?;
     let urls = own_urls(&own);
-    let around = Surroundings { file: path, home: &home, project: &project, own: &urls };
+    let around = Surroundings { file: path, home: &home, project: &project, own: &urls, is_set };
     let HostFile { servers, .. } = toolgate_import::read(host, text, around).unwrap_or_default();
     let is_double = |server: &FoundServer| {
         let mut known = own.server.values();
