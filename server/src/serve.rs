@@ -203,17 +203,19 @@ pub async fn serve_until(config: Config, stop: CancellationToken) -> Result<(), 
     Box::pin(serve_with(config, changes, stop)).await
 }
 
-/// Serves until `stop`, then drains. The address at which it serves is sent once it is known.
+/// Serves until `stop`, then drains. The address at which it serves is sent once it is known. `held` is the lock of the data
+/// directory, if the caller has it already.
 ///
 /// # Errors
 /// The same errors as [`run`].
-pub async fn serve_until_bound(
+pub(crate) async fn serve_until_bound(
     config: Config,
+    held: Option<File>,
     bound: oneshot::Sender<SocketAddr>,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let (_teller, changes) = reload::channel(&config);
-    Box::pin(serve_bound(config, changes, Some(bound), stop)).await
+    Box::pin(serve_bound(config, changes, held, Some(bound), stop)).await
 }
 
 /// Serves like [`serve_until_bound`]. On SIGHUP, `reread` reads the configuration again; what is logged stays as it is.
@@ -228,7 +230,7 @@ pub async fn serve_until_bound_rereading(
 ) -> Result<(), ServeError> {
     let Parsed { config, settings, .. } = parsed;
     let (teller, changes) = reload::channel(&config);
-    let serving = Box::pin(serve_bound(config, changes, Some(bound), stop));
+    let serving = Box::pin(serve_bound(config, changes, None, Some(bound), stop));
     tokio::select! {
         served = serving => served,
         () = reload::on_hangup(&settings, reread, None, &teller) => Ok(()),
@@ -240,12 +242,13 @@ async fn serve_with(
     changes: Changes,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    Box::pin(serve_bound(config, changes, None, stop)).await
+    Box::pin(serve_bound(config, changes, None, None, stop)).await
 }
 
 async fn serve_bound(
     config: Config,
     changes: Changes,
+    held: Option<File>,
     bound: Option<oneshot::Sender<SocketAddr>>,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
@@ -253,7 +256,10 @@ async fn serve_bound(
     let listener = listen(config.server.listen, keys::SERVER_LISTEN.spec.name).await?;
     let admin_listener =
         listen(config.server.admin_listen, keys::SERVER_ADMIN_LISTEN.spec.name).await?;
-    let _held = hold(&config.store.path)?;
+    let _lock = match held {
+        Some(lock) => lock,
+        None => hold(&config.store.path)?,
+    };
     if let Some(bound) = bound
         && let Ok(address) = listener.local_addr()
     {

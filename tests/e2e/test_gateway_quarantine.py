@@ -135,8 +135,12 @@ def test_a_person_approves_a_tool_of_a_gateway_with_its_own_plane(
         command = re.search(r"\(toolgate (catalog approve [^)]*)\)", gateway.said[-1])
         assert command, gateway.said
         status = run(binary, "gateway", "status", "--url", gateway.url)
-        assert f"1 tool left out: tides waits for approval ({command.group()[1:]}" in status.stdout
-        asked = [*command.group(1).split(), "--endpoint", "gateway"]
+        assert re.search("^sea: tides waits for approval .toolgate catalog", status.stdout, re.M)
+        assert command.group(1) in status.stdout
+        asked = command.group(1).split()
+        address = asked[asked.index("--endpoint") + 1]
+        assert address.startswith("http://127.0.0.1:"), "commands look for it elsewhere"
+        asked[-1] = "gateway"
         approved = run(binary, *asked, env=usual)
         assert approved.returncode == 0, approved.stderr
         assert "sea__tides#" in gateway.text("discover_tools", {"query": "select:sea__tides"})

@@ -100,6 +100,12 @@ def test_a_server_whose_variable_is_missing_waits_and_the_others_serve(
         assert "waiting" in shown
         assert "set PLAIN_NOT_SET" in shown
         assert "3 tools say that they only read (notes 3)" in shown
+        restart: list[str | Path] = [binary, "gateway", "restart", "hub", "--url", gateway.url]
+        refused = subprocess.run(restart, capture_output=True, text=True, check=False)
+        assert refused.returncode == 3
+        assert "hub waits, and is not started: set PLAIN_NOT_SET" in refused.stderr
+        code, said_why, _ = gateway.send("POST", "/gateway/restart/hub", {}, {})
+        assert code == 409, said_why
         assert not log.exists(), "nothing is started"
         token.write_text("t")
         config = (tmp_path / "gateway.toml").read_text()

@@ -88,7 +88,7 @@ impl FaceChanges {
         loop {
             let mut changed = tokio::select! {
                 told = self.told.recv() => self.changed_by(told),
-                () = self.gateway.changed(&mut self.seen) => ChangedLists::default(),
+                _changed = self.gateway.changed(&mut self.seen) => ChangedLists::default(),
             };
             let current = self.current();
             changed |= self.lists.changed_to(&current, &self.exposure);

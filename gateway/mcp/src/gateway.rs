@@ -76,6 +76,17 @@ struct Shared {
     credentials: Option<CredentialStore>,
     /// Pages for logins of persons, once they are served.
     connecting: OnceLock<Arc<Connecting>>,
+    /// Endpoint by which commands reach the plane, if they must name it.
+    endpoint: OnceLock<String>,
+}
+
+/// Part of a gateway that changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GatewayChange {
+    /// A server's state or its tools.
+    Servers,
+    /// Tools that are registered with the plane.
+    Registrations,
 }
 
 /// State of a gateway that somebody has seen.
@@ -253,7 +264,14 @@ impl Gateway {
             following,
             credentials,
             connecting: OnceLock::new(),
+            endpoint: OnceLock::new(),
         })))
+    }
+
+    /// Sets the endpoint by which commands reach the plane, for those that the gateway tells people to type. Without it they
+    /// reach it by themselves. The first one stays.
+    pub fn set_endpoint(&self, endpoint: String) {
+        let _first = self.0.endpoint.set(endpoint);
     }
 
     /// Takes the servers of another configuration: new ones start, changed ones start anew, those that left finish their calls
@@ -297,12 +315,12 @@ impl Gateway {
         &self.0.config
     }
 
-    /// Waits until a server's state, its tools or what is registered of them changes.
-    pub async fn changed(&self, since: &mut Seen) {
+    /// Waits until a server's state, its tools or what is registered of them changes. Of two changes, the other comes next.
+    pub async fn changed(&self, since: &mut Seen) -> GatewayChange {
         // Neither sender is dropped while the gateway lives.
         tokio::select! {
-            _changed = since.servers.changed() => {}
-            _changed = since.registrations.changed() => {}
+            _changed = since.servers.changed() => GatewayChange::Servers,
+            _changed = since.registrations.changed() => GatewayChange::Registrations,
         }
     }
 
@@ -360,8 +378,9 @@ impl Gateway {
             }
         }
         for tenant in tenants {
+            let options = self.approval_options(&tenant);
             for tool in self.quarantined(&tenant).await {
-                let waits = waits_for_approval(&tool);
+                let waits = waits_for_approval(&tool, &options);
                 kept_back.entry(tool.server).or_default().insert(waits);
             }
         }
@@ -369,6 +388,12 @@ impl Gateway {
             server.findings.extend(kept_back.remove(&server.name).unwrap_or_default());
         }
         overview
+    }
+
+    /// Returns the options of a command that approves tools of a tenant, each behind a blank.
+    fn approval_options(&self, tenant: &str) -> String {
+        let own = &self.plane().options().tenant;
+        approval_options(tenant, own, self.0.endpoint.get().map(String::as_str))
     }
 
     /// Returns the tools of a tenant's catalog that wait for approval; none if the plane can't say.
@@ -900,10 +925,27 @@ impl ServerOverview {
 }
 
 /// Returns what a person does about a tool that waits for approval.
-fn waits_for_approval(tool: &v1::Tool) -> String {
+fn waits_for_approval(tool: &v1::Tool, options: &str) -> String {
     let v1::Tool { server, name, hash, .. } = tool;
     let hash = hash.get(..12).unwrap_or(hash);
-    format!("{name} waits for approval (toolgate catalog approve {server} {name}@{hash})")
+    format!("{name} waits for approval (toolgate catalog approve {server} {name}@{hash}{options})")
+}
+
+/// Returns the options by which a command reaches a tenant's catalog, each behind a blank. `own` is the gateway's own tenant,
+/// which commands may take from it.
+fn approval_options(tenant: &str, own: &str, endpoint: Option<&str>) -> String {
+    let is_default = |tenant: &str| matches!(tenant, "" | "default");
+    let mut options = String::new();
+    let is_taken = tenant.is_empty() || (is_default(tenant) && is_default(own));
+    if !is_taken {
+        options.push_str(" --tenant ");
+        options.push_str(tenant);
+    }
+    if let Some(endpoint) = endpoint {
+        options.push_str(" --endpoint ");
+        options.push_str(endpoint);
+    }
+    options
 }
 
 /// Returns why a server that has listed no tools can't be called.
@@ -923,5 +965,27 @@ pub(crate) fn state_name(state: ServerState) -> &'static str {
         ServerState::Waiting => "waiting",
         ServerState::NeedsLogin => "needs login",
         ServerState::Stopped => "stopped",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_approves_names_what_it_needs() {
+        let options = |tenant, own| approval_options(tenant, own, Some("gateway"));
+        assert_eq!(options("default", ""), " --endpoint gateway");
+        assert_eq!(options("acme", "default"), " --tenant acme --endpoint gateway");
+        assert_eq!(options("default", "acme"), " --tenant default --endpoint gateway");
+        assert_eq!(approval_options("", "", None), "");
+        let tool = v1::Tool {
+            server: "sea".to_owned(),
+            name: "tides".to_owned(),
+            hash: "9f2c41d0a7be55".to_owned(),
+            ..Default::default()
+        };
+        let told = "tides waits for approval (toolgate catalog approve sea tides@9f2c41d0a7be --tenant acme)";
+        assert_eq!(waits_for_approval(&tool, &approval_options("acme", "", None)), told);
     }
 }

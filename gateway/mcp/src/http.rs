@@ -607,7 +607,15 @@ async fn restart(
     Extension(caller): Extension<Caller>,
     Path(server): Path<String>,
 ) -> Response {
-    if faces.gateway.may_operate(&caller, &server) && faces.gateway.fleet().restart(&server) {
+    let fleet = faces.gateway.fleet();
+    let is_seen = faces.gateway.may_operate(&caller, &server);
+    let mut held = fleet.status().into_iter().filter(|status| status.is_held);
+    if is_seen && let Some(status) = held.find(|status| status.name == server) {
+        // Nothing is started until the files name what it lacks.
+        let problem = status.problem.unwrap_or_default();
+        return (StatusCode::CONFLICT, format!("{server} waits: {problem}\n")).into_response();
+    }
+    if is_seen && fleet.restart(&server) {
         StatusCode::ACCEPTED.into_response()
     } else {
         (StatusCode::NOT_FOUND, format!("no server {server:?}\n")).into_response()

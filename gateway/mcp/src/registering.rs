@@ -19,6 +19,12 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Pause before a registration that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// Most characters that are shown of the name of a tool that was rejected.
+const NAME_MAX: usize = 64;
+
+/// Most characters that are shown of the problem of a tool.
+const PROBLEM_MAX: usize = 400;
+
 /// Servers of a configuration, by name, without those that it leaves out.
 pub(crate) type Servers = Arc<BTreeMap<String, ServerConfig>>;
 
@@ -282,16 +288,29 @@ fn tools_list(tools: &[Box<RawValue>], filter: &ToolFilter) -> String {
 fn rejections(answer: &v1::RegisterServerResponse) -> Vec<String> {
     let rejected = v1::OutcomeKind::Rejected as i32;
     let rejected = answer.outcomes.iter().filter(|outcome| outcome.kind == rejected);
-    rejected.map(|outcome| format!("{} was rejected: {}", outcome.name, outcome.message)).collect()
+    let line = |v1::ToolOutcome { name, message, .. }: &v1::ToolOutcome| {
+        format!("{} was rejected: {}", one_line(name, NAME_MAX), one_line(message, PROBLEM_MAX))
+    };
+    rejected.map(line).collect()
 }
 
 fn warn_of_rejections(server: &str, answer: &v1::RegisterServerResponse) {
     for outcome in &answer.outcomes {
         if outcome.kind == v1::OutcomeKind::Rejected as i32 {
-            let v1::ToolOutcome { name, field, message, .. } = outcome;
-            tracing::warn!(server, tool = name, field, "the tool was rejected: {message}");
+            let tool = one_line(&outcome.name, NAME_MAX);
+            let message = one_line(&outcome.message, PROBLEM_MAX);
+            tracing::warn!(server, tool, field = outcome.field, "the tool was rejected: {message}");
         }
     }
+}
+
+/// Joins a text of a server into one line of at most `width` characters. Control characters are removed, because a terminal
+/// could take them for commands.
+fn one_line(text: &str, width: usize) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut letters = words.chars().filter(|letter| !letter.is_control());
+    let kept: String = letters.by_ref().take(width).collect();
+    if letters.next().is_some() { format!("{kept}…") } else { kept }
 }
 
 #[cfg(test)]
@@ -306,5 +325,22 @@ mod tests {
         assert_eq!(all, "{\"tools\":[{ \"name\": \"a\", \"x\": 1.0 },{\"name\":\"b\"}]}");
         let filter = ToolFilter { deny: vec!["b".into()], ..ToolFilter::default() };
         assert_eq!(tools_list(&tools, &filter), "{\"tools\":[{ \"name\": \"a\", \"x\": 1.0 }]}");
+    }
+
+    #[test]
+    fn the_name_of_a_rejected_tool_commands_no_terminal() {
+        let outcome = |name: &str, message: &str| v1::ToolOutcome {
+            name: name.to_owned(),
+            kind: v1::OutcomeKind::Rejected as i32,
+            message: message.to_owned(),
+            ..Default::default()
+        };
+        let outcomes = vec![
+            outcome("\u{1b}]0;x\u{7}\u{1b}[2Jread\nme", "its name has\r\u{9b}31m letters"),
+            outcome(&"n".repeat(1_000), "too long"),
+        ];
+        let told = rejections(&v1::RegisterServerResponse { outcomes, ..Default::default() });
+        assert_eq!(told[0], "]0;x[2Jread me was rejected: its name has 31m letters");
+        assert_eq!(told[1], format!("{}… was rejected: too long", "n".repeat(NAME_MAX)));
     }
 }

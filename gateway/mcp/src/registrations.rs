@@ -2,10 +2,12 @@
 //! out of the catalog at the next start, and no server that somebody else registered.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{fs, process};
 
 use sha2::{Digest as _, Sha256};
+use url::Url;
 
 /// Tenant and name of a server in the catalog.
 pub(crate) type Registration = (String, String);
@@ -30,23 +32,40 @@ impl Registrations {
         Self { takes_all, ..Self::read(path) }
     }
 
-    /// Reads what a gateway of these files registered with a plane at this URL, which others may use too.
+    /// Reads what a gateway registered for this tenant with a plane of its own before a store that others use too.
     #[must_use]
-    pub fn of_plane(folder: &Path, url: &str, files: &[PathBuf]) -> Self {
-        let mut identity = Sha256::new();
-        identity.update(url);
-        for file in files {
-            let file = fs::canonicalize(file).unwrap_or_else(|_absent| file.clone());
-            identity.update([0]);
-            identity.update(file.as_os_str().as_encoded_bytes());
-        }
-        let identity = hex::encode(identity.finalize());
-        Self::read(folder.join(format!("registered-{}.json", &identity[..16])))
+    pub fn of_shared_store(folder: &Path, url: &str, tenant: &str) -> Self {
+        Self::read(folder.join(file_name(&[
+            b"store",
+            without_password(url).as_bytes(),
+            tenant.as_bytes(),
+        ])))
+    }
+
+    /// Reads what a gateway of these files registered for this tenant with a plane at this URL, which others may use too.
+    #[must_use]
+    pub fn of_plane(folder: &Path, url: &str, tenant: &str, files: &[PathBuf]) -> Self {
+        let url = without_password(url);
+        let files: Vec<PathBuf> = files
+            .iter()
+            .map(|file| fs::canonicalize(file).unwrap_or_else(|_absent| file.clone()))
+            .collect();
+        let mut identity: Vec<&[u8]> = vec![b"plane", url.as_bytes(), tenant.as_bytes()];
+        identity.extend(files.iter().map(|file| file.as_os_str().as_encoded_bytes()));
+        Self::read(folder.join(file_name(&identity)))
     }
 
     fn read(path: PathBuf) -> Self {
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        let known = serde_json::from_str(&text).unwrap_or_default();
+        let known = match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map_err(io::Error::from),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+            Err(error) => Err(error),
+        };
+        let known = known.unwrap_or_else(|error| {
+            let path = path.display();
+            tracing::warn!(%path, %error, "which servers were registered can't be read: those that left their file stay in the catalog");
+            BTreeSet::new()
+        });
         Self { path: Some(path), known, takes_all: false }
     }
 
@@ -90,14 +109,50 @@ impl Registrations {
     }
 }
 
-/// Replaces a file, whole.
-fn write(path: &Path, known: &BTreeSet<Registration>) -> io::Result<()> {
-    let new = path.with_extension("new");
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+/// Returns the name of the file of a gateway with this identity.
+fn file_name(identity: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in identity {
+        hash.update(part.len().to_be_bytes());
+        hash.update(part);
     }
-    fs::write(&new, serde_json::to_vec(known)?)?;
-    fs::rename(&new, path)
+    let hash = hex::encode(hash.finalize());
+    format!("registered-{}.json", &hash[..16])
+}
+
+/// Returns a URL without its password, which may change while the place does not.
+fn without_password(url: &str) -> String {
+    let Ok(mut parsed) = Url::parse(url) else { return url.to_owned() };
+    // A URL that can have no password has none.
+    let _none = parsed.set_password(None);
+    parsed.into()
+}
+
+/// Replaces a file, whole, for its owner alone.
+fn write(path: &Path, known: &BTreeSet<Registration>) -> io::Result<()> {
+    let mut private = fs::DirBuilder::new();
+    private.recursive(true);
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    if let Some(folder) = path.parent() {
+        private.create(folder)?;
+    }
+    // Processes in containers may share the folder and have the same number.
+    let chance = getrandom::u64().map_err(io::Error::other)?;
+    let new = path.with_extension(format!("{}-{chance:016x}.new", process::id()));
+    let written = options
+        .open(&new)
+        .and_then(|mut file| file.write_all(&serde_json::to_vec(known)?))
+        .and_then(|()| fs::rename(&new, path));
+    if written.is_err() {
+        let _absent = fs::remove_file(&new);
+    }
+    written
 }
 
 #[cfg(test)]
@@ -131,12 +186,47 @@ mod tests {
     #[test]
     fn gateways_before_one_plane_know_their_own_alone() {
         let folder = tempfile::tempdir().expect("a folder");
-        let at = |url: &str, file: &str| {
-            Registrations::of_plane(folder.path(), url, &[PathBuf::from(file)])
+        let at = |url: &str, tenant: &str, file: &str| {
+            Registrations::of_plane(folder.path(), url, tenant, &[PathBuf::from(file)])
         };
-        at("http://a", "one.toml").add(of("notes"));
-        assert_eq!(names(&at("http://a", "one.toml")), ["notes"]);
-        assert!(names(&at("http://a", "two.toml")).is_empty());
-        assert!(names(&at("http://b", "one.toml")).is_empty());
+        at("http://a", "acme", "one.toml").add(of("notes"));
+        assert_eq!(names(&at("http://a", "acme", "one.toml")), ["notes"]);
+        assert!(names(&at("http://a", "acme", "two.toml")).is_empty());
+        assert!(names(&at("http://b", "acme", "one.toml")).is_empty());
+        assert!(names(&at("http://a", "beta", "one.toml")).is_empty(), "another tenant's");
+    }
+
+    #[test]
+    fn what_is_in_one_store_is_not_taken_for_what_is_in_another() {
+        let folder = tempfile::tempdir().expect("a folder");
+        Registrations::of_own_plane(folder.path(), false).add(of("notes"));
+        let shared =
+            |url: &str, tenant: &str| Registrations::of_shared_store(folder.path(), url, tenant);
+        assert!(names(&shared("postgres://u:p@h/d", "acme")).is_empty());
+        shared("postgres://u:p@h/d", "acme").add(of("git"));
+        assert_eq!(names(&shared("postgres://u:p@h/d", "acme")), ["git"]);
+        assert_eq!(names(&shared("postgres://u:q@h/d", "acme")), ["git"], "a new password");
+        assert!(names(&shared("postgres://u:p@h/e", "acme")).is_empty());
+        assert!(names(&shared("postgres://u:p@h/d", "beta")).is_empty());
+        assert_eq!(names(&Registrations::of_own_plane(folder.path(), false)), ["notes"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_file_is_for_its_owner_alone_and_the_only_one() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let outer = tempfile::tempdir().expect("a folder");
+        let folder = outer.path().join("data");
+        let mut registrations = Registrations::of_plane(&folder, "http://a", "acme", &[]);
+        registrations.add(of("notes"));
+        registrations.add(of("git"));
+        let mode = |path: &Path| path.metadata().expect("metadata").permissions().mode() & 0o777;
+        assert_eq!(mode(&folder), 0o700);
+        let files: Vec<PathBuf> = fs::read_dir(&folder)
+            .expect("a folder")
+            .map(|file| file.expect("a file").path())
+            .collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        assert_eq!(mode(&files[0]), 0o600);
     }
 }

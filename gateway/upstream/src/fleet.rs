@@ -50,7 +50,8 @@ pub struct Entry {
     pub upstream: Upstream,
     /// Bounds of its use.
     pub limits: Limits,
-    /// What must be there before it can be started, for people: it waits, and nothing is started. `None` if it lacks nothing.
+    /// Names what must be there before it can be started, for people: it waits, and nothing is started. `None` if it lacks
+    /// nothing.
     pub waits_for: Option<String>,
 }
 

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use toolgate_client::{Client, ClientOptions, Error};
+use toolgate_client::{Client, ClientOptions};
 use toolgate_encoder_worker::{HELP, WorkerArguments};
 
 use super::credentials::CredentialArguments;
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::running_gateway::RunningGateway;
 use super::{
     bench, calibrate, catalog, completions, config, doctor, eval, gate, gateway, key, lint, llm,
@@ -19,10 +19,10 @@ use toolgate_config::units::parse_duration;
 use toolgate_config::{Config, FlagValue, Parsed, keys, load};
 
 /// Address of a server that listens where it usually does.
-const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7070";
+pub(super) const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7070";
 
 /// Name for the plane within a gateway.
-const GATEWAY: &str = "gateway";
+pub(super) const GATEWAY: &str = "gateway";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -103,10 +103,10 @@ pub(super) struct EncoderWorker {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
 pub(super) struct ClientArguments {
-    /// The server's address, or `gateway` for the plane within a gateway that runs on this machine, which is asked as well where
-    /// nobody answers at the default.
-    #[arg(long, env = "TOOLGATE_ENDPOINT", default_value = DEFAULT_ENDPOINT, value_name = "URL")]
-    pub(super) endpoint: String,
+    /// The server's address, or `gateway` for the plane within a gateway that runs on this machine. Default:
+    /// http://127.0.0.1:7070; where nobody answers there, commands that read ask the gateway.
+    #[arg(long, env = "TOOLGATE_ENDPOINT", value_name = "URL")]
+    pub(super) endpoint: Option<String>,
     /// The tenant. Without one the server uses "default".
     #[arg(
         long,
@@ -124,45 +124,75 @@ pub(super) struct ClientArguments {
 }
 
 impl ClientArguments {
-    /// Connects to the server. `deadline` applies if the user gives none.
+    /// Connects to the server, to read. Where nobody answers at the default, the gateway that runs on this machine is asked.
+    /// `deadline` applies if the user gives none.
     pub(super) async fn connect(&self, deadline: Duration) -> Result<Client, Failure> {
-        let options = ClientOptions {
-            deadline: self.deadline.unwrap_or(deadline),
-            tenant: self.tenant.clone(),
-            ..Default::default()
+        let failure = match self.connect_as_named(deadline).await {
+            Err(failure) if self.may_ask_gateway(&failure) => failure,
+            connected => return connected,
         };
-        let options = self.credentials.add_to(options)?;
-        if self.endpoint == GATEWAY {
+        let Some(gateway) = running_gateway() else { return Err(failure) };
+        let options = gateway.add_to(self.options(deadline)?, self.credentials.key()?.is_some());
+        // One that is about to end does not answer.
+        let Ok(client) = Client::connect(&gateway.plane, options).await else {
+            return Err(failure);
+        };
+        output::note(format_args!("asking the plane of the gateway that runs, {}", gateway.plane));
+        Ok(client)
+    }
+
+    /// Connects to the server, to change something: the catalog that is meant, and no other. `deadline` applies if the user
+    /// gives none.
+    pub(super) async fn connect_to_change(&self, deadline: Duration) -> Result<Client, Failure> {
+        let failure = match self.connect_as_named(deadline).await {
+            Err(failure) if self.may_ask_gateway(&failure) => failure,
+            connected => return connected,
+        };
+        if running_gateway().is_none() {
+            return Err(failure);
+        }
+        Err(Failure::unreachable(format!(
+            "no service answers at {DEFAULT_ENDPOINT}; a gateway runs here: --endpoint {GATEWAY}"
+        )))
+    }
+
+    async fn connect_as_named(&self, deadline: Duration) -> Result<Client, Failure> {
+        let options = self.options(deadline)?;
+        if self.endpoint.as_deref() == Some(GATEWAY) {
             let none = || Failure::unreachable("no gateway runs in the usual data directory");
-            let gateway = self.gateway().ok_or_else(none)?;
+            let gateway = running_gateway().ok_or_else(none)?;
             let options = gateway.add_to(options, self.credentials.key()?.is_some());
             return Ok(Client::connect(&gateway.plane, options).await?);
         }
-        let connected = Client::connect(&self.endpoint, options.clone()).await;
-        match connected {
-            Err(Error::Unreachable { .. }) if self.endpoint == DEFAULT_ENDPOINT => {}
-            connected => return Ok(connected?),
-        }
-        let Some(gateway) = self.gateway() else { return Ok(connected?) };
-        let options = gateway.add_to(options, self.credentials.key()?.is_some());
-        match Client::connect(&gateway.plane, options).await {
-            Ok(client) => {
-                let plane = &gateway.plane;
-                output::note(format_args!("asking the plane of the gateway that runs, {plane}"));
-                Ok(client)
-            }
-            // The file of a gateway that was killed.
-            Err(_) => Ok(connected?),
-        }
+        let endpoint = self.endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT);
+        Ok(Client::connect(endpoint, options).await?)
     }
 
-    /// Returns the gateway that runs in the usual data directory.
-    fn gateway(&self) -> Option<RunningGateway> {
-        let file = std::env::var_os("TOOLGATE_CONFIG").map(PathBuf::from);
-        let file = file.filter(|path| !path.as_os_str().is_empty());
-        let usual = load(file.as_deref(), Vec::new()).ok()?.config.store.path;
-        RunningGateway::read(&usual.join(super::gateway::DATA_FOLDER))
+    /// Returns true if nobody answers where no endpoint was named.
+    fn may_ask_gateway(&self, failure: &Failure) -> bool {
+        self.endpoint.is_none() && failure.exit() == Exit::Unreachable
     }
+
+    fn options(&self, deadline: Duration) -> Result<ClientOptions, Failure> {
+        self.credentials.add_to(ClientOptions {
+            deadline: self.deadline.unwrap_or(deadline),
+            tenant: self.tenant.clone(),
+            ..Default::default()
+        })
+    }
+}
+
+/// Returns the data directory of a gateway that commands look for; `None` if the configuration makes no sense.
+pub(super) fn usual_gateway_folder() -> Option<PathBuf> {
+    let file = std::env::var_os("TOOLGATE_CONFIG").map(PathBuf::from);
+    let file = file.filter(|path| !path.as_os_str().is_empty());
+    let usual = load(file.as_deref(), Vec::new()).ok()?.config.store.path;
+    Some(usual.join(super::gateway::DATA_FOLDER))
+}
+
+/// Returns the gateway that runs in the usual data directory.
+fn running_gateway() -> Option<RunningGateway> {
+    RunningGateway::read(&usual_gateway_folder()?)
 }
 
 /// The server's own configuration.
@@ -243,6 +273,23 @@ mod tests {
             let help = command.get_after_help().map(ToString::to_string);
             assert!(help.is_some_and(|help| help.contains("Example")), "{}", command.get_name());
         }
+    }
+
+    #[test]
+    fn only_commands_that_name_no_endpoint_may_ask_the_gateway() {
+        #[derive(Parser)]
+        struct Asking {
+            #[command(flatten)]
+            client: ClientArguments,
+        }
+        let may_ask = |line: &str, failure: &Failure| {
+            let asking = Asking::try_parse_from(line.split(' ')).expect("arguments");
+            asking.client.may_ask_gateway(failure)
+        };
+        let unanswered = Failure::unreachable("nobody answers");
+        assert!(may_ask("toolgate", &unanswered));
+        assert!(!may_ask("toolgate", &Failure::new("refused")));
+        assert!(!may_ask("toolgate --endpoint http://127.0.0.1:7070", &unanswered));
     }
 
     #[test]

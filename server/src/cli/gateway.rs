@@ -203,7 +203,10 @@ async fn act(action: Action) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Action::Restart { server, at } => {
-            calling::known(&at, &server, Failure::new).await?;
+            let known = calling::known(&at, &server, Failure::new).await?;
+            if let Some(known) = known.filter(|known| known.is_held) {
+                return Err(Failure::refused(held_problem(&known)));
+            }
             client::post(&at, &format!("gateway/restart/{server}")).await?;
             output::note(format_args!("{server} is started anew"));
             Ok(Exit::Done)
@@ -307,6 +310,9 @@ async fn status(at: &GatewayAddress, json: bool) -> Result<Exit, Failure> {
     ];
     let rows = overview.servers.iter().map(row);
     output::print(&render(&columns, rows))?;
+    for line in finding_lines(&overview) {
+        output::print(&format!("{line}\n"))?;
+    }
     output::print(&totals(&overview))?;
     if let Some(line) = readers_line(&overview.servers) {
         output::print(&format!("{line}\n"))?;
@@ -364,17 +370,28 @@ fn row(server: &ServerOverview) -> Vec<String> {
     ]
 }
 
-/// Returns the first line of what is wrong with a server, or with tools that it is listed without.
+/// Returns the first line of what is wrong with a server, or how many tools it is listed without.
 fn problem(server: &ServerOverview) -> String {
-    if let Some(problem) = server.problem.lines().next() {
-        return problem.to_owned();
+    match server.problem.lines().next() {
+        Some(problem) => problem.to_owned(),
+        None if server.findings.is_empty() => String::new(),
+        None => format!("{} left out", counted(server.findings.len(), "tool")),
     }
-    match &server.findings[..] {
-        [] => String::new(),
-        [first, ..] => {
-            format!("{} left out: {first}", counted(server.findings.len(), "tool"))
-        }
-    }
+}
+
+/// Returns a line for each tool that is left out.
+fn finding_lines(overview: &Overview) -> impl Iterator<Item = String> {
+    let lines = |server: &ServerOverview| -> Vec<String> {
+        let line = |finding: &String| format!("{}: {finding}", server.name);
+        server.findings.iter().map(line).collect()
+    };
+    overview.servers.iter().flat_map(lines)
+}
+
+/// Returns why a server that waits for what its entry lacks is not started.
+fn held_problem(server: &ServerOverview) -> String {
+    let ServerOverview { name, problem, .. } = server;
+    format!("{name} waits, and is not started: {problem}")
 }
 
 #[cfg(test)]
@@ -398,5 +415,19 @@ mod tests {
         assert_eq!(totals(&overview), told);
         let none = totals(&Overview { searches: 1, ..Overview::default() });
         assert!(none.contains("searches: 1; calls: 0"), "{none}");
+    }
+
+    #[test]
+    fn every_tool_that_is_left_out_has_a_line() {
+        let server: ServerOverview = serde_json::from_value(serde_json::json!({
+            "name": "sea", "state": "ready", "transport": "stdio", "protocol": "2025-06-18", "tools": 3,
+            "is_searchable": true, "started_in": 0.4, "restarts": 0, "problem": "",
+            "findings": ["tides waits for approval", "moon was rejected: x"],
+        }))
+        .expect("an overview");
+        assert_eq!(problem(&server), "2 tools left out");
+        let overview = Overview { servers: vec![server], ..Overview::default() };
+        let lines: Vec<String> = finding_lines(&overview).collect();
+        assert_eq!(lines, ["sea: tides waits for approval", "sea: moon was rejected: x"]);
     }
 }

@@ -79,7 +79,8 @@ pub(super) async fn run(arguments: Memory) -> Result<Exit, Failure> {
         }
         Action::Clear { server, tool, json, client } => {
             let request = v1::ClearMemoryRequest { server, name: tool, ..Default::default() };
-            let cleared = client.connect(DEADLINE).await?.clear_memory(request).await?.cleared;
+            let cleared =
+                client.connect_to_change(DEADLINE).await?.clear_memory(request).await?.cleared;
             if json {
                 output::print_json(&json!({ "cleared": cleared }))?;
             } else {

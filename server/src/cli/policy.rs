@@ -82,7 +82,7 @@ pub(super) async fn run(arguments: Policy) -> Result<Exit, Failure> {
         Action::Set { file, etag, json, client } => {
             let document = read_text(&file)?;
             let request = v1::SetPolicyRequest { document, etag, ..Default::default() };
-            let answer = client.connect(DEADLINE).await?.set_policy(request).await?;
+            let answer = client.connect_to_change(DEADLINE).await?.set_policy(request).await?;
             print_set(&answer, json)?;
         }
         Action::Get { json, client } => {

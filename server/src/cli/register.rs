@@ -118,7 +118,7 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
     let read = tokio::task::spawn_blocking(move || files.into_iter().map(Listing::read).collect());
     let listings: Vec<Listing> =
         read.await.map_err(|error| Failure::new(format!("files cannot be read: {error}")))?;
-    let client = register.client.connect(DEADLINE).await?;
+    let client = register.client.connect_to_change(DEADLINE).await?;
     let done = register.register_all(&client, &listings, settings.clone()).await?;
     register.print(&done, &listings, &settings)?;
     Ok(exit(&done))
@@ -126,7 +126,7 @@ pub(super) async fn run(register: Register) -> Result<Exit, Failure> {
 
 /// Announces MCP servers whose tools are registered later.
 async fn announce(register: &Register) -> Result<Exit, Failure> {
-    let client = register.client.connect(DEADLINE).await?;
+    let client = register.client.connect_to_change(DEADLINE).await?;
     let mut servers = Vec::new();
     for server in &register.pending {
         let server = server.clone();

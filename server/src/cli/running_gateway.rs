@@ -1,8 +1,8 @@
-//! What a gateway that runs on this machine writes into its data directory: where the routing plane within it listens, for the
-//! commands that ask a plane. Only the user of the gateway can read it.
+//! Place of the routing plane within a gateway that runs on this machine, which the gateway writes into its data directory for
+//! the commands that ask a plane. Only the user of the gateway can read it.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -22,14 +22,18 @@ pub(super) struct RunningGateway {
     pub(super) key_file: Option<PathBuf>,
 }
 
-/// File of a gateway that runs. It is removed when this is dropped.
+/// File of a gateway that runs, locked. It is removed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Announced(PathBuf);
+pub(super) struct Announced {
+    path: PathBuf,
+    /// Says that the gateway runs: the lock ends with the process, even if that is killed.
+    _lock: File,
+}
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        // A file that is left names a port where nobody answers.
-        let _gone = fs::remove_file(&self.0);
+        // A file that is left is not locked, and is not read.
+        let _gone = fs::remove_file(&self.path);
     }
 }
 
@@ -45,14 +49,24 @@ impl RunningGateway {
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&new)?.write_all(&serde_json::to_vec(self)?)?;
+        let mut file = options.open(&new)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        // Before others find it.
+        file.try_lock()?;
         fs::rename(&new, &path)?;
-        Ok(Announced(path))
+        Ok(Announced { path, _lock: file })
     }
 
-    /// Reads the file of a data directory; `None` if no gateway runs there.
+    /// Reads the file of a data directory; `None` if no gateway runs there. The file of one that was killed is left aside: its
+    /// port may be another process's by now, which must not get the key.
     pub(super) fn read(folder: &Path) -> Option<Self> {
-        let text = fs::read(folder.join(FILE)).ok()?;
+        let mut file = File::open(folder.join(FILE)).ok()?;
+        // Shared, so that two commands do not take each other for a gateway.
+        if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            return None;
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
@@ -90,5 +104,20 @@ mod tests {
         assert_eq!(running.add_to(named, false).tenant, "umbrella");
         drop(announced);
         assert_eq!(RunningGateway::read(folder.path()), None);
+    }
+
+    #[test]
+    fn the_file_of_a_gateway_that_was_killed_is_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let running = RunningGateway {
+            plane: "http://127.0.0.1:1".to_owned(),
+            tenant: "acme".to_owned(),
+            key_file: None,
+        };
+        let left = serde_json::to_vec(&running).expect("JSON");
+        fs::write(folder.path().join(FILE), left).expect("a file");
+        assert_eq!(RunningGateway::read(folder.path()), None);
+        let _announced = running.announce(folder.path()).expect("a file");
+        assert_eq!(RunningGateway::read(folder.path()), Some(running));
     }
 }

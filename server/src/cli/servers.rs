@@ -68,7 +68,7 @@ pub(super) async fn remove(arguments: Unregister) -> Result<Exit, Failure> {
     let Unregister { server, etag, json, client } = arguments;
     let request =
         v1::UnregisterServerRequest { server: server.clone(), etag, ..Default::default() };
-    let answer = client.connect(DEADLINE).await?.unregister_server(request).await?;
+    let answer = client.connect_to_change(DEADLINE).await?.unregister_server(request).await?;
     if json {
         output::print_json(&json!({
             "server": server,

@@ -67,7 +67,7 @@ fn parse(text: &str) -> Result<(String, String), String> {
 
 pub(super) async fn run(arguments: Approve) -> Result<Exit, Failure> {
     let Approve { server, tools, all, json, client } = arguments;
-    let client = client.connect(DEADLINE).await?;
+    let client = client.connect_to_change(DEADLINE).await?;
     let stored = client.all_tools(Some(&server), None).await?;
     let waiting: Vec<&v1::Tool> = stored.iter().filter(|tool| tool.quarantined).collect();
     let approvals: Vec<v1::ToolApproval> = if all {

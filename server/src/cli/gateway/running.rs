@@ -8,6 +8,8 @@ mod telling;
 mod tls;
 
 use std::env::current_exe;
+use std::fs::File;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +26,7 @@ use toolgate_upstream::{CredentialStore, Supervisor};
 
 use super::authentication::{HostAuthentication, plane_key};
 use super::{RunArguments, data_dir, login};
-use crate::cli::arguments::SUPERVISE;
+use crate::cli::arguments::{DEFAULT_ENDPOINT, GATEWAY, SUPERVISE, usual_gateway_folder};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::running_gateway::RunningGateway;
@@ -59,6 +61,16 @@ struct Prepared {
     files: FollowedFiles,
     replica: ReplicaSettings,
     registrations: Registrations,
+    /// Lock of the folder of the plane within this process, if it is taken already.
+    lock: Option<File>,
+    /// Endpoint that commands must name to reach the plane.
+    endpoint: Option<String>,
+}
+
+/// Folder for the data of a plane, which no other process uses.
+struct HeldFolder {
+    path: PathBuf,
+    lock: File,
 }
 
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
@@ -87,22 +99,25 @@ async fn run_traced(mut arguments: RunArguments) -> Result<Exit, Failure> {
     let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), Vec::new())?;
     let credentials = login::store_if_needed(&config, &data)?;
     let replica = ReplicaSettings::read(&config, &arguments.server_config())?;
-    let is_usual = arguments.data_dir.is_none();
-    let mut plane_data = data.clone();
+    let mut lock = None;
     if arguments.stdio && arguments.server.is_none() {
-        plane_data = unused_folder(&data)?;
-        arguments.data_dir = Some(plane_data.clone());
+        let folder = unused_folder(&data)?;
+        arguments.data_dir = Some(folder.path);
+        lock = Some(folder.lock);
     }
-    let registrations = match &arguments.server {
-        Some(server) => Registrations::of_plane(&data, server, &files.files.paths()),
-        None => {
-            // In the usual folder, an earlier version registered all that there is.
-            let is_shared =
-                arguments.server_config().load(Vec::new())?.config.store.shared.is_some();
-            Registrations::of_own_plane(&plane_data, is_usual && plane_data == data && !is_shared)
-        }
+    let registrations = registrations(&arguments, &data, &files.files.paths())?;
+    let endpoint = arguments.server.clone().filter(|server| server != DEFAULT_ENDPOINT);
+    let prepared = Prepared {
+        config,
+        listener,
+        credentials,
+        stop,
+        files,
+        replica,
+        registrations,
+        lock,
+        endpoint,
     };
-    let prepared = Prepared { config, listener, credentials, stop, files, replica, registrations };
     match &arguments.server {
         Some(server) => {
             let keys = prepared.named_keys(&arguments).await?;
@@ -121,19 +136,48 @@ fn supervisor() -> Option<Arc<Supervisor>> {
     program.map(|program| Supervisor::new(program, vec![SUPERVISE.into()]))
 }
 
-/// Returns a folder for the data of a plane that no other gateway uses now: the gateway's own, or one within it. Hosts start a
-/// gateway on standard streams each, and beside one that listens.
-fn unused_folder(data: &Path) -> Result<PathBuf, Failure> {
-    let within = (1..=STDIO_MAX).map(|number| data.join(format!("stdio-{number}")));
-    for folder in std::iter::once(data.to_owned()).chain(within) {
-        match hold(&folder) {
-            // The plane takes the lock again.
-            Ok(_lock) => return Ok(folder),
+/// Returns what earlier starts with these arguments registered.
+fn registrations(
+    arguments: &RunArguments,
+    data: &Path,
+    files: &[PathBuf],
+) -> Result<Registrations, Failure> {
+    if let Some(server) = &arguments.server {
+        return Ok(Registrations::of_plane(data, server, &arguments.tenant, files));
+    }
+    let folder = arguments.data_dir.as_deref().unwrap_or(data);
+    if let Some(shared) = arguments.server_config().load(Vec::new())?.config.store.shared {
+        let url = shared.url.load().map_err(|error| Failure::new(with_causes(&error)))?;
+        let tenant = own_tenant(&arguments.tenant);
+        return Ok(Registrations::of_shared_store(folder, url.expose(), tenant));
+    }
+    // In the usual folder, an earlier version registered all that there is.
+    Ok(Registrations::of_own_plane(folder, arguments.data_dir.is_none()))
+}
+
+/// Returns the tenant of a plane within this process.
+fn own_tenant(named: &str) -> &str {
+    if named.is_empty() { DEFAULT_TENANT } else { named }
+}
+
+/// Returns a folder within the data directory for the plane of a gateway on standard streams, and holds it. Hosts start one
+/// each, beside one that listens, which has the data directory itself.
+fn unused_folder(data: &Path) -> Result<HeldFolder, Failure> {
+    for number in 1..=STDIO_MAX {
+        let path = data.join(format!("stdio-{number}"));
+        match hold(&path) {
+            Ok(lock) => return Ok(HeldFolder { path, lock }),
             Err(ServeError::InUse { .. }) => {}
             Err(error) => return Err(Failure::new(with_causes(&error))),
         }
     }
     Err(Failure::new(format!("{STDIO_MAX} gateways on standard streams use {}", data.display())))
+}
+
+/// Returns the endpoint by which commands reach the plane within this process: by name if they look for the gateway there.
+fn endpoint_of(address: SocketAddr, data: &Path, is_announced: bool) -> String {
+    let is_found = is_announced && usual_gateway_folder().is_some_and(|usual| usual == data);
+    if is_found { GATEWAY.to_owned() } else { format!("http://{address}") }
 }
 
 async fn listen(config: &Config) -> Result<TcpListener, Failure> {
@@ -157,7 +201,7 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
 impl Prepared {
     /// Serves with a routing plane within this process.
     async fn serve_with_plane(
-        self,
+        mut self,
         arguments: &RunArguments,
         mut options: ClientOptions,
     ) -> Result<(), Failure> {
@@ -183,8 +227,9 @@ impl Prepared {
         let data = config.store.path.clone();
         let (sender, bound) = oneshot::channel();
         let stop = self.stop.clone();
+        let lock = self.lock.take();
         let planning = async {
-            let planned = Box::pin(serve_until_bound(config, sender, stop.clone())).await;
+            let planned = Box::pin(serve_until_bound(config, lock, sender, stop.clone())).await;
             // Without a plane there is nothing to serve.
             stop.cancel();
             planned
@@ -196,14 +241,18 @@ impl Prepared {
             output::note(format_args!("routing plane on {plane}"));
             let tenant = options.tenant.clone();
             let running = RunningGateway { plane, tenant, key_file };
-            let announced = running.announce(&data);
-            if let Err(error) = &announced {
+            // One that listens is the only one of its folder, and stays when hosts end.
+            let announced = self.listener.is_some().then(|| running.announce(&data)).transpose();
+            let announced = announced.unwrap_or_else(|error| {
                 tracing::warn!(%error, "commands can't find the routing plane by themselves");
-            }
+                None
+            });
+            let endpoint = Some(endpoint_of(address, &data, announced.is_some()));
             let served = async {
                 let client = Client::lazy(&address.to_string(), options)?;
                 let replica = self.replica.beside(&shared.0, &shared.1)?;
-                Box::pin(Self { replica, ..self }.serve_with_keys(&client, &store)).await
+                let prepared = Self { replica, endpoint, ..self };
+                Box::pin(prepared.serve_with_keys(&client, &store)).await
             };
             let served = served.await;
             stop.cancel();
@@ -255,7 +304,7 @@ impl Prepared {
 
     /// Serves until a signal, or until the host closes its streams.
     async fn serve(self, plane: &Client, keys: Option<Arc<dyn KeyStore>>) -> Result<(), Failure> {
-        let Self { config, listener, credentials, stop, files, replica, registrations } = self;
+        let Self { config, listener, credentials, stop, files, replica, registrations, .. } = self;
         let tenant = plane.options().tenant.clone();
         let authentication = match &listener {
             Some(listener) => {
@@ -272,6 +321,9 @@ impl Prepared {
         let gateway =
             Gateway::start(config, plane, credentials, replica, registrations, supervisor)
                 .map_err(|error| Failure::usage(error.to_string()))?;
+        if let Some(endpoint) = self.endpoint {
+            gateway.set_endpoint(endpoint);
+        }
         let telling = tokio::spawn(tell(gateway.clone()));
         let following = tokio::spawn(files.follow(gateway.clone()));
         let served = match listener {
@@ -302,13 +354,16 @@ mod tests {
     #[test]
     fn gateways_on_standard_streams_have_a_folder_each() {
         let data = tempfile::tempdir().expect("a folder");
+        let own = hold(data.path()).expect("the lock of one that listens");
         let mut held = Vec::new();
-        for name in ["", "stdio-1", "stdio-2"] {
+        for name in ["stdio-1", "stdio-2"] {
             let folder = unused_folder(data.path()).expect("a folder");
-            assert_eq!(folder, data.path().join(name));
-            held.push(hold(&folder).expect("a lock"));
+            assert_eq!(folder.path, data.path().join(name));
+            held.push(folder);
         }
-        held.remove(1);
-        assert_eq!(unused_folder(data.path()).expect("a folder"), data.path().join("stdio-1"));
+        held.remove(0);
+        drop(own);
+        let folder = unused_folder(data.path()).expect("a folder");
+        assert_eq!(folder.path, data.path().join("stdio-1"), "not that of one that listens");
     }
 }

@@ -117,7 +117,7 @@ pub(super) async fn run(register: &Register) -> Result<Exit, Failure> {
     let upstreams = register.source.upstreams()?;
     register.check_single(upstreams.len())?;
     let settings = register.read_settings()?;
-    let client = register.client.connect(super::DEADLINE).await?;
+    let client = register.client.connect_to_change(super::DEADLINE).await?;
     let texts = register.source.mcp.iter().cloned();
     let opening = texts.zip(upstreams).map(|(text, upstream)| async move {
         Source::open(&text, upstream, register.server.as_deref())

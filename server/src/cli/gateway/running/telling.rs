@@ -1,9 +1,9 @@
 //! Lines for people: each server when it is ready, or slow, or has a problem.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use toolgate_mcp::{Gateway, Overview, ServerOverview};
+use toolgate_mcp::{Gateway, GatewayChange, Overview, ServerOverview};
 
 use crate::cli::gateway::readers_line;
 use crate::cli::output;
@@ -16,47 +16,59 @@ const SLOW: Duration = Duration::from_secs(2);
 pub(super) async fn tell(gateway: Gateway) {
     let mut seen = gateway.seen();
     let mut told: HashMap<String, String> = HashMap::new();
-    let mut is_complete = false;
+    let mut told_ready = None;
+    let mut told_findings = BTreeSet::new();
+    let mut is_reviewed = false;
     loop {
         let overview = gateway.overview(&gateway.anybody());
         let lines: Vec<String> =
             overview.servers.iter().filter_map(|server| news(server, &mut told)).collect();
         lines.iter().for_each(output::note);
-        let is_ready = |server: &ServerOverview| {
-            matches!(&*server.state, "ready" | "idle") && server.is_searchable
-        };
-        let is_settled = |server: &ServerOverview| server.is_held || is_ready(server);
-        if !is_complete && overview.servers.iter().all(is_settled) {
-            is_complete = true;
+        if overview.servers.iter().all(is_settled) {
             let ready = overview.servers.iter().filter(|server| is_ready(server)).count();
-            for line in complete_lines(&overview, ready) {
-                output::note(line);
+            // Of more than before as well: one that failed is there, or the files name another.
+            if told_ready.is_none_or(|told| told < ready) {
+                told_ready = Some(ready);
+                complete_lines(&overview, ready).iter().for_each(output::note);
+            }
+            if !is_reviewed {
+                is_reviewed = true;
+                let reviewed = gateway.reviewed_overview(&gateway.anybody()).await;
+                kept_back(&reviewed, &mut told_findings).iter().for_each(output::note);
             }
         }
-        if is_complete && overview.servers.iter().all(is_settled) {
-            let reviewed = gateway.reviewed_overview(&gateway.anybody()).await;
-            kept_back(&reviewed, &mut told).iter().for_each(output::note);
-        }
-        if tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await.is_err() {
-            let overview = gateway.overview(&gateway.anybody());
-            slow(&overview, &mut told).iter().for_each(output::note);
+        match tokio::time::timeout(SLOW, gateway.changed(&mut seen)).await {
+            Ok(GatewayChange::Servers) => {}
+            Ok(GatewayChange::Registrations) => is_reviewed = false,
+            Err(_slow) => {
+                let overview = gateway.overview(&gateway.anybody());
+                slow(&overview, &mut told).iter().for_each(output::note);
+            }
         }
     }
 }
 
-/// Returns a line for each tool that is left out or waits for approval, once.
-fn kept_back(overview: &Overview, told: &mut HashMap<String, String>) -> Vec<String> {
-    let mut lines = Vec::new();
-    for ServerOverview { name, findings, .. } in &overview.servers {
-        for finding in findings {
-            let line = format!("{name}: {finding}");
-            // No server's name has a blank.
-            if told.insert(line.clone(), String::new()).is_none() {
-                lines.push(line);
-            }
-        }
-    }
-    lines
+fn is_ready(server: &ServerOverview) -> bool {
+    matches!(&*server.state, "ready" | "idle") && server.is_searchable
+}
+
+/// Returns true if nobody need wait for the server: it is there, or has said why it is not. One that failed is tried again and
+/// again.
+fn is_settled(server: &ServerOverview) -> bool {
+    let ServerOverview { state, problem, is_held, .. } = server;
+    let has_failed = matches!(&**state, "waiting" | "needs login" | "stopped")
+        || (state == "starting" && !problem.is_empty());
+    *is_held || has_failed || is_ready(server)
+}
+
+/// Returns a line for each tool that is left out or waits for approval, once. `told` holds those that are now.
+fn kept_back(overview: &Overview, told: &mut BTreeSet<String>) -> Vec<String> {
+    let findings = |server: &ServerOverview| -> Vec<String> {
+        server.findings.iter().map(|finding| format!("{}: {finding}", server.name)).collect()
+    };
+    let now: Vec<String> = overview.servers.iter().flat_map(findings).collect();
+    let before = std::mem::replace(told, now.iter().cloned().collect());
+    now.into_iter().filter(|line| !before.contains(line)).collect()
 }
 
 /// Returns a line for each server that is still starting, once.
@@ -237,5 +249,32 @@ mod tests {
         let lines: Vec<String> = lines.into_iter().flatten().collect();
         let ready = "notes: ready in 1.0 s, 1 tool, stdio, MCP 2026-07-28";
         assert_eq!(lines, ["notes: waiting: x", "notes: waiting: y", ready, ready]);
+    }
+
+    #[test]
+    fn a_server_that_fails_or_needs_a_login_keeps_nothing_back() {
+        assert!(!is_settled(&server("starting", "")));
+        for (state, problem) in
+            [("ready", ""), ("waiting", "x"), ("starting", "x"), ("needs login", "x")]
+        {
+            assert!(is_settled(&server(state, problem)), "{state}");
+        }
+        let unregistered = ServerOverview { is_searchable: false, ..server("ready", "") };
+        assert!(!is_settled(&unregistered));
+    }
+
+    #[test]
+    fn a_finding_is_told_once_for_as_long_as_it_is_one() {
+        let of = |findings: &[&str]| {
+            let findings = findings.iter().map(|&finding| finding.to_owned()).collect();
+            let servers = vec![ServerOverview { findings, ..server("ready", "") }];
+            Overview { servers, ..Overview::default() }
+        };
+        let mut told = BTreeSet::new();
+        assert_eq!(kept_back(&of(&["a"]), &mut told), ["notes: a"]);
+        assert_eq!(kept_back(&of(&["a", "b"]), &mut told), ["notes: b"]);
+        assert!(kept_back(&of(&["b"]), &mut told).is_empty());
+        assert_eq!(told.len(), 1, "only what is found now is kept");
+        assert_eq!(kept_back(&of(&["a", "b"]), &mut told), ["notes: a"]);
     }
 }
