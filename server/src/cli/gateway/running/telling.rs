@@ -26,8 +26,9 @@ pub(super) async fn tell(gateway: Gateway) {
         lines.iter().for_each(output::note);
         if overview.servers.iter().all(is_settled) {
             let ready = overview.servers.iter().filter(|server| is_ready(server)).count();
-            // Of more than before as well: one that failed is there, or the files name another.
-            if told_ready.is_none_or(|told| told < ready) {
+            // Of more than before as well: one that failed is there, or the files name another. Of none there is nothing to tell.
+            let is_any = ready > 0 || overview.servers.is_empty();
+            if is_any && told_ready.is_none_or(|told| told < ready) {
                 told_ready = Some(ready);
                 complete_lines(&overview, ready).iter().for_each(output::note);
             }
