@@ -74,7 +74,6 @@ def test_it_is_read_beside_the_gateways_own_and_read_again(binary: Path, tmp_pat
     ("servers", "problem"),
     [
         ({"notes": NOTES}, "the gateway's file has a server.notes as well"),
-        ({"a": {"command": "${PLAIN_NOT"}}, "that is not closed"),
         ({"a": {"url": "http://tools.example"}}, "must begin with https://"),
         ({"a": {"command": "x", "cwd": "/no/such/folder"}}, "`cwd` names no folder"),
         ({"a": {"command": "x", "args": "y"}}, "`a.args` must be a list of texts"),

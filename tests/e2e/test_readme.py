@@ -88,7 +88,7 @@ def test_commands_and_flags_that_are_named_are_there(binary: Path) -> None:
     for line in lines:
         words = re.split(r"\s+", line.split("#")[0].strip())
         command = tuple(word for word in words[:2] if re.fullmatch(r"[a-z][a-z-]+", word))
-        if words[0] not in ("catalog", "policy", "pack", "bench", "config", "model"):
+        if words[0] not in ("catalog", "policy", "pack", "bench", "config", "model", "gateway"):
             command = command[:1]
         if command not in helps:
             done = subprocess.run(
