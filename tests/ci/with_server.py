@@ -23,7 +23,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="toolgate-server-") as folder:
         server = ToolgateProcess(binary, Path(folder), settings).start()
         try:
-            environment = {**os.environ, "TOOLGATE_TARGET": server.target}
+            environment = {
+                **os.environ,
+                "TOOLGATE_BIN": str(binary),
+                "TOOLGATE_TARGET": server.target,
+            }
             status = subprocess.run(arguments, env=environment, check=False).returncode
         finally:
             server.stop()
