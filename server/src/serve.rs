@@ -218,7 +218,8 @@ pub(crate) async fn serve_until_bound(
     Box::pin(serve_bound(config, changes, held, Some(bound), stop)).await
 }
 
-/// Serves like [`serve_until_bound`]. On SIGHUP, `reread` reads the configuration again; what is logged stays as it is.
+/// Serves until `stop`, then drains. The address at which it serves is sent once it is known. `held` is the lock of the data
+/// directory, if the caller has it already. On SIGHUP, `reread` reads the configuration again; what is logged stays as it is.
 ///
 /// # Errors
 /// The same errors as [`run`].

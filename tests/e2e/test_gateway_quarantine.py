@@ -116,7 +116,8 @@ def test_what_was_approved_is_not_what_it_becomes(
         status, _, _ = sea.gateway.send("POST", "/gateway/restart/sea", {}, {})
         assert status == 202
         wait_until(sea.is_quarantined)
-        assert sea.listed() == [["moon"]] * len(FACES)
+        # The gateway hears of it by the plane's answer, shortly after the plane lists it.
+        wait_until(lambda: sea.listed() == [["moon"]] * len(FACES))
         assert not any("sea__tides#" in shown or HARMLESS in shown for shown in sea.found())
         assert all(refused["isError"] is True for refused in sea.called())
         sea.approve()
