@@ -192,6 +192,11 @@ PROVIDERS: list[Agent] = [
         MESSAGES,
     ),
     Agent(
+        "LangChain, `ChatOpenAI`",
+        of_python(langchain_talk.FRAMEWORK, responses=GPT),
+        RESPONSES,
+    ),
+    Agent(
         "OpenAI Agents, its default model class",
         of_python(openai_agents_talk.FRAMEWORK, responses=GPT),
         RESPONSES,

@@ -14,6 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from llm_provider import Answer, Provider, Sent, answer, serving
 from mcp import ClientSession
@@ -78,18 +79,41 @@ def _anthropic(name: str, url: str) -> BaseChatModel:
     )
 
 
+def _openai(name: str, url: str) -> BaseChatModel:
+    """A model of OpenAI's Responses at its own host, which a script at a URL stands in for as a
+    proxy."""
+    return ChatOpenAI(
+        model=name,
+        api_key=SecretStr("none"),
+        base_url="http://api.openai.com/v1",
+        openai_proxy=url,
+        use_responses_api=True,
+    )
+
+
+PROVIDERS = {"anthropic": _anthropic, "responses": _openai}
+"""Makes LangChain's own models, by the API."""
+
+
 @contextmanager
-def scripted(talk: Talk, name: str | None) -> Iterator[BaseChatModel]:
-    """The model that answers by the script: LangChain's own of that name, or a class of ours."""
-    if name is None:
+def scripted(talk: Talk, names: Mapping[str, str | None]) -> Iterator[BaseChatModel]:
+    """The model that answers by the script: LangChain's own of that name, or a class of ours.
+
+    Args:
+        talk: The script.
+        names: The name of the model by its API, of `PROVIDERS`.
+    """
+    named = [(api, name) for api, name in names.items() if name is not None]
+    if not named:
         yield TalkingModel(talk)
         return
+    ((api, name),) = named
 
     def respond(sent: Sent) -> Answer:
         return answer(talk.respond(sent.path, sent.json))
 
     with serving(Provider(*[respond] * (2 * TURNS))) as provider:
-        yield _anthropic(name, provider.url)
+        yield PROVIDERS[api](name, provider.url)
 
 
 async def talk(
@@ -97,6 +121,7 @@ async def talk(
     servers: Mapping[str, ClientSession],
     *,
     anthropic: str | None = None,
+    responses: str | None = None,
     **options: Any,
 ) -> list[Request]:
     """Has the talk; the model's requests.
@@ -104,13 +129,14 @@ async def talk(
     Args:
         client: The client of Toolgate.
         servers: The MCP servers.
-        anthropic: The name of a model for `ChatAnthropic`. None: for a model without a provider,
-            whose requests are written as Chat Completions take them.
+        anthropic: The name of a model for `ChatAnthropic`.
+        responses: The name of a model for `ChatOpenAI` over Responses. Without either name: a model
+            without a provider, whose requests are written as Chat Completions take them.
         options: Those of the integration.
     """
     toolgate = await ToolgateMiddleware.from_mcp(client, servers, **options)
     talk = Talk()
-    with scripted(talk, anthropic) as chat:
+    with scripted(talk, {"anthropic": anthropic, "responses": responses}) as chat:
         agent = create_agent(chat, middleware=[toolgate], checkpointer=InMemorySaver())
         thread: Any = {"configurable": {"thread_id": "1"}}
         for _ in range(TURNS):

@@ -36,6 +36,7 @@ CLAUDE, GPT = "claude-opus-4-8", "gpt-5.5"
 """Models that take tools amid a conversation, each at its provider's own host."""
 NATIVE: dict[str, tuple[Framework, dict[str, str]]] = {
     "langchain-messages": (langchain_talk.FRAMEWORK, {"anthropic": CLAUDE}),
+    "langchain-responses": (langchain_talk.FRAMEWORK, {"responses": GPT}),
     "openai-agents-responses": (openai_agents_talk.FRAMEWORK, {"responses": GPT}),
     "own-loop-messages": (own_loop_talk.FRAMEWORK, {"api": "anthropic", "model": CLAUDE}),
     "own-loop-responses": (own_loop_talk.FRAMEWORK, {"api": "openai_responses", "model": GPT}),
@@ -94,8 +95,9 @@ def test_over_forty_turns_native_and_the_default_keep_the_prefix(
     assert right_share(native) == 1, "the tool of each message is shown"
     assert right_share(default) == 1, "the tool of each message is shown"
     assert changes(default) <= 2, "the definitions stay, once the requests are long enough"
-    assert served(native) > 0.94
-    assert served(default) > 0.94
+    # Tools that nothing uses go, where carrying them along costs more than what stands behind them.
+    assert served(native) > 0.9
+    assert served(default) > 0.9
 
 
 def test_over_forty_turns_cut_loses_the_prefix(

@@ -118,7 +118,7 @@ let hasWarnedOfMany = false;
 /** Question to Route in one step. */
 export interface Turn {
   readonly intents: readonly Intent[];
-  /** Tokens of the messages behind the tools; absent where Route is not to be told. */
+  /** Tokens of the messages; absent where Route is not to be told. */
   readonly historyTokens?: number | undefined;
   /** The model that is asked. */
   readonly endpoint: Endpoint;

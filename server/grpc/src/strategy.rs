@@ -35,6 +35,9 @@ use request::tokens_of;
 /// a millisecond.
 const LARGE: usize = 64 << 10;
 
+/// Bytes of text that a token is estimated to stand for, as the clients do.
+const BYTES_A_TOKEN: u64 = 4;
+
 impl PromptRequest {
     /// Returns the request as the operator's list of models has it.
     pub(super) fn for_operator(self, denies_native: impl Fn(&str) -> bool) -> Self {
@@ -48,18 +51,22 @@ impl PromptRequest {
         !has_search || self.strategy == Some(Strategy::Pass)
     }
 
-    /// Returns the tokens that a change of the active set costs, where the request does not say: those of the messages with
-    /// [`Strategy::Cut`], whose tools stand before them, and none where the tools stand behind. `None` if all tools are sent.
+    /// Returns the tokens by which a change of the active set is weighed, where the request does not say: those of the messages before the
+    /// last one with [`Strategy::Cut`], whose tools stand before them. Tools that are added behind the messages take nothing out of the
+    /// cache, but every later request has them. A set that is weighed as if they did has fewer of them and lacks no more of
+    /// the right ones (docs/conversations.md), so an estimate is enough. `None` if all tools are sent.
     pub(super) fn history_tokens(&self) -> Option<u32> {
-        match self.strategy {
-            Some(Strategy::Pass) => None,
+        let tokens = match self.strategy {
+            Some(Strategy::Pass) => return None,
             Some(Strategy::Cut) => {
                 let sent = self.messages.values();
-                let before = &sent[..sent.len().saturating_sub(1)];
-                Some(u32::try_from(tokens_of(before)).unwrap_or(u32::MAX))
+                tokens_of(&sent[..sent.len().saturating_sub(1)])
             }
-            None | Some(Strategy::Native | Strategy::Envelope) => Some(0),
-        }
+            None | Some(Strategy::Native | Strategy::Envelope) => {
+                self.messages.bytes() as u64 / BYTES_A_TOKEN
+            }
+        };
+        Some(u32::try_from(tokens).unwrap_or(u32::MAX))
     }
 
     /// Adds the definitions and the messages to an answer of Route, in the place of the definitions of its tools. Returns

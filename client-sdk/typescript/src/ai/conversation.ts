@@ -289,13 +289,12 @@ export class ToolgateConversation {
   async #routed(messages: readonly ModelMessage[], strategy: Strategy, endpoint: Endpoint): Promise<Held> {
     const grants = await this.#grants();
     const intents = intentsOf(messages);
+    const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);
     if (strategy !== "cut") {
       const { entries, places } = conversationIn(endpoint.api, messages.map(spokenOf));
-      // Nothing stands behind what is described at the end of the messages.
-      const turn = { intents, historyTokens: 0, endpoint, rendered: { strategy, places } };
+      const turn = { intents, historyTokens, endpoint, rendered: { strategy, places } };
       return this.#gatekeeper.route(entries, turn, this.#held, grants);
     }
-    const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(messages);
     const turn = { intents, historyTokens, endpoint };
     return this.#gatekeeper.route(messages.map(entryOf), turn, this.#held, grants);
   }

@@ -142,13 +142,13 @@ export class Steps {
     const granted = await this.#grants(state, runtime);
     const held = heldIn(state);
     const intents = intentsOf(messages);
+    const historyTokens = this.#historyTokens(messages);
     if (this.#strategy === "cut") {
-      const turn = { intents, historyTokens: this.#historyTokens(messages), endpoint };
+      const turn = { intents, historyTokens, endpoint };
       return this.#gatekeeper.route(messages.map(entryOf), turn, held, granted);
     }
     const { entries, places } = conversationIn(endpoint.api, messages.map(spokenOf));
-    // Nothing stands behind what is described at the end of the messages.
-    const turn = { intents, historyTokens: 0, endpoint, rendered: { strategy: this.#strategy, places } };
+    const turn = { intents, historyTokens, endpoint, rendered: { strategy: this.#strategy, places } };
     return this.#gatekeeper.route(entries, turn, held, granted);
   }
 

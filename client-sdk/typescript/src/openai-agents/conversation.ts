@@ -244,12 +244,11 @@ export class ToolgateConversation {
     const grants = await this.#grants();
     const intents = intentsOf(items);
     const { entries, places } = conversationIn(endpoint.api, items.flatMap(spokenOf));
+    const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(items);
     if (this.#strategy !== "cut" && !isKeptThere(request)) {
-      // Nothing stands behind what is described at the end of the items.
-      const turn = { intents, historyTokens: 0, endpoint, rendered: { strategy: this.#strategy, places } };
+      const turn = { intents, historyTokens, endpoint, rendered: { strategy: this.#strategy, places } };
       return this.#gatekeeper.route(entries, turn, this.#held, grants);
     }
-    const historyTokens = this.#countTokens === false ? undefined : this.#countTokens(items);
     return this.#gatekeeper.route(entries, { intents, historyTokens, endpoint }, this.#held, grants);
   }
 

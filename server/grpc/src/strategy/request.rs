@@ -396,17 +396,16 @@ mod tests {
     }
 
     #[test]
-    fn a_set_behind_the_messages_costs_no_history_and_without_a_search_all_is_sent() {
-        for (strategy, tokens) in [
-            (PromptStrategy::Auto, Some(0)),
-            (PromptStrategy::Native, Some(0)),
-            (PromptStrategy::Envelope, Some(0)),
-            (PromptStrategy::Cut, Some(0)),
-            (PromptStrategy::Pass, None),
+    fn without_a_search_all_is_sent() {
+        for strategy in [
+            PromptStrategy::Auto,
+            PromptStrategy::Native,
+            PromptStrategy::Envelope,
+            PromptStrategy::Cut,
+            PromptStrategy::Pass,
         ] {
             let render = RenderOptions { strategy: strategy.into(), search_tool: true, ..auto() };
             let searching = read(&asking(render.clone())).expect("valid").expect("a strategy");
-            assert_eq!(searching.history_tokens(), tokens, "{strategy:?}");
             let is_pass = strategy == PromptStrategy::Pass;
             assert_eq!(searching.needs_everything(), is_pass, "{strategy:?}");
             let silent = RenderOptions { search_tool: false, ..render.clone() };
@@ -420,18 +419,23 @@ mod tests {
     }
 
     #[test]
-    fn a_set_before_the_messages_costs_all_that_were_said_before() {
-        let history_tokens = |messages_json: &str| {
-            let mut wire = asking(RenderOptions { strategy: PromptStrategy::Cut.into(), ..auto() });
+    fn a_set_is_weighed_by_what_was_said() {
+        let history_tokens = |strategy: PromptStrategy, messages_json: &str| {
+            let mut wire = asking(RenderOptions { strategy: strategy.into(), ..auto() });
             let messages_json = messages_json.to_owned();
             wire.state = Some(AgentState { messages_json, ..Default::default() });
             read(&wire).expect("valid").expect("a strategy").history_tokens()
         };
         let [first, last] =
             [r#"{"role":"user","content":"one two three"}"#, r#"{"role":"user","content":"four"}"#];
-        assert_eq!(history_tokens(&format!("[{last}]")), Some(0));
-        let before = tokens::count(first);
-        assert_eq!(history_tokens(&format!("[{first},{last}]")), Some(before));
+        let [opening, both] = [format!("[{last}]"), format!("[{first},{last}]")];
+        assert_eq!(history_tokens(PromptStrategy::Cut, &opening), Some(0));
+        assert_eq!(history_tokens(PromptStrategy::Cut, &both), Some(tokens::count(first)));
+        for strategy in [PromptStrategy::Auto, PromptStrategy::Native, PromptStrategy::Envelope] {
+            let estimated = u32::try_from((first.len() + last.len()) / 4).unwrap();
+            assert_eq!(history_tokens(strategy, &both), Some(estimated), "{strategy:?}");
+        }
+        assert_eq!(history_tokens(PromptStrategy::Pass, &both), None);
     }
 
     #[test]

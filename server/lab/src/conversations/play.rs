@@ -141,19 +141,16 @@ impl<'a> Play<'a> {
     }
 
     fn past(&self) -> Past<'_> {
-        let cut = match self.method {
-            Method::Naive | Method::Paper | Method::Anew => return Past::default(),
-            Method::Strategy(Some(strategy)) => strategy == Strategy::Cut,
-            // Where `auto` cuts, nothing is cached that a change could cost.
-            Method::Strategy(None) => false,
-        };
+        if matches!(self.method, Method::Naive | Method::Paper | Method::Anew) {
+            return Past::default();
+        }
         let system = self.requests.system_tokens();
         let said = || system + self.requests.tokens(&self.messages.all);
         let behind = || self.history.saturating_add(said());
         Past {
             previous: self.previous.as_ref(),
             discovered: &self.discovered,
-            history_tokens: Some(if cut { behind() } else { 0 }),
+            history_tokens: Some(behind()),
         }
     }
 

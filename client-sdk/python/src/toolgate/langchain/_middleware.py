@@ -142,9 +142,9 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                 OpenAI's Responses (`additional_tools`) take them; for `ChatAnthropic`, or
                 `ChatOpenAI` with `use_responses_api=True`, with a model whose profile has
                 `mid_conversation_tools`. Without `search`: always "cut".
-            count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
-                told (`history_tokens`) with "cut", and changes the set only where that is worth the
-                cache. Default: an estimate, a token for four bytes of text. None: not told.
+            count_tokens: Counts the tokens of the messages. Route is told (`history_tokens`), and
+                changes the set only where that is worth its price. Default: an estimate, a token
+                for four bytes of text. None: not told.
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:
@@ -424,13 +424,10 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
 
     def _route_of(self, state: ToolgateState, endpoint: Endpoint) -> RouteArguments:
         """The arguments of this turn's `route`."""
-        count = self._count_tokens
-        told = endpoint.told(self._route)
+        tokens = None if self._count_tokens is None else self._count_tokens(state["messages"])
+        route = with_history(endpoint.told(self._route), tokens)
         if self._strategy is None:
-            tokens = None if count is None else count(state["messages"])
-            return with_history(unlisted(told), tokens)
-        # Nothing stands behind what is described at the end of the messages.
-        route = with_history(told, 0)
+            return unlisted(route)
         prompt = Prompt(state.get("toolgate_prompt"))
         return {**route, "render": prompt.render(endpoint, self._strategy)}
 
