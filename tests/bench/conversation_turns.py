@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,6 +78,8 @@ WITHOUT_COURTESIES = Way("with history, `router.courtesies` off", courtesies=Fal
 AS_SENT = Way("in the request", handle=True, request=True)
 """Requests of the integrations: with the tools of earlier turns too, for as long as that pays."""
 MODEL = "claude-opus-4-8"
+DESCRIBED = re.compile(r'\{"name":"(mcp__[^"]+)"')
+"""The beginning of a description, as the envelope has it."""
 
 
 @dataclass(frozen=True)
@@ -145,16 +148,18 @@ def messages_of(turn: Turn, number: int) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": turn["answer"]}
 
 
-def defined(value: Any) -> Iterator[str]:
-    """The names of all tools that are defined in a part of a request."""
+def shown_in(value: Any) -> Iterator[str]:
+    """The names of all tools that are defined or described in a part of a request."""
     if isinstance(value, dict):
         if "input_schema" in value and isinstance(value.get("name"), str):
             yield value["name"]
         for inner in value.values():
-            yield from defined(inner)
+            yield from shown_in(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from defined(inner)
+            yield from shown_in(inner)
+    elif isinstance(value, str):
+        yield from DESCRIBED.findall(value)
 
 
 def play(client: Client, conversation: Conversation, way: Way) -> Iterator[Played]:
@@ -178,7 +183,7 @@ def play(client: Client, conversation: Conversation, way: Way) -> Iterator[Playe
         chosen = shown = frozenset(tool.model_name for tool in answer)
         if way.request:
             ledger = answer.request.ledger
-            shown = frozenset(defined([answer.request.tools, answer.request.messages]))
+            shown = frozenset(shown_in([answer.request.tools, answer.request.messages]))
         yield Played(
             turn["conversation"],
             number,
