@@ -1,86 +1,192 @@
 #!/usr/bin/env python3
-"""The cost of conversations over catalogs of different sizes; writes a table of
-docs/conversations.md.
+"""The cost of conversations of single requests, over catalogs of different sizes: writes
+docs/conversations/catalogs.csv, and its summary into docs/conversations.md.
 
-    TOOLGATE_BIN=... python tests/bench/catalog_costs.py --write docs/conversations.md
+    TOOLGATE_BIN=... python tests/bench/catalog_costs.py --cells docs/conversations/catalogs.csv \\
+        --write docs/conversations.md
 
-The conversations are the shipped single requests of people and of the English set, in their order,
-as far as a tool of the catalog is right for them.
+The conversations are the shipped intents of one set, in their order, as far as a tool of the
+catalog is right for them. The small catalogs have few of each set, so that they get people's and
+the English ones together.
 """
 
 import argparse
+import csv
 import json
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from conversation_costs import APIS, METHODS, cheapest, ratio, rows, table
+from conversation_costs import APIS, METHODS, TOLERANCE, Row, cheapest, ratio, rows, table
 from document import rewrite
 
-ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = ROOT / "tests" / "data" / "servers"
-INTENTS = [ROOT / "tests" / "data" / "intents" / f"{name}.jsonl" for name in ("people", "english")]
+DATA = Path(__file__).resolve().parents[2] / "tests" / "data"
+SHIPPED = DATA / "servers"
+OTHERS = DATA / "other-languages"
 SMALL = ["fetch", "filesystem", "git", "slack", "time"]
-CATALOGS: dict[str, list[str]] = {
-    "37 tools": SMALL,
-    "94 tools": [*SMALL, "kubernetes", "memory", "playwright"],
-    "809 tools": sorted(path.stem for path in SHIPPED.glob("*.json")),
-}
-"""Names of the shipped MCP servers of each catalog."""
-GRID = ["--history", "0,20000", "--turns", "1,5,20,60"]
+SMALL_FILES = [SHIPPED / f"{name}.json" for name in SMALL]
+MIXED = ["people", "english"]
+GRID = ["--history", "0,1000,20000,100000", "--turns", "1,5,20,60"]
 
 
-def lines_over(servers: set[str]) -> Iterator[str]:
-    """The requests whose right tools are all of these servers."""
-    for path in INTENTS:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            right = json.loads(line)["relevant"]
-            if right and all(name.split("/")[0] in servers for name in right):
-                yield line
+@dataclass(frozen=True)
+class Played:
+    """Intents of these sets as conversations over a catalog."""
+
+    catalog: str
+    servers: list[Path]
+    sets: list[str]
+
+    @property
+    def intents(self) -> str:
+        return " and ".join(self.sets)
+
+    def lines(self) -> Iterator[str]:
+        """The intents whose right tools are all of the catalog."""
+        names = {path.stem for path in self.servers}
+        for name in self.sets:
+            text = (DATA / "intents" / f"{name}.jsonl").read_text(encoding="utf-8")
+            for line in text.splitlines():
+                right = json.loads(line)["relevant"]
+                if right and all(tool.split("/")[0] in names for tool in right):
+                    yield line
 
 
-def measured(binary: Path, servers: list[str], folder: Path) -> Iterator[list[str]]:
-    """Lines of the table for the catalog of these servers."""
+BESIDE_SMALL = [SHIPPED / f"{name}.json" for name in ("kubernetes", "memory", "playwright")]
+ALL = sorted(SHIPPED.glob("*.json"))
+PLAYED = [
+    Played("37 tools", SMALL_FILES, MIXED),
+    Played("48 tools", sorted(OTHERS.glob("*.json")), ["own-language"]),
+    Played("94 tools", [*SMALL_FILES, *BESIDE_SMALL], MIXED),
+    *(Played("809 tools", ALL, [name]) for name in ("people", "english", "multilingual")),
+]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell of the grid: where, and what each method costs there."""
+
+    played: Played
+    conversations: int
+    api: str
+    history: int
+    turns: int
+    row: Row
+
+    @property
+    def ratio(self) -> float:
+        return ratio(self.row)
+
+    @property
+    def best(self) -> str:
+        return METHODS[str(cheapest(self.row)["method"]).replace("pass", "naive")]
+
+
+def measured(binary: Path, played: Played, folder: Path) -> Iterator[Place]:
+    """The cells of one catalog and its intents."""
     catalog, queries, cells = folder / "servers", folder / "requests.jsonl", folder / "cells.json"
     catalog.mkdir()
-    for name in servers:
-        shutil.copy(SHIPPED / f"{name}.json", catalog)
-    queries.write_text("".join(f"{line}\n" for line in lines_over(set(servers))), encoding="utf-8")
+    for path in played.servers:
+        shutil.copy(path, catalog)
+    queries.write_text("".join(f"{line}\n" for line in played.lines()), encoding="utf-8")
     command = [str(binary), "bench", "conversation", "--catalog", str(catalog)]
     command += ["--queries", str(queries), *GRID, "--json", str(cells)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1_800, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3_600, check=False)
     # 3 says that a cell is too dear, which the table shows.
     if done.returncode not in {0, 3}:
         raise RuntimeError(done.stderr)
     (grid,) = json.loads(cells.read_text(encoding="utf-8"))["grids"]
     for (api, history, turns), row in rows(grid).items():
-        costs = [
-            "" if row[name]["calls_left_out"] else f"{row[name]['price_a_turn']:,.0f}"
-            for name in METHODS
-        ]
-        best = METHODS[cheapest(row)["method"].replace("pass", "naive")]
-        yield [APIS[api], f"{history:,}", str(turns), *costs, f"{ratio(row):.3f}", best]
+        yield Place(played, grid["conversations"], APIS[api], history, turns, row)
+
+
+def write_cells(places: list[Place], file: Path) -> None:
+    """Writes all cells; the price of a method is empty where it had no place for a called tool."""
+    with file.open("w", encoding="utf-8", newline="") as out:
+        lines = csv.writer(out, lineterminator="\n")
+        heads = ["catalog", "set", "conversations", "API", "history", "turns"]
+        lines.writerow([*heads, *METHODS, "ratio", "cheapest"])
+        for place in places:
+            row = place.row
+            prices = [
+                "" if row[name]["calls_left_out"] else f"{row[name]['price_a_turn']:.0f}"
+                for name in METHODS
+            ]
+            where: list[Any] = [place.played.catalog, place.played.intents, place.conversations]
+            where += [place.api, place.history, place.turns]
+            lines.writerow([*where, *prices, f"{place.ratio:.3f}", place.best.strip("`")])
+
+
+def summary(places: list[Place]) -> str:
+    """How far `auto` is from the cheapest, by catalog, set and API."""
+    lines = []
+    for (played, api), group in groupby(places, lambda place: (place.played, place.api)):
+        cells = list(group)
+        ratios = [cell.ratio for cell in cells]
+        worst = max(cells, key=lambda cell: cell.ratio)
+        over = sum(one > TOLERANCE for one in ratios)
+        figures = [str(len(cells)), f"{sum(ratios) / len(ratios):.3f}", f"{worst.ratio:.3f}"]
+        at = [f"{worst.history:,}", str(worst.turns)]
+        lines.append([played.catalog, played.intents, api, *figures, *at, str(over)])
+    heads = ["catalog", "set", "API", "cells", "mean", "worst", "at history", "turns", "above 1.02"]
+    return table(heads, lines)
+
+
+def kept_throughout(places: list[Place], of: Place) -> tuple[str, float]:
+    """The method that is the least dear in its worst length of these conversations, and by what."""
+    where = (of.played, of.api, of.history)
+    same = [one for one in places if (one.played, one.api, one.history) == where]
+    lacking = {name for one in same for name in METHODS if one.row[name]["calls_left_out"]}
+    usable = [name for name in METHODS if name != "auto" and name not in lacking]
+
+    def worst(method: str) -> float:
+        price = "price_a_turn"
+        return max(float(one.row[method][price] / cheapest(one.row)[price]) for one in same)
+
+    best = min(usable, key=worst)
+    return METHODS[best], worst(best)
+
+
+def dearer(places: list[Place]) -> str:
+    """Cells in which `auto` is too dear."""
+    lines = []
+    for place in places:
+        if place.ratio > TOLERANCE:
+            method, worst = kept_throughout(places, place)
+            where = [place.played.catalog, place.played.intents, place.api]
+            at = [f"{place.history:,}", str(place.turns)]
+            lines.append([*where, *at, f"{place.ratio:.3f}", place.best, method, f"{worst:.3f}"])
+    if not lines:
+        return "No cell is dearer by more than 2%.\n"
+    heads = ["catalog", "set", "API", "history", "turns", "`auto` to the cheapest", "the cheapest"]
+    return table([*heads, "best kept throughout", "its worst"], lines)
 
 
 def main() -> None:
-    """Prints the table, or writes it into a page."""
+    """Prints the summary, or writes it into a page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="page to write the table into")
+    parser.add_argument("--cells", type=Path, metavar="CSV", help="file to write all cells into")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="page to write the tables into")
     asked = parser.parse_args()
     binary = Path(os.environ["TOOLGATE_BIN"]).resolve()
-    lines = []
-    for name, servers in CATALOGS.items():
+    places: list[Place] = []
+    for played in PLAYED:
         with tempfile.TemporaryDirectory() as folder:
-            lines += [[name, *line] for line in measured(binary, servers, Path(folder))]
-    heads = ["catalog", "API", "history", "turns", *METHODS.values(), "ratio", "the cheapest"]
-    text = table(heads, lines)
-    if asked.write:
-        rewrite(asked.write, "costs-catalogs", text)
-    else:
-        print(text)
+            places += measured(binary, played, Path(folder))
+    if asked.cells:
+        write_cells(places, asked.cells)
+    texts = {"costs-catalogs": summary(places), "costs-catalogs-dearer": dearer(places)}
+    for name, text in texts.items():
+        if asked.write:
+            rewrite(asked.write, name, f"\n{text}")
+        else:
+            print(text)
 
 
 if __name__ == "__main__":

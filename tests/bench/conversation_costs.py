@@ -61,9 +61,8 @@ def ratio(row: Row) -> float:
 
 def table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     heads = list(heads)
-    rule = [
-        "---" if head in {"API", "catalog", "set", "the cheapest"} else "---:" for head in heads
-    ]
+    texts = {"API", "catalog", "set", "the cheapest", "best kept throughout"}
+    rule = ["---" if head in texts else "---:" for head in heads]
     return "\n".join(f"| {' | '.join(line)} |" for line in [heads, rule, *lines]) + "\n"
 
 

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Api, Endpoint, Reason, Strategy, Turn, keep, messages, toolset};
+use super::{Api, Endpoint, Offer, Reason, Strategy, Turn, keep, messages, toolset};
 use crate::price::{Following, Rates};
-use crate::render::RenderError;
+use crate::render::{RenderError, Tool};
 
 /// Models that don't take tools amid a conversation, as patterns of whole names with `*` for any characters. All other
 /// models are assumed to take them.
@@ -162,14 +162,31 @@ fn prices(turn: &Turn<'_>, rates: Rates, share: f64) -> Result<Prices, RenderErr
 /// Returns true if the whole catalog costs less than the cheapest request that defers tools, with the requests that are expected to
 /// follow. `is_sent` tells that the cache holds it already.
 fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, RenderError> {
-    let Some(catalog) = turn.offer.catalog_tokens else { return Ok(false) };
-    let others = turn.offer.own.iter().chain(turn.messages);
-    let whole = catalog.saturating_add(messages::tokens(turn.count, others));
+    let Some(counted) = turn.offer.catalog_tokens else { return Ok(false) };
+    let others = messages::tokens(turn.count, turn.offer.own.iter().chain(turn.messages));
     let rates = Rates { step: 1, ..Rates::of(turn.api, &turn.endpoint) };
     let prices = prices(turn, rates, NEW)?;
     let added = prices.of_adding(tokens(turn, adding)?);
     let cut = prices.of_adding(tokens(turn, Strategy::Cut)?);
-    Ok(prices.of_whole(whole, is_sent) < added.min(cut))
+    let is_cheapest = |definitions: u32| {
+        prices.of_whole(definitions.saturating_add(others), is_sent) < added.min(cut)
+    };
+    // The catalog was counted once for all APIs. One that seems long enough for the cache may be too short in the API's format.
+    Ok(is_cheapest(counted) && rendered_tokens(turn).is_none_or(is_cheapest))
+}
+
+/// Returns the tokens of all definitions in the API's format, without the agent's own. It is `None` if one of them can't be rendered, or
+/// if the turn may use a part of the catalog alone, whose names are not known. The whole catalog is rendered for it.
+fn rendered_tokens(turn: &Turn<'_>) -> Option<u32> {
+    let Offer { always_on, active, deferred, deferred_names, find, .. } = &turn.offer;
+    if deferred + active.len() != deferred_names.len() {
+        return None;
+    }
+    let deferrable = deferred_names.iter().map(|name| find(name));
+    let all = always_on.iter().copied().map(Some).chain(deferrable);
+    let tools: Vec<Tool<'_>> = all.collect::<Option<_>>()?;
+    let rendered = toolset::render(turn.api, &tools).ok()?;
+    Some(messages::tokens(turn.count, &rendered.tools))
 }
 
 /// Prices of a conversation's next requests.
@@ -294,9 +311,8 @@ pub fn is_like(text: &str, pattern: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Ledger, Listing, Offer};
+    use super::super::{Ledger, Listing};
     use super::*;
-    use crate::render::Tool;
 
     fn takes(api: Api, model: &str, base_url: &str) -> bool {
         takes_additions(api, &Endpoint { model, base_url, ..Endpoint::default() })
@@ -448,6 +464,50 @@ mod tests {
         assert!((prices.of_whole(4_000, true) - (400.0 + 500.0 + 510.0)).abs() < 1e-9);
         assert!(prices.of_whole(2_010, false) < prices.of_adding(2_000));
         assert!(prices.of_whole(4_000, false) > prices.of_adding(2_000));
+    }
+
+    /// Returns Gemini's strategy where the catalog was counted as 4,200 tokens, just enough for its cache, and its one tool has so
+    /// many in Gemini's format.
+    fn chosen_where_the_catalog_has(tokens: u32) -> Strategy {
+        let tool = Tool {
+            name: "tool_1",
+            description: "[all]",
+            input_schema_json: r#"{"type":"object"}"#,
+            output_schema_json: "",
+            annotations_json: "",
+            signature: "",
+        };
+        let offer = Offer {
+            own: &[],
+            always_on: &[],
+            active: &[],
+            deferred: 1,
+            catalog_tokens: Some(4_200),
+            search: true,
+            deferred_names: &["tool_1"],
+            listing: Listing::default(),
+            find: &|_| Some(tool),
+        };
+        let turn = Turn {
+            api: Api::Gemini,
+            strategy: None,
+            endpoint: Endpoint::default(),
+            offer,
+            messages: &[json!({ "role": "user", "parts": [{ "text": "first" }] })],
+            ledger: &Ledger::default(),
+            count: &|text| if text.contains("[all]") { tokens } else { 1_000 },
+        };
+        choose(&turn).expect("the tool has its schema").strategy
+    }
+
+    #[test]
+    fn a_catalog_is_sent_whole_by_its_length_in_the_apis_format() {
+        assert_eq!(chosen_where_the_catalog_has(4_200), Strategy::Pass);
+        assert_eq!(
+            chosen_where_the_catalog_has(2_000),
+            Strategy::Cut,
+            "it is too short for the cache"
+        );
     }
 
     #[test]
