@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from toolgate_command import command_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 # One server of those that ship: a debug build takes a while for the definitions of all.
@@ -16,7 +17,13 @@ CATALOG = ["--catalog", "tests/data/servers/git.json", "--queries", "tests/data/
 def bench(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(binary), "bench", "tax", *arguments]
     return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+        command,
+        env=command_environment(),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
 
 

@@ -6,6 +6,8 @@ from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
+from toolgate_command import command_environment
+
 ROOT = Path(__file__).resolve().parents[2]
 APIS = ["anthropic", "openai_responses", "openai_chat", "gemini"]
 METHODS = ["naive", "paper", "anew", "pass", "native", "envelope", "cut", "auto"]
@@ -20,7 +22,13 @@ MOST_DEARER = 1.15
 def bench(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(binary), "bench", "conversation", *arguments]
     return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+        command,
+        env=command_environment(),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
 
 

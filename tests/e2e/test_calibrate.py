@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from toolgate_command import run
 
 from toolgate import Client, ToolgateError
 
@@ -13,9 +14,7 @@ SET = ("--catalog", str(DATA / "servers"), "--queries", str(DATA / "intents" / "
 
 
 def calibrate(binary: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [binary, "calibrate", *flags], capture_output=True, text=True, timeout=180, check=False
-    )
+    return run(binary, "calibrate", *flags)
 
 
 def test_a10_the_policy_that_is_found_can_be_set(

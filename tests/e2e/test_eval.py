@@ -1,7 +1,6 @@
 """`toolgate eval` over small made-up sets: its files, its comparisons, the formats it reads."""
 
 import json
-import os
 import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from catalogs import NOTES, WEATHER
+from toolgate_command import command_environment
 
 QUERIES: list[dict[str, Any]] = [
     {"query": "write down a note for later", "relevant": ["notes/create_note"], "kind": "plain"},
@@ -42,15 +42,9 @@ class Folder:
         self.write(name, "".join(json.dumps(line) + "\n" for line in lines))
 
     def run(self, *flags: str) -> subprocess.CompletedProcess[str]:
-        kept = ("TOOLGATE_MODEL_DIR", "TOOLGATE_MODEL_HUB")
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("TOOLGATE_") or name in kept
-        }
         return subprocess.run(
             [self.binary, "eval", *flags],
-            env={**inherited, "XDG_CONFIG_HOME": str(self.path / "config")},
+            env={**command_environment(), "XDG_CONFIG_HOME": str(self.path / "config")},
             cwd=self.path,
             capture_output=True,
             text=True,

@@ -90,8 +90,9 @@ impl Plane {
         let Encoders { passages, intents } = encoders;
         let budget = config.memory_budget;
         let catalog = Catalog::new(Arc::clone(&store) as _, Arc::clone(&passages), config.limits);
-        let hubs = config.packs.as_ref();
-        let hubs = hubs.and_then(|packs| packs.hubs(intents.encoder().fingerprint()));
+        let packs = config.packs.as_ref();
+        let hubs = packs.and_then(|packs| packs.hubs(intents.encoder().fingerprint()));
+        let background = packs.and_then(|packs| packs.background(intents.encoder().fingerprint()));
         let catalog = catalog.with_vetting(config.vetting).with_hubs(hubs);
         let shards = Shards::new(Arc::clone(&store), Arc::clone(&passages), budget);
         let shards = shards.with_copies(config.copies).with_max_staleness(config.max_staleness);
@@ -112,7 +113,8 @@ impl Plane {
         let gate =
             Gate::new(Arc::clone(&shards), Arc::clone(&usage), key.clone(), Arc::clone(&warmer));
         let router =
-            Router::new(Arc::clone(&shards), intents, Arc::clone(&usage), key, ttl, warmer);
+            Router::new(Arc::clone(&shards), intents, Arc::clone(&usage), key, ttl, warmer)
+                .with_background(background);
         Self {
             store,
             watchers: Arc::new(Watchers::new(config.max_watches)),

@@ -2,7 +2,7 @@
 //! matched together. One set of all patterns would need automata beyond all bounds for texts that are made for it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
@@ -41,9 +41,35 @@ pub struct Rule {
     parts: Vec<Part>,
     /// All patterns together. `patterns` has each of them, in the same order.
     set: RegexSet,
-    patterns: Vec<Regex>,
-    unless: Vec<Regex>,
+    patterns: Vec<Pattern>,
+    unless: Vec<Pattern>,
     lines: bool,
+}
+
+/// Pattern of a rule. It is compiled when its set first finds it in a text, which few texts have.
+#[derive(Debug)]
+struct Pattern {
+    text: String,
+    case: bool,
+    regex: OnceLock<Regex>,
+}
+
+impl Pattern {
+    fn regex(&self) -> &Regex {
+        let compile = || {
+            compiled(&self.text, self.case)
+                .expect("own patterns are compiled at once, shipped ones by a test")
+        };
+        self.regex.get_or_init(compile)
+    }
+
+    /// Compiles the pattern now.
+    fn check(&self) -> Result<(), String> {
+        if self.regex.get().is_none() {
+            let _set_by_another = self.regex.set(compiled(&self.text, self.case)?);
+        }
+        Ok(())
+    }
 }
 
 /// All compiled rules.
@@ -70,8 +96,8 @@ impl Rules {
     pub fn with(file: &str) -> Result<Self, Vec<RuleMistake>> {
         let shipped = Document::parse(SHIPPED)?;
         let own = if file.trim().is_empty() { Document::default() } else { Document::parse(file)? };
-        let texts = merged(shipped, own)?;
-        Self::compile(texts)
+        let own_ids: HashSet<String> = own.rules.iter().map(|rule| rule.value.id.clone()).collect();
+        Self::compile(merged(shipped, own)?, &own_ids)
     }
 
     /// Returns the rules, in the order of their files.
@@ -103,7 +129,8 @@ impl Rules {
         Some(rule.finding(field, excerpt))
     }
 
-    fn compile(texts: Vec<RuleText>) -> Result<Self, Vec<RuleMistake>> {
+    /// Compiles the rules; those with these ids are an operator's.
+    fn compile(texts: Vec<RuleText>, own: &HashSet<String>) -> Result<Self, Vec<RuleMistake>> {
         let mut rules = Vec::new();
         let mut mistakes = Vec::new();
         let mut detectors = HashMap::new();
@@ -111,7 +138,8 @@ impl Rules {
             if let Some(what) = text.detects {
                 detectors.insert(what, rules.len());
             }
-            match Rule::new(text) {
+            let is_own = own.contains(&text.id);
+            match Rule::new(text, is_own) {
                 Ok(rule) => rules.push(rule),
                 Err(mistake) => mistakes.push(mistake),
             }
@@ -121,13 +149,18 @@ impl Rules {
 }
 
 impl Rule {
-    fn new(text: RuleText) -> Result<Self, RuleMistake> {
+    /// Creates a rule. Every pattern of an operator's own is compiled at once, so that its mistakes are told.
+    fn new(text: RuleText, is_own: bool) -> Result<Self, RuleMistake> {
         let wrong = |problem: String| mistake(&text.id, problem);
-        let all = |patterns: &[String]| -> Result<Vec<Regex>, RuleMistake> {
-            patterns.iter().map(|one| compiled(one, text.case).map_err(wrong)).collect()
+        let pattern = |text: String, case| Pattern { text, case, regex: OnceLock::new() };
+        let all = |patterns: &[String]| -> Vec<Pattern> {
+            patterns.iter().map(|one| pattern(one.clone(), text.case)).collect()
         };
-        let patterns = all(&text.patterns)?;
-        let unless = all(&text.unless)?;
+        let patterns = all(&text.patterns);
+        let unless = all(&text.unless);
+        if is_own {
+            patterns.iter().chain(&unless).try_for_each(Pattern::check).map_err(wrong)?;
+        }
         let set = RegexSetBuilder::new(text.patterns.iter().map(|one| flagged(one, text.case)))
             .unicode(false)
             .size_limit(SET_SIZE)
@@ -171,10 +204,11 @@ impl Rule {
         let counts = |start: usize, end: usize| {
             let begins_line = || reading.line_starts().any(|line| line == start);
             let around = &text[start.saturating_sub(AROUND)..(end + AROUND).min(text.len())];
-            (!self.lines || begins_line()) && !self.unless.iter().any(|not| not.is_match(around))
+            (!self.lines || begins_line())
+                && !self.unless.iter().any(|not| not.regex().is_match(around))
         };
         let matched = self.set.matches(text);
-        let places = |at: usize| self.patterns[at].find_iter(text).take(PLACES_MAX);
+        let places = |at: usize| self.patterns[at].regex().find_iter(text).take(PLACES_MAX);
         let found = matched.iter().flat_map(places).map(|found| (found.start(), found.end()));
         found.into_iter().find(|(start, end)| counts(*start, *end))
     }
@@ -220,4 +254,19 @@ fn compiled(pattern: &str, case: bool) -> Result<Regex, String> {
 
 fn mistake(rule: &str, problem: String) -> RuleMistake {
     RuleMistake { rule: rule.to_owned(), line: 0, problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_pattern_compiles() {
+        let rules = Rules::shipped();
+        let patterns = || rules.all().flat_map(|rule| rule.patterns.iter().chain(&rule.unless));
+        assert!(patterns().all(|pattern| pattern.regex.get().is_none()), "not before it is needed");
+        for pattern in patterns() {
+            assert_eq!(pattern.check(), Ok(()));
+        }
+    }
 }

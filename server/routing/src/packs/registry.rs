@@ -14,11 +14,12 @@ use super::document::Pack;
 use super::everyday;
 use super::kinds;
 use super::lines::Lines;
-use super::means::{self, Gist, Gists, MEANS_FILE};
+use super::means::{self, BackgroundRows, Gist, Gists, MEANS_FILE, MeanKey, MeansFile};
 use super::shipped::{self, SHIPPED_MEANS};
 use crate::catalog::Hubs;
 use crate::encoder::{Encoder, Flow};
 use crate::router::intent;
+use crate::router::ranking::background::Background;
 use toolgate_core::error::Error;
 use toolgate_core::identity::{ServerName, ToolId};
 use toolgate_store::StoredCatalog;
@@ -34,6 +35,8 @@ const TOOLS_MIN: usize = 3;
 #[derive(Debug, Default)]
 pub struct Packs {
     packs: Vec<Pack>,
+    /// Files of gists, of which those that were asked for are in `gists` too.
+    files: Vec<MeansFile>,
     gists: Mutex<Gists>,
     /// Embeddings of everyday requests, by the encoder's fingerprint. Needed while requests are embedded.
     everyday: Mutex<HashMap<String, Arc<Vec<Vec<f32>>>>>,
@@ -50,11 +53,8 @@ impl Packs {
         let shipped = shipped::packs();
         everyday::take(&shipped);
         let packs = Self::of(shipped);
-        match means::read(SHIPPED_MEANS) {
-            Ok(means) => {
-                let shipped_by = means.keys().next().map(|(fingerprint, _)| fingerprint.clone());
-                Self { shipped_by, ..packs.with_gists(means) }
-            }
+        match MeansFile::read(SHIPPED_MEANS) {
+            Ok(means) => Self { shipped_by: Some(means.fingerprint.clone()), ..packs.with(means) },
             Err(problem) => {
                 warn!(problem, "the means of the shipped packs can't be read");
                 packs
@@ -89,9 +89,38 @@ impl Packs {
         Ok(self)
     }
 
-    fn with_gists(self, gists: Gists) -> Self {
-        self.gists.lock().extend(gists);
+    /// Returns the collection with the gists of a file, which come before those of earlier files.
+    fn with(mut self, means: MeansFile) -> Self {
+        self.files.insert(0, means);
         self
+    }
+
+    /// Returns the gist of requests, if it was computed or a file has it.
+    fn known(&self, key: &MeanKey) -> Option<Arc<Gist>> {
+        let mut gists = self.gists.lock();
+        if let Some(gist) = gists.get(key) {
+            return Some(Arc::clone(gist));
+        }
+        let mut files = self.files.iter().filter(|file| file.fingerprint == key.0);
+        let gist = Arc::new(files.find_map(|file| file.gist(&key.1))?);
+        gists.insert(key.clone(), Arc::clone(&gist));
+        Some(gist)
+    }
+
+    fn is_known(&self, key: &MeanKey) -> bool {
+        let is_in = |file: &MeansFile| file.fingerprint == key.0 && file.has(&key.1);
+        self.gists.lock().contains_key(key) || self.files.iter().any(is_in)
+    }
+
+    /// Returns the embeddings of the background requests by the encoder with this fingerprint, if a file has them.
+    #[must_use]
+    pub fn background(&self, fingerprint: &str) -> Option<Arc<Vec<Vec<f32>>>> {
+        let of_encoder = self.files.iter().filter(|file| file.fingerprint == fingerprint);
+        let mut rows = of_encoder.filter_map(|file| file.background.as_ref());
+        let count = Background::texts().len();
+        let hash = Background::texts_hash();
+        let fits = |rows: &&BackgroundRows| rows.texts == hash && rows.vectors.len() == count;
+        rows.find(fits).map(|rows| Arc::clone(&rows.vectors))
     }
 
     /// Returns the collection with the packs of a directory (`*.yaml` and `*.yml`) before the others, and with the
@@ -123,9 +152,9 @@ impl Packs {
         let path = directory.join(MEANS_FILE);
         match std::fs::read(&path) {
             Ok(content) => {
-                let means = means::read(&content);
+                let means = MeansFile::read(content);
                 let means = means.map_err(|error| format!("{}: {error}", path.display()))?;
-                Ok(self.with_gists(means))
+                Ok(self.with(means))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(self),
             Err(error) => Err(format!("{}: {error}", path.display())),
@@ -160,8 +189,7 @@ impl Packs {
     #[must_use]
     pub fn hubs(&self, fingerprint: &str) -> Option<Hubs> {
         self.shipped_by.as_deref().filter(|shipped_by| *shipped_by == fingerprint)?;
-        let gists = self.gists.lock();
-        let everyday = gists.get(&everyday::key(fingerprint))?;
+        let everyday = self.known(&everyday::key(fingerprint))?;
         Some(Hubs::new(Arc::clone(&everyday.mean), everyday::NEAR_EVERYTHING))
     }
 
@@ -183,10 +211,9 @@ impl Packs {
             warn!(%error, "some requests of packs are not embedded yet: they lend their words only");
         }
         let fingerprint = encoder.fingerprint();
-        let gists = self.gists.lock();
-        let everyday = gists.get(&everyday::key(fingerprint)).map(|gist| Arc::clone(&gist.mean));
+        let everyday = self.known(&everyday::key(fingerprint)).map(|gist| Arc::clone(&gist.mean));
         let given = |(id, lines): (ToolId, Arc<Lines>)| {
-            let gist = gists.get(&(fingerprint.to_owned(), lines.hash())).cloned();
+            let gist = self.known(&(fingerprint.to_owned(), lines.hash()));
             (id, Given { lines, gist })
         };
         let tools = lines.into_iter().map(given).collect();
@@ -195,7 +222,7 @@ impl Packs {
 
     /// Embeds the sample of everyday requests if their mean is not known.
     async fn embed_everyday(&self, encoder: &dyn Encoder) -> Result<(), Error> {
-        let is_known = self.gists.lock().contains_key(&everyday::key(encoder.fingerprint()));
+        let is_known = self.is_known(&everyday::key(encoder.fingerprint()));
         if is_known { Ok(()) } else { self.everyday(encoder).await.map(drop) }
     }
 
@@ -207,7 +234,7 @@ impl Packs {
             return Ok(Arc::clone(known));
         }
         // A file has their mean alone, which stands for them: 192 texts would keep a pack of a few requests waiting.
-        let known = self.gists.lock().get(&everyday::key(fingerprint)).cloned();
+        let known = self.known(&everyday::key(fingerprint));
         if let Some(known) = known {
             return Ok(Arc::new(vec![known.mean.to_vec()]));
         }
@@ -241,16 +268,17 @@ impl Packs {
         catalog.tools.iter().filter_map(|tool| of_tool(&tool.record)).collect()
     }
 
-    /// Returns a file with the gists of all requests and of everyday requests ([`MEANS_FILE`]). All of them are
-    /// embedded anew. `progress` is called with the number of finished tools and the total.
+    /// Returns a file with the gists of all requests and of everyday requests, and with the background requests
+    /// ([`MEANS_FILE`]). All of them are embedded anew. `progress` is called with the number of finished tools and the total.
     ///
     /// # Errors
     /// The encoder fails, or there is no pack.
     pub async fn means_file(
-        &self,
+        &mut self,
         encoder: &dyn Encoder,
         progress: &(dyn Fn(usize, usize) + Send + Sync),
     ) -> Result<Vec<u8>, Error> {
+        self.files.clear();
         self.gists.lock().clear();
         self.everyday.lock().clear();
         let lines: Vec<&Arc<Lines>> = self
@@ -262,13 +290,22 @@ impl Packs {
         self.embed(lines.iter().copied(), encoder, progress).await?;
         self.embed_everyday(encoder).await?;
         let fingerprint = encoder.fingerprint();
+        let texts: Vec<String> = Background::texts().iter().map(ToString::to_string).collect();
+        let count = texts.len();
+        let vectors = encoder.embed(texts, Flow::ALONE, None).await?;
+        if vectors.len() != count {
+            return Err(Error::internal("the encoder left texts out"));
+        }
+        let vectors = Arc::new(vectors.into_iter().map(|one| one.vector).collect());
+        let background = BackgroundRows { texts: Background::texts_hash(), vectors };
         let gists = self.gists.lock();
         let keys = lines.iter().map(|lines| (fingerprint.to_owned(), lines.hash()));
         let gists = keys
             .chain([everyday::key(fingerprint)])
             .filter_map(|key| gists.get_key_value(&key))
             .map(|(key, gist)| (key.clone(), Arc::clone(gist)));
-        means::write(fingerprint, &gists.collect()).map_err(Error::internal)
+        let gists = gists.collect();
+        means::write(fingerprint, &gists, Some(&background)).map_err(Error::internal)
     }
 
     /// Embeds the requests that were not embedded before.
@@ -279,12 +316,9 @@ impl Packs {
         progress: &(dyn Fn(usize, usize) + Send + Sync),
     ) -> Result<(), Error> {
         let fingerprint = encoder.fingerprint();
-        let missing: Vec<&Arc<Lines>> = {
-            let gists = self.gists.lock();
-            let is_missing =
-                |lines: &&Arc<Lines>| !gists.contains_key(&(fingerprint.to_owned(), lines.hash()));
-            lines.filter(is_missing).collect()
-        };
+        let is_missing =
+            |lines: &&Arc<Lines>| !self.is_known(&(fingerprint.to_owned(), lines.hash()));
+        let missing: Vec<&Arc<Lines>> = lines.filter(is_missing).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -355,7 +389,7 @@ mod tests {
     use super::*;
     use crate::catalog::check::{ToolCheck, Work};
     use crate::encoder::{EmbedFuture, Embedded};
-    use toolgate_store::{ContentHash, StoredTool};
+    use toolgate_store::StoredTool;
 
     fn pack(server: &str, tools: &[&str]) -> Pack {
         let tools: String =
@@ -386,14 +420,17 @@ mod tests {
     fn every_shipped_pack_can_be_read_and_was_embedded() {
         let packs = Packs::shipped();
         assert_eq!(packs.all().len(), SHIPPED.len());
-        let gists = packs.gists.lock();
-        let embedded: HashSet<ContentHash> = gists.keys().map(|(_, hash)| *hash).collect();
-        for (name, tool) in packs.all().iter().flat_map(|pack| &pack.tools) {
-            assert!(embedded.contains(&tool.lines.hash()), "{name} changed: `make packs`");
-        }
-        drop(gists);
         let shipped_by = packs.shipped_by.clone().expect("the default encoder");
+        for (name, tool) in packs.all().iter().flat_map(|pack| &pack.tools) {
+            let gist = packs.known(&(shipped_by.clone(), tool.lines.hash()));
+            assert!(gist.is_some(), "{name} changed: `make packs`");
+        }
         assert!(packs.hubs(&shipped_by).is_some() && packs.hubs("another").is_none());
+        assert!(packs.background("another").is_none());
+        let background = packs.background(&shipped_by);
+        let background = background.expect("the background requests changed: `make packs`");
+        let unit = |vector: &[f32]| (vector.iter().map(|x| x * x).sum::<f32>() - 1.0).abs() < 1e-3;
+        assert!(background.iter().all(|vector| unit(vector)));
     }
 
     #[test]

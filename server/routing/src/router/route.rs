@@ -202,8 +202,14 @@ impl Router {
         Self { deferral, ..self }
     }
 
+    /// Returns the same router, with the background requests' embeddings by its encoder, if they are known.
+    #[must_use]
+    pub fn with_background(self, known: Option<Arc<Vec<Vec<f32>>>>) -> Self {
+        Self { background: Background::of(known), ..self }
+    }
+
     /// Starts embedding the background requests, from which the level of "no tool fits" is derived, before the first
-    /// call needs them.
+    /// call needs them. Does nothing if their embeddings are known.
     pub fn warm(&self) {
         self.background.begin(&self.intents);
     }

@@ -47,7 +47,7 @@ pub(super) async fn run(embed: Embed) -> Result<Exit, Failure> {
     let packs = load_packs(&PacksConfig { enabled: true, directory });
     let packs =
         packs.map_err(|error| Failure::new(serve::with_causes(&error)))?.unwrap_or_default();
-    let packs = if embed.server.is_empty() {
+    let mut packs = if embed.server.is_empty() {
         packs
     } else {
         let unknown = |name| {

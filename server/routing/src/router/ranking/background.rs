@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fixedbitset::FixedBitSet;
+use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
@@ -15,6 +16,7 @@ use tracing::warn;
 use crate::encoder::Intents;
 use crate::shard::snapshot::Snapshot;
 use texts::TEXTS;
+use toolgate_store::ContentHash;
 
 /// Maximum time that calls wait for the embeddings, measured from the start of embedding. A working encoder takes a
 /// tenth of it.
@@ -44,6 +46,11 @@ impl Default for Background {
 }
 
 impl Background {
+    /// Creates the background of embeddings that are known already, if they are.
+    pub(in crate::router) fn of(known: Option<Vectors>) -> Self {
+        Self(watch::Sender::new(known.map_or(State::Wanted, State::Here)))
+    }
+
     /// Returns the embeddings, or `None` while the encoder is unavailable; the configured level applies then. Embedding
     /// runs beside the calls. A call waits for one second at most, and not past `until`.
     pub(in crate::router) async fn get(
@@ -87,6 +94,17 @@ impl Background {
     #[must_use]
     pub fn texts() -> &'static [&'static str] {
         &TEXTS
+    }
+
+    /// Returns the SHA-256 of the background requests.
+    #[must_use]
+    pub fn texts_hash() -> ContentHash {
+        let mut hash = Sha256::new();
+        for text in TEXTS {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text);
+        }
+        hash.finalize().into()
     }
 }
 
@@ -227,6 +245,18 @@ mod tests {
         });
         assert!(get(&background, &intents).await.0 && get(&background, &intents).await.0);
         assert_eq!(moody.tries.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn known_embeddings_need_no_encoder() {
+        let moody = Arc::new(Moody::default());
+        let encoder: Arc<dyn Encoder> = Arc::clone(&moody) as _;
+        let intents = Arc::new(Intents::new(encoder, 0, EncoderMetrics::default()));
+        let known = Arc::new(vec![vec![0.5]]);
+        let background = Background::of(Some(Arc::clone(&known)));
+        let got = background.get(&intents, Instant::now()).await;
+        assert_eq!(got, Some(known));
+        assert_eq!(moody.tries.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test]
