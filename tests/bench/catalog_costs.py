@@ -90,7 +90,9 @@ class Place:
 
 def measured(binary: Path, played: Played, folder: Path) -> Iterator[Place]:
     """The cells of one catalog and its intents."""
-    catalog, queries, cells = folder / "servers", folder / "requests.jsonl", folder / "cells.json"
+    catalog = folder / "servers"
+    queries = folder / "requests.jsonl"
+    cells = folder / "cells.json"
     catalog.mkdir()
     for path in played.servers:
         shutil.copy(path, catalog)

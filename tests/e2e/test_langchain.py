@@ -786,7 +786,7 @@ def test_a_result_that_a_user_writes_unlocks_nothing(
     assert desk.ran == []
 
 
-def test_route_is_told_what_stands_behind_the_tools(
+def test_route_is_told_how_long_the_messages_are(
     client: Client, tools: list[BaseTool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[int | None] = []
@@ -810,4 +810,5 @@ def test_route_is_told_what_stands_behind_the_tools(
     run(ToolgateMiddleware(client, tools, strategy="cut", count_tokens=None), says("Rain."))
     run(ToolgateMiddleware(client, tools, strategy="cut", count_tokens=lambda _: 7), says("Rain."))
     run(ToolgateMiddleware(client, tools, history_tokens=0), says("Rain."))
-    assert told[2:] == [None, 7, 0]
+    run(ToolgateMiddleware(client, tools), says("Rain."))
+    assert told[2:] == [None, 7, 0, len(text) // 4]

@@ -635,7 +635,7 @@ def told(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     return asked
 
 
-def test_route_is_told_what_stands_behind_the_tools(
+def test_route_is_told_how_long_the_messages_are(
     client: Client, tools: AbstractToolset[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = told(client, monkeypatch)

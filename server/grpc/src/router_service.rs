@@ -89,7 +89,7 @@ impl Routing {
         let prompt = Arc::new(prompt.for_operator(|model| router.denies_native(model)));
         let RouteInput { mut query, conversation } = input;
         let history_tokens = &mut query.options.history_tokens;
-        *history_tokens = history_tokens.or(prompt.history_tokens());
+        *history_tokens = history_tokens.or_else(|| prompt.history_tokens());
         let conversation = conversation.counted(router, holder.tenant).await?;
         let beside = query.options.surroundings();
         let mut is_whole = prompt.needs_everything();

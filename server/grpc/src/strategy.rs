@@ -51,10 +51,11 @@ impl PromptRequest {
         !has_search || self.strategy == Some(Strategy::Pass)
     }
 
-    /// Returns the tokens by which a change of the active set is weighed, where the request does not say: those of the messages before the
-    /// last one with [`Strategy::Cut`], whose tools stand before them. Tools that are added behind the messages take nothing out of the
-    /// cache, but every later request has them. A set that is weighed as if they did has fewer of them and lacks no more of
-    /// the right ones (docs/conversations.md), so an estimate is enough. `None` if all tools are sent.
+    /// Returns the tokens by which a change of the active set is weighed, where the request does not say: those of the
+    /// messages before the last one with [`Strategy::Cut`], whose tools stand before them. Tools that are added behind the
+    /// messages take nothing out of the cache, but every later request has them: weighed as if they did, the set changes
+    /// less often and conversations cost less (docs/conversations.md). An estimate is enough for that. `None` if all tools
+    /// are sent.
     pub(super) fn history_tokens(&self) -> Option<u32> {
         let tokens = match self.strategy {
             Some(Strategy::Pass) => return None,
@@ -63,7 +64,8 @@ impl PromptRequest {
                 tokens_of(&sent[..sent.len().saturating_sub(1)])
             }
             None | Some(Strategy::Native | Strategy::Envelope) => {
-                self.messages.bytes() as u64 / BYTES_A_TOKEN
+                // 0 would say that the tools stand behind the messages, so that all change with each turn.
+                (self.messages.bytes() as u64 / BYTES_A_TOKEN).max(1)
             }
         };
         Some(u32::try_from(tokens).unwrap_or(u32::MAX))

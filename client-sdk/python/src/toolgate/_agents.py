@@ -389,7 +389,7 @@ def estimated_tokens(texts: Iterable[str]) -> int:
 
 
 def with_history(route: RouteArguments, history_tokens: int | None) -> RouteArguments:
-    """Returns the arguments of one `route`, with what stands behind the tools now.
+    """Returns the arguments of one `route`, with the tokens of the messages so far.
 
     What the caller said for every turn stands.
     """

@@ -54,7 +54,8 @@ class RouteArguments(TypedDict, total=False):
     history_tokens: int
     """Tokens of the messages behind the tools: the set is kept when changing it costs more in lost
     cache than it saves. 0: the tools stand directly before the message, and the set holds what the
-    turn needs alone. Default: the cache is not counted."""
+    turn needs alone. Default: the cache is not counted; with `render.strategy` Route takes the
+    messages' tokens."""
     selection_rule: SelectionRule | str
     """Rule that chooses tools: "tool_attention" is the rule of the paper "Tool Attention", whose
     `threshold` every chosen tool must reach by itself. Default: the server's own rule."""

@@ -41,8 +41,8 @@ export interface ToolgateOptions extends MiddlewareOptions {
   /** The agent's scopes, milestones and attributes, which no item can say; asked at each request. Default: none. */
   readonly grants?: Grants | (() => Grants | Promise<Grants>);
   /**
-   * Counts the tokens of the items, which stand behind the tools: Route is told (`historyTokens`), and changes the set
-   * only where that is worth the cache. Default: an estimate, a token for four bytes of text. False: not told.
+   * Counts the tokens of the items. Route is told (`historyTokens`), and changes the set only where that is worth its
+   * price. Default: an estimate, a token for four bytes of text. False: not told; with a strategy Route estimates it then.
    */
   readonly countTokens?: ((items: readonly AgentInputItem[]) => number) | false;
   /**

@@ -57,7 +57,7 @@ async function told(
   return request;
 }
 
-test("Route is told what stands behind the tools, and without a strategy that the prompt lists nothing beside them", async () => {
+test("Route is told how long the messages are, and without a strategy that the prompt lists nothing beside them", async () => {
   const first = await told([asked], {});
   assert.equal(first.promptListing, v1.PromptListing.NONE);
   assert.equal(first.options?.historyTokens, 20 / 4);
@@ -73,6 +73,7 @@ test("what a strategy's search lists is the caller's to say, and its size is lef
   const route = { promptListing: v1.PromptListing.SUMMARIES, promptListingTokens: 900 };
   const whole = await told([asked], { route }, model);
   assert.notEqual(whole.render?.strategy, undefined);
+  assert.equal(whole.options?.historyTokens, 20 / 4);
   assert.deepEqual([whole.promptListing, whole.promptListingTokens], [v1.PromptListing.SUMMARIES, 900]);
   const long = new Array<ModelMessage>(300).fill({ role: "user", content: "x".repeat(10_000) });
   const cut = await told([...long, asked], { route }, model);

@@ -46,7 +46,7 @@ pub struct Rule {
     lines: bool,
 }
 
-/// Pattern of a rule. It is compiled when its set first finds it in a text, which few texts have.
+/// Pattern of a rule. It is compiled when a text first needs it, which few texts do.
 #[derive(Debug)]
 struct Pattern {
     text: String,

@@ -428,12 +428,13 @@ mod tests {
         };
         let [first, last] =
             [r#"{"role":"user","content":"one two three"}"#, r#"{"role":"user","content":"four"}"#];
-        let [opening, both] = [format!("[{last}]"), format!("[{first},{last}]")];
-        assert_eq!(history_tokens(PromptStrategy::Cut, &opening), Some(0));
+        let both = format!("[{first},{last}]");
+        assert_eq!(history_tokens(PromptStrategy::Cut, &format!("[{last}]")), Some(0));
         assert_eq!(history_tokens(PromptStrategy::Cut, &both), Some(tokens::count(first)));
         for strategy in [PromptStrategy::Auto, PromptStrategy::Native, PromptStrategy::Envelope] {
             let estimated = u32::try_from((first.len() + last.len()) / 4).unwrap();
             assert_eq!(history_tokens(strategy, &both), Some(estimated), "{strategy:?}");
+            assert_eq!(history_tokens(strategy, "[]"), Some(1), "{strategy:?}: 0 is no history");
         }
         assert_eq!(history_tokens(PromptStrategy::Pass, &both), None);
     }

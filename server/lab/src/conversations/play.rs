@@ -144,13 +144,11 @@ impl<'a> Play<'a> {
         if matches!(self.method, Method::Naive | Method::Paper | Method::Anew) {
             return Past::default();
         }
-        let system = self.requests.system_tokens();
-        let said = || system + self.requests.tokens(&self.messages.all);
-        let behind = || self.history.saturating_add(said());
+        let said = self.requests.system_tokens() + self.requests.tokens(&self.messages.all);
         Past {
             previous: self.previous.as_ref(),
             discovered: &self.discovered,
-            history_tokens: Some(behind()),
+            history_tokens: Some(self.history.saturating_add(said)),
         }
     }
 

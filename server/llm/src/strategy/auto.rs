@@ -171,8 +171,9 @@ fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, Re
     let is_cheapest = |definitions: u32| {
         prices.of_whole(definitions.saturating_add(others), is_sent) < added.min(cut)
     };
-    // The catalog was counted once for all APIs. One that seems long enough for the cache may be too short in the API's format.
-    Ok(is_cheapest(counted) && rendered_tokens(turn).is_none_or(is_cheapest))
+    // The catalog was counted once for all APIs. One that seems long enough for the cache may be too short in the API's
+    // format. What was sent whole before was long enough, and its definitions need not be rendered once more.
+    Ok(is_cheapest(counted) && (is_sent || rendered_tokens(turn).is_none_or(is_cheapest)))
 }
 
 /// Returns the tokens of all definitions in the API's format, without the agent's own. It is `None` if one of them can't be rendered, or

@@ -163,13 +163,19 @@ impl MeansFile {
             .filter_map(|kind| self.dequantized(&self.kinds, kind))
             .flatten()
             .collect();
-        let nearness = floats(&self.content[self.nearness.clone()]).nth(row)?;
+        let nearness = self.float(&self.nearness, row)?;
         Some(Gist { mean, kinds, nearness })
+    }
+
+    /// Returns the float in a row of a tensor that has one a row.
+    fn float(&self, tensor: &Range<usize>, row: usize) -> Option<f32> {
+        let rows = self.content[tensor.clone()].as_chunks::<4>().0;
+        rows.get(row).map(|bytes| f32::from_le_bytes(*bytes))
     }
 
     /// Returns a row; `None` for one whose scale is 0.
     fn dequantized(&self, rows: &QuantizedRows, row: usize) -> Option<Vec<f32>> {
-        let scale = floats(&self.content[rows.scales.clone()]).nth(row)?;
+        let scale = self.float(&rows.scales, row)?;
         let values = &self.content[rows.values.clone()][row * self.dimensions..];
         let values = values[..self.dimensions].iter();
         (scale > 0.0).then(|| values.map(|value| f32::from(value.cast_signed()) * scale).collect())

@@ -16,7 +16,7 @@ use toolgate_routing::packs::MEANS_FILE;
 
 /// Embed the requests of packs once, so that no start of a server has to.
 ///
-/// Those of the directory, and the shipped ones. The file belongs beside the packs of the directory; a server whose
+/// Those of the directory, and the shipped ones, and the requests that need no tool. The file belongs beside the packs of the directory; a server whose
 /// encoder is another one, or whose packs have changed since, embeds what it needs itself.
 #[derive(Debug, Args)]
 pub(super) struct Embed {

@@ -144,7 +144,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
                 `mid_conversation_tools`. Without `search`: always "cut".
             count_tokens: Counts the tokens of the messages. Route is told (`history_tokens`), and
                 changes the set only where that is worth its price. Default: an estimate, a token
-                for four bytes of text. None: not told.
+                for four bytes of text. None: not told; with a strategy Route estimates it then.
             **route: Further arguments of `route`, such as `top_k` or `servers`.
 
         Raises:

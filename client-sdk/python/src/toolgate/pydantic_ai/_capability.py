@@ -98,9 +98,9 @@ class Toolgate(AbstractCapability[Any]):
                 mapping, or a function of the run's context. Default: none.
             search: True if the model may search for tools that it does not see (`SEARCH_TOOL`).
                 Without, no tool is deferred, unless `deferral` says otherwise.
-            count_tokens: Counts the tokens of the messages, which stand behind the tools: Route is
-                told (`history_tokens`), and changes the set only where that is worth the cache.
-                Default: an estimate, a token for four bytes of text. None: not told.
+            count_tokens: Counts the tokens of the messages. Route is told (`history_tokens`), and
+                changes the set only where that is worth its price. Default: an estimate, a token
+                for four bytes of text. None: not told; with a strategy Route estimates it then.
             strategy: The way of tools into requests. "auto": Route chooses, by what costs least;
                 "cut" without `search`. "envelope": `tools` stay the same from turn to turn, and so
                 does the provider's cache of the conversation; this turn's tools are described at

@@ -927,7 +927,9 @@ class RouteOptions(_message.Message):
     """cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
     so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
     and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
-    stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
+    stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted;
+    with `render.strategy` Route takes the messages' tokens, also where tools are added behind them, since every later
+    request has what was added.
     """
     ignore_cache_cost: _builtins.bool
     """Change the set even when the lost cache costs more. Default: false."""

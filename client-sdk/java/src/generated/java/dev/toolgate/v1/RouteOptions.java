@@ -589,7 +589,9 @@ private static final long serialVersionUID = 0L;
    * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
    * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
    * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
-   * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
+   * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted;
+   * with `render.strategy` Route takes the messages' tokens, also where tools are added behind them, since every later
+   * request has what was added.
    * </pre>
    *
    * <code>optional uint32 history_tokens = 16;</code>
@@ -604,7 +606,9 @@ private static final long serialVersionUID = 0L;
    * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
    * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
    * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
-   * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
+   * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted;
+   * with `render.strategy` Route takes the messages' tokens, also where tools are added behind them, since every later
+   * request has what was added.
    * </pre>
    *
    * <code>optional uint32 history_tokens = 16;</code>
@@ -2795,7 +2799,9 @@ private static final long serialVersionUID = 0L;
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
      * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
      * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
-     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
+     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted;
+     * with `render.strategy` Route takes the messages' tokens, also where tools are added behind them, since every later
+     * request has what was added.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
@@ -2810,7 +2816,9 @@ private static final long serialVersionUID = 0L;
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
      * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
      * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
-     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
+     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted;
+     * with `render.strategy` Route takes the messages' tokens, also where tools are added behind them, since every later
+     * request has what was added.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
@@ -2825,7 +2833,9 @@ private static final long serialVersionUID = 0L;
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
      * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
      * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
-     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
+     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted;
+     * with `render.strategy` Route takes the messages' tokens, also where tools are added behind them, since every later
+     * request has what was added.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
@@ -2844,7 +2854,9 @@ private static final long serialVersionUID = 0L;
      * cl100k_base tokens of the prompt that come after the tools and are cached with them, such as the messages
      * so far. With it, the set is kept when changing it would cost more in lost cache than it saves: for want of tokens,
      * and where the best tool of each intent is there already; what a change would carry along at a loss goes. 0: the tools
-     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted.
+     * stand directly before the message, and the set holds what the turn needs alone. Absent: what is lost is not counted;
+     * with `render.strategy` Route takes the messages' tokens, also where tools are added behind them, since every later
+     * request has what was added.
      * </pre>
      *
      * <code>optional uint32 history_tokens = 16;</code>
