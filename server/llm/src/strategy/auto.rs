@@ -39,11 +39,8 @@ pub const DENIED_MODELS: [&str; 26] = [
     "codex-*",
 ];
 
-/// Factor within which prices are taken for equal: the expected requests are a guess, and what is cut is never carried on.
-const NEARLY: f64 = 1.02;
-
 /// Factor by which [`Strategy::Native`] may be dearer than [`Strategy::Envelope`] and is still taken: the provider holds the model
-/// to the schemas of its own definitions. Half of [`NEARLY`], since the guess of later requests adds to it.
+/// to the schemas of its own definitions. Later requests are a guess, whose error adds to it.
 const WORTH_NATIVE: f64 = 1.01;
 
 /// Tokens of definitions that a following request is expected to add, as a share of the active set's, where the other
@@ -144,7 +141,7 @@ fn is_cut(turn: &Turn<'_>, adding: Strategy) -> Result<bool, RenderError> {
     }
     let added = tokens(turn, adding)?;
     let prices = prices(turn, rates, NEW_BESIDE_CUT)?;
-    Ok(prices.of_cutting(cut, added) <= prices.of_adding(added) * NEARLY)
+    Ok(prices.of_cutting(cut, added) <= prices.of_adding(added))
 }
 
 /// Returns the prices of the next requests, each of which adds this share of the active set's definitions.
