@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from toolgate_command import command_environment
+from toolgate_command import run
 
 ROOT = Path(__file__).resolve().parents[2]
 # One server of those that ship: a debug build takes a while for the definitions of all.
@@ -15,16 +15,7 @@ CATALOG = ["--catalog", "tests/data/servers/git.json", "--queries", "tests/data/
 
 
 def bench(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(binary), "bench", "tax", *arguments]
-    return subprocess.run(
-        command,
-        env=command_environment(),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    return run(binary, "bench", "tax", *arguments, folder=ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
-from toolgate_command import command_environment
+from toolgate_command import run
 
 ROOT = Path(__file__).resolve().parents[2]
 APIS = ["anthropic", "openai_responses", "openai_chat", "gemini"]
@@ -20,16 +20,7 @@ MOST_DEARER = 1.15
 
 
 def bench(binary: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(binary), "bench", "conversation", *arguments]
-    return subprocess.run(
-        command,
-        env=command_environment(),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    return run(binary, "bench", "conversation", *arguments, folder=ROOT)
 
 
 def test_every_file_is_written_and_auto_is_too_dear_only_in_known_cells(

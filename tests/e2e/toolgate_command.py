@@ -34,10 +34,15 @@ def run(
     *arguments: str | Path,
     env: Mapping[str, str] | None = None,
     stdin: str = "",
+    folder: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command, which reads `stdin`, without what the developer's shell says of Toolgate."""
+    """Runs a command, which reads `stdin`, without what the developer's shell says of Toolgate.
+
+    `folder` is where it runs; None: where the test does.
+    """
     return subprocess.run(
         [binary, *arguments],
+        cwd=folder,
         env={**command_environment(), **(env or {})},
         input=stdin,
         capture_output=True,

@@ -5,13 +5,16 @@ import { test } from "node:test";
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ChatAnthropic } from "@langchain/anthropic";
+import { Agent, OpenAIChatCompletionsModel, Runner } from "@openai/agents";
 import { jsonSchema, type LanguageModel, type ModelMessage, tool as aiTool } from "ai";
 import { AIMessage, createAgent, fakeModel, HumanMessage, tool } from "langchain";
+import OpenAI from "openai";
 
 import { ToolgateConversation, type ToolgateOptions } from "../../src/ai/index.js";
 import { toolgateMiddleware } from "../../src/langchain/index.js";
 import { estimatedTokens } from "../../src/messages.js";
 import { Client, v1 } from "../../src/node.js";
+import { ToolgateConversation as AgentsConversation } from "../../src/openai-agents/index.js";
 import { Fake } from "../fake.js";
 import { anthropicApi } from "../server/anthropic-api.js";
 
@@ -91,6 +94,32 @@ test("a count of one's own or none is told, and what the caller says for every s
   assert.equal(said.options?.historyTokens, 0);
   assert.equal(said.options.topK, 3);
   assert.equal(said.promptListing, v1.PromptListing.NAMES);
+});
+
+test("LangChain.js and the Agents SDK tell it with a strategy too", async () => {
+  const requests: v1.RouteRequest[] = [];
+  const route = (request: v1.RouteRequest) => {
+    requests.push(request);
+    return {};
+  };
+  await using service = await Fake.http2({ router: { route } });
+  await using client = new Client(service.target, { tenant: "acme" });
+  const said = "the weather in Oslo?";
+  const quiet = { strategy: "envelope", onFault: () => undefined } as const;
+  const middleware = [toolgateMiddleware(client, [], quiet)];
+  await createAgent({ model: fakeModel().respond(new AIMessage("Rain.")), middleware }).invoke({
+    messages: [new HumanMessage(said)],
+  });
+  const fetch = () => Promise.reject(new Error("not asked"));
+  const openai = new OpenAI({ apiKey: "none", maxRetries: 0, fetch });
+  const model = new OpenAIChatCompletionsModel(openai, "gpt-6.1");
+  const agent = new AgentsConversation(client, [], quiet).agent(new Agent({ name: "weather", model }));
+  await assert.rejects(new Runner({ tracingDisabled: true }).run(agent, said));
+  const strategy = v1.PromptStrategy.ENVELOPE;
+  assert.deepEqual(
+    requests.map(({ render, options }) => [render?.strategy, options?.historyTokens]),
+    Array(2).fill([strategy, said.length / 4]),
+  );
 });
 
 test("a host that is no provider's own is told only where a mode was chosen, and gets no tools amid messages", async () => {
