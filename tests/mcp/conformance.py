@@ -38,9 +38,6 @@ NOT_PLAYED = [
     "auth/wif-jwt-bearer",
 ]
 
-# The client answers what the server asks, on the stream of no call.
-ELICITS = "elicitation-sep1034-client-defaults"
-
 # Runs of a scenario of the client, at most. See `is_spoilt`.
 CLIENT_RUNS = 10
 
@@ -149,12 +146,9 @@ def is_spoilt(scenario: str, checks: list[Json]) -> bool:
     """True where a run says nothing of the client: a busy machine had it ask in another order.
 
     While the call of `sse-retry` runs, the suite's server takes any GET for the reconnection. The
-    client's GET for messages of no call may be such a one: it has no id of an event. The server of
-    `ELICITS` asks on the stream of that GET, and asks nobody where a session's call comes before.
+    client's GET for messages of no call may be such a one: it has no id of an event.
     """
     details = [check.get("details", {}) for check in checks]
-    if scenario == ELICITS:
-        return _calls_without_stream(details)
     if scenario != "sse-retry":
         return False
     is_running = False
@@ -163,20 +157,6 @@ def is_spoilt(scenario: str, checks: list[Json]) -> bool:
             is_running = True
         elif is_running and "GET" in _methods(one):
             return "last-event-id" not in one["headers"]
-    return False
-
-
-def _calls_without_stream(details: list[Json]) -> bool:
-    """True if a session calls before it has opened the stream for messages of no call."""
-    has_stream = False
-    for one in details:
-        methods = _methods(one)
-        if "initialize" in methods:
-            has_stream = False
-        elif "GET" in methods:
-            has_stream = True
-        elif "tools/call" in methods:
-            return not has_stream
     return False
 
 

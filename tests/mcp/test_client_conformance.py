@@ -51,26 +51,6 @@ def test_a_run_is_spoilt_whose_call_was_answered_on_another_stream(
     assert not conformance.is_spoilt("tools_call", checks)
 
 
-ELICITED_CALL = {"details": {"method": "POST", "mcpMethod": "tools/call"}}
-HANDSHAKE = {"details": {"method": "POST", "mcpMethod": "initialize"}}
-
-
-@pytest.mark.parametrize(
-    ("checks", "is_spoilt"),
-    [
-        ([HANDSHAKE, LISTENS, ELICITED_CALL], False),
-        ([HANDSHAKE, ELICITED_CALL, LISTENS], True),
-        ([HANDSHAKE, LISTENS, HANDSHAKE, ELICITED_CALL, LISTENS], True),
-        ([HANDSHAKE], False),
-    ],
-)
-def test_a_run_is_spoilt_whose_call_came_before_the_stream_on_which_its_server_asks(
-    checks: list[dict[str, Any]], is_spoilt: bool
-) -> None:
-    assert conformance.is_spoilt(conformance.ELICITS, checks) is is_spoilt
-    assert not conformance.is_spoilt("tools_call", checks)
-
-
 @pytest.mark.parametrize("revision", conformance.REVISIONS)
 def test_the_client_logs_in_as_each_revision_says(revision: str) -> None:
     outcome = conformance.run_client(revision)

@@ -24,6 +24,7 @@ use sse_stream::{Sse, SseStream};
 
 use crate::credentials::{Authorizer, Challenge, CredentialError, Secret};
 use crate::error::UpstreamError;
+use crate::opened::OpenedStream;
 use crate::tap::{Call, Ending, Tap};
 use crate::target::Endpoint;
 
@@ -46,6 +47,7 @@ pub(crate) struct TappedClient {
     tap: Tap,
     authorizer: Option<Arc<Authorizer>>,
     result_bytes_max: usize,
+    opened: OpenedStream,
     _ending: Arc<Ending>,
 }
 
@@ -69,6 +71,7 @@ pub(crate) fn transport(
         _ending: Arc::new(Ending(tap.clone())),
         tap,
         result_bytes_max,
+        opened: OpenedStream::default(),
     };
     let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
         .max_concurrent_requests(REQUESTS_MAX)
@@ -114,6 +117,7 @@ impl TappedClient {
         post: &Post,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let has_session = post.session_id.is_some();
+        self.opened.wait(post.session_id.as_ref()).await;
         let response = self.authorized(message, call, post).await?;
         let status = response.status();
         let failure = failure_of(&response, has_session);
@@ -254,6 +258,36 @@ impl TappedClient {
                 Err(login_failure(""))
             }
             posted => posted,
+        }
+    }
+
+    /// Opens the stream for messages that belong to no call, or one that was cut.
+    async fn open_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
+        let token = self.token().await?;
+        let opened = |token: Option<Secret>| {
+            let token = token.map(|token| token.reveal().to_owned());
+            let session_id = session_id.clone();
+            let last_event_id = last_event_id.clone();
+            self.client.get_stream(
+                Arc::clone(&uri),
+                session_id,
+                last_event_id,
+                token,
+                headers.clone(),
+            )
+        };
+        match opened(token.clone()).await {
+            Err(StreamableHttpError::AuthRequired(refusal)) if self.authorizer.is_some() => {
+                let token = self.renewed(token, &refusal.www_authenticate_header).await?;
+                opened(Some(token)).await
+            }
+            opened => opened,
         }
     }
 
@@ -478,21 +512,8 @@ impl StreamableHttpClient for TappedClient {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        let token = self.token().await?;
-        let opened = |token: Option<Secret>| {
-            let token = token.map(|token| token.reveal().to_owned());
-            let session_id = session_id.clone();
-            let last_event_id = last_event_id.clone();
-            let headers = custom_headers.clone();
-            self.client.get_stream(Arc::clone(&uri), session_id, last_event_id, token, headers)
-        };
-        let events = match opened(token.clone()).await {
-            Err(StreamableHttpError::AuthRequired(refusal)) if self.authorizer.is_some() => {
-                let token = self.renewed(token, &refusal.www_authenticate_header).await?;
-                opened(Some(token)).await?
-            }
-            events => events?,
-        };
-        Ok(self.tapped(events, None))
+        let opened = self.open_stream(uri, session_id.clone(), last_event_id, custom_headers).await;
+        self.opened.answered(session_id.as_ref());
+        Ok(self.tapped(opened?, None))
     }
 }

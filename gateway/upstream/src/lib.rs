@@ -13,6 +13,7 @@ mod fleet;
 mod http;
 mod lines;
 mod listening;
+mod opened;
 mod parameters;
 mod probing;
 mod process;

@@ -1,5 +1,7 @@
 //! Fleets of servers behind URLs, which a few lines of HTTP stand for.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -39,6 +41,8 @@ struct TestServer {
     is_locked: bool,
     /// True if it tells of changes of its tools, in subscriptions that end at once.
     tells: bool,
+    /// True once it has answered the GET of its session, where it has one.
+    stream: Option<Arc<AtomicBool>>,
 }
 
 /// Starts a server, and returns its URL and what happens at it.
@@ -50,7 +54,7 @@ async fn serve_locked(
     is_modern: bool,
     is_locked: bool,
 ) -> (String, mpsc::UnboundedReceiver<Event>) {
-    serve_as(|events| TestServer { events, is_modern, is_locked, tells: false }).await
+    serve_as(|events| TestServer { events, is_modern, is_locked, tells: false, stream: None }).await
 }
 
 async fn serve_as(
@@ -69,9 +73,25 @@ async fn serve_as(
 }
 
 impl TestServer {
+    fn modern(events: mpsc::UnboundedSender<Event>) -> Self {
+        Self { events, is_modern: true, is_locked: false, tells: false, stream: None }
+    }
+
+    /// Opens the stream of a session slowly: whatever the client sends beside its GET comes first.
+    async fn open_slowly(&self) {
+        let Some(stream) = &self.stream else { return };
+        for _ in 0..10_000 {
+            tokio::task::yield_now().await;
+        }
+        stream.store(true, Ordering::Relaxed);
+    }
+
     async fn answer(self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
         let Some((head, body)) = read_request(&mut stream).await else { return };
+        if head.starts_with("get ") {
+            self.open_slowly().await;
+        }
         let reply = self.reply(&body);
         let _seen = self.events.send(Event::Request(Seen { head, body }));
         let _left = stream.write_all(reply.as_bytes()).await;
@@ -103,6 +123,13 @@ impl TestServer {
                 r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#,
             ),
             Some("server/discover") => error("400 Bad Request", -32601),
+            Some("initialize") if self.stream.is_some() => result(
+                r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"h","version":"1"}}"#,
+            )
+            .replacen("\r\n", "\r\nmcp-session-id: s\r\n", 1),
+            Some("tools/call") if self.stream.as_ref().is_some_and(|open| !open.load(Ordering::Relaxed)) => {
+                error("400 Bad Request", -32099)
+            }
             Some("initialize") => result(
                 r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}"#,
             ),
@@ -348,8 +375,7 @@ async fn a_server_that_lets_nobody_in_needs_a_login() {
 #[tokio::test]
 async fn a_subscription_that_ended_is_opened_again_and_what_was_missed_is_listed() {
     let (url, mut events) =
-        serve_as(|events| TestServer { events, is_modern: true, is_locked: false, tells: true })
-            .await;
+        serve_as(|events| TestServer { tells: true, ..TestServer::modern(events) }).await;
     let short = Duration::from_millis(1);
     let tuning = Tuning { relisten: short, list_gap: short, ..Tuning::default() };
     let fleet = fleet_tuned(&url, tuning);
@@ -384,5 +410,17 @@ async fn failures_in_a_row_open_the_circuit() {
         );
     }
     assert_eq!(calls, 5);
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn the_first_call_of_a_session_waits_for_the_stream_on_which_its_server_asks() {
+    let session = |events| {
+        let stream = Some(Arc::default());
+        TestServer { is_modern: false, stream, ..TestServer::modern(events) }
+    };
+    let (url, _events) = serve_as(session).await;
+    let fleet = fleet(&url);
+    fleet.request("h", tool("t"), later()).await.expect("the stream is open");
     fleet.close().await;
 }
