@@ -123,9 +123,12 @@ fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
     Ok(Choice { strategy, reason })
 }
 
-/// Returns [`Strategy::Native`], or [`Strategy::Envelope`] where that costs less by more than [`WORTH_NATIVE`].
+/// Returns [`Strategy::Native`], or [`Strategy::Envelope`] where that costs less by more than [`WORTH_NATIVE`]. The least
+/// length of a cached prompt is left out: which of the two reaches it first depends on what only the agent knows, such as
+/// the system prompt, and a strategy is not to be chosen because its requests are longer.
 fn cheaper_addition(turn: &Turn<'_>) -> Result<Strategy, RenderError> {
-    let prices = prices(turn, Rates::of(turn.api, &turn.endpoint), NEW_BESIDE_CUT)?;
+    let rates = Rates { least: 1, ..Rates::of(turn.api, &turn.endpoint) };
+    let prices = prices(turn, rates, NEW_BESIDE_CUT)?;
     let native = prices.of_adding(tokens(turn, Strategy::Native)?);
     let envelope = prices.of_adding(tokens(turn, Strategy::Envelope)?);
     let is_worth_it = native <= envelope * WORTH_NATIVE;
@@ -424,6 +427,28 @@ mod tests {
         };
         assert_eq!(chosen(20_000), Strategy::Envelope);
         assert_eq!(chosen(200_000), Strategy::Native);
+    }
+
+    #[test]
+    fn native_is_not_left_because_the_envelope_is_longer_and_cached_sooner() {
+        let tool = Tool {
+            name: "tool_1",
+            description: "",
+            input_schema_json: r#"{"type":"object"}"#,
+            output_schema_json: "",
+            annotations_json: "",
+            signature: "",
+        };
+        for length in (0..1_200).step_by(10) {
+            let message = json!({ "role": "user", "content": "[long]" });
+            let count = |text: &str| {
+                let written = u32::try_from(text.len() / 4).expect("a short text");
+                written + if text.contains("[long]") { length } else { 0 }
+            };
+            let chosen = chosen_of(Api::OpenAiResponses, &[message], &[tool], &count);
+            let all = [Strategy::Native, Strategy::Cut];
+            assert!(all.contains(&chosen), "{chosen:?} at {length}");
+        }
     }
 
     #[test]
