@@ -401,14 +401,7 @@ mod tests {
         let names: Vec<String> = (0..20).map(|number| format!("tool_{number}")).collect();
         let tools: Vec<Tool<'_>> = names
             .iter()
-            .map(|name| Tool {
-                name,
-                description: "",
-                input_schema_json: r#"{"type":"object"}"#,
-                output_schema_json: "",
-                annotations_json: "",
-                signature: "",
-            })
+            .map(|name| Tool { name, input_schema_json: r#"{"type":"object"}"#, ..Tool::default() })
             .collect();
         let chosen = |history: u32| {
             let messages = [
@@ -420,7 +413,7 @@ mod tests {
                 if text.contains("[long]") {
                     history
                 } else {
-                    u32::try_from(text.len() / 4).unwrap()
+                    u32::try_from(text.len() / 4).expect("a short text")
                 }
             };
             chosen_of(Api::Anthropic, &messages, &tools, &count)
@@ -431,14 +424,8 @@ mod tests {
 
     #[test]
     fn native_is_not_left_because_the_envelope_is_longer_and_cached_sooner() {
-        let tool = Tool {
-            name: "tool_1",
-            description: "",
-            input_schema_json: r#"{"type":"object"}"#,
-            output_schema_json: "",
-            annotations_json: "",
-            signature: "",
-        };
+        let tool =
+            Tool { name: "tool_1", input_schema_json: r#"{"type":"object"}"#, ..Tool::default() };
         for length in (0..1_200).step_by(10) {
             let message = json!({ "role": "user", "content": "[long]" });
             let count = |text: &str| {
@@ -496,9 +483,7 @@ mod tests {
             name: "tool_1",
             description: "[all]",
             input_schema_json: r#"{"type":"object"}"#,
-            output_schema_json: "",
-            annotations_json: "",
-            signature: "",
+            ..Tool::default()
         };
         let offer = Offer {
             own: &[],
