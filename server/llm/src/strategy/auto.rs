@@ -124,10 +124,10 @@ fn cheapest(turn: &Turn<'_>) -> Result<Choice, RenderError> {
 }
 
 /// Returns [`Strategy::Native`], or [`Strategy::Envelope`] where that costs less by more than [`WORTH_NATIVE`]. The least
-/// length of a cached prompt is left out: which of the two reaches it first depends on what only the agent knows, such as
-/// the system prompt, and a strategy is not to be chosen because its requests are longer.
+/// length of a cached prompt and the cache's steps are left out: which of the two reaches them first depends on what only
+/// the agent knows, such as the system prompt, and a strategy is not to be chosen because its requests are longer.
 fn cheaper_addition(turn: &Turn<'_>) -> Result<Strategy, RenderError> {
-    let rates = Rates { least: 1, ..Rates::of(turn.api, &turn.endpoint) };
+    let rates = Rates { least: 1, step: 1, ..Rates::of(turn.api, &turn.endpoint) };
     let prices = prices(turn, rates, NEW_BESIDE_CUT)?;
     let native = prices.of_adding(tokens(turn, Strategy::Native)?);
     let envelope = prices.of_adding(tokens(turn, Strategy::Envelope)?);
@@ -423,10 +423,17 @@ mod tests {
     }
 
     #[test]
-    fn native_is_not_left_because_the_envelope_is_longer_and_cached_sooner() {
-        let tool =
-            Tool { name: "tool_1", input_schema_json: r#"{"type":"object"}"#, ..Tool::default() };
-        for length in (0..1_200).step_by(10) {
+    fn native_is_not_left_for_a_longer_envelope() {
+        // What is expected of a following request is nearly a step of the cache, so that all of them fall alike.
+        let description = "It says what the weather will be. ".repeat(18);
+        let tool = Tool {
+            name: "tool_1",
+            description: &description,
+            input_schema_json: r#"{"type":"object"}"#,
+            ..Tool::default()
+        };
+        // The first lengths are around the least one that is cached, the others around the cache's steps.
+        for length in (0..3_000).step_by(10) {
             let message = json!({ "role": "user", "content": "[long]" });
             let count = |text: &str| {
                 let written = u32::try_from(text.len() / 4).expect("a short text");
