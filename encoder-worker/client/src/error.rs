@@ -5,7 +5,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 
 /// Error of a call of an encoder worker.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The address is not one that can be called.
     #[error("invalid encoder worker address \"{address}\": {problem}; expected host:port")]

@@ -15,6 +15,13 @@ use self::error::innermost;
 pub use error::Error;
 pub use tonic::Code;
 
+/// Bytes of one answer that may be on their way unread. The embeddings of 64 texts have 98 KB; HTTP/2's default of 64 KiB
+/// would hold them up for a round trip.
+const STREAM_WINDOW: u32 = 1 << 20;
+
+/// The same for all answers on a connection.
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
 /// Connection options of an [`EncoderClient`].
 #[derive(Debug, Clone, Copy)]
 pub struct EncoderOptions {
@@ -105,6 +112,8 @@ impl EncoderClient {
         let target = parse(address)?
             .connect_timeout(options.connect_timeout)
             .tcp_nodelay(true)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
             .http2_keep_alive_interval(options.keep_alive_interval)
             .keep_alive_timeout(options.keep_alive_timeout)
             .keep_alive_while_idle(true);

@@ -49,6 +49,12 @@ impl Flow {
         Self(number | YIELDS)
     }
 
+    /// Returns true if no caller waits for the texts of this flow.
+    #[must_use]
+    pub fn is_yielding(self) -> bool {
+        self.0 & YIELDS != 0
+    }
+
     /// Returns the number of the flow.
     #[must_use]
     pub fn number(self) -> u64 {
@@ -58,7 +64,7 @@ impl Flow {
     /// Returns the assumed cost of a text, in tokens of an ordinary flow.
     pub(super) fn cost(self, text: &str) -> u64 {
         let tokens = (text.len() as u64 / BYTES_OF_A_TOKEN).clamp(COST_MIN, COST_MAX);
-        if self.0 & YIELDS == 0 { tokens } else { tokens * OF_YIELDING }
+        if self.is_yielding() { tokens * OF_YIELDING } else { tokens }
     }
 }
 

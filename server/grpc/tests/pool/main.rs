@@ -6,6 +6,7 @@ mod balance;
 mod budget;
 mod faults;
 mod here;
+mod joining;
 mod membership;
 mod setup;
 mod worker;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
@@ -25,6 +26,9 @@ pub enum Mode {
     Slow(u64),
     /// Never answers.
     Hangs,
+    /// Answers traffic, which is texts that begin with `hold`, only as [`Seen::allowed`] has permits. It refuses requests
+    /// with a text that ends with `refused`.
+    Holds,
     /// Answers with embeddings of other texts.
     Wrong,
     /// Answers wrongly only to traffic: texts that begin with `lie to`.
@@ -40,8 +44,10 @@ pub enum Mode {
 }
 
 /// Requests that a worker has received.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Seen {
+    /// Permits of requests to a worker that holds them.
+    pub allowed: Semaphore,
     /// Texts of each Embed request, including canaries.
     pub requests: Mutex<Vec<Vec<String>>>,
     /// Number of requests that were cancelled before the answer.
@@ -49,6 +55,18 @@ pub struct Seen {
     at_once: AtomicUsize,
     /// Maximum number of requests at once.
     pub at_once_max: AtomicUsize,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self {
+            allowed: Semaphore::new(0),
+            requests: Mutex::default(),
+            cancelled: AtomicUsize::default(),
+            at_once: AtomicUsize::default(),
+            at_once_max: AtomicUsize::default(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -188,6 +206,10 @@ impl EncoderService for Service {
             Mode::Works => {}
             Mode::Slow(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
             Mode::Hangs => std::future::pending().await,
+            Mode::Holds if texts[0].starts_with("hold") => {
+                self.seen.allowed.acquire().await.expect("open").forget();
+            }
+            Mode::Holds => {}
             Mode::Wrong => vectors = vec![embedding("something else"); texts.len()],
             Mode::WrongToTraffic => {
                 let lied_to = texts.iter().zip(&mut vectors);
@@ -202,6 +224,9 @@ impl EncoderService for Service {
         match mode {
             Mode::Fails => return Err(Status::internal("told to fail")),
             Mode::Full => return Err(Status::resource_exhausted("told to be full")),
+            Mode::Holds if texts.iter().any(|text| text.ends_with("refused")) => {
+                return Err(Status::invalid_argument("told to refuse it"));
+            }
             _ => {}
         }
         Ok(Response::new(EmbedResponse {

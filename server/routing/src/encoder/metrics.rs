@@ -48,6 +48,7 @@ pub struct EncoderMetrics {
     durations: Histograms<Worker>,
     outstanding: Family<Worker, Gauge>,
     answered: Family<Label, Counter>,
+    joined: Counter,
     failovers: Family<Label, Counter>,
     hedges: Family<Label, Counter>,
     over_budget: Family<Label, Counter>,
@@ -68,6 +69,7 @@ impl Default for EncoderMetrics {
             durations: Family::new_with_constructor(histogram),
             outstanding: Family::default(),
             answered: Family::default(),
+            joined: Counter::default(),
             failovers: Family::default(),
             hedges: Family::default(),
             over_budget: Family::default(),
@@ -98,6 +100,8 @@ impl EncoderMetrics {
         r.register("toolgate_encoder_worker_restarts", help, self.restarts.clone());
         let help = "Requests for embeddings, by who answered";
         r.register("toolgate_embed_answered", help, self.answered.clone());
+        let help = "Requests whose texts went to a worker together with those of others";
+        r.register("toolgate_embed_joined", help, self.joined.clone());
         let help = "Requests that went on after a worker failed them, by where to";
         r.register("toolgate_embed_failover", help, self.failovers.clone());
         let help =
@@ -173,6 +177,13 @@ impl EncoderMetrics {
         self.answered.get_or_create(&[("tier", tier)]).inc();
     }
 
+    /// Counts requests whose texts go to a worker together. A single one is not counted.
+    pub fn joined(&self, requests: usize) {
+        if requests > 1 {
+            self.joined.inc_by(requests as u64);
+        }
+    }
+
     /// Counts a request that went on to `to` after a worker failed.
     pub fn failover(&self, to: &'static str) {
         self.failovers.get_or_create(&[("to", to)]).inc();
@@ -224,6 +235,12 @@ pub struct WorkerMetrics {
 }
 
 impl WorkerMetrics {
+    /// Returns the metrics of the encoder, which all workers share.
+    #[must_use]
+    pub fn all(&self) -> EncoderMetrics {
+        self.all.clone()
+    }
+
     fn result(&self, result: &'static str) -> ResultOf {
         ResultOf { worker: self.address.clone(), result }
     }

@@ -7,6 +7,7 @@ mod budget;
 mod canaries;
 mod comparisons;
 mod health;
+mod joining;
 mod latency;
 mod member;
 mod reference;

@@ -7,19 +7,27 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use toolgate_encoder_client::{
     Code, EmbedOptions, EncoderClient, EncoderOptions, Error as ClientError, TraceContext,
+    WorkerEmbedding,
 };
 use toolgate_telemetry::{CallSpan, trace_headers};
 use tracing::{Instrument as _, info, warn};
 
 use super::canaries::KnownText;
 use super::health::{Health, State};
+use super::joining::{Joiner, ShortRequest};
 use super::reference::Reference;
 use super::watch::Rounds;
 use crate::encoder::WorkerMetrics;
 use crate::encoder::{Embedded, Flow};
 
-/// Maximum parallel requests to one worker.
+/// Maximum parallel requests of callers to one worker.
 const IN_FLIGHT_MAX: usize = 256;
+
+/// The same for a worker on a GPU, where those of callers are joined.
+const IN_FLIGHT_MAX_GPU: usize = 2_048;
+
+/// Maximum texts of a request that is joined with others. More are a batch by themselves.
+const SHORT_MAX: usize = 8;
 
 /// Maximum texts kept of those that a worker answered wrongly.
 const CAUGHT_MAX: usize = 8;
@@ -61,6 +69,7 @@ pub(super) enum Failed {
 pub(super) struct Member {
     pub(super) address: String,
     client: EncoderClient,
+    joiner: Arc<Joiner>,
     health: Mutex<Health>,
     tier: Mutex<Tier>,
     tokens: AtomicU64,
@@ -95,16 +104,20 @@ impl Drop for Load {
 }
 
 impl Member {
-    /// Creates a worker that has not been checked yet.
+    /// Creates a worker that has not been checked yet. Its model must have the reference's fingerprint.
     pub(super) fn new(
         address: &str,
         options: &EncoderOptions,
+        reference: &Reference,
         metrics: WorkerMetrics,
     ) -> Result<Self, ClientError> {
         metrics.state("new");
+        let client = EncoderClient::lazy(address, options)?;
+        let joiner = Joiner::new(client.clone(), &reference.fingerprint, metrics.all());
         Ok(Self {
             address: address.to_owned(),
-            client: EncoderClient::lazy(address, options)?,
+            client,
+            joiner: Arc::new(joiner),
             health: Mutex::new(Health::new()),
             tier: Mutex::new(Tier::Cpu),
             tokens: AtomicU64::new(0),
@@ -117,8 +130,10 @@ impl Member {
 
     /// Returns the worker's tier if it can take one more request.
     pub(super) fn usable(&self) -> Option<Tier> {
-        let has_room = self.in_flight.load(Ordering::Relaxed) < IN_FLIGHT_MAX;
-        (has_room && self.is_serving()).then(|| self.tier())
+        let tier = self.tier();
+        let most = if tier == Tier::Gpu { IN_FLIGHT_MAX_GPU } else { IN_FLIGHT_MAX };
+        let has_room = self.in_flight.load(Ordering::Relaxed) < most;
+        (has_room && self.is_serving()).then_some(tier)
     }
 
     pub(super) fn is_serving(&self) -> bool {
@@ -153,6 +168,13 @@ impl Member {
                 traceparent: headers.traceparent,
                 tracestate: headers.tracestate,
             });
+            // On a CPU a batch takes as long as its texts one by one, and would only be late.
+            if self.tier() == Tier::Gpu && texts.len() <= SHORT_MAX && !flow.is_yielding() {
+                let count = texts.len();
+                let request = ShortRequest { texts, flow, within, trace };
+                let answer = self.joiner.embed(request).await;
+                return self.checked(answer, count, reference);
+            }
             self.ask(texts, flow, reference, within, trace.as_ref()).await
         };
         let answer = asking.instrument(call.span().clone()).await;
@@ -279,6 +301,16 @@ impl Member {
         let count = texts.len();
         let options = EmbedOptions { flow: flow.number(), trace };
         let answer = self.client.embed(texts, &reference.fingerprint, within, options).await;
+        self.checked(answer, count, reference)
+    }
+
+    /// Returns the embeddings of an answer for `count` texts.
+    fn checked(
+        &self,
+        answer: Result<Vec<WorkerEmbedding>, ClientError>,
+        count: usize,
+        reference: &Reference,
+    ) -> Result<Vec<Embedded>, Failed> {
         let answer = answer.map_err(|error| self.failure(error))?;
         let embedded: Vec<_> = answer
             .into_iter()

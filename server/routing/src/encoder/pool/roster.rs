@@ -66,7 +66,8 @@ impl Roster {
             if active.contains_key(address) {
                 continue;
             }
-            match Member::new(address, &self.options, self.metrics.worker(address)) {
+            match Member::new(address, &self.options, &self.reference, self.metrics.worker(address))
+            {
                 Ok(member) => {
                     active.insert(address.clone(), self.start(member, source));
                 }
