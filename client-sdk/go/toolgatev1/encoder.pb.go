@@ -99,9 +99,12 @@ type EmbedResponse struct {
 	// True for each text that was longer than the model reads.
 	Truncated []bool `protobuf:"varint,4,rep,packed,name=truncated,proto3" json:"truncated,omitempty"`
 	// What identifies the model: its files and settings. Workers of one fingerprint may stand in for each other.
-	Fingerprint   string `protobuf:"bytes,5,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Fingerprint string `protobuf:"bytes,5,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	// Tokens, estimated, of the texts of other requests that wait or run at the worker as it answers. Callers balance
+	// their requests by it, because each knows its own alone.
+	OutstandingTokens uint32 `protobuf:"varint,6,opt,name=outstanding_tokens,json=outstandingTokens,proto3" json:"outstanding_tokens,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *EmbedResponse) Reset() {
@@ -167,6 +170,13 @@ func (x *EmbedResponse) GetFingerprint() string {
 		return x.Fingerprint
 	}
 	return ""
+}
+
+func (x *EmbedResponse) GetOutstandingTokens() uint32 {
+	if x != nil {
+		return x.OutstandingTokens
+	}
+	return 0
 }
 
 // Asks what is loaded.
@@ -296,7 +306,7 @@ const file_toolgate_v1_encoder_proto_rawDesc = "" +
 	"\fEmbedRequest\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x12\n" +
-	"\x04flow\x18\x03 \x01(\x06R\x04flow\"\xb2\x01\n" +
+	"\x04flow\x18\x03 \x01(\x06R\x04flow\"\xe1\x01\n" +
 	"\rEmbedResponse\x12\x1e\n" +
 	"\n" +
 	"embeddings\x18\x01 \x01(\fR\n" +
@@ -306,7 +316,8 @@ const file_toolgate_v1_encoder_proto_rawDesc = "" +
 	"dimensions\x12!\n" +
 	"\ftoken_counts\x18\x03 \x03(\rR\vtokenCounts\x12\x1c\n" +
 	"\ttruncated\x18\x04 \x03(\bR\ttruncated\x12 \n" +
-	"\vfingerprint\x18\x05 \x01(\tR\vfingerprint\"\x11\n" +
+	"\vfingerprint\x18\x05 \x01(\tR\vfingerprint\x12-\n" +
+	"\x12outstanding_tokens\x18\x06 \x01(\rR\x11outstandingTokens\"\x11\n" +
 	"\x0fDescribeRequest\"\xa3\x01\n" +
 	"\x10DescribeResponse\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12 \n" +

@@ -74,6 +74,15 @@ pub struct WorkerEmbedding {
     pub truncated: bool,
 }
 
+/// Embeddings of the texts of one call, in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmbedAnswer {
+    /// One embedding a text.
+    pub embeddings: Vec<WorkerEmbedding>,
+    /// Estimated tokens of the texts of other calls that wait or run at the worker.
+    pub outstanding_tokens: u32,
+}
+
 /// Flow and trace that a call belongs to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EmbedOptions<'a> {
@@ -154,14 +163,15 @@ impl EncoderClient {
         fingerprint: &str,
         within: Duration,
         EmbedOptions { flow, trace }: EmbedOptions<'_>,
-    ) -> Result<Vec<WorkerEmbedding>, Error> {
+    ) -> Result<EmbedAnswer, Error> {
         let count = texts.len();
         let mut service = self.service.clone();
         let message = EmbedRequest { texts, fingerprint: fingerprint.to_owned(), flow };
         let call = service.embed(placed(timed(message, within), trace));
         let answer = self.once("Embed", within, call).await?;
-        read(&answer, count, fingerprint)
-            .map_err(|problem| Error::Answer { address: self.address.clone(), problem })
+        let embeddings = read(&answer, count, fingerprint)
+            .map_err(|problem| Error::Answer { address: self.address.clone(), problem })?;
+        Ok(EmbedAnswer { embeddings, outstanding_tokens: answer.outstanding_tokens })
     }
 
     /// Makes one attempt. The worker receives the deadline, and a worker that hangs is abandoned after it.

@@ -1,6 +1,7 @@
 //! Implementation of `EncoderService`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -26,16 +27,50 @@ const DEADLINE_MAX: Duration = Duration::from_secs(60);
 /// Most KiB of text that may wait or run at once, so that a queue of large requests does not exhaust the memory.
 const WAITING_KIB_MAX: usize = 64 << 10;
 
+/// Bytes of a token, and extra tokens of every text, as callers estimate them too.
+const BYTES_OF_A_TOKEN: usize = 4;
+const TOKENS_OF_A_TEXT: usize = 2;
+
 /// Implementation of the encoder's gRPC service.
 pub(crate) struct Face {
     pub(super) lifecycle: Arc<Lifecycle>,
     pub(super) metrics: Arc<Metrics>,
     waiting_kib: Semaphore,
+    /// Estimated tokens of all texts that wait or run.
+    outstanding: AtomicU64,
+}
+
+/// Tokens of one request among those that wait or run. Dropping it takes them off.
+struct Outstanding<'a> {
+    all: &'a AtomicU64,
+    tokens: u64,
+}
+
+impl<'a> Outstanding<'a> {
+    fn add(all: &'a AtomicU64, texts: &[String]) -> Self {
+        let of = |text: &String| text.len() / BYTES_OF_A_TOKEN + TOKENS_OF_A_TEXT;
+        let tokens = texts.iter().map(of).sum::<usize>() as u64;
+        all.fetch_add(tokens, Ordering::Relaxed);
+        Self { all, tokens }
+    }
+
+    /// Returns the tokens of all other requests.
+    fn of_others(&self) -> u32 {
+        let others = self.all.load(Ordering::Relaxed).saturating_sub(self.tokens);
+        u32::try_from(others).unwrap_or(u32::MAX)
+    }
+}
+
+impl Drop for Outstanding<'_> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.tokens, Ordering::Relaxed);
+    }
 }
 
 impl Face {
     pub(crate) fn new(lifecycle: Arc<Lifecycle>, metrics: Arc<Metrics>) -> Self {
-        Self { lifecycle, metrics, waiting_kib: Semaphore::new(WAITING_KIB_MAX) }
+        let waiting_kib = Semaphore::new(WAITING_KIB_MAX);
+        Self { lifecycle, metrics, waiting_kib, outstanding: AtomicU64::new(0) }
     }
 
     /// Records the outcome of a call, and converts it to a response or a status.
@@ -74,6 +109,7 @@ impl Face {
         let encoder = self.encoder()?;
         request::check(&message, &encoder.model().fingerprint)?;
         let _room = self.room(&message.texts)?;
+        let outstanding = Outstanding::add(&self.outstanding, &message.texts);
         let embedded = tokio::select! {
             // If the answer and the canary's verdict come together, the answer is not trusted.
             biased;
@@ -85,7 +121,8 @@ impl Face {
         if matches!(embedded, Err(CallError::Device(_))) {
             self.lifecycle.suspicion.notify_one();
         }
-        Ok(render(encoder.model(), &embedded?))
+        let outstanding_tokens = outstanding.of_others();
+        Ok(EmbedResponse { outstanding_tokens, ..render(encoder.model(), &embedded?) })
     }
 
     fn room(&self, texts: &[String]) -> Result<SemaphorePermit<'_>, CallError> {
@@ -132,6 +169,7 @@ fn render(model: &ModelDescription, embedded: &[Embedding]) -> EmbedResponse {
         token_counts: embedded.iter().map(|one| one.tokens).collect(),
         truncated: embedded.iter().map(|one| one.truncated).collect(),
         fingerprint: model.fingerprint.clone(),
+        ..EmbedResponse::default()
     }
 }
 
@@ -142,5 +180,21 @@ fn describe(model: &ModelDescription) -> DescribeResponse {
         dimensions: model.dimensions as u32,
         max_tokens: model.max_tokens as u32,
         backend: model.backend.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_told_the_tokens_of_the_others_that_are_not_over() {
+        let all = AtomicU64::new(0);
+        let first = Outstanding::add(&all, &["x".repeat(40), String::new()]);
+        assert_eq!(first.of_others(), 0);
+        let second = Outstanding::add(&all, &["x".repeat(400)]);
+        assert_eq!((first.of_others(), second.of_others()), (102, 14));
+        drop(second);
+        assert_eq!(first.of_others(), 0);
     }
 }

@@ -1709,6 +1709,10 @@ pub struct EmbedResponse {
     /// What identifies the model: its files and settings. Workers of one fingerprint may stand in for each other.
     #[prost(string, tag = "5")]
     pub fingerprint: ::prost::alloc::string::String,
+    /// Tokens, estimated, of the texts of other requests that wait or run at the worker as it answers. Callers balance
+    /// their requests by it, because each knows its own alone.
+    #[prost(uint32, tag = "6")]
+    pub outstanding_tokens: u32,
 }
 /// Asks what is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -47,6 +47,35 @@ async fn gpus_come_first_then_cpus_then_this_process() {
     }
 }
 
+#[tokio::test]
+async fn work_of_other_servers_counts() {
+    let [one, other] = [Worker::start("cuda:0-bf16"), Worker::start("cuda:0-bf16")];
+    let setup = Setup::of(&[&one, &other]).await;
+    for (busy, idle) in [(&one, &other), (&other, &one)] {
+        busy.seen.outstanding.store(5_000, Ordering::SeqCst);
+        idle.seen.outstanding.store(0, Ordering::SeqCst);
+        // Checks bring the news.
+        let told = async {
+            loop {
+                // Workers alike take turns.
+                for _ in 0..4 {
+                    embed_five(&setup).await;
+                }
+                let at_idle = of_five(idle);
+                if of_five(busy) == 0 && at_idle == 4 {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(SOON, told).await.expect("the idle one is asked");
+        for _ in 0..20 {
+            embed_five(&setup).await;
+        }
+        assert_eq!((of_five(busy), of_five(idle)), (0, 20));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_has_less_to_do_gets_more() {
     let quick = Worker::start("cpu-int8");

@@ -3,7 +3,7 @@
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -48,6 +48,8 @@ pub enum Mode {
 pub struct Seen {
     /// Permits of requests to a worker that holds them.
     pub allowed: Semaphore,
+    /// Tokens of other servers that it says it has.
+    pub outstanding: AtomicU32,
     /// Texts of each Embed request, including canaries.
     pub requests: Mutex<Vec<Vec<String>>>,
     /// Number of requests that were cancelled before the answer.
@@ -61,6 +63,7 @@ impl Default for Seen {
     fn default() -> Self {
         Self {
             allowed: Semaphore::new(0),
+            outstanding: AtomicU32::default(),
             requests: Mutex::default(),
             cancelled: AtomicUsize::default(),
             at_once: AtomicUsize::default(),
@@ -235,6 +238,7 @@ impl EncoderService for Service {
             token_counts: vec![3; texts.len()],
             truncated: vec![false; texts.len()],
             fingerprint,
+            outstanding_tokens: self.seen.outstanding.load(Ordering::SeqCst),
         }))
     }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use toolgate_encoder_client::{
-    Code, EmbedOptions, EncoderClient, Error as ClientError, TraceContext, WorkerEmbedding,
+    Code, EmbedAnswer, EmbedOptions, EncoderClient, Error as ClientError, TraceContext,
 };
 
 use crate::encoder::{EncoderMetrics, Flow};
@@ -21,7 +21,7 @@ const UNDER_WAY_MAX: usize = 2;
 const TEXTS_MAX: usize = 64;
 
 /// Result of a request to a worker.
-type Answer = Result<Vec<WorkerEmbedding>, ClientError>;
+type Answer = Result<EmbedAnswer, ClientError>;
 
 /// Texts of one caller. They go to the worker in one request.
 pub(super) struct ShortRequest {
@@ -124,11 +124,11 @@ impl Joiner {
             () = all_left(&mut joined) => return,
         };
         match answer {
-            Ok(embedded) => {
-                let mut rest = embedded.into_iter();
+            Ok(EmbedAnswer { embeddings, outstanding_tokens }) => {
+                let mut rest = embeddings.into_iter();
                 for pending in joined {
-                    let own = rest.by_ref().take(pending.texts.len()).collect();
-                    drop(pending.caller.send(Ok(own)));
+                    let embeddings = rest.by_ref().take(pending.texts.len()).collect();
+                    drop(pending.caller.send(Ok(EmbedAnswer { embeddings, outstanding_tokens })));
                 }
             }
             // One text that the worker refuses is not to fail the others.

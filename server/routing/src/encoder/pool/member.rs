@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use toolgate_encoder_client::{
-    Code, EmbedOptions, EncoderClient, EncoderOptions, Error as ClientError, TraceContext,
-    WorkerEmbedding,
+    Code, EmbedAnswer, EmbedOptions, EncoderClient, EncoderOptions, Error as ClientError,
+    TraceContext,
 };
 use toolgate_telemetry::{CallSpan, trace_headers};
 use tracing::{Instrument as _, info, warn};
@@ -28,6 +28,9 @@ const IN_FLIGHT_MAX_GPU: usize = 2_048;
 
 /// Maximum texts of a request that is joined with others. More are a batch by themselves.
 const SHORT_MAX: usize = 8;
+
+/// Minimum tokens of other servers that count. Checks have fewer, and are not to tip the scales between idle workers.
+const OF_OTHERS_MIN: u64 = 256;
 
 /// Maximum texts kept of those that a worker answered wrongly.
 const CAUGHT_MAX: usize = 8;
@@ -73,6 +76,8 @@ pub(super) struct Member {
     health: Mutex<Health>,
     tier: Mutex<Tier>,
     tokens: AtomicU64,
+    /// Tokens that the worker has of other servers, as its last answer tells.
+    tokens_of_others: AtomicU64,
     in_flight: AtomicUsize,
     said_absent: AtomicBool,
     /// Texts that it answered wrongly although it passed its checks, oldest first.
@@ -121,6 +126,7 @@ impl Member {
             health: Mutex::new(Health::new()),
             tier: Mutex::new(Tier::Cpu),
             tokens: AtomicU64::new(0),
+            tokens_of_others: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             said_absent: AtomicBool::new(false),
             caught: Mutex::default(),
@@ -148,9 +154,11 @@ impl Member {
         *self.tier.lock()
     }
 
-    /// Returns the estimated tokens that were sent to the worker and not answered yet.
+    /// Returns the estimated tokens that the worker has not answered yet: those that it was sent from here, and those of
+    /// other servers. Checks renew the latter where there is no traffic.
     pub(super) fn tokens(&self) -> u64 {
-        self.tokens.load(Ordering::Relaxed)
+        let of_others = self.tokens_of_others.load(Ordering::Relaxed);
+        self.tokens.load(Ordering::Relaxed).saturating_add(of_others)
     }
 
     /// Embeds with a single attempt; does not retry.
@@ -307,12 +315,14 @@ impl Member {
     /// Returns the embeddings of an answer for `count` texts.
     fn checked(
         &self,
-        answer: Result<Vec<WorkerEmbedding>, ClientError>,
+        answer: Result<EmbedAnswer, ClientError>,
         count: usize,
         reference: &Reference,
     ) -> Result<Vec<Embedded>, Failed> {
         let answer = answer.map_err(|error| self.failure(error))?;
+        self.note_others(answer.outstanding_tokens);
         let embedded: Vec<_> = answer
+            .embeddings
             .into_iter()
             .map(|one| Embedded { vector: one.vector, truncated: one.truncated })
             .collect();
@@ -320,6 +330,14 @@ impl Member {
             return Ok(embedded);
         }
         Err(Failed::Garbage(self.address.clone()))
+    }
+
+    /// Keeps what of the worker's outstanding tokens is of other servers.
+    fn note_others(&self, outstanding: u32) {
+        let own = self.tokens.load(Ordering::Relaxed);
+        let of_others = u64::from(outstanding).saturating_sub(own);
+        let of_others = if of_others < OF_OTHERS_MIN { 0 } else { of_others };
+        self.tokens_of_others.store(of_others, Ordering::Relaxed);
     }
 
     fn failure(&self, error: ClientError) -> Failed {

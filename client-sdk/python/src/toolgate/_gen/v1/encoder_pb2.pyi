@@ -64,12 +64,17 @@ class EmbedResponse(_message.Message):
     TOKEN_COUNTS_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     FINGERPRINT_FIELD_NUMBER: _builtins.int
+    OUTSTANDING_TOKENS_FIELD_NUMBER: _builtins.int
     embeddings: _builtins.bytes
     """Little-endian f32, text by text: `texts x dimensions x 4` bytes."""
     dimensions: _builtins.int
     """The length of one embedding."""
     fingerprint: _builtins.str
     """What identifies the model: its files and settings. Workers of one fingerprint may stand in for each other."""
+    outstanding_tokens: _builtins.int
+    """Tokens, estimated, of the texts of other requests that wait or run at the worker as it answers. Callers balance
+    their requests by it, because each knows its own alone.
+    """
     @_builtins.property
     def token_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Tokens of each text as the model read it."""
@@ -86,10 +91,11 @@ class EmbedResponse(_message.Message):
         token_counts: _abc.Iterable[_builtins.int] | None = ...,
         truncated: _abc.Iterable[_builtins.bool] | None = ...,
         fingerprint: _builtins.str = ...,
+        outstanding_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "embeddings", b"embeddings", "fingerprint", b"fingerprint", "token_counts", b"token_counts", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "embeddings", b"embeddings", "fingerprint", b"fingerprint", "outstanding_tokens", b"outstanding_tokens", "token_counts", b"token_counts", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

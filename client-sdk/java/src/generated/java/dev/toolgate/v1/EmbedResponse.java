@@ -212,6 +212,22 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int OUTSTANDING_TOKENS_FIELD_NUMBER = 6;
+  private int outstandingTokens_ = 0;
+  /**
+   * <pre>
+   * Tokens, estimated, of the texts of other requests that wait or run at the worker as it answers. Callers balance
+   * their requests by it, because each knows its own alone.
+   * </pre>
+   *
+   * <code>uint32 outstanding_tokens = 6;</code>
+   * @return The outstandingTokens.
+   */
+  @java.lang.Override
+  public int getOutstandingTokens() {
+    return outstandingTokens_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -249,6 +265,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(fingerprint_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 5, fingerprint_);
+    }
+    if (outstandingTokens_ != 0) {
+      output.writeUInt32(6, outstandingTokens_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -295,6 +314,10 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(fingerprint_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(5, fingerprint_);
     }
+    if (outstandingTokens_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(6, outstandingTokens_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -320,6 +343,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getTruncatedList())) return false;
     if (!getFingerprint()
         .equals(other.getFingerprint())) return false;
+    if (getOutstandingTokens()
+        != other.getOutstandingTokens()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -345,6 +370,8 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + FINGERPRINT_FIELD_NUMBER;
     hash = (53 * hash) + getFingerprint().hashCode();
+    hash = (37 * hash) + OUTSTANDING_TOKENS_FIELD_NUMBER;
+    hash = (53 * hash) + getOutstandingTokens();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -485,6 +512,7 @@ private static final long serialVersionUID = 0L;
       tokenCounts_ = emptyIntList();
       truncated_ = emptyBooleanList();
       fingerprint_ = "";
+      outstandingTokens_ = 0;
       return this;
     }
 
@@ -535,6 +563,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.fingerprint_ = fingerprint_;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.outstandingTokens_ = outstandingTokens_;
+      }
     }
 
     @java.lang.Override
@@ -581,6 +612,9 @@ private static final long serialVersionUID = 0L;
         fingerprint_ = other.fingerprint_;
         bitField0_ |= 0x00000010;
         onChanged();
+      }
+      if (other.getOutstandingTokens() != 0) {
+        setOutstandingTokens(other.getOutstandingTokens());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -656,6 +690,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 42
+            case 48: {
+              outstandingTokens_ = input.readUInt32();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 48
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1079,6 +1118,53 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       fingerprint_ = value;
       bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+
+    private int outstandingTokens_ ;
+    /**
+     * <pre>
+     * Tokens, estimated, of the texts of other requests that wait or run at the worker as it answers. Callers balance
+     * their requests by it, because each knows its own alone.
+     * </pre>
+     *
+     * <code>uint32 outstanding_tokens = 6;</code>
+     * @return The outstandingTokens.
+     */
+    @java.lang.Override
+    public int getOutstandingTokens() {
+      return outstandingTokens_;
+    }
+    /**
+     * <pre>
+     * Tokens, estimated, of the texts of other requests that wait or run at the worker as it answers. Callers balance
+     * their requests by it, because each knows its own alone.
+     * </pre>
+     *
+     * <code>uint32 outstanding_tokens = 6;</code>
+     * @param value The outstandingTokens to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOutstandingTokens(int value) {
+
+      outstandingTokens_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Tokens, estimated, of the texts of other requests that wait or run at the worker as it answers. Callers balance
+     * their requests by it, because each knows its own alone.
+     * </pre>
+     *
+     * <code>uint32 outstanding_tokens = 6;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOutstandingTokens() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      outstandingTokens_ = 0;
       onChanged();
       return this;
     }

@@ -107,4 +107,15 @@ public interface EmbedResponseOrBuilder extends
    */
   com.google.protobuf.ByteString
       getFingerprintBytes();
+
+  /**
+   * <pre>
+   * Tokens, estimated, of the texts of other requests that wait or run at the worker as it answers. Callers balance
+   * their requests by it, because each knows its own alone.
+   * </pre>
+   *
+   * <code>uint32 outstanding_tokens = 6;</code>
+   * @return The outstandingTokens.
+   */
+  int getOutstandingTokens();
 }
