@@ -19,7 +19,7 @@ pub use tonic::Code;
 /// would hold them up for a round trip.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-/// The same for all answers on a connection.
+/// Bytes of all answers on a connection that may be on their way unread.
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
 /// Connection options of an [`EncoderClient`].
@@ -103,6 +103,13 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
+    /// Returns true if the caller's part of the trace is sampled.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        let flags = self.traceparent.rsplit('-').next().unwrap_or_default();
+        u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1)
+    }
+
     /// Returns a trace context that keeps the worker from sampling the call.
     #[must_use]
     pub fn not_sampled() -> Self {

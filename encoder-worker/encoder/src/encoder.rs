@@ -26,7 +26,7 @@ pub use collector::EncoderCollector;
 pub use distribution::{Distribution, RANGES};
 pub use embed_error::EmbedError;
 pub use stats::EncoderStats;
-pub use turns::Flow;
+pub use turns::{Flow, estimated_tokens};
 
 use crate::adapter::AdapterChoice;
 use crate::backend::{Backend, Batch};
@@ -141,6 +141,8 @@ impl EncoderHandle {
         let tokenizer = TextTokenizer::load(&model)?;
         let weights = model.read_weights(&config.adapter)?;
         let mut backend = load_backend(&model, &weights, config)?;
+        run_once(backend.as_mut(), &tokenizer)?;
+        let backend = around(backend);
         let description = ModelDescription {
             name: weights.name_of(&model),
             dimensions: model.bert.hidden_size,
@@ -149,8 +151,7 @@ impl EncoderHandle {
             backend: backend.name().to_owned(),
         };
         drop(weights);
-        run_once(backend.as_mut(), &tokenizer)?;
-        Self::start(around(backend), tokenizer, description, config)
+        Self::start(backend, tokenizer, description, config)
     }
 
     /// Moves a loaded model to its thread.

@@ -25,7 +25,7 @@ pub use device::{Device, NumberFormat, UnknownName};
 pub use encoder::collector;
 pub use encoder::{
     Distribution, EmbedError, Embedding, EncoderCollector, EncoderConfig, EncoderHandle,
-    EncoderStats, Flow, ModelDescription, RANGES,
+    EncoderStats, Flow, ModelDescription, RANGES, estimated_tokens,
 };
 pub use giving_way::{Behind, give_way};
 pub use load_error::LoadError;

@@ -16,7 +16,7 @@ use super::call_error::CallError;
 use super::{request, status};
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::telemetry::Metrics;
-use toolgate_encoder::{Embedding, EncoderHandle, Flow, ModelDescription};
+use toolgate_encoder::{Embedding, EncoderHandle, Flow, ModelDescription, estimated_tokens};
 
 const EMBED: &str = "EncoderService/Embed";
 const DESCRIBE: &str = "EncoderService/Describe";
@@ -26,10 +26,6 @@ const DEADLINE_MAX: Duration = Duration::from_secs(60);
 
 /// Most KiB of text that may wait or run at once, so that a queue of large requests does not exhaust the memory.
 const WAITING_KIB_MAX: usize = 64 << 10;
-
-/// Bytes of a token, and extra tokens of every text, as callers estimate them too.
-const BYTES_OF_A_TOKEN: usize = 4;
-const TOKENS_OF_A_TEXT: usize = 2;
 
 /// Implementation of the encoder's gRPC service.
 pub(crate) struct Face {
@@ -48,8 +44,7 @@ struct Outstanding<'a> {
 
 impl<'a> Outstanding<'a> {
     fn add(all: &'a AtomicU64, texts: &[String]) -> Self {
-        let of = |text: &String| text.len() / BYTES_OF_A_TOKEN + TOKENS_OF_A_TEXT;
-        let tokens = texts.iter().map(of).sum::<usize>() as u64;
+        let tokens = estimated_tokens(texts);
         all.fetch_add(tokens, Ordering::Relaxed);
         Self { all, tokens }
     }

@@ -68,6 +68,15 @@ impl Flow {
     }
 }
 
+/// Extra tokens of every text.
+const TOKENS_OF_A_TEXT: u64 = 2;
+
+/// Returns the tokens of texts by their bytes, which is enough for balancing. Servers and workers estimate alike.
+#[must_use]
+pub fn estimated_tokens(texts: &[String]) -> u64 {
+    texts.iter().map(|text| text.len() as u64 / BYTES_OF_A_TOKEN + TOKENS_OF_A_TEXT).sum()
+}
+
 /// Point in virtual time, in tokens.
 pub(super) type Turn = u64;
 

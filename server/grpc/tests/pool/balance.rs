@@ -54,26 +54,33 @@ async fn work_of_other_servers_counts() {
     for (busy, idle) in [(&one, &other), (&other, &one)] {
         busy.seen.outstanding.store(5_000, Ordering::SeqCst);
         idle.seen.outstanding.store(0, Ordering::SeqCst);
-        // Checks bring the news.
-        let told = async {
-            loop {
-                // Workers alike take turns.
-                for _ in 0..4 {
-                    embed_five(&setup).await;
+        // Checks alone bring the news: the second one begins after it, and is over as the third begins.
+        for worker in [busy, idle] {
+            drop(worker.take_texts());
+            let checked = async {
+                while worker.seen.requests.lock().len() < 3 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
                 }
-                let at_idle = of_five(idle);
-                if of_five(busy) == 0 && at_idle == 4 {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(SOON, told).await.expect("the idle one is asked");
+            };
+            tokio::time::timeout(SOON, checked).await.expect("it is checked");
+            drop(worker.take_texts());
+        }
         for _ in 0..20 {
             embed_five(&setup).await;
         }
         assert_eq!((of_five(busy), of_five(idle)), (0, 20));
     }
+}
+
+#[tokio::test]
+async fn few_tokens_of_others_do_not_count() {
+    let [one, other] = [Worker::start("cuda:0-bf16"), Worker::start("cuda:0-bf16")];
+    let setup = Setup::of(&[&one, &other]).await;
+    one.seen.outstanding.store(255, Ordering::SeqCst);
+    for _ in 0..20 {
+        embed_five(&setup).await;
+    }
+    assert_eq!((of_five(&one), of_five(&other)), (10, 10));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,7 +27,7 @@ pub enum Mode {
     /// Never answers.
     Hangs,
     /// Answers traffic, which is texts that begin with `hold`, only as [`Seen::allowed`] has permits. It refuses requests
-    /// with a text that ends with `refused`.
+    /// with a text that ends with `refused`, and fails those with one that ends with `fail`.
     Holds,
     /// Answers with embeddings of other texts.
     Wrong,
@@ -229,6 +229,9 @@ impl EncoderService for Service {
             Mode::Full => return Err(Status::resource_exhausted("told to be full")),
             Mode::Holds if texts.iter().any(|text| text.ends_with("refused")) => {
                 return Err(Status::invalid_argument("told to refuse it"));
+            }
+            Mode::Holds if texts.iter().any(|text| text.ends_with("fail")) => {
+                return Err(Status::internal("told to fail"));
             }
             _ => {}
         }

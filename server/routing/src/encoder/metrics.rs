@@ -94,13 +94,13 @@ impl EncoderMetrics {
         let name = "toolgate_encoder_worker_duration";
         let help = "Time that a worker took to answer";
         r.register_with_unit(name, help, Unit::Seconds, self.durations.clone());
-        let help = "Tokens, estimated, that a worker was sent and has not answered yet";
+        let help = "Tokens, estimated, of requests that a worker has not answered yet";
         r.register("toolgate_encoder_worker_outstanding_tokens", help, self.outstanding.clone());
         let help = "Times that a worker process of this server was started again";
         r.register("toolgate_encoder_worker_restarts", help, self.restarts.clone());
         let help = "Requests for embeddings, by who answered";
         r.register("toolgate_embed_answered", help, self.answered.clone());
-        let help = "Requests whose texts went to a worker together with those of others";
+        let help = "Requests of callers whose texts went to a worker on a GPU together with those of others";
         r.register("toolgate_embed_joined", help, self.joined.clone());
         let help = "Requests that went on after a worker failed them, by where to";
         r.register("toolgate_embed_failover", help, self.failovers.clone());
@@ -177,13 +177,6 @@ impl EncoderMetrics {
         self.answered.get_or_create(&[("tier", tier)]).inc();
     }
 
-    /// Counts requests whose texts go to a worker together. A single one is not counted.
-    pub fn joined(&self, requests: usize) {
-        if requests > 1 {
-            self.joined.inc_by(requests as u64);
-        }
-    }
-
     /// Counts a request that went on to `to` after a worker failed.
     pub fn failover(&self, to: &'static str) {
         self.failovers.get_or_create(&[("to", to)]).inc();
@@ -235,10 +228,11 @@ pub struct WorkerMetrics {
 }
 
 impl WorkerMetrics {
-    /// Returns the metrics of the encoder, which all workers share.
-    #[must_use]
-    pub fn all(&self) -> EncoderMetrics {
-        self.all.clone()
+    /// Counts requests of callers whose texts go to the worker together. A single one is not counted.
+    pub fn joined(&self, requests: usize) {
+        if requests > 1 {
+            self.all.joined.inc_by(requests as u64);
+        }
     }
 
     fn result(&self, result: &'static str) -> ResultOf {

@@ -9,6 +9,7 @@ use super::member::{Failed, Load, Member};
 use super::roster::tier_name;
 use crate::encoder::{Embedded, Flow};
 use toolgate_core::error::Error;
+use toolgate_encoder::estimated_tokens as tokens_of;
 
 /// Number of texts for which the attempt timeout is meant. More texts get more time.
 const TEXTS_IN_TIME: usize = 8;
@@ -21,10 +22,6 @@ pub(super) fn usual_time(timeout: Duration, texts: usize) -> Duration {
 
 /// Maximum time for texts without a deadline.
 const NO_DEADLINE: Duration = Duration::from_secs(120);
-
-/// Bytes of a token, and extra tokens of every text. An estimate is enough for balancing.
-const BYTES_OF_A_TOKEN: usize = 4;
-const TOKENS_OF_A_TEXT: usize = 2;
 
 /// Request for embeddings.
 pub(super) struct Ask {
@@ -57,8 +54,7 @@ enum Second {
 
 impl Ask {
     pub(super) fn new(texts: Vec<String>, flow: Flow, deadline: Option<Instant>) -> Self {
-        let of = |text: &String| text.len() / BYTES_OF_A_TOKEN + TOKENS_OF_A_TEXT;
-        let tokens = texts.iter().map(of).sum::<usize>() as u64;
+        let tokens = tokens_of(&texts);
         let until = deadline.unwrap_or_else(|| Instant::now() + NO_DEADLINE);
         Self { texts, flow, tokens, deadline, until }
     }

@@ -1,27 +1,25 @@
-//! Joining of short requests to one worker. What comes while its requests are under way goes to it as one request, so
-//! that a GPU gets batches from callers who have one text each. No timer holds a text back.
+//! Joining of callers' short requests to one worker. Requests that come while others are under way go to the worker as
+//! one, so that callers who have one text each don't cost a call each. No timer holds a text back.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
-use toolgate_encoder_client::{
-    Code, EmbedAnswer, EmbedOptions, EncoderClient, Error as ClientError, TraceContext,
-};
+use toolgate_encoder_client::{Code, EmbedAnswer, Error as ClientError, TraceContext};
 
-use crate::encoder::{EncoderMetrics, Flow};
+use super::member::{Call, Member};
+use crate::encoder::Flow;
 
-/// Maximum requests under way: one that the device runs, and one that waits for it at the worker.
-const UNDER_WAY_MAX: usize = 2;
+/// Maximum joined requests under way at a worker. Fewer callers than these are not joined. It is what workers are
+/// scaled by (`toolgate_embed_queue_depth`), so that one server alone can show that it wants another worker.
+const UNDER_WAY_MAX: usize = 8;
 
 /// Maximum texts in one request.
 const TEXTS_MAX: usize = 64;
 
-/// Result of a request to a worker.
-type Answer = Result<EmbedAnswer, ClientError>;
+/// Maximum requests that wait at a worker, those of callers who have left among them.
+const WAITING_MAX: usize = 1_024;
 
 /// Texts of one caller. They go to the worker in one request.
 pub(super) struct ShortRequest {
@@ -32,158 +30,161 @@ pub(super) struct ShortRequest {
     pub(super) trace: Option<TraceContext>,
 }
 
+/// Reason why a short request has no answer.
+pub(super) enum NotJoined {
+    /// Too many wait.
+    Full,
+    /// The caller's time ended first.
+    Late,
+    /// The request that had the texts failed.
+    Failed(ClientError),
+}
+
 /// Short request that waits for its answer.
-struct Pending {
+pub(super) struct Pending {
     texts: Vec<String>,
     flow: Flow,
     until: Instant,
     trace: Option<TraceContext>,
-    caller: oneshot::Sender<Answer>,
+    caller: oneshot::Sender<Result<EmbedAnswer, ClientError>>,
 }
 
-/// Joiner of the requests to one worker.
-pub(super) struct Joiner {
-    client: EncoderClient,
-    fingerprint: String,
-    queue: Mutex<Queue>,
-    metrics: EncoderMetrics,
-}
-
-/// Requests that wait to be sent. Flows take turns, so that a tenant with many requests does not hold up the others.
+/// Requests that wait to be sent to one worker. Flows take turns, so that a tenant with many requests does not hold up the
+/// others.
 #[derive(Default)]
-struct Queue {
+pub(super) struct Queue {
     /// Flows that have requests, the next one first.
     turns: VecDeque<Flow>,
     pending: HashMap<Flow, VecDeque<Pending>>,
+    waiting: usize,
     under_way: usize,
 }
 
-/// Place among the requests under way. Dropping it gives the place up, also if the task that has it panics.
-struct Place<'a> {
-    joiner: &'a Joiner,
+/// Place among the requests under way. Dropping it gives the place up.
+struct Place {
+    member: Arc<Member>,
     is_given_up: bool,
 }
 
-impl Joiner {
-    /// Creates the joiner of a worker that must have the model with this fingerprint.
-    pub(super) fn new(client: EncoderClient, fingerprint: &str, metrics: EncoderMetrics) -> Self {
-        let fingerprint = fingerprint.to_owned();
-        Self { client, fingerprint, queue: Mutex::default(), metrics }
-    }
-
-    /// Embeds the texts of a short request, together with those of others that wait. Needs a tokio runtime.
-    ///
-    /// # Errors
-    /// The request that had the texts failed, or the caller's time is over.
-    pub(super) async fn embed(self: &Arc<Self>, request: ShortRequest) -> Answer {
+impl Member {
+    /// Embeds the texts of a short request, together with those of others that wait. The worker's health hears of each
+    /// request that fails, not of each caller. Needs a tokio runtime.
+    pub(super) async fn join(
+        self: &Arc<Self>,
+        request: ShortRequest,
+    ) -> Result<EmbedAnswer, NotJoined> {
         let ShortRequest { texts, flow, within, trace } = request;
         let (caller, answer) = oneshot::channel();
-        self.enqueue(Pending { texts, flow, until: Instant::now() + within, trace, caller });
+        let pending = Pending { texts, flow, until: Instant::now() + within, trace, caller };
+        let place = self.queue.lock().push(pending).map_err(|_full| NotJoined::Full)?;
+        if place {
+            let place = Place { member: Arc::clone(self), is_given_up: false };
+            tokio::spawn(place.send_waiting());
+        }
         match tokio::time::timeout(within, answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(ClientError::Unreachable {
-                address: self.client.address().to_owned(),
-                cause: "the request was given up".to_owned(),
-            }),
-            Err(_elapsed) => Err(ClientError::Deadline {
-                rpc: "Embed",
-                address: self.client.address().to_owned(),
-                deadline: within,
-            }),
+            Ok(Ok(answer)) => answer.map_err(NotJoined::Failed),
+            _ => Err(NotJoined::Late),
         }
     }
 
-    fn enqueue(self: &Arc<Self>, pending: Pending) {
-        let has_place = {
-            let mut queue = self.queue.lock();
-            queue.push(pending);
-            let has_place = queue.under_way < UNDER_WAY_MAX;
-            queue.under_way += usize::from(has_place);
-            has_place
-        };
-        if has_place {
-            let joiner = Arc::clone(self);
-            tokio::spawn(async move { joiner.send_waiting().await });
+    /// Sends requests as one, and answers their callers. If the worker refuses it as invalid, each half is sent by itself,
+    /// so that a text that the worker refuses fails no other.
+    async fn send(&self, joined: Vec<Pending>) {
+        let mut parts = vec![joined];
+        while let Some(mut part) = parts.pop() {
+            match self.send_once(&mut part).await {
+                None => {}
+                Some(Ok(EmbedAnswer { embeddings, outstanding_tokens })) => {
+                    let mut rest = embeddings.into_iter();
+                    for pending in part {
+                        let embeddings = rest.by_ref().take(pending.texts.len()).collect();
+                        let own = EmbedAnswer { embeddings, outstanding_tokens };
+                        drop(pending.caller.send(Ok(own)));
+                    }
+                }
+                Some(Err(error)) if part.len() > 1 && is_refusal(&error) => {
+                    let second = part.split_off(part.len() / 2);
+                    parts.extend([second, part]);
+                }
+                Some(Err(error)) => {
+                    for pending in part {
+                        drop(pending.caller.send(Err(error.clone())));
+                    }
+                }
+            }
         }
     }
 
-    /// Sends one request after the other, as long as something waits.
-    async fn send_waiting(self: &Arc<Self>) {
-        let mut place = Place { joiner: self, is_given_up: false };
-        while let Some(joined) = place.take() {
-            self.send(joined).await;
-        }
-    }
-
-    /// Sends requests as one, and answers their callers. It is cancelled once all of them have left.
-    async fn send(self: &Arc<Self>, mut joined: Vec<Pending>) {
+    /// Makes one request of all texts, and notes its outcome once, however many callers it has. It has the time of the
+    /// caller who waits longest. It is cancelled once all of them have left, and returns `None`.
+    async fn send_once(&self, joined: &mut [Pending]) -> Option<Result<EmbedAnswer, ClientError>> {
+        let sent = Instant::now();
+        let until = joined.iter().map(|pending| pending.until).max()?;
+        let within = until.saturating_duration_since(sent);
+        let call = call_of(joined, within);
         self.metrics.joined(joined.len());
-        let asking = self.ask(&joined);
         let answer = tokio::select! {
-            answer = asking => answer,
-            () = all_left(&mut joined) => return,
+            answer = self.call(call) => answer,
+            () = all_left(joined) => {
+                let now = Instant::now();
+                // Those whose time is over left because the worker was late.
+                if joined.iter().any(|pending| pending.until <= now) {
+                    self.note_late(now - sent);
+                }
+                return None;
+            }
         };
-        match answer {
-            Ok(EmbedAnswer { embeddings, outstanding_tokens }) => {
-                let mut rest = embeddings.into_iter();
-                for pending in joined {
-                    let embeddings = rest.by_ref().take(pending.texts.len()).collect();
-                    drop(pending.caller.send(Ok(EmbedAnswer { embeddings, outstanding_tokens })));
-                }
-            }
-            // One text that the worker refuses is not to fail the others.
-            Err(error) if joined.len() > 1 && is_refusal(&error) => {
-                let mut alone = JoinSet::new();
-                for pending in joined {
-                    let joiner = Arc::clone(self);
-                    alone.spawn(async move { joiner.send_alone(pending).await });
-                }
-                alone.join_all().await;
-            }
-            Err(error) => {
-                for pending in joined {
-                    drop(pending.caller.send(Err(error.clone())));
-                }
-            }
+        if let Err(error) = &answer {
+            self.note_failure(error, within);
         }
-    }
-
-    async fn send_alone(&self, mut pending: Pending) {
-        let asking = self.ask(std::slice::from_ref(&pending));
-        tokio::select! {
-            answer = asking => drop(pending.caller.send(answer)),
-            () = pending.caller.closed() => {}
-        }
-    }
-
-    /// Makes one request of all texts. It has the time of the caller who waits longest, and is in the trace of the first
-    /// one that has a trace. Texts of several flows are a flow by themselves, since they took turns here.
-    fn ask(&self, joined: &[Pending]) -> impl Future<Output = Answer> + use<> {
-        let texts = joined.iter().flat_map(|pending| &pending.texts).cloned().collect();
-        let first = joined.first().map_or(Flow::ALONE, |pending| pending.flow);
-        let is_one_flow = joined.iter().all(|pending| pending.flow == first);
-        let flow = if is_one_flow { first } else { Flow::ALONE };
-        let until = joined.iter().map(|pending| pending.until).max();
-        let now = Instant::now();
-        let within = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
-        let trace = joined.iter().find_map(|pending| pending.trace.clone());
-        let client = self.client.clone();
-        let fingerprint = self.fingerprint.clone();
-        async move {
-            let options = EmbedOptions { flow: flow.number(), trace: trace.as_ref() };
-            client.embed(texts, &fingerprint, within, options).await
-        }
+        Some(answer)
     }
 }
 
+/// Returns the call of joined requests. It is in the trace of one that is sampled, if there is one. Texts of several flows are a
+/// flow by themselves, since they took turns here.
+fn call_of(joined: &[Pending], within: Duration) -> Call {
+    let texts = joined.iter().flat_map(|pending| &pending.texts).cloned().collect();
+    let first = joined.first().map_or(Flow::ALONE, |pending| pending.flow);
+    let is_one_flow = joined.iter().all(|pending| pending.flow == first);
+    let flow = if is_one_flow { first } else { Flow::new(fastrand::u64(1..1 << 63)) };
+    let traces = || joined.iter().filter_map(|pending| pending.trace.as_ref());
+    let trace = traces().find(|trace| trace.is_sampled()).or_else(|| traces().next());
+    Call { texts, flow, within, trace: trace.cloned() }
+}
+
 impl Queue {
-    fn push(&mut self, pending: Pending) {
+    /// Adds a request, and returns true if there is a place for it, which is taken.
+    ///
+    /// # Errors
+    /// The request is handed back if too many wait.
+    fn push(&mut self, pending: Pending) -> Result<bool, Pending> {
+        if self.waiting >= WAITING_MAX {
+            self.forget_left();
+        }
+        if self.waiting >= WAITING_MAX {
+            return Err(pending);
+        }
         let flow = pending.flow;
         let of_flow = self.pending.entry(flow).or_default();
         if of_flow.is_empty() {
             self.turns.push_back(flow);
         }
         of_flow.push_back(pending);
+        self.waiting += 1;
+        let has_place = self.under_way < UNDER_WAY_MAX;
+        self.under_way += usize::from(has_place);
+        Ok(has_place)
+    }
+
+    /// Drops the requests of callers who have left.
+    fn forget_left(&mut self) {
+        for of_flow in self.pending.values_mut() {
+            of_flow.retain(|pending| !pending.caller.is_closed());
+        }
+        self.pending.retain(|_, of_flow| !of_flow.is_empty());
+        self.turns.retain(|flow| self.pending.contains_key(flow));
+        self.waiting = self.pending.values().map(VecDeque::len).sum();
     }
 
     /// Takes the requests of the next joined one: one of each flow in turn, up to [`TEXTS_MAX`] texts. Those whose caller
@@ -195,12 +196,14 @@ impl Queue {
             let Some(of_flow) = self.pending.get_mut(&flow) else { continue };
             while of_flow.front().is_some_and(|pending| pending.caller.is_closed()) {
                 of_flow.pop_front();
+                self.waiting -= 1;
             }
             if of_flow.front().is_some_and(|next| texts + next.texts.len() > TEXTS_MAX) {
                 self.turns.push_front(flow);
                 break;
             }
             if let Some(pending) = of_flow.pop_front() {
+                self.waiting -= 1;
                 texts += pending.texts.len();
                 taken.push(pending);
             }
@@ -214,11 +217,18 @@ impl Queue {
     }
 }
 
-impl Place<'_> {
+impl Place {
+    /// Sends one request after the other, as long as something waits.
+    async fn send_waiting(mut self) {
+        while let Some(joined) = self.take() {
+            self.member.send(joined).await;
+        }
+    }
+
     /// Takes what waits; `None` if nothing does, and the place is given up. Both happen under one lock: what comes later
     /// finds a free place.
     fn take(&mut self) -> Option<Vec<Pending>> {
-        let mut queue = self.joiner.queue.lock();
+        let mut queue = self.member.queue.lock();
         let taken = queue.take();
         if taken.is_empty() {
             queue.under_way -= 1;
@@ -229,10 +239,10 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         if !self.is_given_up {
-            self.joiner.queue.lock().under_way -= 1;
+            self.member.queue.lock().under_way -= 1;
         }
     }
 }

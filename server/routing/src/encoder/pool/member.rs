@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use toolgate_encoder::estimated_tokens as tokens_of;
 use toolgate_encoder_client::{
     Code, EmbedAnswer, EmbedOptions, EncoderClient, EncoderOptions, Error as ClientError,
     TraceContext,
@@ -14,7 +15,7 @@ use tracing::{Instrument as _, info, warn};
 
 use super::canaries::KnownText;
 use super::health::{Health, State};
-use super::joining::{Joiner, ShortRequest};
+use super::joining::{NotJoined, Queue, ShortRequest};
 use super::reference::Reference;
 use super::watch::Rounds;
 use crate::encoder::WorkerMetrics;
@@ -23,13 +24,11 @@ use crate::encoder::{Embedded, Flow};
 /// Maximum parallel requests of callers to one worker.
 const IN_FLIGHT_MAX: usize = 256;
 
-/// The same for a worker on a GPU, where those of callers are joined.
-const IN_FLIGHT_MAX_GPU: usize = 2_048;
-
 /// Maximum texts of a request that is joined with others. More are a batch by themselves.
 const SHORT_MAX: usize = 8;
 
-/// Minimum tokens of other servers that count. Checks have fewer, and are not to tip the scales between idle workers.
+/// Minimum tokens of other servers that count. Most of their checks have fewer, and are not to tip the scales between idle
+/// workers.
 const OF_OTHERS_MIN: u64 = 256;
 
 /// Maximum texts kept of those that a worker answered wrongly.
@@ -72,17 +71,47 @@ pub(super) enum Failed {
 pub(super) struct Member {
     pub(super) address: String,
     client: EncoderClient,
-    joiner: Arc<Joiner>,
+    fingerprint: String,
+    pub(super) queue: Mutex<Queue>,
     health: Mutex<Health>,
     tier: Mutex<Tier>,
     tokens: AtomicU64,
-    /// Tokens that the worker has of other servers, as its last answer tells.
+    /// Tokens of the requests that are under way, checks among them.
+    on_the_wire: AtomicU64,
+    /// Tokens that other servers have outstanding at the worker, as its last answer tells.
     tokens_of_others: AtomicU64,
     in_flight: AtomicUsize,
     said_absent: AtomicBool,
     /// Texts that it answered wrongly although it passed its checks, oldest first.
     caught: Mutex<Vec<KnownText>>,
-    metrics: WorkerMetrics,
+    pub(super) metrics: WorkerMetrics,
+}
+
+/// Request to a worker.
+pub(super) struct Call {
+    pub(super) texts: Vec<String>,
+    pub(super) flow: Flow,
+    pub(super) within: Duration,
+    pub(super) trace: Option<TraceContext>,
+}
+
+/// Tokens of one request that is under way. Dropping it takes them off.
+struct OnTheWire<'a> {
+    all: &'a AtomicU64,
+    tokens: u64,
+}
+
+impl<'a> OnTheWire<'a> {
+    fn add(all: &'a AtomicU64, tokens: u64) -> Self {
+        all.fetch_add(tokens, Ordering::Relaxed);
+        Self { all, tokens }
+    }
+}
+
+impl Drop for OnTheWire<'_> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.tokens, Ordering::Relaxed);
+    }
 }
 
 /// Work in progress at a worker. Dropping it takes the work off the worker's load.
@@ -117,15 +146,15 @@ impl Member {
         metrics: WorkerMetrics,
     ) -> Result<Self, ClientError> {
         metrics.state("new");
-        let client = EncoderClient::lazy(address, options)?;
-        let joiner = Joiner::new(client.clone(), &reference.fingerprint, metrics.all());
         Ok(Self {
             address: address.to_owned(),
-            client,
-            joiner: Arc::new(joiner),
+            client: EncoderClient::lazy(address, options)?,
+            fingerprint: reference.fingerprint.clone(),
+            queue: Mutex::default(),
             health: Mutex::new(Health::new()),
             tier: Mutex::new(Tier::Cpu),
             tokens: AtomicU64::new(0),
+            on_the_wire: AtomicU64::new(0),
             tokens_of_others: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             said_absent: AtomicBool::new(false),
@@ -136,10 +165,8 @@ impl Member {
 
     /// Returns the worker's tier if it can take one more request.
     pub(super) fn usable(&self) -> Option<Tier> {
-        let tier = self.tier();
-        let most = if tier == Tier::Gpu { IN_FLIGHT_MAX_GPU } else { IN_FLIGHT_MAX };
-        let has_room = self.in_flight.load(Ordering::Relaxed) < most;
-        (has_room && self.is_serving()).then_some(tier)
+        let has_room = self.in_flight.load(Ordering::Relaxed) < IN_FLIGHT_MAX;
+        (has_room && self.is_serving()).then(|| self.tier())
     }
 
     pub(super) fn is_serving(&self) -> bool {
@@ -163,7 +190,7 @@ impl Member {
 
     /// Embeds with a single attempt; does not retry.
     pub(super) async fn embed(
-        &self,
+        self: &Arc<Self>,
         texts: Vec<String>,
         flow: Flow,
         reference: &Reference,
@@ -171,19 +198,18 @@ impl Member {
     ) -> Result<Vec<Embedded>, Failed> {
         let began = Instant::now();
         let call = CallSpan::to_peer("EncoderService/Embed", &self.address);
+        // A batch takes a CPU as long as its texts one by one, so that joined ones would only be late.
+        let is_joined = self.tier() == Tier::Gpu && texts.len() <= SHORT_MAX && !flow.is_yielding();
         let asking = async {
             let trace = trace_headers().map(|headers| TraceContext {
                 traceparent: headers.traceparent,
                 tracestate: headers.tracestate,
             });
-            // On a CPU a batch takes as long as its texts one by one, and would only be late.
-            if self.tier() == Tier::Gpu && texts.len() <= SHORT_MAX && !flow.is_yielding() {
-                let count = texts.len();
-                let request = ShortRequest { texts, flow, within, trace };
-                let answer = self.joiner.embed(request).await;
-                return self.checked(answer, count, reference);
+            if is_joined {
+                self.embed_joined(ShortRequest { texts, flow, within, trace }, reference).await
+            } else {
+                self.ask(Call { texts, flow, within, trace }, reference).await
             }
-            self.ask(texts, flow, reference, within, trace.as_ref()).await
         };
         let answer = asking.instrument(call.span().clone()).await;
         if let Err(failed) = &answer {
@@ -196,9 +222,39 @@ impl Member {
                 self.metrics.took((now - began).as_secs_f64());
                 self.change("ok", |health| health.answered(now));
             }
-            Err(failed) => self.note(failed, within),
+            Err(failed) if !is_joined => self.note(failed, within),
+            Err(_) => {}
         }
         answer
+    }
+
+    async fn embed_joined(
+        self: &Arc<Self>,
+        request: ShortRequest,
+        reference: &Reference,
+    ) -> Result<Vec<Embedded>, Failed> {
+        let count = request.texts.len();
+        let within = request.within;
+        let answer = self.join(request).await.map_err(|reason| match reason {
+            NotJoined::Full => Failed::Busy(self.address.clone()),
+            NotJoined::Late => Failed::Late(self.address.clone()),
+            NotJoined::Failed(error) => self.failure(error),
+        })?;
+        let embedded = self.sound(answer, count, reference);
+        if let Err(failed) = &embedded {
+            self.note(failed, within);
+        }
+        embedded
+    }
+
+    /// Tells the worker's health of a request that failed.
+    pub(super) fn note_failure(&self, error: &ClientError, within: Duration) {
+        self.note(&self.failure(error.clone()), within);
+    }
+
+    /// Tells the worker's health of a request that it did not answer in this time.
+    pub(super) fn note_late(&self, within: Duration) {
+        self.note(&Failed::Late(self.address.clone()), within);
     }
 
     fn note(&self, failed: &Failed, within: Duration) {
@@ -289,7 +345,7 @@ impl Member {
         let flow = Flow::new(fastrand::u64(..));
         let texts = check.texts.len();
         let within = rounds.deadline_for(texts);
-        let asking = self.ask(check.texts.clone(), flow, reference, within, trace.as_ref());
+        let asking = self.ask(Call { texts: check.texts.clone(), flow, within, trace }, reference);
         let embedded = tokio::time::timeout(rounds.timeout_for(texts), asking).await;
         let embedded = embedded.map_err(|_| Failed::Late(self.address.clone()))??;
         if reference.passes(&check, &embedded) {
@@ -298,29 +354,32 @@ impl Member {
         Err(Failed::Garbage(self.address.clone()))
     }
 
-    async fn ask(
-        &self,
-        texts: Vec<String>,
-        flow: Flow,
-        reference: &Reference,
-        within: Duration,
-        trace: Option<&TraceContext>,
-    ) -> Result<Vec<Embedded>, Failed> {
-        let count = texts.len();
-        let options = EmbedOptions { flow: flow.number(), trace };
-        let answer = self.client.embed(texts, &reference.fingerprint, within, options).await;
-        self.checked(answer, count, reference)
+    async fn ask(&self, call: Call, reference: &Reference) -> Result<Vec<Embedded>, Failed> {
+        let count = call.texts.len();
+        let answer = self.call(call).await.map_err(|error| self.failure(error))?;
+        self.sound(answer, count, reference)
     }
 
-    /// Returns the embeddings of an answer for `count` texts.
-    fn checked(
+    /// Makes one request to the worker.
+    pub(super) async fn call(&self, call: Call) -> Result<EmbedAnswer, ClientError> {
+        let Call { texts, flow, within, trace } = call;
+        let own = OnTheWire::add(&self.on_the_wire, tokens_of(&texts));
+        let options = EmbedOptions { flow: flow.number(), trace: trace.as_ref() };
+        let answer = self.client.embed(texts, &self.fingerprint, within, options).await?;
+        let of_this_server = self.on_the_wire.load(Ordering::Relaxed).saturating_sub(own.tokens);
+        let of_others = u64::from(answer.outstanding_tokens).saturating_sub(of_this_server);
+        let of_others = if of_others < OF_OTHERS_MIN { 0 } else { of_others };
+        self.tokens_of_others.store(of_others, Ordering::Relaxed);
+        Ok(answer)
+    }
+
+    /// Returns the embeddings of an answer for `count` texts, if they make sense.
+    fn sound(
         &self,
-        answer: Result<EmbedAnswer, ClientError>,
+        answer: EmbedAnswer,
         count: usize,
         reference: &Reference,
     ) -> Result<Vec<Embedded>, Failed> {
-        let answer = answer.map_err(|error| self.failure(error))?;
-        self.note_others(answer.outstanding_tokens);
         let embedded: Vec<_> = answer
             .embeddings
             .into_iter()
@@ -330,14 +389,6 @@ impl Member {
             return Ok(embedded);
         }
         Err(Failed::Garbage(self.address.clone()))
-    }
-
-    /// Keeps what of the worker's outstanding tokens is of other servers.
-    fn note_others(&self, outstanding: u32) {
-        let own = self.tokens.load(Ordering::Relaxed);
-        let of_others = u64::from(outstanding).saturating_sub(own);
-        let of_others = if of_others < OF_OTHERS_MIN { 0 } else { of_others };
-        self.tokens_of_others.store(of_others, Ordering::Relaxed);
     }
 
     fn failure(&self, error: ClientError) -> Failed {
