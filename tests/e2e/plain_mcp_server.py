@@ -3,7 +3,7 @@
 python plain_mcp_server.py
 
 Where PLAIN_LOG names a file, each message that comes is a line of it, and each start an empty
-object.
+object. PLAIN_TOOLS is a number of tools beside its four; a list has pages of 500 tools.
 """
 
 import json
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
+
+PAGE = 500
 
 URI = "note:///a+b__c"
 
@@ -53,6 +55,19 @@ def lines(count: int) -> str:
     return "\n".join(f"line {number}" for number in range(count))
 
 
+def listed(start: int) -> Json:
+    """Returns the page of the tools that begins with the one at this place."""
+    count = int(os.environ.get("PLAIN_TOOLS", "0"))
+    more = [
+        {"name": f"shelf_{number:04}", "description": "Look.", "inputSchema": {"type": "object"}}
+        for number in range(count)
+    ]
+    tools = [*TOOLS, *more]
+    end = start + PAGE
+    page: Json = {"tools": tools[start:end]}
+    return page if end >= len(tools) else {**page, "nextCursor": str(end)}
+
+
 class PlainServer:
     """The note that is kept, and the answers."""
 
@@ -71,7 +86,7 @@ class PlainServer:
             case "ping":
                 return {}
             case "tools/list":
-                return {"tools": TOOLS}
+                return listed(int(params.get("cursor", "0")))
             case "prompts/list":
                 return {"prompts": [{"name": "greet", "novel": 1.0}]}
             case "prompts/get":

@@ -4,6 +4,7 @@
 mod answers;
 mod capabilities;
 mod handed;
+mod pages;
 mod resources;
 mod shown;
 mod traced;

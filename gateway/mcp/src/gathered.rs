@@ -173,19 +173,20 @@ async fn asked_list(
             Ok(Ok(page)) => page,
             Ok(Err(error)) => {
                 tracing::warn!(server, %error, "a list is no JSON object");
-                break;
+                return items;
             }
             Err(error) => {
                 tracing::warn!(server, %error, method = kind.method(), "a list is left out");
-                break;
+                return items;
             }
         };
         items.extend(page.items(kind.list()).into_iter().map(ToOwned::to_owned));
         match page.text("nextCursor").filter(|cursor| !cursor.is_empty()) {
             Some(cursor) => params.insert("cursor".to_owned(), Value::from(cursor)),
-            None => break,
+            None => return items,
         };
     }
+    tracing::warn!(server, method = kind.method(), "a list ends after {PAGES_MAX} pages");
     items
 }
 

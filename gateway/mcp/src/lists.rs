@@ -6,6 +6,8 @@ use axum::body::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
+use crate::raw::list_of;
+
 /// Most bytes of the texts of lists that are kept.
 const KEPT_MAX: usize = 32 << 20;
 
@@ -17,30 +19,45 @@ pub(crate) type ListKey = [u8; 32];
 
 /// Texts of lists that somebody asked for, JSON arrays, the latest first.
 #[derive(Default)]
-pub(crate) struct Lists(Mutex<VecDeque<List>>);
+pub(crate) struct Lists(Mutex<VecDeque<KeptList>>);
 
-struct List {
+/// Text of a list, a JSON array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct List {
+    pub(crate) text: Bytes,
+    /// Number of its items.
+    pub(crate) count: usize,
+}
+
+struct KeptList {
     key: ListKey,
-    text: Bytes,
+    list: List,
+}
+
+impl List {
+    /// Returns the list of JSON texts.
+    pub(crate) fn of(items: &[impl AsRef<str>]) -> Self {
+        Self { text: Bytes::from(list_of(items)), count: items.len() }
+    }
 }
 
 impl Lists {
-    pub(crate) fn get(&self, key: &ListKey) -> Option<Bytes> {
+    pub(crate) fn get(&self, key: &ListKey) -> Option<List> {
         let mut lists = self.0.lock();
-        let place = lists.iter().position(|list| list.key == *key)?;
-        let list = lists.remove(place)?;
-        let text = list.text.clone();
-        lists.push_front(list);
-        Some(text)
+        let place = lists.iter().position(|kept| kept.key == *key)?;
+        let kept = lists.remove(place)?;
+        let list = kept.list.clone();
+        lists.push_front(kept);
+        Some(list)
     }
 
-    pub(crate) fn keep(&self, key: ListKey, text: Bytes) {
+    pub(crate) fn keep(&self, key: ListKey, list: List) {
         let mut lists = self.0.lock();
-        lists.retain(|list| list.key != key);
-        lists.push_front(List { key, text });
+        lists.retain(|kept| kept.key != key);
+        lists.push_front(KeptList { key, list });
         let mut bytes = 0;
-        let fits = |list: &List| {
-            bytes += list.text.len();
+        let fits = |kept: &KeptList| {
+            bytes += kept.list.text.len();
             bytes <= KEPT_MAX
         };
         let kept = lists.iter().take(LISTS_MAX).map(fits).take_while(|fits| *fits).count();
@@ -65,7 +82,7 @@ mod tests {
     #[test]
     fn the_lists_that_were_asked_for_last_are_kept() {
         let lists = Lists::default();
-        let large = Bytes::from(vec![b'x'; KEPT_MAX / 2]);
+        let large = List { text: Bytes::from(vec![b'x'; KEPT_MAX / 2]), count: 1 };
         let keys = ["a", "b", "c"].map(|name| key([name]));
         lists.keep(keys[0], large.clone());
         lists.keep(keys[1], large.clone());
@@ -74,7 +91,7 @@ mod tests {
         let kept = keys.map(|key| lists.get(&key).is_some());
         assert_eq!(kept, [true, false, true]);
         for number in 0..=LISTS_MAX {
-            lists.keep(key([number.to_string().as_str()]), Bytes::from_static(b"[]"));
+            lists.keep(key([number.to_string().as_str()]), List::of(&[""; 0]));
         }
         assert_eq!(lists.0.lock().len(), LISTS_MAX);
         assert!(lists.get(&key(["0"])).is_none());

@@ -1,6 +1,5 @@
 //! The face that shows every tool, for hosts that search by themselves.
 
-use axum::body::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -10,8 +9,8 @@ use crate::caller::Caller;
 use crate::definitions::read_result;
 use crate::discovering::shown_name;
 use crate::gateway::Gateway;
-use crate::lists::{self, ListKey};
-use crate::raw::{RawObject, list_of};
+use crate::lists::{self, List, ListKey};
+use crate::raw::RawObject;
 
 /// Longest name of a tool. Hosts put a prefix before it, and providers take 64 characters.
 const NAME_MAX: usize = 55;
@@ -51,7 +50,7 @@ impl Definitions {
     }
 }
 
-/// Returns the text of the list of all tools that a caller may see, in the order of the names. The plane is asked each time what
+/// Returns the list of all tools that a caller may see, in the order of the names. The plane is asked each time what
 /// the caller may see; for definitions only if they are not known yet.
 ///
 /// # Errors
@@ -60,7 +59,7 @@ pub(crate) async fn definitions(
     gateway: &Gateway,
     caller: &Caller,
     form: Definitions,
-) -> Result<Bytes, String> {
+) -> Result<List, String> {
     let named = gateway.visible(None, caller).await?;
     let known = gateway.lists().get(&key_of(form, caller, shown(gateway, caller, &named)));
     if let Some(list) = known {
@@ -79,7 +78,7 @@ pub(crate) async fn definitions(
     if form == Definitions::WithReading {
         definitions.push(read_result().to_string());
     }
-    let list = Bytes::from(list_of(&definitions));
+    let list = List::of(&definitions);
     gateway.lists().keep(key_of(form, caller, tools), list.clone());
     Ok(list)
 }
@@ -96,7 +95,7 @@ fn definition(tool: &v1::Tool, name: &str, form: Definitions) -> Result<String, 
     Ok(definition.into_text())
 }
 
-/// Returns the text of the list of those of these tools that a caller may see, in their order.
+/// Returns the list of those of these tools that a caller may see, in their order.
 ///
 /// # Errors
 /// The problem, if the plane can't say.
@@ -105,10 +104,10 @@ pub(crate) async fn named(
     caller: &Caller,
     names: &[String],
     form: Definitions,
-) -> Result<Bytes, String> {
+) -> Result<List, String> {
     let every = definitions(gateway, caller, form).await?;
     let every: Vec<&RawValue> =
-        serde_json::from_slice(&every).map_err(|error| error.to_string())?;
+        serde_json::from_slice(&every.text).map_err(|error| error.to_string())?;
     let named = |name: &String| {
         every.iter().find(|tool| {
             let shown = name_of(name);
@@ -116,7 +115,7 @@ pub(crate) async fn named(
         })
     };
     let named: Vec<&str> = names.iter().filter_map(named).map(|tool| tool.get()).collect();
-    Ok(Bytes::from(list_of(&named)))
+    Ok(List::of(&named))
 }
 
 /// Returns the key of the list of these tools.

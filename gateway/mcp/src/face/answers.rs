@@ -1,6 +1,5 @@
 //! Results and errors as each revision of MCP wants them.
 
-use axum::body::Bytes;
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::Value;
 use toolgate_upstream::{RequestError, ServerState};
@@ -33,13 +32,6 @@ pub(super) fn finish(result: &mut RawObject, method: &str, is_modern: bool, scop
             result.remove(field);
         }
     }
-}
-
-/// Returns a result with a list of tools.
-pub(super) fn with_tools(list: Bytes) -> RawObject {
-    let mut result = RawObject::default();
-    result.set_json("tools", list);
-    result
 }
 
 pub(super) fn protocol_error(server: &str, failure: Failure) -> ErrorData {

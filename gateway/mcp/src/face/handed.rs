@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use axum::body::Bytes;
 use rmcp::RoleServer;
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::RequestContext;
@@ -11,13 +10,14 @@ use serde_json::{Map, Value};
 use toolgate_telemetry::serves_tool;
 
 use super::Face;
-use super::answers::{protocol_error, with_tools};
+use super::answers::protocol_error;
+use super::pages::page;
 use crate::audit::Outcome;
 use crate::caller::Caller;
 use crate::calling::{self, error_result};
 use crate::host::{Failure, LOST};
-use crate::lists;
-use crate::raw::{RawObject, list_of};
+use crate::lists::{self, List};
+use crate::raw::RawObject;
 
 /// Time for a server to be there when its own face is asked.
 const SERVER_WAIT: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ impl Face {
     ) -> Result<RawObject, ErrorData> {
         let caller = self.caller(context)?;
         if method == "tools/list" {
-            return Ok(with_tools(self.listed(&server, &caller).await?));
+            return page("tools", self.listed(&server, &caller).await?, &params);
         }
         if method == "tools/call" {
             self.gateway.await_registered(&caller.tenant, &server, SERVER_WAIT).await;
@@ -78,7 +78,7 @@ impl Face {
 
     /// Returns the text of the list of the server's tools as it lists them, without those that wait for approval or that a policy
     /// hides.
-    async fn listed(&self, server: &str, caller: &Caller) -> Result<Bytes, ErrorData> {
+    async fn listed(&self, server: &str, caller: &Caller) -> Result<List, ErrorData> {
         let missing = |problem: String| ErrorData::new(ErrorCode::INTERNAL_ERROR, problem, None);
         self.gateway.await_listing(server, SERVER_WAIT).await;
         self.gateway.await_registered(&caller.tenant, server, SERVER_WAIT).await;
@@ -95,7 +95,7 @@ impl Face {
             return Ok(list);
         }
         let tools: Vec<&str> = shown.iter().filter_map(|tool| known.definition(tool)).collect();
-        let list = Bytes::from(list_of(&tools));
+        let list = List::of(&tools);
         self.gateway.lists().keep(key, list.clone());
         Ok(list)
     }

@@ -1,6 +1,5 @@
 //! Answers of a face that shows tools of all servers.
 
-use axum::body::Bytes;
 use rmcp::RoleServer;
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::RequestContext;
@@ -8,13 +7,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use toolgate_telemetry::serves_tool;
 
-use super::answers::with_tools;
+use super::pages::page;
 use super::{Exposure, Face};
 use crate::caller::Caller;
 use crate::calling::{self, Circumstances, error_result, text_result};
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
 use crate::gathered::{self, Kind};
-use crate::raw::{RawObject, list_of};
+use crate::lists::List;
+use crate::raw::RawObject;
 use crate::whole::Definitions;
 use crate::{discovering, reading, whole};
 
@@ -32,12 +32,12 @@ impl Face {
                 let caller = self.caller(context)?;
                 let tools = whole::definitions(&self.gateway, &caller, form).await;
                 let problem = |text| ErrorData::new(ErrorCode::INTERNAL_ERROR, text, None);
-                Ok(with_tools(tools.map_err(problem)?))
+                page("tools", tools.map_err(problem)?, &params)
             }
             "tools/list" => {
                 let form = Definitions::beside_own(self.result_limit(context));
                 let tools = self.tools(&self.caller(context)?, form).await;
-                Ok(with_tools(Bytes::from(list_of(&tools))))
+                page("tools", List::of(&tools), &params)
             }
             "tools/call" => self.call(params, context).await,
             _ => self.gather(method, params, context).await,
@@ -54,9 +54,7 @@ impl Face {
         let caller = self.caller(context)?;
         if let Some(kind) = Kind::of(method) {
             let items = gathered::list(&self.gateway, &caller, kind).await;
-            let mut result = RawObject::default();
-            result.set_items(kind.list(), &items);
-            return Ok(result);
+            return page(kind.list(), List::of(&items), &params);
         }
         let Some(server) = gathered::take_server(&self.gateway, &caller, method, &mut params)
         else {
@@ -92,8 +90,8 @@ impl Face {
     }
 
     /// Returns the tools of a list that fit into what a host may start with.
-    fn fitting(&self, list: &Bytes) -> Vec<String> {
-        let list: Vec<&RawValue> = serde_json::from_slice(list).unwrap_or_default();
+    fn fitting(&self, list: &List) -> Vec<String> {
+        let list: Vec<&RawValue> = serde_json::from_slice(&list.text).unwrap_or_default();
         let mut left = self.gateway.start_left(&self.tenant);
         let mut fitting = Vec::new();
         for tool in list {
