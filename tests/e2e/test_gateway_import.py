@@ -2,10 +2,12 @@
 
 import json
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from gateway_process import PLAIN, GatewayProcess, starts
 from toolgate_command import command_environment
 
 GIT = {"command": "uvx", "args": ["mcp-server-git"], "env": {"GIT_TOKEN": "hush", "REGION": "eu"}}
@@ -226,6 +228,60 @@ def test_files_of_projects_and_users_are_read(binary: Path, home: Path) -> None:
     wanted = {"claude-other", "code-user", "gemini-project", "zed-project", "oc-project"}
     assert wanted | {"codex-project"} <= written, written
     assert f".claude.json ({home / 'other'})" in done.stdout
+
+
+def test_files_of_variables_of_profiles_reach_their_programs(binary: Path, home: Path) -> None:
+    for file in home / ".claude.json", home / ".cursor" / "mcp.json", home / ".codex/config.toml":
+        file.unlink()
+    (home / "project" / ".mcp.json").unlink()
+    profiles = home / ".config" / "VSCodium" / "User" / "profiles"
+    log = home / "log"
+    variables = home / "notes.env"
+    variables.write_text(f"# mine\nPLAIN_LOG='{log}'\nAPI_TOKEN=hush\n")
+    entry = {"command": sys.executable, "args": [str(PLAIN)], "envFile": "${userHome}/notes.env"}
+    gone = {"command": "npx", "args": ["gone"], "envFile": ".env"}
+    for profile, servers in ("-1a", {"notes": entry}), ("2b", {"gone": gone}):
+        (profiles / profile).mkdir(parents=True)
+        (profiles / profile / "mcp.json").write_text(json.dumps({"servers": servers}))
+    shown = imported(binary, home, "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    for name, profile in ("notes", "-1a"), ("gone", "2b"):
+        (row,) = [line for line in shown.stdout.splitlines() if line.startswith(f"{name} ")]
+        assert row.endswith(str(profiles / profile / "mcp.json"))
+    missing = home / "project" / ".env"
+    assert f"gone waits: `env_file`: {missing} can't be read: " in shown.stderr
+    assert imported(binary, home, "--yes").returncode == 0
+    written = home / "project" / "gateway.toml"
+    text = written.read_text()
+    assert tomllib.loads(text)["server"]["notes"]["env_file"] == str(variables)
+    assert "hush" not in shown.stdout + shown.stderr + text
+    with GatewayProcess(binary, home, text):
+        assert starts(log) == 1
+    variables.write_text("API_TOKEN=hush\nhush")
+    check: list[str | Path] = [binary, "gateway", "check", written]
+    environment = {**command_environment(), "HOME": str(home)}
+    checked = subprocess.run(check, env=environment, capture_output=True, text=True, check=False)
+    assert checked.returncode == 3, checked.stderr
+    assert f"`env_file`: {variables} can't be read: line 2 is not NAME=VALUE" in checked.stdout
+    assert "hush" not in checked.stdout + checked.stderr
+
+
+def test_what_is_not_carried_over_is_told(binary: Path, home: Path) -> None:
+    entry = {**GIT, "disabled_tools": ["push"], "timeout": 9, "oauth": {"clientSecret": "hush"}}
+    servers = {"git": entry, "off": {**GIT, "disabled": True}, "odd": {"settings": {}}}
+    file = home / ".claude.json"
+    file.write_text(json.dumps({"mcpServers": servers}))
+    shown = imported(binary, home, "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    for told in (
+        '`git.disabled_tools` is not carried over: tools = { deny = ["NAME"] } in the new entry',
+        "`git.timeout` is not carried over: gateway.call_timeout",
+        "`git.oauth` is not carried over: oauth = {",
+        "`off` is turned off, and is left out",
+        "`odd` has neither a command nor a URL, and is left out",
+    ):
+        assert f"{file}: {told}" in shown.stderr, shown.stderr
+    assert "hush" not in shown.stdout + shown.stderr
 
 
 def test_nothing_is_written_unasked(binary: Path, home: Path) -> None:

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::Host;
 use crate::address::is_gateway;
+use crate::carried::{has_env_file, left_out, remarks};
 use crate::plain::without_comments;
 use crate::reference::{Translated, Writer, literal, reference, variable_name};
 
@@ -75,6 +76,8 @@ pub enum Place {
         words: Vec<String>,
         /// Variables of its environment.
         env: BTreeMap<String, String>,
+        /// File of more such variables. Those of `env` go before them.
+        env_file: Option<String>,
         /// Folder that it starts in, if the file names one.
         cwd: Option<String>,
     },
@@ -151,17 +154,14 @@ impl Section<'_> {
             let Some((entry, place)) =
                 entry.as_object().and_then(|entry| Some((entry, place(entry)?)))
             else {
+                into.remarks.push(left_out(name, entry));
                 continue;
             };
             if is_gateway(name, &place, self.around.own) {
                 into.remarks.push(format!("`{name}` is this gateway, and is left out"));
                 continue;
             }
-            if entry.contains_key("envFile") {
-                into.remarks.push(format!(
-                    "`{name}.envFile` is not read: write its variables into env of the new entry"
-                ));
-            }
+            into.remarks.extend(remarks(self.host, name, entry));
             if let Place::Command { env, .. } = &place {
                 let is_unset =
                     |name: &String| !(self.around.is_set)(name) && !env.contains_key(name);
@@ -187,7 +187,7 @@ impl Section<'_> {
             text
         };
         let place = match place {
-            Place::Command { words, env, cwd } => {
+            Place::Command { words, env, env_file, cwd } => {
                 let words: Vec<String> =
                     words.iter().map(|word| take(writer.word(name, word))).collect();
                 let value = |(key, value): (String, String)| {
@@ -201,10 +201,12 @@ impl Section<'_> {
                         env.entry(variable).or_insert(value);
                     }
                 }
+                let env_file = env_file.filter(|_file| has_env_file(self.host));
+                let env_file = env_file.map(|file| take(writer.path(name, &file)));
                 let cwd = cwd.map(|cwd| take(writer.value(name, &cwd, "cwd")));
                 let needed = own.filter(|_| words.iter().any(|word| is_relative(word)));
                 let cwd = cwd.or_else(|| needed.map(|folder| folder.display().to_string()));
-                Place::Command { words, env, cwd }
+                Place::Command { words, env, env_file, cwd }
             }
             Place::Url { url, headers } => {
                 let url = take(writer.word(name, &url));
@@ -289,7 +291,9 @@ pub fn files(host: Host, home: &Path, project: &Path) -> Vec<PathBuf> {
             let is_mac = cfg!(target_os = "macos");
             let configuration = if is_mac { "Library/Application Support" } else { ".config" };
             for edition in ["Code", "Code - Insiders", "VSCodium"] {
-                files.push(home.join(configuration).join(edition).join("User/mcp.json"));
+                let user = home.join(configuration).join(edition).join("User");
+                files.push(user.join("mcp.json"));
+                files.extend(profiles(&user));
             }
         }
         _ => {}
@@ -302,6 +306,15 @@ pub fn files(host: Host, home: &Path, project: &Path) -> Vec<PathBuf> {
         }
     }
     once
+}
+
+/// Returns the files of VS Code's profiles, in the order of their folders.
+fn profiles(user: &Path) -> Vec<PathBuf> {
+    let folders = std::fs::read_dir(user.join("profiles")).into_iter().flatten();
+    let mut files: Vec<PathBuf> =
+        folders.filter_map(Result::ok).map(|folder| folder.path().join("mcp.json")).collect();
+    files.sort();
+    files
 }
 
 /// Returns an entry of a gateway's file for each server, under names that are not among `taken`. A server that is there twice
@@ -342,10 +355,14 @@ pub(crate) fn gateway_name(given: &str) -> String {
     if name.is_empty() { "server".to_owned() } else { name.to_owned() }
 }
 
+/// Returns true for a server that its host does not use.
+pub(crate) fn is_off(entry: &Map<String, Value>) -> bool {
+    entry.get("disabled") == Some(&Value::Bool(true))
+        || entry.get("enabled") == Some(&Value::Bool(false))
+}
+
 pub(crate) fn place(entry: &Map<String, Value>) -> Option<Place> {
-    let is_off = entry.get("disabled") == Some(&Value::Bool(true))
-        || entry.get("enabled") == Some(&Value::Bool(false));
-    if is_off {
+    if is_off(entry) {
         return None;
     }
     let url = ["url", "httpUrl", "serverUrl"].iter().find_map(|key| entry.get(*key)?.as_str());
@@ -362,27 +379,30 @@ pub(crate) fn place(entry: &Map<String, Value>) -> Option<Place> {
     words.extend(owner.get("args").map(self::words).unwrap_or_default());
     let env = texts(owner, &["env", "environment"]);
     let cwd = owner.get("cwd").and_then(Value::as_str).map(str::to_owned);
-    (!words.is_empty()).then_some(Place::Command { words, env, cwd })
+    let env_file = entry.get("envFile").and_then(Value::as_str).map(str::to_owned);
+    (!words.is_empty()).then_some(Place::Command { words, env, env_file, cwd })
 }
 
 /// Returns a word, or the words of a list.
 fn words(value: &Value) -> Vec<String> {
     match value {
         Value::String(word) => vec![word.clone()],
-        Value::Array(words) => {
-            words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect()
-        }
+        Value::Array(words) => words.iter().filter_map(text).collect(),
         _ => Vec::new(),
+    }
+}
+
+/// Returns a text, or a number or a truth value as one.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => None,
     }
 }
 
 fn texts(entry: &Map<String, Value>, keys: &[&str]) -> BTreeMap<String, String> {
     let objects = keys.iter().filter_map(|key| entry.get(*key)?.as_object()).flatten();
-    let text = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
-        _ => None,
-    };
     objects.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect()
 }
 
@@ -398,8 +418,12 @@ fn entry(name: String, place: &Place, values: &mut BTreeMap<String, String>) -> 
         Place::Url { url, .. } => format!("url = {}\n", quoted(url)),
     };
     text.push_str(&line);
-    if let Place::Command { cwd: Some(cwd), .. } = place {
-        text.push_str(&format!("cwd = {}\n", quoted(cwd)));
+    if let Place::Command { env_file, cwd, .. } = place {
+        for (key, value) in [("cwd", cwd), ("env_file", env_file)] {
+            if let Some(value) = value {
+                text.push_str(&format!("{key} = {}\n", quoted(value)));
+            }
+        }
     }
     let (key, pairs) = match place {
         Place::Command { env, .. } => ("env", env),
@@ -476,7 +500,7 @@ mod tests {
     fn command(words: &[&str], env: &[(&str, &str)]) -> Place {
         let env = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        Place::Command { words, env, cwd: None }
+        Place::Command { words, env, env_file: None, cwd: None }
     }
 
     #[test]
@@ -546,8 +570,15 @@ mod tests {
             "off": {"command": "x", "disabled": true}, "odd": 7}}"#;
         let HostFile { servers, remarks } = found(Host::ClaudeCode, text);
         assert!(servers.is_empty());
-        assert_eq!(remarks.len(), 2, "{remarks:?}");
-        assert!(remarks[0].contains("`tg` is this gateway"), "{remarks:?}");
+        for told in [
+            "`tg` is this gateway",
+            "`tg2` is this gateway",
+            "`off` is turned off",
+            "`odd` has neither a command nor a URL",
+        ] {
+            assert!(remarks.iter().any(|remark| remark.starts_with(told)), "{told}: {remarks:?}");
+        }
+        assert_eq!(remarks.len(), 4, "{remarks:?}");
         let text = r#"{"mcpServers": {"hub": {"url": "https://gw.example/mcp"}}}"#;
         let own = ["https://gw.example".to_owned()];
         let read = read(Host::Cursor, text, around(&own)).expect("servers");
@@ -558,8 +589,8 @@ mod tests {
     fn references_come_in_the_gateways_syntax() {
         let text = r#"{"inputs": [{"id": "tok", "description": "GitHub token"}],
             "servers": {"hub": {"command": "npx", "args": ["--at=${workspaceFolder}", "${input:tok}"],
-            "env": {"GITHUB_TOKEN": "${env:GH}", "API_KEY": "${input:tok}"}, "envFile": ".env"}}}"#;
-        let HostFile { servers, remarks } = found(Host::Vscode, text);
+            "env": {"GITHUB_TOKEN": "${env:GH}", "API_KEY": "${input:tok}"}}}}"#;
+        let servers = found(Host::Vscode, text).servers;
         let env = [("API_KEY", "${API_KEY}"), ("GITHUB_TOKEN", "${GH}")];
         assert_eq!(servers[0].place, command(&["npx", "--at=/work", "${HUB_TOK}"], &env));
         let asked = |variable: &str| AskedValue {
@@ -567,7 +598,6 @@ mod tests {
             meaning: "${input:tok} of the host: GitHub token".to_owned(),
         };
         assert_eq!(servers[0].asked, ["HUB_TOK", "API_KEY"].map(asked));
-        assert!(remarks[0].contains("`hub.envFile`"), "{remarks:?}");
         let [entry] = &entries(&servers, &[])[..] else { panic!("an entry") };
         assert!(entry.secrets.is_empty(), "{entry:?}");
         let text = "[mcp_servers.a]\ncommand = \"x\"\nenv_vars = [\"A\", { name = \"B\" }]\nenv = { C = \"${D}\" }\n";
@@ -577,6 +607,33 @@ mod tests {
         let read = found(Host::Opencode, text).servers;
         let [entry] = &entries(&read, &[])[..] else { panic!("an entry") };
         assert!(entry.text.contains("Bearer ${OTOK}") && entry.secrets.is_empty(), "{entry:?}");
+    }
+
+    #[test]
+    fn files_of_variables_are_named_and_not_copied() {
+        let file = |host, key: &str, named: &str| {
+            let servers =
+                serde_json::json!({"hub": {"command": "npx", "args": [8080], "envFile": named}});
+            let read = found(host, &serde_json::json!({ key: servers }).to_string());
+            let [entry] = &entries(&read.servers, &[])[..] else { panic!("an entry") };
+            (entry.text.clone(), read.remarks)
+        };
+        for (named, path) in [
+            (".env", "/work/.env"),
+            ("${workspaceFolder}/.env", "/work/.env"),
+            ("~/.env", "/home/a/.env"),
+            ("/etc/hub.env", "/etc/hub.env"),
+            ("${env:ENVS}/hub", "${ENVS}/hub"),
+        ] {
+            let wanted =
+                format!("[server.hub]\ncommand = [\"npx\", \"8080\"]\nenv_file = \"{path}\"\n");
+            for (host, key) in [(Host::Vscode, "servers"), (Host::Cursor, "mcpServers")] {
+                assert_eq!(file(host, key, named), (wanted.clone(), Vec::new()), "{named}");
+            }
+        }
+        let (text, remarks) = file(Host::ClaudeCode, "mcpServers", ".env");
+        assert!(!text.contains("env_file"), "{text}");
+        assert_eq!(remarks, ["`hub.envFile` is not carried over"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! MCP servers in the configuration files of their hosts: read from them, and a gateway written into them.
 
 mod address;
+mod carried;
 mod found;
 mod host;
 mod json;

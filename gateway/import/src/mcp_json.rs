@@ -8,8 +8,10 @@ use crate::plain::without_comments;
 use crate::{FoundServer, Host, Place, ReadError};
 
 /// Keys of a server that are read.
-const KEYS: [&str; 10] =
-    ["type", "command", "args", "env", "cwd", "url", "httpUrl", "headers", "disabled", "enabled"];
+const KEYS: [&str; 11] = [
+    "type", "command", "args", "env", "envFile", "cwd", "url", "httpUrl", "headers", "disabled",
+    "enabled",
+];
 
 /// Transports that `type` may name. Which it is, the server itself says.
 const TYPES: [&str; 4] = ["stdio", "http", "streamable-http", "sse"];
@@ -65,6 +67,9 @@ impl McpJson {
         }
         // One that is off is left out, as hosts leave it out.
         let Some(place) = place(&known) else { return Ok(()) };
+        if has_url && known.contains_key("envFile") {
+            self.remarks.push(format!("`{name}.envFile` is not read"));
+        }
         if is_gateway(name, &place, own) {
             self.remarks.push(format!("`{name}` is this gateway, and is left out"));
             return Ok(());
@@ -123,8 +128,8 @@ mod tests {
             r#"{ // mine
             "inputs": [],
             "mcpServers": {
-                "git": {"type": "stdio", "command": "uvx", "args": ["${A}", "env:B"], "env": {"C": 1}},
-                "my notes": {"type": "http", "url": "https://${H:-n}/mcp", "timeout": 5, "headers": {"X": "env:Y"}},
+                "git": {"type": "stdio", "command": "uvx", "args": ["${A}", "env:B"], "env": {"C": 1}, "envFile": ".env"},
+                "my notes": {"type": "http", "url": "https://${H:-n}/mcp", "timeout": 5, "envFile": ".env", "headers": {"X": "env:Y"}},
                 "off": {"command": "x", "disabled": true},
                 "tg": {"type": "http", "url": "http://127.0.0.1:7080/mcp"},
             }}"#,
@@ -134,11 +139,14 @@ mod tests {
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
         assert_eq!(names, ["git", "my-notes"]);
         assert_eq!(servers[0].place.shown(), "uvx ${A} env:B");
+        let Place::Command { env_file, .. } = &servers[0].place else { panic!("a command") };
+        assert_eq!(env_file.as_deref(), Some(".env"));
         let Place::Url { url, headers } = &servers[1].place else { panic!("a URL") };
         assert_eq!((url.as_str(), headers["X"].as_str()), ("https://${H:-n}/mcp", "env:Y"));
         let wanted = [
             "`inputs` is not read",
             "`my notes.timeout` is not read",
+            "`my notes.envFile` is not read",
             "`my notes` is called my-notes here",
             "`tg` is this gateway, and is left out",
         ];

@@ -55,6 +55,19 @@ impl Writer<'_> {
         written(server, self.pieces(text), None)
     }
 
+    /// Returns the path of a file. One that is not absolute is within the project.
+    pub(crate) fn path(&self, server: &str, text: &str) -> Translated {
+        let mut pieces = self.pieces(text);
+        if let Some(Piece::Text(start)) = pieces.first_mut() {
+            let path = match start.strip_prefix("~/") {
+                Some(rest) => self.home.join(rest),
+                None => self.project.join(&*start),
+            };
+            *start = path.display().to_string();
+        }
+        written(server, pieces, None)
+    }
+
     fn pieces(&self, text: &str) -> Vec<Piece> {
         let pieces = match self.host {
             Host::ClaudeCode => split(text, "${", |inner| Some(shell(inner))),

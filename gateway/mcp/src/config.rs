@@ -11,6 +11,7 @@ mod authentication;
 mod authorization;
 mod credential_key;
 mod entry;
+mod env_file;
 mod error;
 mod gateway;
 mod places;

@@ -6,7 +6,8 @@ use toolgate_upstream::{Entry, Limits, Start, Upstream, UpstreamError};
 
 use super::waiting::waits_for;
 use super::{
-    AuthMethod, Config, ConfigError, EntryFile, ServerConfig, StartConfig, authorization, values,
+    AuthMethod, Config, ConfigError, EntryFile, ServerConfig, StartConfig, authorization, env_file,
+    values,
 };
 
 /// Largest number of characters of a server's name, as the catalog has it.
@@ -91,6 +92,11 @@ fn process(name: &str, server: &ServerConfig, words: &[String]) -> Result<Upstre
     })?;
     let mut upstream = Upstream::parse(&words).map_err(|error| wrong(error.to_string()))?;
     if let Upstream::Process(launch) = &mut upstream {
+        if let Some(file) = &server.env_file {
+            // What can't be read is waited for.
+            let variables = env_file::read(&server.text(file)).unwrap_or_default();
+            launch.environment.extend(variables);
+        }
         for (variable, value) in &server.env {
             launch.environment.insert(variable.clone(), server.value(value));
         }
@@ -105,8 +111,8 @@ impl ServerConfig {
         values::value(value, self.file)
     }
 
-    /// Returns a word of the command, or the URL, with a text in the place of what is missing.
-    fn text(&self, text: &str) -> String {
+    /// Returns a word of the command, the URL, or the name of a file, with a text in the place of what is missing.
+    pub(super) fn text(&self, text: &str) -> String {
         values::text(text, self.file)
     }
 }
@@ -129,8 +135,8 @@ fn endpoint(
     methods: &[AuthMethod],
 ) -> Result<Upstream, ConfigError> {
     let wrong = |problem: String| ConfigError::server(name, &problem);
-    if !server.env.is_empty() || server.cwd.is_some() {
-        let problem = "`env` and `cwd` are for a `command`; a `url` has `headers`";
+    if !server.env.is_empty() || server.env_file.is_some() || server.cwd.is_some() {
+        let problem = "`env`, `env_file` and `cwd` are for a `command`; a `url` has `headers`";
         return Err(wrong(problem.to_owned()));
     }
     let told = |error: UpstreamError| wrong(error.to_string());

@@ -31,6 +31,9 @@ pub struct ServerConfig {
     /// Variables of the program's environment, as [`EntryFile`] says.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// File of more such variables, one `NAME=VALUE` a line. Those of `env` go before them.
+    #[serde(default)]
+    pub env_file: Option<String>,
     /// Headers of each request, as [`EntryFile`] says.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,

@@ -274,6 +274,36 @@ oauth = { client_id = "i", client_secret = "env:TOOLGATE_NOT_D" }
 }
 
 #[test]
+fn variables_of_a_file_reach_the_program_and_env_goes_before_them() {
+    let folder = std::env::temp_dir();
+    let path = folder.join(format!("toolgate-variables-{}.env", std::process::id()));
+    std::fs::write(&path, "A=1\nB=\"two\"\n").expect("written");
+    let text = |file: &str| {
+        format!("[server.a]\ncommand = [\"x\"]\nenv_file = \"{file}\"\nenv = {{ A = \"own\" }}")
+    };
+    let entry = |file: &str| {
+        let config = parsed(&text(file)).expect("a configuration");
+        config.entries().expect("entries").remove(0)
+    };
+    let known = entry(&path.display().to_string());
+    std::fs::write(&path, "A=1\nhush").expect("written");
+    let broken = entry(&path.display().to_string());
+    std::fs::remove_file(&path).expect("removed");
+    assert_eq!(known.waits_for, None);
+    let Upstream::Process(launch) = &known.upstream else { panic!("a process") };
+    assert_eq!((&*launch.environment["A"], &*launch.environment["B"]), ("own", "two"));
+    let told = format!("{} can't be read: line 2 is not NAME=VALUE", path.display());
+    assert_eq!(broken.waits_for, Some(told));
+    let gone = entry("/no/such/.env").waits_for;
+    assert!(gone.is_some_and(|told| told.starts_with("/no/such/.env can't be read: ")));
+    assert_eq!(entry("${TOOLGATE_NOT_SET}/x").waits_for.as_deref(), Some("set TOOLGATE_NOT_SET"));
+    let waiting = parsed(&text("/no/such/.env")).expect("a configuration").waiting();
+    assert_eq!(waiting["a"][0].key, "env_file");
+    let problem = parsed("[server.a]\nurl = \"https://x\"\nenv_file = \"e\"");
+    assert!(problem.is_err_and(|told| told.contains("`env_file`")));
+}
+
+#[test]
 fn a_program_that_is_not_known_yet_waits_and_is_checked_once_it_is() {
     let text = |program: &str| {
         format!(

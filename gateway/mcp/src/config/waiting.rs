@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::values::{Lack, lacks_of_text, lacks_of_value};
-use super::{Config, EntryFile, ServerConfig, places};
+use super::{Config, EntryFile, ServerConfig, env_file, places};
 
 /// Value of a server that needs a variable or a file that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +58,9 @@ impl ServerConfig {
         if let Some(cwd) = &self.cwd {
             add("cwd", lacks_of_value(cwd, self.file));
         }
+        if let Some(file) = &self.env_file {
+            add("env_file", self.lacks_of_variables(file));
+        }
         for (table, values) in [("env", &self.env), ("headers", &self.headers)] {
             for (name, value) in values {
                 add(&format!("{table}.{name}"), lacks_of_value(value, self.file));
@@ -69,6 +72,16 @@ impl ServerConfig {
         }
         missing
     }
+
+    /// Returns what a file of variables lacks: what its name needs, or else the file itself.
+    fn lacks_of_variables(&self, file: &str) -> Vec<Lack> {
+        let lacks = lacks_of_text(file, self.file);
+        if !lacks.is_empty() {
+            return lacks;
+        }
+        let path = self.text(file);
+        env_file::read(&path).err().map(|problem| Lack::File(path, problem)).into_iter().collect()
+    }
 }
 
 impl EntryFile {
@@ -76,7 +89,7 @@ impl EntryFile {
     fn remedy(self, key: &str) -> &'static str {
         match (self, key) {
             (Self::Host, _) => "",
-            (Self::Gateway, "command" | "url") => {
+            (Self::Gateway, "command" | "url" | "env_file") => {
                 ", or write \"$${\" for a \"${\" that the gateway leaves as it is"
             }
             (Self::Gateway, _) => ", or write \"file:PATH\" in its place",

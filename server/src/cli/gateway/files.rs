@@ -106,7 +106,9 @@ pub(super) fn own_urls(config: &Config) -> Vec<String> {
 fn entry(place: Place) -> ServerConfig {
     let of_host = ServerConfig { file: EntryFile::Host, ..ServerConfig::default() };
     match place {
-        Place::Command { words, env, cwd } => ServerConfig { command: words, env, cwd, ..of_host },
+        Place::Command { words, env, env_file, cwd } => {
+            ServerConfig { command: words, env, env_file, cwd, ..of_host }
+        }
         Place::Url { url, headers } => ServerConfig { url: Some(url), headers, ..of_host },
     }
 }

@@ -243,6 +243,8 @@ fn waiting(
     config.entries().map_err(|error| error.to_string())?;
     let mut lines: Vec<String> = Vec::new();
     let waiting = config.waiting();
+    let files = waiting.values().flatten().filter(|missing| missing.variable().is_none());
+    lines.extend(files.map(|missing| format!("{} waits: {}", entry.name, missing.remedy())));
     let variables = waiting.values().flatten().filter_map(|missing| missing.variable());
     let is_told = |variable: &&str| entry.secrets.iter().any(|secret| secret == variable);
     for variable in variables.filter(|variable| !is_told(variable)) {
