@@ -674,3 +674,20 @@ def test_mistakes_of_the_file_are_told_before_anything_starts(binary: Path, tmp_
     missing = run(binary, "gateway", "--config", str(tmp_path / "absent.toml"))
     assert missing.returncode == 2
     assert "absent.toml" in missing.stderr
+def test_an_address_for_a_service_beside_it_is_told_and_not_taken(
+    binary: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "plane.toml"
+    file.write_text('[server]\nlisten = "127.0.0.1:1"\n')
+    plane = ("--data-dir", str(tmp_path / "data"), "--server-config", str(file))
+    told = f"{file}:2: server.listen is for `toolgate serve` and counts for nothing here: "
+    with GatewayProcess(binary, tmp_path, plain_server("notes"), plane) as gateway:
+        assert told in "".join(gateway.said)
+    address = free_address()
+    named = (*plane, "--set", f"server.listen={address}")
+    with GatewayProcess(binary, tmp_path, plain_server("notes"), named) as gateway:
+        said = "".join(gateway.said)
+        assert f"routing plane on http://{address}" in said
+        assert told not in said
+
+

@@ -16,7 +16,7 @@ use super::{
     summarize, tokens, tools, usage,
 };
 use toolgate_config::units::parse_duration;
-use toolgate_config::{Config, FlagValue, Parsed, keys, load};
+use toolgate_config::{Config, FlagValue, Parsed, Setting, Source, keys, load};
 
 /// Address of a server that listens where it usually does.
 pub(super) const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7070";
@@ -217,6 +217,17 @@ impl ConfigArguments {
             output::warn(warning);
         }
         Ok(parsed)
+    }
+
+    /// Returns the settings of these keys that a file or the environment names. Prints no warnings.
+    pub(super) fn named_beside_flags(&self, keys: &[&str]) -> Result<Vec<Setting>, Failure> {
+        let file = self.config.as_deref().filter(|path| !path.as_os_str().is_empty());
+        let parsed = load(file, self.flags().collect())?;
+        let is_named = |setting: &&Setting| {
+            let is_beside = matches!(setting.source, Source::File { .. } | Source::Environment(_));
+            is_beside && keys.contains(&setting.key.name)
+        };
+        Ok(parsed.settings.iter().filter(is_named).cloned().collect())
     }
 
     /// Loads the configuration, with the encoder's model in `model_dir` if that is given.

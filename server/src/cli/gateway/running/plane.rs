@@ -7,6 +7,7 @@ use toolgate_config::{Config as ServerConfig, FlagValue, StoreConfig, keys};
 use crate::cli::arguments::{ConfigArguments, model_flag};
 use crate::cli::failure::Failure;
 use crate::cli::gateway::{RunArguments, data_dir};
+use crate::cli::output;
 
 /// Handle key of a configuration that is read for its store alone.
 const NO_HANDLE_KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
@@ -38,7 +39,7 @@ pub(in crate::cli) fn store_at(
 }
 
 /// Returns the configuration of the plane within this process, which listens on a free port of this machine unless `--set` names
-/// another address. What is meant for a service beside it (a file, the environment) counts for neither address.
+/// another address. What is meant for a service beside it (a file, the environment) counts for neither address, and is told.
 pub(super) fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Failure> {
     let flag = |key: &str, value: String| FlagValue {
         flag: "toolgate gateway".into(),
@@ -46,8 +47,15 @@ pub(super) fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Fai
         value,
     };
     let own: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
+    let addresses = [keys::SERVER_LISTEN.spec.name, keys::SERVER_ADMIN_LISTEN.spec.name];
+    for setting in arguments.server_config().named_beside_flags(&addresses)? {
+        output::note(format_args!(
+            "{}: {} is for `toolgate serve` and counts for nothing here: the plane within the gateway listens on a free port of this machine, or where --set {}=ADDRESS:PORT says",
+            setting.source, setting.key.name, setting.key.name
+        ));
+    }
     let mut flags = Vec::new();
-    for key in [keys::SERVER_LISTEN.spec.name, keys::SERVER_ADMIN_LISTEN.spec.name] {
+    for key in addresses {
         if !arguments.settings.iter().any(|(set, _)| set == key) {
             flags.push(flag(key, own.to_string()));
         }
