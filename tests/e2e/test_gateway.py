@@ -32,6 +32,7 @@ from waiting import wait_until
 
 SERVERS = ["notes", "other"]
 EXACT = "exact_mcp_server.py"
+MISBEHAVING = Path(__file__).with_name("misbehaving_mcp_server.py")
 DOCS = Path(__file__).parents[2] / "docs"
 OWN_TOOLS = ["discover_tools", "call_read_tool", "call_tool", "read_result"]
 
@@ -274,8 +275,14 @@ def test_the_hit_rate_is_in_the_metrics(binary: Path, tmp_path: Path) -> None:
         gateway.call("call_tool", {"name": name, "arguments": {"text": "x"}})
         after = metrics(gateway)
         status = run(binary, "gateway", "status", "--url", gateway.url, "--json")
+        gateway.call("keep_note", {"text": "y"}, "/mcp/s/notes")
+        gateway.call("none", {}, "/mcp/s/notes")
+        whole = metrics(gateway)
     documented = (DOCS / "gateway.md").read_text()
     assert all(f"`{name}`" in documented for name in after)
+    assert whole["toolgate_gateway_calls_total"] == 8, "calls at the server's own face count"
+    failed = "toolgate_gateway_calls_failed_total"
+    assert [counts[failed] for counts in (after, whole)] == [0, 0]
     names = ["searches", "search_hits", "search_misses", "calls"]
     counts = [f"toolgate_gateway_{name}_total" for name in names]
     assert [before[name] for name in counts] == [0, 0, 0, 0]
@@ -283,6 +290,20 @@ def test_the_hit_rate_is_in_the_metrics(binary: Path, tmp_path: Path) -> None:
     assert after["toolgate_gateway_tools"] == len(TOOLS)
     told = json.loads(status.stdout)
     assert (told["hits"], told["misses"]) == (1, 1)
+
+
+def test_calls_without_a_result_count_as_failed(binary: Path, tmp_path: Path) -> None:
+    command = json.dumps([sys.executable, str(MISBEHAVING), "shed", str(tmp_path)])
+    entry = f"[server.shed]\ncommand = {command}\nrestart = {{ min = '100ms' }}\n"
+    with GatewayProcess(binary, tmp_path, entry) as gateway:
+        gateway.call("shed__echo", {"about": "rain"}, "/mcp/all")
+        gateway.call("shed__half", {"about": "rain"}, "/mcp/all")
+        half = {"name": "half", "arguments": {"about": "rain"}}
+        gateway.post("/mcp/s/shed", message("tools/call", half))
+        counted = metrics(gateway)
+    assert counted["toolgate_gateway_calls_total"] == 3
+    assert counted["toolgate_gateway_calls_failed_total"] == 2
+    assert counted["toolgate_gateway_calls_refused_total"] == 0
 
 
 def metrics(gateway: GatewayProcess) -> dict[str, float]:
@@ -658,22 +679,6 @@ def test_what_a_call_names_wrong_is_told_with_the_nearest(binary: Path, tmp_path
         gateway.stop()
 
 
-def test_mistakes_of_the_file_are_told_before_anything_starts(binary: Path, tmp_path: Path) -> None:
-    file = tmp_path / "gateway.toml"
-    file.write_text("[server.notes]\ncomand = 1\n")
-    for arguments in [["gateway", "check", str(file)], ["gateway", "--config", str(file)]]:
-        done = run(binary, *arguments)
-        assert done.returncode == 2, done.stderr
-        assert "comand" in done.stderr
-        assert "line 2" in done.stderr
-    file.write_text("[gateway]\ncolour = 1\n[server.a]\n[server.b]\ncommand = 1\n")
-    told = run(binary, "gateway", "check", str(file)).stderr
-    assert re.findall(r"line (\d+)", told) == ["2", "3", "5"], told
-    file.write_text(plain_server("notes"))
-    assert run(binary, "gateway", "check", str(file)).returncode == 0
-    missing = run(binary, "gateway", "--config", str(tmp_path / "absent.toml"))
-    assert missing.returncode == 2
-    assert "absent.toml" in missing.stderr
 def test_an_address_for_a_service_beside_it_is_told_and_not_taken(
     binary: Path, tmp_path: Path
 ) -> None:
@@ -691,3 +696,19 @@ def test_an_address_for_a_service_beside_it_is_told_and_not_taken(
         assert told not in said
 
 
+def test_mistakes_of_the_file_are_told_before_anything_starts(binary: Path, tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("[server.notes]\ncomand = 1\n")
+    for arguments in [["gateway", "check", str(file)], ["gateway", "--config", str(file)]]:
+        done = run(binary, *arguments)
+        assert done.returncode == 2, done.stderr
+        assert "comand" in done.stderr
+        assert "line 2" in done.stderr
+    file.write_text("[gateway]\ncolour = 1\n[server.a]\n[server.b]\ncommand = 1\n")
+    told = run(binary, "gateway", "check", str(file)).stderr
+    assert re.findall(r"line (\d+)", told) == ["2", "3", "5"], told
+    file.write_text(plain_server("notes"))
+    assert run(binary, "gateway", "check", str(file)).returncode == 0
+    missing = run(binary, "gateway", "--config", str(tmp_path / "absent.toml"))
+    assert missing.returncode == 2
+    assert "absent.toml" in missing.stderr

@@ -1,4 +1,4 @@
-"""Dashboard and alerts against a real Prometheus that scrapes a real server and a real worker."""
+"""Dashboard and alerts against a real Prometheus that scrapes a server, a worker and a gateway."""
 
 import json
 import os
@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from catalogs import NOTES
+from gateway_process import GatewayProcess, plain_server
 from otlp_receiver import collecting
 from toolgate_process import ToolgateProcess, free_port
 from waiting import PATIENCE, wait_until
@@ -43,7 +44,7 @@ WITHOUT_DATA = {
 
 @dataclass
 class Watched:
-    """A server, its worker, and the Prometheus that watches both."""
+    """A server, its worker, a gateway, and the Prometheus that watches all."""
 
     server: ToolgateProcess
     worker_admin: str
@@ -88,13 +89,22 @@ def watched(
             },
         )
         server.start()
+        (folder / "gateway").mkdir()
+        plane = ("--server", server.target)
+        gateway = GatewayProcess(binary, folder / "gateway", plain_server("shed"), plane)
+        targets = {
+            "toolgate": server.admin,
+            "toolgate-encoder-worker": worker_admin,
+            "toolgate-gateway": gateway.url.removeprefix("http://"),
+        }
         try:
-            with prometheus(tools, folder, [server.admin], [worker_admin]) as listens:
+            with gateway, prometheus(tools, folder, targets) as listens:
                 watched = Watched(server, worker_admin, listens, folder)
                 wait_until(lambda: "1" in state_of_workers(server), "the worker is used")
                 make_calls(server)
                 scraped = 'min(changes(process_cpu_seconds_total{job=~"toolgate.*"}[1m])) >= 3'
                 wait_until(lambda: watched.ask("query", query=scraped)["result"], "all is scraped")
+                wait_until(lambda: watched.has("toolgate_gateway_tools"), "the gateway is scraped")
                 yield watched
         finally:
             server.stop()
@@ -133,15 +143,14 @@ def worker(binary: Path, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def prometheus(tools: Path, folder: Path, servers: list[str], workers: list[str]) -> Iterator[str]:
-    """A Prometheus with the alerts; where it listens."""
-    jobs = {"toolgate": servers, "toolgate-encoder-worker": workers}
+def prometheus(tools: Path, folder: Path, targets: dict[str, str]) -> Iterator[str]:
+    """A Prometheus with the alerts that scrapes an address for each job; where it listens."""
     scrape = [
         {
             "job_name": name,
-            "static_configs": [{"targets": targets, "labels": {"namespace": "test"}}],
+            "static_configs": [{"targets": [target], "labels": {"namespace": "test"}}],
         }
-        for name, targets in jobs.items()
+        for name, target in targets.items()
     ]
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},

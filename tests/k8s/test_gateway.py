@@ -8,6 +8,7 @@ from typing import Any
 
 import chart
 import pytest
+import yaml
 from chart import POSTGRESQL, Object, Values, merged
 
 NAME = "toolgate-gateway"
@@ -156,6 +157,39 @@ def test_the_few_addresses_of_a_way_in_stand_for_all_hosts() -> None:
     assert file_of(more)["gateway"][key] == 9
     own = gateway_with(**routed, config={"auth": {"allow_anybody": True}, key: 5})
     assert file_of(own)["gateway"][key] == 5
+
+
+def test_its_metrics_are_read_with_a_credential_where_one_is_needed() -> None:
+    monitoring: Values = {"monitoring": {"podMonitor": {"enabled": True}}}
+
+    def scraped(gateway: Values) -> tuple[dict[str, Any] | None, list[Any]]:
+        objects = chart.render(merged(gateway, monitoring))
+        name = "toolgate-gateway"
+        monitors = [one for one in objects if one["kind"] == "PodMonitor"]
+        found = [one for one in monitors if one["metadata"]["name"] == name]
+        (rule,) = chart.find(objects, "NetworkPolicy", name)["spec"]["ingress"]
+        return (found[0]["spec"]["podMetricsEndpoints"][0] if found else None), rule["from"]
+
+    endpoint, peers = scraped(GATEWAY)
+    assert endpoint is not None
+    assert (endpoint["port"], endpoint["path"]) == ("http", "/metrics")
+    assert "authorization" not in endpoint
+    label = {"targetLabel": "toolgate_component", "replacement": "gateway"}
+    assert endpoint["relabelings"] == [label]
+    prometheus = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
+    }
+    assert prometheus in peers
+    with_tokens = yaml.safe_load(chart.example("gateway").read_text())
+    endpoint, peers = scraped(with_tokens)
+    assert endpoint is None
+    assert prometheus not in peers
+    key = {"gateway": {"metricsKey": {"existingSecret": "toolgate-metrics-key"}}}
+    endpoint, peers = scraped(merged(with_tokens, key))
+    assert endpoint is not None
+    secret = {"name": "toolgate-metrics-key", "key": "api-key"}
+    assert endpoint["authorization"] == {"credentials": secret}
+    assert prometheus in peers
 
 
 REFUSED: dict[str, tuple[Values, str]] = {

@@ -63,7 +63,10 @@ pub(crate) async fn call(
         Err(NotCalled::Refused(problem)) => {
             (Outcome::Refused, refusal(gateway, of.caller, &problem))
         }
-        Err(NotCalled::Failed(result)) => (Outcome::Failed, result),
+        Err(NotCalled::Failed(result)) => {
+            gateway.counts(of.caller).failed.fetch_add(1, Ordering::Relaxed);
+            (Outcome::Failed, result)
+        }
     };
     audited.ends(outcome, result.size()).await;
     result
@@ -376,7 +379,8 @@ fn failure(server: &str, failure: &Failure) -> RawObject {
     error_result(&text)
 }
 
-fn refusal(gateway: &Gateway, caller: &Caller, problem: &str) -> RawObject {
+/// Returns the result of a call that was refused, and counts it.
+pub(crate) fn refusal(gateway: &Gateway, caller: &Caller, problem: &str) -> RawObject {
     let counts = gateway.counts(caller);
     counts.calls.fetch_add(1, Ordering::Relaxed);
     counts.refused.fetch_add(1, Ordering::Relaxed);

@@ -101,6 +101,7 @@ pub(crate) struct Counts {
     pub(crate) searches: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) refused: AtomicU64,
+    pub(crate) failed: AtomicU64,
     pub(crate) mended: AtomicU64,
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
@@ -158,6 +159,9 @@ pub struct Overview {
     pub calls: u64,
     /// Calls that were refused.
     pub refused: u64,
+    /// Calls without a result of their server.
+    #[serde(default)]
+    pub failed: u64,
     /// Calls whose form was mended.
     pub mended: u64,
     /// Searches of which a tool was called within the five calls behind them.
@@ -194,6 +198,9 @@ pub struct ServerOverview {
     /// True if it waits for what its entry lacks, such as a variable, until the files are read anew.
     #[serde(default)]
     pub is_held: bool,
+    /// True if its last calls failed one after another, so that one call at a time is tried.
+    #[serde(default)]
+    pub is_circuit_open: bool,
     /// Number of tools that it says only read, and that count as ones that write since it is not trusted.
     #[serde(default)]
     pub unbelieved_readers: usize,
@@ -358,6 +365,7 @@ impl Gateway {
             searches: sum(|counts| &counts.searches),
             calls: sum(|counts| &counts.calls),
             refused: sum(|counts| &counts.refused),
+            failed: sum(|counts| &counts.failed),
             mended: sum(|counts| &counts.mended),
             hits: sum(|counts| &counts.hits),
             misses: sum(|counts| &counts.misses),
@@ -919,6 +927,7 @@ impl ServerOverview {
             problem: status.problem.unwrap_or_default(),
             findings: status.findings,
             is_held: status.is_held,
+            is_circuit_open: status.is_circuit_open,
             unbelieved_readers: 0,
         }
     }

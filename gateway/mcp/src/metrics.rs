@@ -14,7 +14,7 @@ use crate::gateway::Overview;
 pub(crate) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// States of servers, which are there at 0 too.
-const STATES: [&str; 5] = ["starting", "ready", "waiting", "needs login", "stopped"];
+const STATES: [&str; 6] = ["starting", "ready", "idle", "waiting", "needs login", "stopped"];
 
 /// Returns the metrics of a gateway in this state.
 pub(crate) fn exposed(overview: Overview) -> String {
@@ -46,6 +46,11 @@ impl Collector for Reading {
             ),
             ("calls", "Calls of tools, refused ones too", overview.calls),
             ("calls_refused", "Calls that were refused", overview.refused),
+            (
+                "calls_failed",
+                "Calls to which a server gave no answer, or an error in the place of a result",
+                overview.failed,
+            ),
             ("calls_mended", "Calls whose form was mended", overview.mended),
         ] {
             let name = format!("toolgate_gateway_{name}");
@@ -65,6 +70,10 @@ impl Collector for Reading {
             let series = servers.encode_family(&labels)?;
             prometheus_client::metrics::gauge::ConstGauge::new(count).encode(series)?;
         }
+        let about = "Servers whose last calls failed one after another";
+        let open = overview.servers.iter().filter(|server| server.is_circuit_open).count();
+        to.encode_descriptor("toolgate_gateway_open_circuits", about, None, MetricType::Gauge)?
+            .encode_gauge(&i64::try_from(open).unwrap_or(i64::MAX))?;
         Ok(())
     }
 }

@@ -163,6 +163,8 @@ pub struct ServerStatus {
     pub findings: Vec<String>,
     /// True if it waits for what its entry lacks, until the entry changes.
     pub is_held: bool,
+    /// True if its last calls failed one after another, so that one call at a time is tried.
+    pub is_circuit_open: bool,
 }
 
 /// Request to a server.

@@ -52,6 +52,14 @@ store_url: {{ printf "file:%s/store-url" $secrets | quote }}
 {{- end }}
 {{ end -}}
 
+{{/* Says yes if the gateway's metrics are read: with authentication, that takes a credential. */}}
+{{- define "toolgate.gatewayIsScraped" -}}
+{{- $methods := dig "auth" "methods" list .Values.gateway.config -}}
+{{- if and .Values.gateway.enabled .Values.monitoring.podMonitor.enabled (or (empty $methods) .Values.gateway.metricsKey.existingSecret) -}}
+yes
+{{- end -}}
+{{- end -}}
+
 {{/* The sources of the gateway's volume of secrets. */}}
 {{- define "toolgate.gatewaySecrets" -}}
 {{- $v := .Values -}}

@@ -1,6 +1,7 @@
 //! Answers of a face that hands one server through.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -55,19 +56,22 @@ impl Face {
         audited.is_of(server, name, None);
         let refusal = calling::refusal_of(&self.gateway, caller, server, &params, &mut audited);
         if let Some(refusal) = refusal.await {
-            let result = error_result(&refusal);
+            let result = calling::refusal(&self.gateway, caller, &refusal);
             audited.ends(Outcome::Refused, result.size()).await;
             return Ok(result);
         }
         if self.gateway.tool_for(caller, server, name).is_some() {
             serves_tool(name);
         }
+        let counts = self.gateway.counts(caller);
+        counts.calls.fetch_add(1, Ordering::Relaxed);
         let answer = self.host(context, caller).request(server, "tools/call", params).await;
         let result = match answer {
             Ok(result) => result,
             Err(Failure::Lost) => error_result(LOST),
             Err(Failure::NotConnected(told)) => error_result(&told),
             Err(failure) => {
+                counts.failed.fetch_add(1, Ordering::Relaxed);
                 audited.ends(Outcome::Failed, 0).await;
                 return Err(protocol_error(server, failure));
             }

@@ -48,6 +48,11 @@ impl Circuit {
         Some(Attempt { circuit: self, is_trial: true })
     }
 
+    /// Returns true from the failure that opened it until a call is answered.
+    pub(super) fn is_open(&self) -> bool {
+        self.state.lock().open_until.is_some()
+    }
+
     /// Closes the circuit.
     pub(super) fn reset(&self) {
         let mut state = self.state.lock();
@@ -95,15 +100,17 @@ mod tests {
         for _ in 0..5 {
             circuit.attempt().expect("an attempt").failed();
         }
-        assert!(circuit.attempt().is_none());
+        assert!(circuit.attempt().is_none() && circuit.is_open());
         tokio::time::advance(Duration::from_millis(10)).await;
         let trial = circuit.attempt().expect("an attempt");
+        assert!(circuit.is_open());
         assert!(circuit.attempt().is_none());
         drop(trial);
         circuit.attempt().expect("an attempt").failed();
         assert!(circuit.attempt().is_none());
         tokio::time::advance(Duration::from_millis(10)).await;
         circuit.attempt().expect("an attempt").answered();
+        assert!(!circuit.is_open());
         assert!(circuit.attempt().is_some() && circuit.attempt().is_some());
     }
 }

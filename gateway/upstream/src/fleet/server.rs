@@ -174,6 +174,7 @@ impl Server {
                 .map(|listing| listing.findings.clone())
                 .unwrap_or_default(),
             is_held: self.entry.waits_for.is_some(),
+            is_circuit_open: self.circuit.is_open(),
         }
     }
 

@@ -190,6 +190,7 @@ mod tests {
             problem: if is_held { "set HUB_TOKEN" } else { "" }.to_owned(),
             findings: Vec::new(),
             is_held,
+            is_circuit_open: false,
             unbelieved_readers: if is_held { 0 } else { 1 },
         };
         let servers = vec![server("git", false), server("hub", true)];
@@ -213,6 +214,7 @@ mod tests {
             problem: problem.to_owned(),
             findings: Vec::new(),
             is_held: false,
+            is_circuit_open: false,
             unbelieved_readers: 0,
         }
     }
