@@ -15,7 +15,8 @@ use crate::provider::Provider;
 use crate::sse::Splitter;
 use crate::stream::{End, Machine};
 use crate::turn::Turn;
-use crate::upstream::{Failure, Head, Piece, Pieces, Upstream, flushed};
+use crate::upstream::{Failure, Head, flushed};
+use crate::way::{Answer, Payload, Piece, Pieces, Way};
 use crate::{gemini, raw};
 
 /// Most bytes of an answer that are withheld until its calls are judged; those of a larger one go to the host unjudged.
@@ -26,7 +27,7 @@ const ANSWER_MAX: usize = 32 << 20;
 
 /// Turn that is under way.
 pub(crate) struct Exchange {
-    pub(crate) upstream: Upstream,
+    pub(crate) way: Way,
     /// Head of the requests that the proxy writes.
     pub(crate) head: Head,
     /// Request as the host sent it.
@@ -42,29 +43,34 @@ pub(crate) struct Original {
 
 impl Exchange {
     /// Sends a request of the turn.
-    pub(crate) async fn send(&self, body: String) -> Result<reqwest::Response, Failure> {
-        self.upstream.send(&self.head, body.into()).await
+    pub(crate) async fn send(&mut self, body: String) -> Result<Answer, Failure> {
+        self.way.send(&self.head, Payload::Whole(body.into())).await
+    }
+
+    /// Sends the request as the host sent it.
+    pub(crate) async fn send_original(&mut self) -> Result<Answer, Failure> {
+        let Original { head, body } = &self.original;
+        self.way.send(head, Payload::Whole(body.clone())).await
     }
 
     /// Sends the request behind a search. If the provider refuses it, the original is sent once, which has all tools.
-    async fn go_on(&self, body: String) -> Result<reqwest::Response, Failure> {
+    async fn go_on(&mut self, body: String) -> Result<Answer, Failure> {
         let answer = self.send(body).await?;
-        if !is_refusal(answer.status()) {
+        if !is_refusal(answer.status) {
             return Ok(answer);
         }
         drop(answer);
-        let mut head = self.original.head.clone();
-        ask_for_plain(&mut head.headers);
-        let answer = self.upstream.send(&head, self.original.body.clone().into()).await?;
-        if answer.status().is_success() {
+        ask_for_plain(&mut self.original.head.headers);
+        let answer = self.send_original().await?;
+        if answer.status.is_success() {
             self.turn.refused();
         }
         Ok(answer)
     }
 
     /// Reads an answer whole, and returns the body for the host.
-    pub(crate) async fn whole(mut self, answer: reqwest::Response) -> Response {
-        let mut text = match self.read(answer).await {
+    pub(crate) async fn whole(mut self, answer: Answer) -> Response {
+        let mut text = match read(answer).await {
             Ok(text) => text,
             Err(failure) => return self.failed(&failure),
         };
@@ -129,25 +135,12 @@ impl Exchange {
     }
 
     /// Returns the text of the answer to a further request, or what the host is told in its place.
-    async fn next_text(&self, body: String) -> Result<String, Response> {
-        let answer = self.go_on(body).await.map_err(|failure| self.failed(&failure))?;
-        let status = answer.status();
-        let text = self.read(answer).await.map_err(|failure| self.failed(&failure))?;
+    async fn next_text(&mut self, body: String) -> Result<String, Response> {
+        let answer = self.go_on(body).await;
+        let answer = answer.map_err(|failure| self.failed(&failure))?;
+        let status = answer.status;
+        let text = read(answer).await.map_err(|failure| self.failed(&failure))?;
         if status == StatusCode::OK { Ok(text) } else { Err(whole(status, text)) }
-    }
-
-    async fn read(&self, answer: reqwest::Response) -> Result<String, Failure> {
-        let failed = |message: String| Failure { status: StatusCode::BAD_GATEWAY, message };
-        let mut bytes = Vec::new();
-        let mut pieces = self.upstream.pieces(answer);
-        while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(|error| failed(format!("the answer broke off: {error}")))?;
-            if bytes.len() + piece.len() > ANSWER_MAX {
-                return Err(failed(format!("the answer is larger than {ANSWER_MAX} bytes")));
-            }
-            bytes.extend_from_slice(&piece);
-        }
-        String::from_utf8(bytes).map_err(|_| failed("the answer is no UTF-8".to_owned()))
     }
 
     fn failed(&self, failure: &Failure) -> Response {
@@ -156,9 +149,9 @@ impl Exchange {
     }
 
     /// Returns the stream of the turn, over all of its requests.
-    pub(crate) fn stream(self, answer: reqwest::Response) -> Pieces {
+    pub(crate) fn stream(self, answer: Answer) -> Pieces {
         let streaming = Streaming {
-            pieces: Some(self.upstream.pieces(answer)),
+            pieces: Some(answer.pieces),
             machine: Machine::new(self.turn.api()).with_names(self.turn.chat.names.clone()),
             splitter: Splitter::default(),
             withheld: Vec::new(),
@@ -297,10 +290,10 @@ impl Streaming {
         match self.exchange.go_on(body).await {
             Ok(answer) if is_stream(&answer) => {
                 self.machine.go_on();
-                self.pieces = Some(self.exchange.upstream.pieces(answer));
+                self.pieces = Some(answer.pieces);
             }
             Ok(answer) => {
-                let text = self.exchange.read(answer).await.unwrap_or_default();
+                let text = read(answer).await.unwrap_or_default();
                 let message = || {
                     error_of(self.exchange.head.provider, "the search could not be gone on from")
                 };
@@ -322,6 +315,21 @@ impl Drop for Streaming {
     }
 }
 
+/// Reads the body of an answer, which must be a text.
+async fn read(answer: Answer) -> Result<String, Failure> {
+    let failed = |message: String| Failure { status: StatusCode::BAD_GATEWAY, message };
+    let mut bytes = Vec::new();
+    let mut pieces = answer.pieces;
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|error| failed(format!("the answer broke off: {error}")))?;
+        if bytes.len() + piece.len() > ANSWER_MAX {
+            return Err(failed(format!("the answer is larger than {ANSWER_MAX} bytes")));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    String::from_utf8(bytes).map_err(|_| failed("the answer is no UTF-8".to_owned()))
+}
+
 /// Returns true if a provider refused what a request holds, and not who sent it or when.
 pub(crate) fn is_refusal(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
@@ -333,15 +341,15 @@ pub(crate) fn ask_for_plain(headers: &mut HeaderMap) {
 }
 
 /// Returns true if an answer is compressed.
-pub(crate) fn is_compressed(answer: &reqwest::Response) -> bool {
-    let encoding = answer.headers().get(header::CONTENT_ENCODING);
+pub(crate) fn is_compressed(answer: &Answer) -> bool {
+    let encoding = answer.headers.get(header::CONTENT_ENCODING);
     encoding.is_some_and(|encoding| encoding != "identity")
 }
 
 /// Returns true if an answer is a stream of events.
-pub(crate) fn is_stream(answer: &reqwest::Response) -> bool {
-    let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    answer.status() == StatusCode::OK
+pub(crate) fn is_stream(answer: &Answer) -> bool {
+    let kind = answer.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    answer.status == StatusCode::OK
         && kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 

@@ -33,10 +33,13 @@ mod turn;
 mod undeferred;
 mod units;
 mod upstream;
+mod way;
 
 pub use config::{Config, ConfigError, GateConfig, LlmConfig, StrategyConfig, UpstreamConfig};
 pub use provider::Provider;
-pub use proxy::{Plane, ProxyError, serve};
+pub use proxy::{CarriedChat, ChatPath, Plane, Proxy, ProxyError};
 pub use savings::{ModelTotals, Savings, Totals, Usage};
+pub use serving::{Peer, serve_routes};
 pub use tenant::{Authentication, Caller, PresentedKey, Refusal};
 pub use upstream::UpstreamError;
+pub use way::{Answer, Carried, Carrier, Payload, Piece, Pieces};

@@ -2,7 +2,7 @@
 //! are decided on first.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Json, Response};
 use axum::routing::get;
 use axum::serve::Listener;
 use futures_util::{StreamExt as _, stream};
-use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -30,10 +30,11 @@ use crate::held::holding;
 use crate::metrics::{OPEN_METRICS, OpenRequest};
 use crate::provider::Provider;
 use crate::savings::{Account, Savings};
-use crate::serving::{self, Peer};
+use crate::serving::{Peer, serve_routes};
 use crate::tenant::{Authentication, Caller, PresentedKey, Refusal, key_of, own_key_of};
 use crate::turn::{Decider, Owner, SWITCHED_OFF, Turn, caught, warm_up};
-use crate::upstream::{Failure, Head, Upstream, UpstreamError};
+use crate::upstream::{Failure, Head, Upstream, UpstreamError, is_climbing};
+use crate::way::{Answer, Carrier, Payload, Pieces, Way};
 use crate::{gemini, headers, undeferred};
 
 /// Header of an answer that says what was done with its request.
@@ -77,8 +78,12 @@ pub struct Plane {
     pub savings: Savings,
 }
 
-struct Proxy {
-    names: Names,
+/// Proxy before the providers. Cloning is cheap.
+#[derive(Clone)]
+pub struct Proxy(Arc<Shared>);
+
+/// Surroundings of all requests.
+struct Shared {
     upstream: Upstream,
     decider: Decider,
     savings: Savings,
@@ -90,7 +95,15 @@ struct Proxy {
     memory: Shares,
     request_memory: usize,
     max_body: usize,
+    head_timeout: Duration,
     body_timeout: Duration,
+    public_url: String,
+}
+
+/// Proxy's face for hosts.
+struct Face {
+    names: Names,
+    shared: Arc<Shared>,
 }
 
 /// Places that a request holds until its answer has ended.
@@ -101,6 +114,31 @@ struct Chat {
     api: Api,
     caller: Caller,
     head: Head,
+    way: Way,
+}
+
+/// Place of a chat among the APIs of the providers.
+#[derive(Debug, Clone, Copy)]
+pub struct ChatPath<'a> {
+    provider: Provider,
+    api: Api,
+    /// Provider's own path.
+    path: &'a str,
+    query: Option<&'a str>,
+}
+
+/// Chat request that another proxy has taken from its host. It holds keys, so that it has no `Debug`.
+pub struct CarriedChat<'a> {
+    /// Place that it is for.
+    pub path: ChatPath<'a>,
+    /// Headers of the host.
+    pub headers: HeaderMap,
+    /// Body of the host.
+    pub body: Body,
+    /// Address of the other proxy.
+    pub peer: IpAddr,
+    /// Way of the turn's first request.
+    pub carrier: Box<dyn Carrier>,
 }
 
 /// Body of a request: read whole, or not.
@@ -111,48 +149,112 @@ enum ReadBody {
     Part(Vec<u8>, BodyDataStream, PassReason),
 }
 
-/// Serves hosts until `stop`, and then ends answers under way within ten seconds.
-///
-/// # Errors
-/// [`ProxyError`] if TLS can't be set up, or the listener fails.
-pub async fn serve(
-    config: &Config,
-    plane: Plane,
-    listener: impl Listener<Addr = SocketAddr>,
-    stop: CancellationToken,
-) -> Result<(), ProxyError> {
-    let Plane { client, authentication, savings } = plane;
-    let decider = Decider::new(client, config, savings.clone());
-    let llm = &config.llm;
-    tokio::task::spawn_blocking(warm_up);
-    let proxy = Proxy {
-        names: Names::new(listener.local_addr()?, &llm.public_url),
-        upstream: Upstream::new(config)?,
-        decider: decider.clone(),
-        savings,
-        authentication,
-        tenant: Arc::from(llm.tenant.as_str()),
-        requests: Shares::new(llm.max_requests),
-        memory: Shares::new(llm.request_memory),
-        request_memory: llm.request_memory,
-        max_body: llm.max_body,
-        body_timeout: llm.body_timeout,
-    };
-    let router = Router::new()
-        .route("/livez", get(StatusCode::OK))
-        .route("/metrics", get(exposed_metrics))
-        .route("/toolgate/usage", get(usage))
-        .fallback(forward)
-        .with_state(Arc::new(proxy));
-    serving::serve(listener, router, llm.head_timeout, stop).await;
-    if timeout(CLOSING_MAX, decider.close()).await.is_err() {
-        tracing::warn!("sets of tools were left in the routing plane");
+impl Proxy {
+    /// Returns a proxy that asks a routing plane.
+    ///
+    /// # Errors
+    /// [`ProxyError`] if TLS can't be set up.
+    pub fn new(config: &Config, plane: Plane) -> Result<Self, ProxyError> {
+        let Plane { client, authentication, savings } = plane;
+        let llm = &config.llm;
+        tokio::task::spawn_blocking(warm_up);
+        let shared = Shared {
+            upstream: Upstream::new(config)?,
+            decider: Decider::new(client, config, savings.clone()),
+            savings,
+            authentication,
+            tenant: Arc::from(llm.tenant.as_str()),
+            requests: Shares::new(llm.max_requests),
+            memory: Shares::new(llm.request_memory),
+            request_memory: llm.request_memory,
+            max_body: llm.max_body,
+            head_timeout: llm.head_timeout,
+            body_timeout: llm.body_timeout,
+            public_url: llm.public_url.clone(),
+        };
+        Ok(Self(Arc::new(shared)))
     }
-    Ok(())
+
+    /// Serves hosts until `stop`, and then ends answers under way within ten seconds.
+    ///
+    /// # Errors
+    /// [`ProxyError`] if the listener fails.
+    pub async fn serve(
+        &self,
+        listener: impl Listener<Addr = SocketAddr>,
+        stop: CancellationToken,
+    ) -> Result<(), ProxyError> {
+        let names = Names::new(listener.local_addr()?, &self.0.public_url);
+        let face = Face { names, shared: Arc::clone(&self.0) };
+        let router = Router::new()
+            .route("/livez", get(StatusCode::OK))
+            .route("/metrics", get(exposed_metrics))
+            .route("/toolgate/usage", get(usage))
+            .fallback(forward)
+            .with_state(Arc::new(face));
+        serve_routes(listener, router, self.0.head_timeout, stop).await;
+        Ok(())
+    }
+
+    /// Returns the time that the head of a request has.
+    #[must_use]
+    pub fn head_timeout(&self) -> Duration {
+        self.0.head_timeout
+    }
+
+    /// Takes what was registered out of the routing plane.
+    pub async fn close(&self) {
+        if timeout(CLOSING_MAX, self.0.decider.close()).await.is_err() {
+            tracing::warn!("sets of tools were left in the routing plane");
+        }
+    }
+
+    /// Answers a chat whose first request another proxy carries.
+    pub async fn answer(&self, chat: CarriedChat<'_>) -> Response {
+        let CarriedChat { path, headers, body, peer, carrier } = chat;
+        let ChatPath { provider, api, path, query } = path;
+        let proxy = &self.0;
+        let Some(url) = proxy.upstream.url(provider, path, query) else {
+            return climbing(provider);
+        };
+        let caller = match proxy.caller(Some(peer), key_of(&headers)).await {
+            Ok(caller) => caller,
+            Err(refusal) => return proxy.refusal(provider, refusal),
+        };
+        let head =
+            Head { provider, method: Method::POST, url, headers: headers::of_request(headers) };
+        let mut way = Way::new(proxy.upstream.clone(), Some(carrier));
+        let Some(held) = proxy.hold(&caller) else {
+            // The other proxy has its own limits.
+            let body = Payload::Pieces(in_time(body.into_data_stream()));
+            return pass(&mut way, &head, body, "busy").await;
+        };
+        let response = Box::pin(proxy.chat(Chat { api, caller, head, way }, body)).await;
+        holding(response, held)
+    }
 }
 
-async fn usage(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
-    if !proxy.names.allow(request.uri(), request.headers()) {
+impl<'a> ChatPath<'a> {
+    /// Finds the chat that a request asks for. Its path is that of the proxy, or the provider's own. `None` if it is none.
+    #[must_use]
+    pub fn find(method: &Method, path: &'a str, query: Option<&'a str>) -> Option<Self> {
+        if method != Method::POST || is_climbing(path) {
+            return None;
+        }
+        let (provider, path) = Provider::split(path).or_else(|| {
+            Provider::ALL
+                .into_iter()
+                .find(|one| one.chat(path, query).is_some())
+                .map(|one| (one, path))
+        })?;
+        let api = provider.chat(path, query)?;
+        Some(Self { provider, api, path, query })
+    }
+}
+
+async fn usage(State(face): State<Arc<Face>>, request: Request) -> Response {
+    let Face { names, shared: proxy } = &*face;
+    if !names.allow(request.uri(), request.headers()) {
         return StatusCode::FORBIDDEN.into_response();
     }
     let caller = match proxy.caller(peer_of(&request), own_key_of(request.headers())).await {
@@ -167,8 +269,9 @@ async fn usage(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
         .into_response()
 }
 
-async fn exposed_metrics(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
-    if !proxy.names.allow_scrape(request.uri(), request.headers()) {
+async fn exposed_metrics(State(face): State<Arc<Face>>, request: Request) -> Response {
+    let Face { names, shared: proxy } = &*face;
+    if !names.allow_scrape(request.uri(), request.headers()) {
         return StatusCode::FORBIDDEN.into_response();
     }
     match proxy.caller(peer_of(&request), own_key_of(request.headers())).await {
@@ -186,12 +289,13 @@ fn own_refusal(refusal: Refusal) -> Response {
     (refusal.status(), format!("{}\n", refusal.problem())).into_response()
 }
 
-async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
+async fn forward(State(face): State<Arc<Face>>, request: Request) -> Response {
+    let Face { names, shared: proxy } = &*face;
     let Some((provider, path)) = Provider::split(request.uri().path()) else {
         let known = "paths begin with /anthropic, /openai or /gemini\n";
         return (StatusCode::NOT_FOUND, known).into_response();
     };
-    if !proxy.names.allow(request.uri(), request.headers()) {
+    if !names.allow(request.uri(), request.headers()) {
         let problem = "this host or origin is not allowed: call the proxy by its own address";
         return provider.error(StatusCode::FORBIDDEN, problem);
     }
@@ -200,46 +304,56 @@ async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response 
         return without_websocket(provider);
     }
     let Some(url) = proxy.upstream.url(provider, path, request.uri().query()) else {
-        return provider.error(StatusCode::BAD_REQUEST, "the path has a part that climbs");
+        return climbing(provider);
     };
     let caller = match proxy.caller(peer_of(&request), key_of(request.headers())).await {
         Ok(caller) => caller,
-        Err(refusal) => {
-            proxy.savings.metrics().refused(refusal.name());
-            return provider.error(refusal.status(), refusal.problem());
-        }
+        Err(refusal) => return proxy.refusal(provider, refusal),
     };
-    let Some(held) = proxy.hold(&caller) else {
-        proxy.savings.metrics().refused("requests");
-        let problem = "too many requests are under way (llm.max_requests): try again";
-        let mut response = provider.error(StatusCode::TOO_MANY_REQUESTS, problem);
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        return response;
-    };
+    let Some(held) = proxy.hold(&caller) else { return proxy.overloaded(provider) };
     let chat =
         provider.chat(path, request.uri().query()).filter(|_| request.method() == Method::POST);
     let (parts, body) = request.into_parts();
     let headers = headers::of_request(parts.headers);
     let head = Head { provider, method: parts.method, url, headers };
+    let mut way = Way::new(proxy.upstream.clone(), None);
     let response = match chat {
-        Some(api) => Box::pin(proxy.chat(Chat { api, caller, head }, body)).await,
+        Some(api) => Box::pin(proxy.chat(Chat { api, caller, head, way }, body)).await,
         // A request without a body has none on its way on either.
         None if body.is_end_stream() => {
-            proxy.pass(&head, reqwest::Body::default(), "no-chat").await
+            pass(&mut way, &head, Payload::Whole(Bytes::new()), "no-chat").await
         }
-        None => proxy.pass(&head, streamed(in_time(body.into_data_stream())), "no-chat").await,
+        None => {
+            let body = Payload::Pieces(in_time(body.into_data_stream()));
+            pass(&mut way, &head, body, "no-chat").await
+        }
     };
     holding(response, held)
 }
 
-impl Proxy {
+impl Shared {
     /// Returns who calls with a key.
-    async fn caller(&self, peer: Option<Peer>, key: Option<Vec<u8>>) -> Result<Caller, Refusal> {
+    async fn caller(&self, peer: Option<IpAddr>, key: Option<Vec<u8>>) -> Result<Caller, Refusal> {
         let Some(authentication) = &self.authentication else {
             return Ok(Caller { tenant: Arc::clone(&self.tenant), is_operator: true });
         };
-        let Peer(address) = peer.ok_or(Refusal::Unavailable)?;
-        authentication.authenticate(PresentedKey { key, peer: address.ip() }).await
+        let peer = peer.ok_or(Refusal::Unavailable)?;
+        authentication.authenticate(PresentedKey { key, peer }).await
+    }
+
+    /// Answers a request that is not let in.
+    fn refusal(&self, provider: Provider, refusal: Refusal) -> Response {
+        self.savings.metrics().refused(refusal.name());
+        provider.error(refusal.status(), refusal.problem())
+    }
+
+    /// Answers a request for which there is no place.
+    fn overloaded(&self, provider: Provider) -> Response {
+        self.savings.metrics().refused("requests");
+        let problem = "too many requests are under way (llm.max_requests): try again";
+        let mut response = provider.error(StatusCode::TOO_MANY_REQUESTS, problem);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        response
     }
 
     /// Takes a place among the requests under way. `None` if its tenant has its share of them.
@@ -257,8 +371,8 @@ impl Proxy {
             Ok(ReadBody::Part(begun, rest, reason)) => {
                 let begun = stream::iter([Ok(Bytes::from(begun))]);
                 self.account(&chat, &[]).passed(reason);
-                let body = streamed(begun.chain(in_time(rest)));
-                return self.pass(&chat.head, body, reason).await;
+                let body = Payload::Pieces(Box::pin(begun.chain(in_time(rest))));
+                return pass(&mut chat.way, &chat.head, body, reason).await;
             }
             Err(failure) => {
                 self.savings.metrics().refused("body");
@@ -272,7 +386,8 @@ impl Proxy {
         match self.decide(&chat, &bytes).await {
             Ok((turn, body)) => {
                 turn.account().added(turn.strategy(), begun.elapsed());
-                let response = self.rewritten(turn, chat.head, bytes, body).await;
+                let original = Original { head: chat.head, body: bytes.into() };
+                let response = rewritten(turn, chat.way, original, body).await;
                 holding(response, memory)
             }
             Err(mut reason) => {
@@ -283,7 +398,7 @@ impl Proxy {
                 let account = self.account(&chat, &bytes);
                 account.passed(reason);
                 account.added("pass", begun.elapsed());
-                self.pass(&chat.head, bytes.into(), reason).await
+                pass(&mut chat.way, &chat.head, Payload::Whole(bytes.into()), reason).await
             }
         }
     }
@@ -330,59 +445,6 @@ impl Proxy {
         self.decider.followed(chat.api, text, owner)
     }
 
-    /// Sends a request whose tools were deferred. If the provider refuses it, the original is sent once.
-    async fn rewritten(&self, turn: Turn, head: Head, bytes: Vec<u8>, body: String) -> Response {
-        let note = turn.note();
-        let original = Original { head: head.clone(), body: bytes.into() };
-        let mut head = head;
-        head.headers.remove(header::CONTENT_LENGTH);
-        ask_for_plain(&mut head.headers);
-        headers::add_betas(&mut head.headers, turn.betas());
-        let exchange = Exchange { upstream: self.upstream.clone(), head, original, turn };
-        let answer = match exchange.send(body).await {
-            Ok(answer) => answer,
-            Err(failure) => return refused(exchange.head.provider, &failure),
-        };
-        let status = answer.status();
-        // What is compressed though it was asked not to be can't be read here.
-        if is_refusal(status) || (status == StatusCode::OK && is_compressed(&answer)) {
-            drop(answer);
-            return self.original(&exchange).await;
-        }
-        if status != StatusCode::OK {
-            return self.handed_on(answer, &note);
-        }
-        exchange.turn.sent();
-        let mut headers = headers::of_answer(answer.headers().clone());
-        headers.remove(header::CONTENT_LENGTH);
-        let response = if is_stream(&answer) {
-            Response::new(Body::from_stream(exchange.stream(answer)))
-        } else {
-            exchange.whole(answer).await
-        };
-        let mut response = response;
-        if response.status() == StatusCode::OK {
-            *response.headers_mut() = headers;
-        }
-        noted(response, &note)
-    }
-
-    /// Sends the original of a request that was refused. If the provider takes it, the model's tools are not deferred for
-    /// a while.
-    async fn original(&self, exchange: &Exchange) -> Response {
-        let Original { head, body } = &exchange.original;
-        match self.upstream.send(head, body.clone().into()).await {
-            Ok(answer) => {
-                if answer.status().is_success() {
-                    exchange.turn.refused();
-                }
-                exchange.turn.account().passed("refused");
-                self.handed_on(answer, "pass; reason=refused")
-            }
-            Err(failure) => refused(head.provider, &failure),
-        }
-    }
-
     /// Reads the body of a request, whose pieces must follow each other in time, and which has a deadline as a whole.
     async fn read(&self, caller: &Caller, body: Body) -> Result<ReadBody, Failure> {
         let failed = |status, problem: String| Failure { status, message: problem };
@@ -418,22 +480,72 @@ impl Proxy {
         }
         Ok(ReadBody::Whole(bytes, memory))
     }
+}
 
-    /// Sends a request as it comes, and hands on its answer as it comes.
-    async fn pass(&self, head: &Head, body: reqwest::Body, reason: &str) -> Response {
-        match self.upstream.send(head, body).await {
-            Ok(answer) => self.handed_on(answer, &format!("pass; reason={reason}")),
-            Err(failure) => refused(head.provider, &failure),
+/// Sends a request whose tools were deferred. If the provider refuses it, the original is sent once.
+async fn rewritten(turn: Turn, way: Way, original: Original, body: String) -> Response {
+    let note = turn.note();
+    let mut head = original.head.clone();
+    head.headers.remove(header::CONTENT_LENGTH);
+    ask_for_plain(&mut head.headers);
+    headers::add_betas(&mut head.headers, turn.betas());
+    let mut exchange = Exchange { way, head, original, turn };
+    let answer = match exchange.send(body).await {
+        Ok(answer) => answer,
+        Err(failure) => return refused(exchange.head.provider, &failure),
+    };
+    let status = answer.status;
+    // What is compressed though it was asked not to be can't be read here.
+    if is_refusal(status) || (status == StatusCode::OK && is_compressed(&answer)) {
+        drop(answer);
+        return original_of(exchange).await;
+    }
+    if status != StatusCode::OK {
+        return handed_on(answer, &note);
+    }
+    exchange.turn.sent();
+    let mut headers = headers::of_answer(answer.headers.clone());
+    headers.remove(header::CONTENT_LENGTH);
+    let response = if is_stream(&answer) {
+        Response::new(Body::from_stream(exchange.stream(answer)))
+    } else {
+        exchange.whole(answer).await
+    };
+    let mut response = response;
+    if response.status() == StatusCode::OK {
+        *response.headers_mut() = headers;
+    }
+    noted(response, &note)
+}
+
+/// Sends the original of a request that was refused. If the provider takes it, the model's tools are not deferred for a
+/// while.
+async fn original_of(mut exchange: Exchange) -> Response {
+    match exchange.send_original().await {
+        Ok(answer) => {
+            if answer.status.is_success() {
+                exchange.turn.refused();
+            }
+            exchange.turn.account().passed("refused");
+            handed_on(answer, "pass; reason=refused")
         }
+        Err(failure) => refused(exchange.head.provider, &failure),
     }
+}
 
-    fn handed_on(&self, answer: reqwest::Response, note: &str) -> Response {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = answer.status();
-        *response.headers_mut() = headers::of_answer(answer.headers().clone());
-        *response.body_mut() = Body::from_stream(self.upstream.pieces(answer));
-        noted(response, note)
+/// Sends a request as it comes, and hands on its answer as it comes.
+async fn pass(way: &mut Way, head: &Head, body: Payload, reason: &str) -> Response {
+    match way.send(head, body).await {
+        Ok(answer) => handed_on(answer, &format!("pass; reason={reason}")),
+        Err(failure) => refused(head.provider, &failure),
     }
+}
+
+fn handed_on(answer: Answer, note: &str) -> Response {
+    let mut response = Response::new(Body::from_stream(answer.pieces));
+    *response.status_mut() = answer.status;
+    *response.headers_mut() = headers::of_answer(answer.headers);
+    noted(response, note)
 }
 
 impl Chat {
@@ -460,8 +572,8 @@ impl Chat {
     }
 }
 
-fn peer_of(request: &Request) -> Option<Peer> {
-    request.extensions().get::<Peer>().copied()
+fn peer_of(request: &Request) -> Option<IpAddr> {
+    request.extensions().get::<Peer>().map(Peer::ip)
 }
 
 /// Returns the holder of a caller's shares.
@@ -470,21 +582,18 @@ fn holder(caller: &Caller) -> Holder {
 }
 
 /// Returns the pieces of a request as long as they follow each other in time.
-fn in_time(
-    pieces: BodyDataStream,
-) -> impl futures_util::Stream<Item = Result<Bytes, axum::Error>> + Send + 'static {
+fn in_time(pieces: BodyDataStream) -> Pieces {
     let next = |mut pieces: BodyDataStream| async move {
         let next = timeout(PIECE_MAX, pieces.next()).await;
         let late = |_| Some(Err(axum::Error::new(io::Error::from(io::ErrorKind::TimedOut))));
-        Some((next.unwrap_or_else(late)?, pieces))
+        Some((next.unwrap_or_else(late)?.map_err(io::Error::other), pieces))
     };
-    stream::unfold(pieces, next)
+    Box::pin(stream::unfold(pieces, next))
 }
 
-fn streamed(
-    pieces: impl futures_util::Stream<Item = Result<Bytes, axum::Error>> + Send + 'static,
-) -> reqwest::Body {
-    reqwest::Body::wrap_stream(pieces)
+/// Refuses a path that leaves the operator's base URL.
+fn climbing(provider: Provider) -> Response {
+    provider.error(StatusCode::BAD_REQUEST, "the path has a part that climbs")
 }
 
 /// Refuses a WebSocket in the way that has Codex go on over HTTP at once; behind other errors it tries for seconds.

@@ -1,7 +1,7 @@
 //! Connections of hosts. The head of a request has a deadline, so that a host that is slow with it keeps no place.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -23,10 +23,19 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// Address that a request came from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub struct Peer(pub(crate) SocketAddr);
+
+impl Peer {
+    /// Returns the IP address.
+    #[must_use]
+    pub fn ip(&self) -> IpAddr {
+        self.0.ip()
+    }
+}
 
 /// Serves `routes` until `stop`, and then ends answers under way within ten seconds. The head of a request has `head` to come.
-pub(crate) async fn serve(
+/// Requests bear their [`Peer`].
+pub async fn serve_routes(
     mut listener: impl Listener<Addr = SocketAddr>,
     routes: Router,
     head: Duration,

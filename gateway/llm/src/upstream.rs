@@ -3,12 +3,10 @@
 
 use std::io;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::redirect::Policy;
 use rustls::crypto::ring;
@@ -19,12 +17,7 @@ use url::Url;
 
 use crate::config::{Config, UpstreamConfig};
 use crate::provider::Provider;
-
-/// Piece of an answer's body.
-pub(crate) type Piece = Result<Bytes, io::Error>;
-
-/// Body of an answer as it comes.
-pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Piece> + Send>>;
+use crate::way::{Answer, Payload, Pieces};
 
 /// Error that keeps requests from being sent.
 #[derive(Debug, thiserror::Error)]
@@ -90,11 +83,7 @@ impl Upstream {
 
     /// Returns the URL of a provider's path and query. `None` if the path climbs.
     pub(crate) fn url(&self, provider: Provider, path: &str, query: Option<&str>) -> Option<Url> {
-        // Some servers decode slashes too, and cut parameters off.
-        let decoded = path.to_ascii_lowercase().replace("%2e", ".");
-        let decoded = decoded.replace("%2f", "/").replace("%5c", "/").replace("%3b", ";");
-        let is_climbing = |part: &str| matches!(part.split(';').next(), Some("." | ".."));
-        if decoded.split(['/', '\\']).any(is_climbing) {
+        if is_climbing(path) {
             return None;
         }
         let base = self.places.of(provider).as_str().trim_end_matches('/');
@@ -103,30 +92,38 @@ impl Upstream {
     }
 
     /// Sends a request, and waits for the head of its answer.
-    pub(crate) async fn send(
-        &self,
-        head: &Head,
-        body: reqwest::Body,
-    ) -> Result<reqwest::Response, Failure> {
+    pub(crate) async fn send(&self, head: &Head, body: Payload) -> Result<Answer, Failure> {
         let request = self.client.request(head.method.clone(), head.url.clone());
         let sent = request.headers(head.headers.clone()).body(body).send();
-        match tokio::time::timeout(self.first_byte, sent).await {
-            Ok(answered) => answered.map_err(|error| self.failure(head.provider, &error)),
-            Err(_) => Err(Failure {
-                status: StatusCode::GATEWAY_TIMEOUT,
-                message: format!(
-                    "{} did not begin to answer within {:?} (llm.first_byte_timeout)",
-                    self.place(head.provider),
-                    self.first_byte
-                ),
-            }),
-        }
+        let answer = self.within_first_byte(head.provider, sent).await?;
+        let answer = answer.map_err(|error| self.failure(head.provider, &error))?;
+        let status = answer.status();
+        let headers = answer.headers().clone();
+        let pieces = answer.bytes_stream();
+        let pieces =
+            pieces.map(|piece| piece.map_err(|error| io::Error::other(error.without_url())));
+        Ok(Answer { status, headers, pieces: self.within_idle(Box::pin(pieces)) })
+    }
+
+    /// Waits for the head of an answer, but not for longer than it may take.
+    pub(crate) async fn within_first_byte<T>(
+        &self,
+        provider: Provider,
+        answered: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        tokio::time::timeout(self.first_byte, answered).await.map_err(|_| Failure {
+            status: StatusCode::GATEWAY_TIMEOUT,
+            message: format!(
+                "{} did not begin to answer within {:?} (llm.first_byte_timeout)",
+                self.place(provider),
+                self.first_byte
+            ),
+        })
     }
 
     /// Returns the body of an answer. It ends with an error if nothing comes for too long.
-    pub(crate) fn pieces(&self, answer: reqwest::Response) -> Pieces {
+    pub(crate) fn within_idle(&self, body: Pieces) -> Pieces {
         let idle = self.idle;
-        let body = Box::pin(answer.bytes_stream());
         let pieces = stream::unfold(Some(body), move |body| async move {
             let mut body = body?;
             let next = tokio::time::timeout(idle, body.next()).await;
@@ -134,7 +131,7 @@ impl Upstream {
                 Ok(Some(Ok(piece))) => Some((Ok(piece), Some(body))),
                 Ok(Some(Err(error))) => {
                     flushed().await;
-                    Some((Err(io::Error::other(error.without_url())), None))
+                    Some((Err(error), None))
                 }
                 Ok(None) => None,
                 Err(_) => {
@@ -147,7 +144,7 @@ impl Upstream {
     }
 
     /// Returns the scheme, host and port of a provider, for messages. A key in a query is no part of it.
-    fn place(&self, provider: Provider) -> String {
+    pub(crate) fn place(&self, provider: Provider) -> String {
         self.places.of(provider).origin().ascii_serialization()
     }
 
@@ -164,6 +161,15 @@ impl Upstream {
         let status = StatusCode::BAD_GATEWAY;
         Failure { status, message: format!("{place} {what}: {}", innermost(error)) }
     }
+}
+
+/// Returns true if a path has a part that may lead out of where it stands.
+pub(crate) fn is_climbing(path: &str) -> bool {
+    // Some servers decode slashes too, and cut parameters off.
+    let decoded = path.to_ascii_lowercase().replace("%2e", ".");
+    let decoded = decoded.replace("%2f", "/").replace("%5c", "/").replace("%3b", ";");
+    let is_climbing = |part: &str| matches!(part.split(';').next(), Some("." | ".."));
+    decoded.split(['/', '\\']).any(is_climbing)
 }
 
 /// Waits until what was written before an error is on its way: the server drops the connection at once.

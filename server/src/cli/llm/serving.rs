@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
 use toolgate_config::{FlagValue, Parsed, keys};
-use toolgate_gateway_llm::{Authentication, Config, Plane, Savings, serve};
+use toolgate_gateway_llm::{Authentication, Config, Plane, Proxy, ProxyError, Savings};
 use toolgate_serving::{ConnectionLimits, Connections};
 
 use crate::cli::arguments::{ConfigArguments, model_flag, parse_setting};
@@ -160,7 +160,10 @@ impl Prepared {
         let refused = |refusal| tracing::warn!(?refusal, "a connection was refused");
         let listener = Connections::new(listener, limits, refused).into_listener();
         let plane = Plane { client: plane, authentication, savings };
-        let served = serve(&config, plane, listener, stop).await;
-        served.map_err(|error| Failure::new(error.to_string()))
+        let failed = |error: ProxyError| Failure::new(error.to_string());
+        let proxy = Proxy::new(&config, plane).map_err(failed)?;
+        let served = proxy.serve(listener, stop).await;
+        proxy.close().await;
+        served.map_err(failed)
     }
 }
