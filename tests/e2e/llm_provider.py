@@ -315,16 +315,27 @@ class Proxy:
         method: str = "POST",
     ) -> Got:
         """Sends a request as it is."""
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        connection = self.connection()
-        try:
-            sent = {"Content-Type": "application/json", **self.keys, **(headers or {})}
-            connection.request(method, path, data, sent)
-            response = connection.getresponse()
-            named = {name.lower(): value for name, value in response.getheaders()}
-            return Got(response.status, named, response.read())
-        finally:
-            connection.close()
+        return ask(self.port, path, body, {**self.keys, **(headers or {})}, method)
+
+
+def ask(
+    port: int,
+    path: str,
+    body: Json | bytes = b"",
+    headers: Mapping[str, str] | None = None,
+    method: str = "POST",
+) -> Got:
+    """Sends a request to a port of this machine as it is."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        connection.request(method, path, data, sent)
+        response = connection.getresponse()
+        named = {name.lower(): value for name, value in response.getheaders()}
+        return Got(response.status, named, response.read())
+    finally:
+        connection.close()
 
 
 def _since(before: Json, now: Json) -> Json:

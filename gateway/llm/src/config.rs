@@ -29,6 +29,8 @@ pub struct Config {
 pub struct LlmConfig {
     /// Address and port to listen on.
     pub listen: SocketAddr,
+    /// Address and port to listen on for Envoy's external processing, if it is served.
+    pub ext_proc_listen: Option<SocketAddr>,
     /// URL by which hosts reach the proxy; empty for an address of this machine.
     pub public_url: String,
     /// Most open connections of hosts. Over HTTP/1.1 each has one request at a time.
@@ -160,6 +162,7 @@ impl Default for LlmConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT),
+            ext_proc_listen: None,
             public_url: String::new(),
             max_connections: 256,
             head_timeout: Duration::from_secs(30),
@@ -242,6 +245,13 @@ impl Config {
                     .to_owned(),
             );
         }
+        if llm.ext_proc_listen.is_some_and(|listen| !listen.ip().is_loopback()) {
+            return Some(
+                "llm.ext_proc_listen must be an address of this machine alone, where Envoy runs too, because requests \
+                 carry keys"
+                    .to_owned(),
+            );
+        }
         if !llm.public_url.is_empty() && Url::parse(&llm.public_url).is_err() {
             return Some("llm.public_url is no URL".to_owned());
         }
@@ -313,6 +323,7 @@ mod tests {
         for (text, told) in [
             ("[llm]\nlisten = \"0.0.0.0:1\"", "llm.public_url"),
             ("[llm]\nlisten = \"0.0.0.0:1\"\npublic_url = \"http://llm.example\"", "https URL"),
+            ("[llm]\next_proc_listen = \"0.0.0.0:1\"", "ext_proc_listen"),
             ("[llm]\nmax_connections = 0", "at least 1"),
             ("[llm]\nrequest_memory = \"0\"", "at least 1"),
             ("[llm]\nhead_timeout = \"0s\"", "head_timeout"),

@@ -1,5 +1,5 @@
-//! Regenerates `proto/src/gen` from the `.proto` files, without protoc. With `--check` it writes nothing and reports a
-//! difference as an error, so that committed code can't fall behind the contract.
+//! Regenerates `proto/src/gen` from the `.proto` files, and `gateway/ext-proc/src/gen` from its own, without protoc. With
+//! `--check` it writes nothing and reports a difference as an error, so that committed code can't fall behind the contracts.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -11,6 +11,9 @@ use prost::Message;
 
 /// File name of the descriptor set that gRPC reflection serves.
 const DESCRIPTORS: &str = "descriptors.bin";
+
+/// Writes generated code into a folder.
+type Generate<'a> = &'a dyn Fn(&Path) -> Result<(), Box<dyn Error>>;
 
 fn main() -> ExitCode {
     match run() {
@@ -24,16 +27,40 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let check = env::args().skip(1).any(|argument| argument == "--check");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let committed = root.join("src/gen");
-    if check {
-        let fresh = env::temp_dir().join(format!("toolgate-proto-{}", std::process::id()));
-        let outcome = generate(&root, &fresh).and_then(|()| compare(&committed, &fresh));
-        fs::remove_dir_all(&fresh)?;
-        outcome
-    } else {
-        generate(&root, &committed)
+    let proto = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let ext_proc = proto.join("../gateway/ext-proc");
+    write_or_check(check, &proto.join("src/gen"), &|out| generate(&proto, out))?;
+    write_or_check(check, &ext_proc.join("src/gen"), &|out| generate_ext_proc(&ext_proc, out))
+}
+
+/// Generates code into the folder of the committed code, or compares that with fresh code.
+fn write_or_check(
+    check: bool,
+    committed: &Path,
+    generate: Generate<'_>,
+) -> Result<(), Box<dyn Error>> {
+    if !check {
+        return generate(committed);
     }
+    let fresh = env::temp_dir().join(format!("toolgate-proto-{}", std::process::id()));
+    let outcome = generate(&fresh).and_then(|()| compare(committed, &fresh));
+    fs::remove_dir_all(&fresh)?;
+    outcome
+}
+
+/// Generates the service of Envoy's external processing, without a client.
+fn generate_ext_proc(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(out)?;
+    let folder = root.join("proto");
+    let mut compiler = protox::Compiler::new([&folder])?;
+    compiler.include_source_info(true);
+    compiler.open_files(proto_files(&folder.join("envoy/service/ext_proc/v3"))?)?;
+    tonic_prost_build::configure()
+        .build_client(false)
+        .out_dir(out)
+        .bytes(".envoy")
+        .compile_fds(compiler.file_descriptor_set())?;
+    Ok(())
 }
 
 fn generate(root: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
@@ -71,7 +98,8 @@ fn compare(committed: &Path, fresh: &Path) -> Result<(), Box<dyn Error>> {
         let old = fs::read(committed.join(&name)).unwrap_or_default();
         if old != fs::read(fresh.join(&name))? {
             let name = name.to_string_lossy();
-            return Err(format!("proto/src/gen/{name} is not current: run `make proto`").into());
+            let committed = committed.display();
+            return Err(format!("{committed}/{name} is not current: run `make proto`").into());
         }
     }
     Ok(())

@@ -64,11 +64,15 @@ async fn serve_until_stopped(llm: Llm) -> Result<Exit, Failure> {
     }
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    let listener = listen(config.llm.listen).await?;
+    let listener = listen(config.llm.listen, "llm.listen or --listen").await?;
     let address = listener.local_addr()?;
+    let ext_proc = match config.llm.ext_proc_listen {
+        Some(address) => Some(listen(address, "llm.ext_proc_listen").await?),
+        None => None,
+    };
     let authentication = HostKeys::start(&config, &llm.plane.server_config(), &stop).await?;
     let savings = Savings::default();
-    let prepared = Prepared { config, listener, savings, authentication, stop };
+    let prepared = Prepared { config, listener, ext_proc, savings, authentication, stop };
     let told = || output::note(format_args!("serving on http://{address}"));
     let served = prepared.serve(&llm.plane, told).await;
     telemetry.stop().await;

@@ -73,14 +73,21 @@ async fn run_program(run: Run) -> Result<Exit, Failure> {
     if let Some(problem) = config.problem() {
         return Err(Failure::usage(problem));
     }
-    let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+    let listener =
+        listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), "llm.listen or --listen").await?;
     let address = listener.local_addr()?;
     let savings = Savings::default();
     let stop = CancellationToken::new();
     // The program reaches it, and nobody else knows its port.
     let authentication = None;
-    let prepared =
-        Prepared { config, listener, savings: savings.clone(), authentication, stop: stop.clone() };
+    let prepared = Prepared {
+        config,
+        listener,
+        ext_proc: None,
+        savings: savings.clone(),
+        authentication,
+        stop: stop.clone(),
+    };
     let (sender, ready) = oneshot::channel();
     let told = || {
         // Nobody waits for it any more if the program could not be started.

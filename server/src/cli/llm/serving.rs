@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
 use toolgate_config::{FlagValue, Parsed, keys};
+use toolgate_gateway_ext_proc::serve as serve_ext_proc;
 use toolgate_gateway_llm::{Authentication, Config, Plane, Proxy, ProxyError, Savings};
 use toolgate_serving::{ConnectionLimits, Connections};
 
@@ -46,18 +47,21 @@ pub(in crate::cli) struct PlaneArguments {
 pub(in crate::cli) struct Prepared {
     pub(in crate::cli) config: Config,
     pub(in crate::cli) listener: TcpListener,
+    /// Place for Envoy; `None` if it is not served.
+    pub(in crate::cli) ext_proc: Option<TcpListener>,
     pub(in crate::cli) savings: Savings,
     /// Check of hosts' keys; `None` if none is needed.
     pub(in crate::cli) authentication: Option<Arc<dyn Authentication>>,
     pub(in crate::cli) stop: CancellationToken,
 }
 
-/// Listens at the proxy's address.
-pub(in crate::cli) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+/// Listens at an address, which `settings` set.
+pub(in crate::cli) async fn listen(
+    address: SocketAddr,
+    settings: &str,
+) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| {
-        Failure::new(format!(
-            "{address} can't be listened on: {error} (llm.listen or --listen sets another)"
-        ))
+        Failure::new(format!("{address} can't be listened on: {error} ({settings} sets another)"))
     })
 }
 
@@ -155,14 +159,22 @@ impl Prepared {
     }
 
     async fn serve_hosts(self, plane: Client) -> Result<(), Failure> {
-        let Self { config, listener, savings, authentication, stop } = self;
-        let limits = ConnectionLimits::of(config.llm.max_connections);
-        let refused = |refusal| tracing::warn!(?refusal, "a connection was refused");
-        let listener = Connections::new(listener, limits, refused).into_listener();
+        let Self { config, listener, ext_proc, savings, authentication, stop } = self;
+        let bounded = |listener| {
+            let limits = ConnectionLimits::of(config.llm.max_connections);
+            let refused = |refusal| tracing::warn!(?refusal, "a connection was refused");
+            Connections::new(listener, limits, refused).into_listener()
+        };
         let plane = Plane { client: plane, authentication, savings };
         let failed = |error: ProxyError| Failure::new(error.to_string());
         let proxy = Proxy::new(&config, plane).map_err(failed)?;
-        let served = proxy.serve(listener, stop).await;
+        let envoys = async {
+            if let Some(listener) = ext_proc {
+                serve_ext_proc(proxy.clone(), bounded(listener), stop.clone()).await;
+            }
+        };
+        let hosts = proxy.serve(bounded(listener), stop.clone());
+        let (served, ()) = tokio::join!(hosts, envoys);
         proxy.close().await;
         served.map_err(failed)
     }
