@@ -49,10 +49,7 @@ const REMEDIES: [(&[&str], &str); 5] = [
         &["oauth", "auth", "scopes", "oauth_resource"],
         "oauth = { client_id = \"ID\", scopes = [\"SCOPE\"] } in the new entry is for logins",
     ),
-    (
-        &["timeout", "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec"],
-        "gateway.call_timeout is that of all servers",
-    ),
+    (&["timeout", "tool_timeout_sec"], "gateway.call_timeout is that of all servers"),
     (&["trust"], "trust = \"trusted\" in the new entry believes what its tools say of themselves"),
 ];
 
@@ -69,6 +66,16 @@ pub(crate) fn left_out(name: &str, entry: &Value) -> String {
     }
 }
 
+/// Returns true for a value that says what is so without it.
+fn is_default(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
 /// Returns remarks on what of an entry is not carried over. Values are never in them.
 pub(crate) fn remarks(host: Host, name: &str, entry: &Map<String, Value>) -> Vec<String> {
     let has_url = ["url", "httpUrl", "serverUrl"].iter().any(|key| entry.contains_key(*key));
@@ -76,9 +83,9 @@ pub(crate) fn remarks(host: Host, name: &str, entry: &Map<String, Value>) -> Vec
     let is_carried = |key: &str| CARRIED.contains(&key) || is_env_file(key);
     let mut remarks = Vec::new();
     for (key, value) in entry {
-        if !is_carried(key) {
+        if !is_carried(key) && !is_default(value) {
             remarks.push(remark(&format!("{name}.{key}"), key));
-        } else if TABLES.contains(&key.as_str()) {
+        } else if is_carried(key) && TABLES.contains(&key.as_str()) {
             remarks.extend(odd_values(&format!("{name}.{key}"), value));
         }
     }
@@ -130,7 +137,7 @@ mod tests {
         let mut of_gemini = told(Host::GeminiCli, &of_gemini);
         of_gemini.sort();
         assert_eq!(of_gemini, wanted);
-        let of_zed = json!({"source": "custom", "settings": {},
+        let of_zed = json!({"source": "custom", "settings": {"a": 1}, "other": [], "off": false,
             "command": {"path": "x", "args": [], "timeout": 1, "env": {"B": {}}}});
         let wanted = [
             "`a.settings` is not carried over",

@@ -63,10 +63,7 @@ pub(crate) async fn call(
         Err(NotCalled::Refused(problem)) => {
             (Outcome::Refused, refusal(gateway, of.caller, &problem))
         }
-        Err(NotCalled::Failed(result)) => {
-            gateway.counts(of.caller).failed.fetch_add(1, Ordering::Relaxed);
-            (Outcome::Failed, result)
-        }
+        Err(NotCalled::Failed(result)) => (Outcome::Failed, result),
     };
     audited.ends(outcome, result.size()).await;
     result
@@ -326,7 +323,10 @@ async fn send(
             let owner = of.caller.owner();
             let decided = gateway.history().called(&owner, &model_name, is_success);
             gateway.count(of.caller, &decided);
-            answer.map_err(|failed| NotCalled::Failed(failure(&server, &failed)))?
+            answer.map_err(|failed| {
+                gateway.count_failure(of.caller, &failed);
+                NotCalled::Failed(failure(&server, &failed))
+            })?
         }
     };
     let limit = gateway.tool(&server, &name).and_then(|tool| tool.result_characters);

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rmcp::model::ErrorCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -16,8 +17,8 @@ use toolgate_client::{Client, ClientOptions, TraceContext, v1};
 use toolgate_core::tokens::count;
 use toolgate_telemetry::headers_of_trace;
 use toolgate_upstream::{
-    CredentialStore, Fleet, HeaderParameters, Listing, Processes, ServerState, ServerStatus,
-    Supervisor,
+    CredentialStore, Fleet, HeaderParameters, Listing, Processes, RequestError, ServerState,
+    ServerStatus, Supervisor,
 };
 
 use crate::audit::Audit;
@@ -28,6 +29,7 @@ use crate::definitions::{
     Behind, definitions, instructions as instructions_of, read_result, tokens_of,
 };
 use crate::history::{Decided, History};
+use crate::host::Failure;
 use crate::instructions;
 use crate::keeping::keep_running;
 use crate::listings::{Asked, Listed, Listings};
@@ -548,6 +550,22 @@ impl Gateway {
     /// Counts the searches that are decided.
     pub(crate) fn count(&self, caller: &Caller, decided: &Decided) {
         self.counts(caller).add(decided);
+    }
+
+    /// Counts a call to which a server gave no result. What its caller did wrong does not count: arguments that are refused,
+    /// a name that the server doesn't know, a login that is not made yet.
+    pub(crate) fn count_failure(&self, caller: &Caller, failure: &Failure) {
+        let of_caller = [ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND];
+        let is_of_caller = match failure {
+            Failure::Server(RequestError::Server { code, .. }) => {
+                of_caller.iter().any(|known| i64::from(known.0) == *code)
+            }
+            Failure::NotConnected(_) => true,
+            _ => false,
+        };
+        if !is_of_caller {
+            self.counts(caller).failed.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Counts the searches that nobody followed for too long.

@@ -48,7 +48,7 @@ impl Collector for Reading {
             ("calls_refused", "Calls that were refused", overview.refused),
             (
                 "calls_failed",
-                "Calls to which a server gave no answer, or an error in the place of a result",
+                "Calls to which a server gave no result, through no fault of the caller's",
                 overview.failed,
             ),
             ("calls_mended", "Calls whose form was mended", overview.mended),

@@ -76,7 +76,8 @@ pub(crate) async fn definitions(
     definitions.sort_by(|(_, one), (_, other)| one.cmp(other));
     let mut definitions: Vec<String> = definitions.into_iter().map(|(text, _)| text).collect();
     if form == Definitions::WithReading {
-        definitions.push(read_result().to_string());
+        // On the first page: a host that reads no other must be able to read what is cut.
+        definitions.insert(0, read_result().to_string());
     }
     let list = List::of(&definitions);
     gateway.lists().keep(key_of(form, caller, tools), list.clone());

@@ -219,15 +219,16 @@ impl ConfigArguments {
         Ok(parsed)
     }
 
-    /// Returns the settings of these keys that a file or the environment names. Prints no warnings.
-    pub(super) fn named_beside_flags(&self, keys: &[&str]) -> Result<Vec<Setting>, Failure> {
+    /// Returns the settings of these keys that a file or the environment names; none if these make no configuration by
+    /// themselves. Prints no warnings.
+    pub(super) fn named_beside_flags(&self, keys: &[&str]) -> Vec<Setting> {
         let file = self.config.as_deref().filter(|path| !path.as_os_str().is_empty());
-        let parsed = load(file, self.flags().collect())?;
+        let Ok(parsed) = load(file, self.flags().collect()) else { return Vec::new() };
         let is_named = |setting: &&Setting| {
             let is_beside = matches!(setting.source, Source::File { .. } | Source::Environment(_));
             is_beside && keys.contains(&setting.key.name)
         };
-        Ok(parsed.settings.iter().filter(is_named).cloned().collect())
+        parsed.settings.iter().filter(is_named).cloned().collect()
     }
 
     /// Loads the configuration, with the encoder's model in `model_dir` if that is given.

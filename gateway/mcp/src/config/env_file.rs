@@ -1,13 +1,28 @@
 //! Files of variables, such as `.env`: one `NAME=VALUE` a line.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 
 /// Quotes that a value may stand in.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
+/// Most bytes of a file.
+const BYTES_MAX: u64 = 1 << 20;
+
 /// Reads the variables of a file. The problem of one that can't be read never has a value in it.
 pub(super) fn read(path: &str) -> Result<BTreeMap<String, String>, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let told = |error: std::io::Error| error.to_string();
+    // What is no file, such as a pipe, could have no end, or never begin.
+    if !std::fs::metadata(path).map_err(told)?.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    let mut text = String::new();
+    let file = File::open(path).map_err(told)?;
+    file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(told)?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(format!("it has more than {BYTES_MAX} bytes"));
+    }
     parse(&text)
 }
 
@@ -16,8 +31,11 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut variables = BTreeMap::new();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut rest = text;
+    let mut number = 1;
+    let mut counted = text;
     while !rest.is_empty() {
-        let number = text[..text.len() - rest.len()].matches('\n').count() + 1;
+        number += counted[..counted.len() - rest.len()].matches('\n').count();
+        counted = rest;
         let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
         let written = line.trim_start();
         if written.trim_end().is_empty() || written.starts_with('#') {
@@ -31,7 +49,10 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
             .ok_or_else(|| format!("line {number} is not NAME=VALUE"))?;
         let start = rest.find('=').map_or(rest.len(), |place| place + 1);
         let value = value_of(&rest[start..])
-            .ok_or_else(|| format!("the value of {name} in line {number} has no closing quote"))?;
+            .ok_or_else(|| format!("the value in line {number} has no closing quote"))?;
+        if value.text.contains('\0') {
+            return Err(format!("the value in line {number} has a NUL character"));
+        }
         variables.insert(name.to_owned(), value.text);
         rest = value.behind;
     }
@@ -115,10 +136,17 @@ mod tests {
             ("A=1\nhush\n", "line 2 is not NAME=VALUE"),
             ("A=\"x\ny\"\n\nB C=hush", "line 4 is not NAME=VALUE"),
             ("=hush", "line 1 is not NAME=VALUE"),
-            ("A=1\nB=\"hush\n", "the value of B in line 2 has no closing quote"),
+            ("A=1\nB=\"hush\n", "the value in line 2 has no closing quote"),
+            ("A=1\n\nB=hu\0sh\n", "the value in line 3 has a NUL character"),
         ] {
             assert_eq!(parse(text), Err(told.to_owned()), "{text}");
         }
         assert!(read("/no/such/.env").expect_err("no file").contains("No such file"));
+        assert_eq!(read("/dev/zero"), Err("it is no regular file".to_owned()));
+        let folder = tempfile::tempdir().expect("a folder");
+        let large = folder.path().join(".env");
+        std::fs::write(&large, "#".repeat((1 << 20) + 1)).expect("written");
+        let told = read(large.to_str().expect("a path")).expect_err("too large");
+        assert_eq!(told, "it has more than 1048576 bytes");
     }
 }

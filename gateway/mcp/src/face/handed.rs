@@ -66,12 +66,14 @@ impl Face {
         let counts = self.gateway.counts(caller);
         counts.calls.fetch_add(1, Ordering::Relaxed);
         let answer = self.host(context, caller).request(server, "tools/call", params).await;
+        if let Err(failure) = &answer {
+            self.gateway.count_failure(caller, failure);
+        }
         let result = match answer {
             Ok(result) => result,
             Err(Failure::Lost) => error_result(LOST),
             Err(Failure::NotConnected(told)) => error_result(&told),
             Err(failure) => {
-                counts.failed.fetch_add(1, Ordering::Relaxed);
                 audited.ends(Outcome::Failed, 0).await;
                 return Err(protocol_error(server, failure));
             }

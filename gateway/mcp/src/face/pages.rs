@@ -8,10 +8,8 @@ use sha2::{Digest as _, Sha256};
 use crate::lists::List;
 use crate::raw::{RawObject, list_of};
 
-/// Most items of a page. Some hosts read the first page alone.
-const ITEMS_MAX: usize = 1_000;
-
-/// Most bytes of a page, but for an item that has more by itself.
+/// Most bytes of a page, but for an item that has more by itself. Some hosts read the first page alone, so that there is one page
+/// as long as messages can carry it.
 const BYTES_MAX: usize = 4 << 20;
 
 /// Characters of the hash of a list in a cursor.
@@ -30,13 +28,14 @@ pub(super) fn page(
 ) -> Result<RawObject, ErrorData> {
     let mut result = RawObject::default();
     let cursor = params.get("cursor").filter(|cursor| !cursor.is_null() && **cursor != "");
-    if cursor.is_none() && list.count <= ITEMS_MAX && list.text.len() <= BYTES_MAX {
+    let cursor = cursor.map(Cursor::read).transpose()?;
+    if cursor.is_none() && list.text.len() <= BYTES_MAX {
         result.set_json(name, list.text);
         return Ok(result);
     }
     let hash = hex::encode(Sha256::digest(&list.text));
     let hash = &hash[..HASH];
-    let start = cursor.map_or(Ok(0), |cursor| start_of(cursor, hash, list.count))?;
+    let start = cursor.map_or(Ok(0), |cursor| cursor.start_in(hash, list.count))?;
     let items: Vec<&RawValue> = serde_json::from_slice(&list.text).map_err(|error| {
         ErrorData::new(ErrorCode::INTERNAL_ERROR, format!("the list is broken: {error}"), None)
     })?;
@@ -46,7 +45,7 @@ pub(super) fn page(
         bytes <= BYTES_MAX
     };
     let rest = items.get(start..).unwrap_or_default();
-    let count = rest.iter().take(ITEMS_MAX).take_while(fits).count().max(1);
+    let count = rest.iter().take_while(fits).count().max(1);
     let page: Vec<&str> = rest.iter().take(count).map(|item| item.get()).collect();
     result.set_json(name, list_of(&page));
     if start + count < items.len() {
@@ -56,20 +55,43 @@ pub(super) fn page(
     Ok(result)
 }
 
-/// Returns the number of items before the page of a cursor, in a list of this hash and so many items.
-fn start_of(cursor: &Value, hash: &str, count: usize) -> Result<usize, ErrorData> {
-    let wrong = |problem: &'static str| ErrorData::new(ErrorCode::INVALID_PARAMS, problem, None);
-    let parts = cursor.as_str().and_then(|cursor| cursor.split_once('-'));
-    let start = parts.and_then(|(start, _)| start.parse().ok()).filter(|start| *start > 0);
-    match (parts, start) {
-        (Some((_, of)), Some(start)) if of == hash && start < count => Ok(start),
-        (Some((_, of)), Some(_)) if of != hash && of.len() == HASH => {
-            Err(wrong("the list has changed since `cursor` was given: list it from its first page"))
-        }
-        _ => Err(wrong(
-            "`cursor` is not one of this list: take `nextCursor` of the page before, or none for the first page",
-        )),
+/// Cursor of a request.
+struct Cursor<'a> {
+    /// Number of items before the page.
+    start: usize,
+    /// Hash of the list that it was given for.
+    of: &'a str,
+}
+
+impl<'a> Cursor<'a> {
+    fn read(cursor: &'a Value) -> Result<Self, ErrorData> {
+        let (start, of) =
+            cursor.as_str().and_then(|text| text.split_once('-')).ok_or_else(wrong)?;
+        let is_hash = of.len() == HASH && of.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_number = start.bytes().all(|byte| byte.is_ascii_digit());
+        let start = start.parse().ok().filter(|start| *start > 0 && is_number && is_hash);
+        Ok(Self { start: start.ok_or_else(wrong)?, of })
     }
+
+    /// Returns the number of items before the page, in a list of this hash and so many items.
+    fn start_in(&self, hash: &str, count: usize) -> Result<usize, ErrorData> {
+        if self.of != hash {
+            return Err(ErrorData::new(
+                ErrorCode::INVALID_PARAMS,
+                "the list has changed since `cursor` was given: list it from its first page",
+                None,
+            ));
+        }
+        if self.start < count { Ok(self.start) } else { Err(wrong()) }
+    }
+}
+
+fn wrong() -> ErrorData {
+    ErrorData::new(
+        ErrorCode::INVALID_PARAMS,
+        "`cursor` is not one of this list: take `nextCursor` of the page before, or none for the first page",
+        None,
+    )
 }
 
 #[cfg(test)]
@@ -101,15 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_pages_by_number_and_size() {
+    fn a_list_has_pages_by_size() {
         let numbers = |count: usize| -> Vec<String> { (0..count).map(|n| n.to_string()).collect() };
-        for (count, wanted) in [
-            (0, vec![0]),
-            (ITEMS_MAX, vec![ITEMS_MAX]),
-            (ITEMS_MAX + 1, vec![ITEMS_MAX, 1]),
-            (2 * ITEMS_MAX + 7, vec![ITEMS_MAX, ITEMS_MAX, 7]),
-        ] {
-            assert_eq!(counts(&list(&numbers(count))), wanted);
+        for count in [0, 1, 10_000] {
+            assert_eq!(counts(&list(&numbers(count))), [count]);
         }
         let large = |bytes: usize| format!("\"{}\"", "x".repeat(bytes));
         let items = [large(BYTES_MAX - 20), large(8), large(8), large(BYTES_MAX), large(1)];
@@ -120,8 +137,8 @@ mod tests {
 
     #[test]
     fn cursors_of_other_lists_are_refused() {
-        let numbers: Vec<String> = (0..=ITEMS_MAX).map(|number| number.to_string()).collect();
-        let all = list(&numbers);
+        let mut items = vec![format!("\"{}\"", "x".repeat(BYTES_MAX)); 2];
+        let all = list(&items);
         let next = asked(&all, &Value::Null).expect("a page").text("nextCursor").map(String::from);
         let next = next.expect("a cursor");
         let refused = |list: &List, cursor: Value| {
@@ -129,12 +146,21 @@ mod tests {
             assert_eq!(error.code, ErrorCode::INVALID_PARAMS, "{cursor}");
             error.message.into_owned()
         };
-        let changed = refused(&list(&numbers[1..]), json!(next));
+        items.push("1".to_owned());
+        let changed = refused(&list(&items), json!(next));
         assert!(changed.contains("the list has changed"), "{changed}");
-        let beyond = next.replacen("1000", "1001", 1);
-        let before = next.replacen("1000", "0", 1);
-        for cursor in [json!("x"), json!(7), json!("1-2"), json!(beyond), json!(before), json!({})]
-        {
+        let beyond = next.replacen('1', "2", 1);
+        let before = next.replacen('1', "0", 1);
+        let signed = next.replacen('1', "+1", 1);
+        for cursor in [
+            json!("x"),
+            json!(7),
+            json!("1-2"),
+            json!({}),
+            json!(beyond),
+            json!(before),
+            json!(signed),
+        ] {
             let told = refused(&all, cursor);
             assert!(told.contains("`nextCursor` of the page before"), "{told}");
         }

@@ -172,7 +172,7 @@ async fn a_request_whose_callers_have_all_left_is_cancelled() {
     }
     holding.worker.seen.allowed.add_permits(PLACES);
     holding.until_received(PLACES + 1).await;
-    holding.calls.clear();
+    drop(holding.calls.drain(PLACES..));
     let cancelled = |holding: &Holding| holding.worker.seen.cancelled.load(Ordering::SeqCst);
     holding.until(|holding| cancelled(holding) >= 1).await;
     holding.begin(&["hold later"], Flow::new(7));

@@ -90,6 +90,7 @@ impl Member {
     /// Sends requests as one, and answers their callers. If the worker refuses it as invalid, each half is sent by itself,
     /// so that a text that the worker refuses fails no other.
     async fn send(&self, joined: Vec<Pending>) {
+        self.metrics.joined(joined.len());
         let mut parts = vec![joined];
         while let Some(mut part) = parts.pop() {
             match self.send_once(&mut part).await {
@@ -122,7 +123,6 @@ impl Member {
         let until = joined.iter().map(|pending| pending.until).max()?;
         let within = until.saturating_duration_since(sent);
         let call = call_of(joined, within);
-        self.metrics.joined(joined.len());
         let answer = tokio::select! {
             answer = self.call(call) => answer,
             () = all_left(joined) => {

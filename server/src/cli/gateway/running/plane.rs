@@ -48,7 +48,7 @@ pub(super) fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Fai
     };
     let own: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
     let addresses = [keys::SERVER_LISTEN.spec.name, keys::SERVER_ADMIN_LISTEN.spec.name];
-    for setting in arguments.server_config().named_beside_flags(&addresses)? {
+    for setting in arguments.server_config().named_beside_flags(&addresses) {
         output::note(format_args!(
             "{}: {} is for `toolgate serve` and counts for nothing here: the plane within the gateway listens on a free port of this machine, or where --set {}=ADDRESS:PORT says",
             setting.source, setting.key.name, setting.key.name
