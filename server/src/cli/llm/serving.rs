@@ -172,10 +172,12 @@ impl Prepared {
             if let Some(listener) = ext_proc {
                 serve_ext_proc(proxy.clone(), bounded(listener), stop.clone()).await;
             }
+            Ok(())
         };
         let hosts = proxy.serve(bounded(listener), stop.clone());
-        let (served, ()) = tokio::join!(hosts, envoys);
+        // One that fails ends the other, so that its error is told.
+        let served = tokio::try_join!(hosts, envoys);
         proxy.close().await;
-        served.map_err(failed)
+        served.map(drop).map_err(failed)
     }
 }
