@@ -11,7 +11,7 @@ import yaml
 from conftest import StartProxy
 from credentials import Keys
 from envoy_process import EXAMPLE, WITHOUT_OVERRIDE, Envoy, envoy, ext_proc_of
-from llm_provider import Answer, Json, Provider, answer, events, serving
+from llm_provider import Answer, Json, Provider, answer, ask, events, serving
 from llm_tools import CALL, PATIENT, SEARCH, enveloped
 from test_llm_proxy_envelope import (
     anthropic_answer,
@@ -271,7 +271,7 @@ def test_chats_beyond_the_most_go_on_as_they_came(
     held = Answer([b"data: 1\n\n", b"data: 2\n\n"], kind="text/event-stream", hold=hold)
     provider = Provider(held, answer(DONE))
     with serving(provider):
-        start_afresh(provider, settings)
+        proxy = start_afresh(provider, settings)
         with envoy(tmp_path, port, provider.url, modes) as front:
             request = json.dumps(anthropic_request()).encode()
             first = front.connection()
@@ -281,5 +281,43 @@ def test_chats_beyond_the_most_go_on_as_they_came(
             hold.set()
             assert first.getresponse().read() == b"data: 1\n\ndata: 2\n\n"
             first.close()
+        page = proxy.ask("/metrics", method="GET").body.decode()
     assert (got.status, got.json, got.note) == (200, DONE, "pass; reason=busy")
+    assert 'toolgate_llm_refused_total{reason="requests"} 1\n' in page
+    [counted] = [line for line in page.splitlines() if 'reason="busy"' in line]
+    assert counted.startswith("toolgate_llm_requests_total{")
+    assert counted.endswith(" 1")
     assert provider.sent[1].body == request
+
+
+def test_a_key_is_asked_of_a_chat_that_envoy_does_not_hold(
+    start_afresh: StartProxy, tmp_path: Path, binary: Path
+) -> None:
+    keys = Keys(binary, tmp_path / "keys")
+    key = keys.create("agent", tenant="acme")["key"]
+    port = free_port()
+    settings = f'{PATIENT}ext_proc_listen = "127.0.0.1:{port}"\n'
+    settings += f'key_store = "{tmp_path / "keys" / "data"}"\n'
+    provider = Provider(answer(DONE))
+    with serving(provider):
+        start_afresh(provider, settings)
+        with envoy(tmp_path, port, provider.url, {}, buffer=32 << 10) as front:
+            said = {"role": "user", "content": "rain " * 9_999}
+            missing = front.ask(MESSAGES, anthropic_request(said))
+            let_in = front.ask(MESSAGES, anthropic_request(said), x_toolgate_key=key)
+    assert (missing.status, missing.json["type"]) == (401, "error")
+    assert (let_in.status, let_in.json) == (200, DONE)
+    [chat] = provider.sent
+    assert "x-toolgate-key" not in chat.headers
+
+
+def test_web_pages_are_not_answered(start: StartProxy) -> None:
+    path = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
+    permission_denied = "7"
+    provider = Provider()
+    with serving(provider):
+        start(provider, SETTINGS)
+        got = ask(PORT, path, b"\0" * 5, {"Origin": "http://page.example"})
+        own = ask(PORT, path, b"\0" * 5)
+    assert got.headers["grpc-status"] == permission_denied
+    assert own.headers.get("grpc-status") != permission_denied

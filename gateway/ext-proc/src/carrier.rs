@@ -38,6 +38,8 @@ pub(crate) struct Exchange {
     pub(crate) is_carried: AtomicBool,
     pub(crate) has_request_trailers: AtomicBool,
     pub(crate) has_response_trailers: AtomicBool,
+    /// Cancelled when Envoy has sent the whole request.
+    pub(crate) request_ended: CancellationToken,
     /// Body of the request as it came, with [`Mode::Buffered`], until the request is written.
     pub(crate) came: Mutex<Bytes>,
     /// Head of the answer, once it has come.
@@ -81,16 +83,17 @@ impl Carrier for EnvoyCarrier {
             let writing = write(&self.out, self.mode, &self.headers, &self.exchange, request);
             let head = tokio::select! {
                 biased;
+                // A provider may answer before it has the whole request, which then does not come to its end.
+                head = &mut head => head,
                 written = writing => {
                     written?;
                     head.await
                 }
-                // A provider may answer before it has the whole request.
-                head = &mut head => head,
             };
             let head = head.map_err(|_| gone())?;
             *self.exchange.answered.lock() = Some(head.clone());
-            Ok(Answer { status: head.status, headers: head.headers, pieces: received(self.pieces) })
+            let pieces = received(self.pieces, self.exchange.answer_ended.clone());
+            Ok(Answer { status: head.status, headers: head.headers, pieces })
         })
     }
 }
@@ -164,10 +167,15 @@ pub(crate) async fn send(out: &Out, message: ProcessingResponse) -> io::Result<(
     out.send(Ok(message)).await.map_err(|_| gone())
 }
 
-/// Returns the pieces that come through a channel.
-pub(crate) fn received(pieces: mpsc::Receiver<Bytes>) -> Pieces {
-    Box::pin(stream::unfold(pieces, |mut pieces| async move {
-        Some((Ok(pieces.recv().await?), pieces))
+/// Returns the pieces that come through a channel. They end with an error if the channel does so before `ended`.
+pub(crate) fn received(pieces: mpsc::Receiver<Bytes>, ended: CancellationToken) -> Pieces {
+    Box::pin(stream::unfold(Some((pieces, ended)), |open| async move {
+        let (mut pieces, ended) = open?;
+        match pieces.recv().await {
+            Some(piece) => Some((Ok(piece), Some((pieces, ended)))),
+            None if ended.is_cancelled() => None,
+            None => Some((Err(gone()), None)),
+        }
     }))
 }
 

@@ -28,8 +28,8 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Reads headers. What is no header is left alone.
-    pub(crate) fn read(sent: &v3::HttpHeaders) -> Self {
+    /// Reads headers. What is no header is left alone. `None` if there are more than a map holds.
+    pub(crate) fn read(sent: &v3::HttpHeaders) -> Option<Self> {
         let mut head = Self::default();
         for one in sent.headers.iter().flat_map(|map| &map.headers) {
             let value =
@@ -42,12 +42,12 @@ impl Head {
                     if let (Ok(name), Ok(value)) =
                         (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value))
                     {
-                        head.headers.append(name, value);
+                        head.headers.try_append(name, value).ok()?;
                     }
                 }
             }
         }
-        head
+        Some(head)
     }
 
     /// Returns the path and the query.
@@ -76,6 +76,15 @@ pub(crate) fn changes(before: &HeaderMap, after: &HeaderMap) -> HeaderMutation {
         }
     }
     changes
+}
+
+/// Returns the changes that take out what is for Toolgate alone; `None` if there is nothing of it.
+pub(crate) fn without_own(headers: &HeaderMap) -> Option<HeaderMutation> {
+    let names = headers.keys().map(HeaderName::as_str);
+    let own: Vec<_> =
+        names.filter(|name| name.starts_with("x-toolgate")).map(str::to_owned).collect();
+    let changes = HeaderMutation { remove_headers: own, ..HeaderMutation::default() };
+    (!changes.remove_headers.is_empty()).then_some(changes)
 }
 
 /// Adds a status to changes.
@@ -129,10 +138,23 @@ mod tests {
             }),
             end_of_stream: false,
         };
-        let head = Head::read(&sent);
+        let head = Head::read(&sent).expect("a head");
         assert_eq!(head.method, Some(Method::POST));
         assert_eq!(head.place(), ("/v1/messages", Some("beta=true")));
         assert_eq!(head.headers, map(&[("x-api-key", "k")]));
+    }
+
+    #[test]
+    fn more_headers_than_a_map_holds_are_no_head() {
+        let one = |number: usize| v3::HeaderValue {
+            key: format!("x-{number}"),
+            value: "1".to_owned(),
+            raw_value: Bytes::new(),
+        };
+        let headers = (0..1 << 16).map(one).collect();
+        let sent =
+            v3::HttpHeaders { headers: Some(v3::HeaderMap { headers }), end_of_stream: false };
+        assert!(Head::read(&sent).is_none());
     }
 
     #[test]

@@ -17,12 +17,12 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tonic::Status;
-use toolgate_gateway_llm::{CarriedChat, ChatPath, Pieces};
+use toolgate_gateway_llm::{Caller, CarriedChat, ChatPath, Pieces};
 
 use crate::carrier::{
     AnswerHead, EnvoyCarrier, Exchange, Mode, Out, end, received, send, write_pieces,
 };
-use crate::headers::{Head, changes, set_status};
+use crate::headers::{Head, changes, set_status, without_own};
 use crate::wire::v3::processing_request::Request;
 use crate::wire::v3::{
     BodySendMode, HeaderMutation, HttpBody, HttpHeaders, ProcessingRequest, ProcessingResponse,
@@ -41,8 +41,19 @@ const ANSWER_MAX: usize = 32 << 20;
 
 /// Answers chats.
 pub(crate) trait Decide: Send + Sync {
+    /// Returns who asks for a chat, or the answer for a host that is not let in.
+    fn admit<'a>(
+        &'a self,
+        path: ChatPath<'a>,
+        headers: &'a HeaderMap,
+        peer: IpAddr,
+    ) -> BoxFuture<'a, Result<Caller, Box<Response>>>;
+
     /// Answers a chat whose first request Envoy carries.
     fn answer<'a>(&'a self, chat: CarriedChat<'a>) -> BoxFuture<'a, Response>;
+
+    /// Returns the longest time between two pieces of a provider's answer.
+    fn idle_timeout(&self) -> Duration;
 }
 
 /// First message of a stream.
@@ -142,7 +153,9 @@ async fn converse(
     inbound: impl Stream<Item = Result<ProcessingRequest, Status>> + Unpin,
     out: &Out,
 ) -> Over {
-    let Asked { decider, path, headers, peer } = asked;
+    // Envoy sends nothing of a chat before its host is let in.
+    let Some(caller) = asked.admit(out).await else { return Over::Done };
+    let Asked { decider, path, headers, .. } = asked;
     let exchange = Arc::new(Exchange::default());
     let (request, body) = mpsc::channel(PIECES_MAX);
     let (head, head_came) = oneshot::channel();
@@ -163,28 +176,53 @@ async fn converse(
         pieces,
         exchange: Arc::clone(&exchange),
     };
+    // Also a body that goes on as it came takes no key of Toolgate's along.
+    let own = without_own(&headers);
     let begun = match modes {
-        Modes { must_be_asked: true, .. } => send(out, wire::with_bodies()).await,
-        Modes { request: Mode::Buffered, .. } => {
-            send(out, wire::headers(Side::Request, None)).await
-        }
+        Modes { must_be_asked: true, .. } => send(out, wire::with_bodies(own)).await,
+        Modes { request: Mode::Buffered, .. } => send(out, wire::headers(Side::Request, own)).await,
         // The headers change with the body.
         Modes { request: Mode::Duplex, .. } => Ok(()),
     };
     if begun.is_err() {
         return Over::Done;
     }
-    let body = Body::from_stream(received(body));
-    let chat = CarriedChat { path, headers, body, peer, carrier: Box::new(carrier) };
+    let body = Body::from_stream(received(body, exchange.request_ended.clone()));
+    let chat = CarriedChat { path, headers, body, caller, carrier: Box::new(carrier) };
     let answering = async {
+        if modes.request == Mode::Buffered {
+            // While Envoy reads the body, nothing of it can come in time; and it may send none at all.
+            exchange.request_ended.cancelled().await;
+        }
         let response = decider.answer(chat).await;
-        write_response(response, modes.response, out, &exchange).await
+        write_response(response, modes.response, decider.idle_timeout(), out, &exchange).await
     };
     tokio::select! {
         over = feed.read(inbound) => over,
         // An error means that Envoy has left.
         _written = answering => Over::Done,
         () = out.closed() => Over::Done,
+    }
+}
+
+impl Asked<'_> {
+    /// Returns the host. `None` if it is not let in, and answered so, or if Envoy has left.
+    async fn admit(&self, out: &Out) -> Option<Caller> {
+        let Self { decider, path, headers, peer } = self;
+        let admitted = tokio::select! {
+            admitted = decider.admit(*path, headers, *peer) => admitted,
+            () = out.closed() => return None,
+        };
+        match admitted {
+            Ok(caller) => Some(caller),
+            Err(refusal) => {
+                let exchange = Exchange::default();
+                let idle = decider.idle_timeout();
+                // An error means that Envoy has left.
+                let _left = write_response(*refusal, Mode::Buffered, idle, out, &exchange).await;
+                None
+            }
+        }
     }
 }
 
@@ -202,7 +240,7 @@ impl Opening {
         let modes = Modes::of(config);
         let is_duplex = |mode| mode == BodySendMode::FullDuplexStreamed;
         Some(Self {
-            head: Head::read(headers),
+            head: Head::read(headers)?,
             modes,
             duplex: Duplex {
                 request: is_duplex(config.request_body_mode()),
@@ -268,8 +306,9 @@ impl Feed {
                 Some(Request::RequestBody(body)) => self.request_body(body).await,
                 Some(Request::RequestTrailers(_)) => {
                     self.exchange.has_request_trailers.store(true, Ordering::Relaxed);
-                    self.request = None;
-                    false
+                    self.request_ended();
+                    // There is no body that could be answered as a whole.
+                    self.modes.request == Mode::Buffered
                 }
                 Some(Request::ResponseHeaders(head)) => self.answer_head(&head).await,
                 Some(Request::ResponseBody(body)) => {
@@ -307,15 +346,20 @@ impl Feed {
             let _answered = request.send(body).await;
         }
         if end_of_stream {
-            self.request = None;
+            self.request_ended();
         }
         false
     }
 
+    fn request_ended(&mut self) {
+        self.exchange.request_ended.cancel();
+        self.request = None;
+    }
+
     /// Takes the head of the answer. Returns true if it can't be read.
     async fn answer_head(&mut self, head: &HttpHeaders) -> bool {
-        self.request = None;
-        let Some(read) = AnswerHead::new(Head::read(head), head.end_of_stream) else { return true };
+        let Some(read) = Head::read(head) else { return true };
+        let Some(read) = AnswerHead::new(read, head.end_of_stream) else { return true };
         let Some(way) = self.head.take() else { return true };
         if head.end_of_stream {
             self.answer_ended();
@@ -324,7 +368,10 @@ impl Feed {
         {
             return true;
         }
-        way.send(read).is_err()
+        let has_left = way.send(read).is_err();
+        // Nobody reads the rest of a request that is answered.
+        self.request = None;
+        has_left
     }
 
     async fn answer_body(&mut self, body: HttpBody) {
@@ -339,15 +386,16 @@ impl Feed {
     }
 
     fn answer_ended(&mut self) {
-        self.answer = None;
         self.exchange.answer_ended.cancel();
+        self.answer = None;
     }
 }
 
-/// Writes the answer for the host.
+/// Writes the answer for the host. Envoy has `idle` to send the end of the one that it got.
 async fn write_response(
     response: Response,
     mode: Mode,
+    idle: Duration,
     out: &Out,
     exchange: &Exchange,
 ) -> io::Result<()> {
@@ -364,7 +412,9 @@ async fn write_response(
         }
         drop(pieces);
         // Envoy takes no end before it has sent its own.
-        exchange.answer_ended.cancelled().await;
+        if let Err(error) = ended_within(idle, exchange).await {
+            return cut(out, &error).await;
+        }
         let has_trailers = exchange.has_response_trailers.load(Ordering::Relaxed);
         return end(out, Side::Response, has_trailers).await;
     }
@@ -375,6 +425,10 @@ async fn write_response(
     parts.headers.remove(CONTENT_LENGTH);
     let message = match answered {
         Some(answered) if has_pieces => {
+            // Envoy takes no body before it has sent its own.
+            if let Err(error) = ended_within(idle, exchange).await {
+                return cut(out, &error).await;
+            }
             parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
             let changes = answer_changes(Some(answered), &parts.headers, parts.status);
             wire::whole_body(Side::Response, Some(changes), Some(bytes))
@@ -390,6 +444,13 @@ async fn write_response(
         }
     };
     send(out, message).await
+}
+
+/// Waits until Envoy has sent the whole answer that it got, but not for longer than `idle`.
+async fn ended_within(idle: Duration, exchange: &Exchange) -> io::Result<()> {
+    let silent = "the provider's answer did not end in time (llm.idle_timeout)";
+    let ended = timeout(idle, exchange.answer_ended.cancelled()).await;
+    ended.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, silent))
 }
 
 /// Returns the changes that make the host's answer of the provider's.
@@ -420,6 +481,10 @@ async fn whole(mut pieces: Pieces) -> io::Result<Bytes> {
 
 /// Has Envoy cut an answer, so that the host does not take it for a whole one.
 async fn cut(out: &Out, error: &io::Error) -> io::Result<()> {
+    if out.is_closed() {
+        // The host has hung up: nobody is there to be told.
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
     tracing::warn!(%error, "the answer broke off");
     let body = Bytes::from_static(b"toolgate: the answer broke off");
     send(out, wire::immediate(StatusCode::BAD_GATEWAY, HeaderMutation::default(), body)).await

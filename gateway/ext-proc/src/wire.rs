@@ -107,7 +107,7 @@ pub(crate) fn immediate(
 }
 
 /// Answers a request's headers, and asks for the bodies that Envoy does not send by itself.
-pub(crate) fn with_bodies() -> ProcessingResponse {
+pub(crate) fn with_bodies(mutation: Option<HeaderMutation>) -> ProcessingResponse {
     let mode = ProcessingMode {
         request_header_mode: HeaderSendMode::Send.into(),
         response_header_mode: HeaderSendMode::Send.into(),
@@ -117,5 +117,5 @@ pub(crate) fn with_bodies() -> ProcessingResponse {
         request_trailer_mode: HeaderSendMode::Skip.into(),
         response_trailer_mode: HeaderSendMode::Send.into(),
     };
-    ProcessingResponse { mode_override: Some(mode), ..headers(Side::Request, None) }
+    ProcessingResponse { mode_override: Some(mode), ..headers(Side::Request, mutation) }
 }

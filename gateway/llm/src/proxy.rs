@@ -135,8 +135,8 @@ pub struct CarriedChat<'a> {
     pub headers: HeaderMap,
     /// Body of the host.
     pub body: Body,
-    /// Address of the other proxy.
-    pub peer: IpAddr,
+    /// Host, as [`Proxy::admit`] knows it.
+    pub caller: Caller,
     /// Way of the turn's first request.
     pub carrier: Box<dyn Carrier>,
 }
@@ -209,27 +209,46 @@ impl Proxy {
         }
     }
 
+    /// Returns the longest time between two pieces of a provider's answer.
+    #[must_use]
+    pub fn idle_timeout(&self) -> Duration {
+        self.0.upstream.idle_timeout()
+    }
+
+    /// Returns who asks for a chat that another proxy, at the address `peer`, has taken from its host.
+    ///
+    /// # Errors
+    /// The answer for a host that is not let in.
+    pub async fn admit(
+        &self,
+        path: ChatPath<'_>,
+        headers: &HeaderMap,
+        peer: IpAddr,
+    ) -> Result<Caller, Box<Response>> {
+        let caller = self.0.caller(Some(peer), key_of(headers)).await;
+        caller.map_err(|refusal| Box::new(self.0.refusal(path.provider, refusal)))
+    }
+
     /// Answers a chat whose first request another proxy carries.
     pub async fn answer(&self, chat: CarriedChat<'_>) -> Response {
-        let CarriedChat { path, headers, body, peer, carrier } = chat;
+        let CarriedChat { path, headers, body, caller, carrier } = chat;
         let ChatPath { provider, api, path, query } = path;
         let proxy = &self.0;
         let Some(url) = proxy.upstream.url(provider, path, query) else {
             return climbing(provider);
         };
-        let caller = match proxy.caller(Some(peer), key_of(&headers)).await {
-            Ok(caller) => caller,
-            Err(refusal) => return proxy.refusal(provider, refusal),
-        };
         let head =
             Head { provider, method: Method::POST, url, headers: headers::of_request(headers) };
-        let mut way = Way::new(proxy.upstream.clone(), Some(carrier));
-        let Some(held) = proxy.hold(&caller) else {
+        let way = Way::new(proxy.upstream.clone(), Some(carrier));
+        let mut chat = Chat { api, caller, head, way };
+        let Some(held) = proxy.hold(&chat.caller) else {
             // The other proxy has its own limits.
+            proxy.savings.metrics().refused("requests");
+            proxy.account(&chat, &[]).passed("busy");
             let body = Payload::Pieces(in_time(body.into_data_stream()));
-            return pass(&mut way, &head, body, "busy").await;
+            return pass(&mut chat.way, &chat.head, body, "busy").await;
         };
-        let response = Box::pin(proxy.chat(Chat { api, caller, head, way }, body)).await;
+        let response = Box::pin(proxy.chat(chat, body)).await;
         holding(response, held)
     }
 }

@@ -81,6 +81,11 @@ impl Upstream {
         })
     }
 
+    /// Returns the longest time between two pieces of an answer.
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        self.idle
+    }
+
     /// Returns the URL of a provider's path and query. `None` if the path climbs.
     pub(crate) fn url(&self, provider: Provider, path: &str, query: Option<&str>) -> Option<Url> {
         if is_climbing(path) {

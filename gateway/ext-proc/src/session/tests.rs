@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use axum::body::to_bytes;
 use tokio::sync::Notify;
+use tokio::time::sleep;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
 use toolgate_gateway_llm::{Carried, Payload};
 
 use super::*;
@@ -15,12 +17,32 @@ use crate::wire::v3::{
     BodyMutation, CommonResponse, HeaderMap as SentHeaders, HeaderValue as SentValue, HttpTrailers,
 };
 
-/// Decider that writes what passes in capitals, as the host and the provider never do.
+/// Time between two pieces of a request.
+const PIECE_MAX: Duration = Duration::from_secs(30);
+
+/// Time between two pieces of an answer.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// Acts of a decider.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// Writes what passes in capitals.
+    Capitals,
+    /// Lets nobody in, and takes a second for it.
+    Refuses,
+    /// Hands on what passes as it comes.
+    Passes,
+    /// Breaks off its answer, which is in capitals.
+    Cuts,
+    /// Never answers.
+    Hangs,
+    /// Answers by itself where the provider has begun to.
+    Replaces,
+}
+
+/// Decider that writes what passes in capitals, as the host and the provider never do, or does something else.
 struct Capitals {
-    refuses: bool,
-    passes: bool,
-    cuts: bool,
-    hangs: bool,
+    does: Does,
     is_dropped: Arc<AtomicBool>,
     has_begun: Arc<Notify>,
 }
@@ -43,19 +65,35 @@ impl Drop for Dropped {
 }
 
 impl Decide for Capitals {
+    fn admit<'a>(
+        &'a self,
+        _path: ChatPath<'a>,
+        _headers: &'a HeaderMap,
+        _peer: IpAddr,
+    ) -> BoxFuture<'a, Result<Caller, Box<Response>>> {
+        Box::pin(async move {
+            if self.does != Does::Refuses {
+                return Ok(Caller { tenant: Arc::from("default"), is_operator: true });
+            }
+            sleep(Duration::from_secs(1)).await;
+            let mut response = Response::new(Body::from("no key"));
+            *response.status_mut() = StatusCode::UNAUTHORIZED;
+            Err(Box::new(response))
+        })
+    }
+
+    fn idle_timeout(&self) -> Duration {
+        IDLE
+    }
+
     fn answer<'a>(&'a self, chat: CarriedChat<'a>) -> BoxFuture<'a, Response> {
         Box::pin(async move {
             let _dropped = Dropped(Arc::clone(&self.is_dropped));
             self.has_begun.notify_one();
-            if self.hangs {
+            if self.does == Does::Hangs {
                 std::future::pending::<()>().await;
             }
-            if self.refuses {
-                let mut response = Response::new(Body::from("no key"));
-                *response.status_mut() = StatusCode::UNAUTHORIZED;
-                return response;
-            }
-            if self.passes {
+            if self.does == Does::Passes {
                 let pieces = chat.body.into_data_stream();
                 let body =
                     Payload::Pieces(Box::pin(pieces.map(|piece| piece.map_err(io::Error::other))));
@@ -64,13 +102,22 @@ impl Decide for Capitals {
                     chat.carrier.carry(Carried { headers, body }).await.expect("an answer");
                 return Response::new(Body::from_stream(answer.pieces));
             }
-            let bytes = to_bytes(chat.body, 1 << 20).await.expect("a body");
+            let Ok(bytes) = timeout(PIECE_MAX, to_bytes(chat.body, 1 << 20)).await else {
+                let mut response = Response::new(Body::from("late"));
+                *response.status_mut() = StatusCode::REQUEST_TIMEOUT;
+                return response;
+            };
+            let bytes = bytes.expect("a body");
             let mut headers = chat.headers;
             headers.insert("accept-encoding", HeaderValue::from_static("identity"));
             let body = Payload::Whole(bytes.to_ascii_uppercase().into());
             let answer = chat.carrier.carry(Carried { headers, body }).await.expect("an answer");
+            if self.does == Does::Replaces {
+                drop(answer.pieces);
+                return Response::new(Body::from("own"));
+            }
             let capitals = answer.pieces.map(|piece| piece.map(|bytes| bytes.to_ascii_uppercase()));
-            let end = self.cuts.then(|| Err(io::Error::other("cut")));
+            let end = (self.does == Does::Cuts).then(|| Err(io::Error::other("cut")));
             let mut response = Response::new(Body::from_stream(capitals.chain(stream::iter(end))));
             *response.status_mut() = answer.status;
             *response.headers_mut() = answer.headers;
@@ -81,9 +128,11 @@ impl Decide for Capitals {
 }
 
 fn capitals() -> Capitals {
-    let is_dropped = Arc::default();
-    let has_begun = Arc::default();
-    Capitals { refuses: false, passes: false, cuts: false, hangs: false, is_dropped, has_begun }
+    that(Does::Capitals)
+}
+
+fn that(does: Does) -> Capitals {
+    Capitals { does, is_dropped: Arc::default(), has_begun: Arc::default() }
 }
 
 fn sent_headers(pairs: &[(&str, &str)]) -> SentHeaders {
@@ -126,6 +175,7 @@ impl Envoy {
             (":path", path),
             ("content-length", "4"),
             ("accept-encoding", "gzip"),
+            ("x-toolgate-key", "k"),
         ];
         let headers = HttpHeaders { headers: Some(sent_headers(&head)), end_of_stream: false };
         let config = ProtocolConfiguration {
@@ -227,6 +277,15 @@ async fn trailers_end_bodies_too() {
 }
 
 #[tokio::test]
+async fn trailers_in_the_place_of_a_whole_body_are_not_answered() {
+    let mut envoy = Envoy::new(capitals());
+    envoy.open(CHAT, BUFFERED).await;
+    assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
+    envoy.send(Request::RequestTrailers(HttpTrailers {})).await;
+    assert!(envoy.has_ended().await);
+}
+
+#[tokio::test]
 async fn bodies_are_replaced_as_a_whole() {
     let mut envoy = Envoy::new(capitals());
     envoy.open(CHAT, BUFFERED).await;
@@ -263,7 +322,7 @@ async fn a_body_that_stays_is_not_sent_back() {
 
 #[tokio::test]
 async fn a_body_is_not_answered_before_it_came() {
-    let mut envoy = Envoy::new(Capitals { passes: true, ..capitals() });
+    let mut envoy = Envoy::new(that(Does::Passes));
     envoy.open(CHAT, NONE).await;
     assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
     tokio::task::yield_now().await;
@@ -312,7 +371,9 @@ async fn other_requests_go_on_by_themselves() {
 async fn bodies_that_envoy_can_not_hold_go_on_as_they_came() {
     let mut envoy = Envoy::new(capitals());
     envoy.open(CHAT, NONE).await;
-    assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
+    let Answer::RequestHeaders(head) = envoy.next().await else { panic!("no head") };
+    let changes = head.response.and_then(|common| common.header_mutation).expect("changes");
+    assert_eq!(changes.remove_headers, ["x-toolgate-key"]);
     envoy.send(Request::RequestBody(body("ab", false))).await;
     let Answer::RequestBody(part) = envoy.next().await else { panic!("no body") };
     assert_eq!(part.response, Some(CommonResponse::default()));
@@ -334,7 +395,7 @@ async fn modes_in_which_nothing_can_be_changed_are_left_alone() {
 
 #[tokio::test]
 async fn an_answer_that_is_not_the_providers_is_handed_on() {
-    let mut envoy = Envoy::new(Capitals { hangs: true, ..capitals() });
+    let mut envoy = Envoy::new(that(Does::Hangs));
     envoy.open(CHAT, DUPLEX).await;
     envoy.answered(false).await;
     let Answer::ResponseHeaders(head) = envoy.next().await else { panic!("no head") };
@@ -362,14 +423,13 @@ async fn answers_without_a_body_have_their_headers_changed() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn who_is_not_let_in_is_answered_at_once() {
     for modes in [DUPLEX, BUFFERED, NONE] {
-        let mut envoy = Envoy::new(Capitals { refuses: true, ..capitals() });
+        let mut envoy = Envoy::new(that(Does::Refuses));
         envoy.open(CHAT, modes).await;
-        if modes != DUPLEX {
-            assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
-        }
+        // Also of a body that Envoy can't hold, nothing is taken before.
+        envoy.send(Request::RequestBody(body("ab", false))).await;
         let Answer::ImmediateResponse(refused) = envoy.next().await else { panic!("no answer") };
         assert_eq!(refused.status.map(|status| status.code), Some(401));
         assert_eq!(refused.body, "no key");
@@ -378,7 +438,7 @@ async fn who_is_not_let_in_is_answered_at_once() {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_cut_for_the_host() {
-    let mut envoy = Envoy::new(Capitals { cuts: true, ..capitals() });
+    let mut envoy = Envoy::new(that(Does::Cuts));
     envoy.open(CHAT, DUPLEX).await;
     envoy.send(Request::RequestBody(body("ab", true))).await;
     assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
@@ -392,10 +452,102 @@ async fn an_answer_that_breaks_off_is_cut_for_the_host() {
 
 #[tokio::test]
 async fn an_exchange_ends_when_envoy_leaves() {
-    let mut envoy = Envoy::new(Capitals { hangs: true, ..capitals() });
+    let mut envoy = Envoy::new(that(Does::Hangs));
     envoy.open(CHAT, DUPLEX).await;
     envoy.has_begun.notified().await;
     envoy.to = None;
     assert!(envoy.has_ended().await);
     assert!(envoy.is_dropped.load(Ordering::Relaxed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_envoy_reads_for_long_is_not_late() {
+    for modes in [BUFFERED, NONE] {
+        let mut envoy = Envoy::new(capitals());
+        envoy.open(CHAT, modes).await;
+        assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
+        sleep(2 * PIECE_MAX).await;
+        envoy.send(Request::RequestBody(body("ab", true))).await;
+        let Answer::RequestBody(whole) = envoy.next().await else { panic!("no body") };
+        let replaced = BodyMutation { mutation: Some(Mutation::Body(Bytes::from_static(b"AB"))) };
+        assert_eq!(whole.response.expect("changes").body_mutation, Some(replaced));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_body_is_not_shown_waits_for_its_provider() {
+    let mut envoy = Envoy::new(capitals());
+    envoy.open(CHAT, NONE).await;
+    assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
+    sleep(2 * PIECE_MAX).await;
+    envoy.answered(false).await;
+    let Answer::ResponseHeaders(head) = envoy.next().await else { panic!("no head") };
+    assert_eq!(set(head.response), []);
+}
+
+#[tokio::test]
+async fn a_whole_answer_is_not_replaced_before_it_came() {
+    let mut envoy = Envoy::new(that(Does::Replaces));
+    envoy.open(CHAT, BUFFERED).await;
+    assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
+    envoy.send(Request::RequestBody(body("ab", true))).await;
+    assert!(matches!(envoy.next().await, Answer::RequestBody(_)));
+    envoy.answered(false).await;
+    assert!(matches!(envoy.next().await, Answer::ResponseHeaders(_)));
+    for _ in 0..9 {
+        tokio::task::yield_now().await;
+    }
+    assert!(envoy.from.try_recv().is_err(), "nothing came");
+    envoy.send(Request::ResponseBody(body("xy", true))).await;
+    let Answer::ResponseBody(whole) = envoy.next().await else { panic!("no body") };
+    let replaced = BodyMutation { mutation: Some(Mutation::Body(Bytes::from_static(b"own"))) };
+    assert_eq!(whole.response.expect("changes").body_mutation, Some(replaced));
+}
+
+#[tokio::test]
+async fn a_request_that_is_answered_early_does_not_end_as_if_it_were_whole() {
+    let mut envoy = Envoy::new(that(Does::Passes));
+    envoy.open(CHAT, DUPLEX).await;
+    envoy.send(Request::RequestBody(body("ab", false))).await;
+    assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
+    let Answer::RequestBody(_) = envoy.next().await else { panic!("no body") };
+    envoy.answered(false).await;
+    let answer = envoy.next().await;
+    assert!(matches!(answer, Answer::ResponseHeaders(_)), "{answer:?}");
+    envoy.send(Request::ResponseBody(body("x", true))).await;
+    assert_eq!(envoy.pieces().await, ("x".to_owned(), true));
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_does_not_end_as_if_it_were_whole() {
+    let (pieces, came) = mpsc::channel(1);
+    let mut came = received(came, CancellationToken::new());
+    pieces.send(Bytes::from_static(b"ab")).await.expect("a reader");
+    drop(pieces);
+    assert_eq!(came.next().await.expect("a piece").expect("no error"), "ab");
+    assert!(came.next().await.expect("an end").is_err());
+    assert!(came.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_end_does_not_come_is_cut() {
+    for modes in [DUPLEX, BUFFERED] {
+        let mut envoy = Envoy::new(that(Does::Replaces));
+        envoy.open(CHAT, modes).await;
+        envoy.send(Request::RequestBody(body("ab", true))).await;
+        assert!(matches!(envoy.next().await, Answer::RequestHeaders(_)));
+        assert!(matches!(envoy.next().await, Answer::RequestBody(_)));
+        if modes == DUPLEX {
+            assert!(matches!(envoy.next().await, Answer::RequestBody(_)));
+        }
+        envoy.answered(false).await;
+        assert!(matches!(envoy.next().await, Answer::ResponseHeaders(_)));
+        if modes == DUPLEX {
+            assert!(matches!(envoy.next().await, Answer::ResponseBody(_)));
+        }
+        let before = tokio::time::Instant::now();
+        assert!(matches!(envoy.next().await, Answer::ImmediateResponse(_)));
+        assert_eq!(before.elapsed(), IDLE);
+        assert!(envoy.has_ended().await);
+    }
 }
