@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Tables and the plot of docs/conversations.md, "Whole conversations, by strategy".
 
-    toolgate bench conversation ... --json held-out.json
-    toolgate bench conversation ... --json wide.json
-    python tests/bench/conversation_costs.py held-out.json wide.json \\
+    toolgate bench conversation ... --turns 1,2,3,5,8 --json held-out-short.json
+    toolgate bench conversation ... --turns 12,20 --json held-out-long.json
+    ...
+    python tests/bench/conversation_costs.py --held-out held-out-short.json held-out-long.json \\
+        --dev dev-short.json dev-long.json \\
         --write docs/conversations.md --plot docs/conversations/price-by-turns.svg
 
 Takes what `toolgate bench conversation --json` wrote, and says how far `auto` is from the cheapest
-of the others. The plot needs matplotlib.
+of the others. Conversations are joined until they have as many turns as the longest length of a
+run. Each set has two runs, so that short lengths are of every recorded conversation. The plot needs
+matplotlib.
 """
 
 import argparse
@@ -38,6 +42,16 @@ TURNS = (1, 3, 5, 20, 60)
 
 Row = dict[str, Any]
 """Cells of one API, history and number of turns, by method."""
+
+
+def read(files: Iterable[Path]) -> Row:
+    """Reads the grid of one set from its runs, each of which has lengths of its own."""
+    runs = [run for file in files for run in json.loads(file.read_text())["grids"]]
+    (name,) = {run["set"] for run in runs}
+    cells = [cell for run in runs for cell in run["cells"]]
+    apis = list(APIS)
+    cells.sort(key=lambda cell: (apis.index(cell["api"]), cell["history"], cell["turns"]))
+    return {"set": name, "cells": cells}
 
 
 def rows(grid: Row) -> dict[tuple[str, int, int], Row]:
@@ -139,20 +153,19 @@ def written(page: str, name: str, text: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("held_out", type=Path, help="JSON of the held-out grid")
-    parser.add_argument("wide", type=Path, help="JSON of the wide grid")
+    parser.add_argument("--held-out", type=Path, nargs="+", required=True, metavar="JSON")
+    parser.add_argument("--dev", type=Path, nargs="+", required=True, metavar="JSON")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="page to write the tables into")
     parser.add_argument("--plot", type=Path, metavar="SVG", help="file to draw the plot in")
     asked = parser.parse_args()
-    held_out, wide = (
-        json.loads(path.read_text())["grids"] for path in (asked.held_out, asked.wide)
-    )
+    held_out = read(asked.held_out)
+    dev = read(asked.dev)
     texts = {
-        "costs-held-out": prices(held_out[0]),
-        "costs-dearer": dearer([*held_out, *wide]),
-        "costs-dev": prices(wide[0]),
+        "costs-held-out": prices(held_out),
+        "costs-dearer": dearer([held_out, dev]),
+        "costs-dev": prices(dev),
     }
-    print(summary([*held_out, *wide]))
+    print(summary([held_out, dev]))
     if asked.write:
         page = asked.write.read_text()
         for name, text in texts.items():
@@ -161,7 +174,7 @@ def main() -> None:
     else:
         print("\n".join(texts.values()))
     if asked.plot:
-        draw(held_out[0], asked.plot)
+        draw(held_out, asked.plot)
 
 
 if __name__ == "__main__":
