@@ -104,13 +104,18 @@ class PlainServer:
                 return None
 
     def call(self, tool: str, arguments: Json) -> Json:
-        """Returns the result of a call; its fields are some that a library may not know."""
+        """Returns the result of a call; its fields are some that a library may not know.
+
+        It runs `shred_note` too, which it does not list.
+        """
         match tool:
             case "read_note":
                 text = self.note
             case "keep_note":
                 self.note = arguments["text"]
                 text = "kept"
+            case "shred_note":
+                self.note = text = ""
             case "list_lines":
                 text = lines(arguments["count"])
             case "process_id":

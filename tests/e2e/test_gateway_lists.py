@@ -56,6 +56,22 @@ def test_long_lists_are_read_whole_and_shown_on_one_page(binary: Path, tmp_path:
             assert "nextCursor" not in answer["result"], "some hosts read no other page"
 
 
+def test_a_denied_tool_is_not_called_where_its_server_does_not_list_it(
+    binary: Path, tmp_path: Path
+) -> None:
+    face = "/mcp/s/notes"
+    config = plain_server("notes") + "tools = { deny = ['shred_*'] }\n"
+    with GatewayProcess(binary, tmp_path, config) as gateway:
+        gateway.call("keep_note", {"text": "milk"}, face)
+        refused = gateway.call("shred_note", {}, face)
+        assert refused["isError"]
+        assert "not let in by the gateway" in refused["content"][0]["text"]
+        assert gateway.call("read_note", {}, face)["content"][0]["text"] == "milk"
+        gateway.reload(plain_server("notes"), "was read again")
+        assert "isError" not in gateway.call("shred_note", {}, face), "its server's to judge"
+        assert gateway.call("read_note", {}, face)["content"][0]["text"] == ""
+
+
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/all", "/mcp/s/notes"])
 def test_a_cursor_that_no_list_gave_is_refused(binary: Path, tmp_path: Path, path: str) -> None:
     with GatewayProcess(binary, tmp_path, plain_server("notes")) as gateway:

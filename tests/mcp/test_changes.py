@@ -121,4 +121,4 @@ def test_a_server_that_comes_or_leaves_is_a_change_of_what_is_searched(tmp_path:
             running.reload(tower("tower"), "was read again")
             until_told(stream, "tools")
             until_told(of_every, "tools")
-            assert names(every, "tools") == ["tower__change", "read_result"]
+            assert names(every, "tools") == ["read_result", "tower__change"]

@@ -135,7 +135,7 @@ pub(crate) async fn call_directly(
 }
 
 /// Returns the refusal of a call to a server's own face, or `None` if it may be sent. Arguments are the server's to
-/// judge there, and names that it does not list.
+/// judge there, and so is a name that nobody lists, if the server's entry lets it in.
 pub(crate) async fn refusal_of(
     gateway: &Gateway,
     caller: &Caller,
@@ -148,14 +148,14 @@ pub(crate) async fn refusal_of(
         .fleet()
         .listing(server)
         .is_some_and(|listing| listing.tools.iter().any(|tool| is_named(tool, name)));
-    if !is_listed {
-        return None;
-    }
-    let Some(tool) = gateway.tool_for(caller, server, name) else {
+    let tool = gateway.tool_for(caller, server, name);
+    if !gateway.admits(server, name) || (is_listed && tool.is_none()) {
         audited.is_refused("NOT_LET_IN");
         return Some(format!("{name} is not let in by the gateway (server.{server}.tools)."));
-    };
-    audited.is_of(server, name, Some(&tool.definition));
+    }
+    if let Some(tool) = &tool {
+        audited.is_of(server, name, Some(&tool.definition));
+    }
     let arguments = params.get("arguments").map_or_else(|| "{}".to_owned(), Value::to_string);
     let requested = v1::RequestedCall {
         tool: format!("{server}/{name}"),
@@ -176,7 +176,13 @@ pub(crate) async fn refusal_of(
         }
     };
     let verdict = answer.verdicts.first()?;
-    let is_sent = verdict.allowed || verdict.code == v1::RefusalCode::ArgumentsInvalid as i32;
+    // The catalog may know a tool that the server has not listed yet, or does not list any more.
+    let is_for_server = match v1::RefusalCode::try_from(verdict.code) {
+        Ok(v1::RefusalCode::ArgumentsInvalid) => true,
+        Ok(v1::RefusalCode::UnknownTool) => !is_listed,
+        _ => false,
+    };
+    let is_sent = verdict.allowed || is_for_server;
     if !is_sent {
         audited.is_refused(code_of(verdict));
     }

@@ -661,6 +661,11 @@ impl Gateway {
         if self.sees(&caller.tenant, server) { self.tool(server, name) } else { None }
     }
 
+    /// Returns true if a server's entry lets a tool of this name in, listed or not.
+    pub(crate) fn admits(&self, server: &str, name: &str) -> bool {
+        self.server(server).is_some_and(|server| server.tools.admits(name))
+    }
+
     /// Returns true if the gateway lets a tool of the catalog in, and the caller sees its server: one that the server lists, or
     /// any that the server's entry admits before it has listed its tools.
     pub(crate) fn lets_in(&self, caller: &Caller, server: &str, name: &str) -> bool {
