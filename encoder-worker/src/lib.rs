@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
+use toolgate_encoder::EncoderHandle;
 use toolgate_serving::{open_as_many_files_as_allowed, outlive_file_size_limit, stop_on_signal};
 use toolgate_telemetry::Telemetry;
 use tracing::{error, info, warn};
@@ -138,6 +139,26 @@ pub async fn serve_until(config: WorkerConfig, stop: CancellationToken) -> Resul
     info!("stopped");
     ended?;
     if matches!(served, Ok(Ok(()))) { Ok(()) } else { Err(transport_error(served)) }
+}
+
+/// Serves an encoder that is loaded already until `stop` is cancelled, without an admin port and without a canary of its
+/// own. It is for benchmarks, whose device is a model of one.
+///
+/// # Errors
+/// [`WorkerError::Transport`] if serving failed.
+pub async fn serve_encoder(
+    listener: TcpListener,
+    encoder: EncoderHandle,
+    stop: CancellationToken,
+) -> Result<(), WorkerError> {
+    let lifecycle = Arc::new(Lifecycle::default());
+    let metrics = Arc::new(Metrics::new(Arc::clone(&lifecycle)));
+    lifecycle.serve_with(encoder);
+    let face = Face::new(Arc::clone(&lifecycle), metrics);
+    match api::serve(listener, face, Duration::ZERO, stop).await {
+        Ok(()) => Ok(()),
+        failed => Err(transport_error(Ok(failed))),
+    }
 }
 
 type Served = Result<Result<(), error::Cause>, tokio::task::JoinError>;
