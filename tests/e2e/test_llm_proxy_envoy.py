@@ -240,14 +240,24 @@ def test_chat_completions_and_gemini_go_behind_envoy_too(
     assert gemini.parts_of(gemini.read(answered.body, streamed)) == gemini.parts_of(said)
 
 
+def new_key(binary: Path, folder: Path) -> str:
+    """Creates an agent's key in a store in this folder."""
+    created = Keys(binary, folder / "keys").create("agent", tenant="acme")
+    return str(created["key"])
+
+
+def asking_for_keys(folder: Path, port: int) -> str:
+    """Returns the settings of a proxy that asks for the keys of that store."""
+    store = folder / "keys" / "data"
+    return f'{PATIENT}ext_proc_listen = "127.0.0.1:{port}"\nkey_store = "{store}"\n'
+
+
 def test_keys_of_toolgate_are_asked_of_chats(
     start_afresh: StartProxy, tmp_path: Path, binary: Path, modes: Json
 ) -> None:
-    keys = Keys(binary, tmp_path / "keys")
-    key = keys.create("agent", tenant="acme")["key"]
+    key = new_key(binary, tmp_path)
     port = free_port()
-    settings = f'{PATIENT}ext_proc_listen = "127.0.0.1:{port}"\n'
-    settings += f'key_store = "{tmp_path / "keys" / "data"}"\n'
+    settings = asking_for_keys(tmp_path, port)
     provider = Provider(answer(DONE), answer(DONE))
     with serving(provider):
         start_afresh(provider, settings)
@@ -293,11 +303,9 @@ def test_chats_beyond_the_most_go_on_as_they_came(
 def test_a_key_is_asked_of_a_chat_that_envoy_does_not_hold(
     start_afresh: StartProxy, tmp_path: Path, binary: Path
 ) -> None:
-    keys = Keys(binary, tmp_path / "keys")
-    key = keys.create("agent", tenant="acme")["key"]
+    key = new_key(binary, tmp_path)
     port = free_port()
-    settings = f'{PATIENT}ext_proc_listen = "127.0.0.1:{port}"\n'
-    settings += f'key_store = "{tmp_path / "keys" / "data"}"\n'
+    settings = asking_for_keys(tmp_path, port)
     provider = Provider(answer(DONE))
     with serving(provider):
         start_afresh(provider, settings)

@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(history_tokens(PromptStrategy::Cut, &format!("[{last}]")), Some(0));
         assert_eq!(history_tokens(PromptStrategy::Cut, &both), Some(tokens::count(first)));
         for strategy in [PromptStrategy::Auto, PromptStrategy::Native, PromptStrategy::Envelope] {
-            let estimated = u32::try_from((first.len() + last.len()) / 4).unwrap();
+            let estimated = u32::try_from((first.len() + last.len()) / 4).expect("short texts");
             assert_eq!(history_tokens(strategy, &both), Some(estimated), "{strategy:?}");
             assert_eq!(history_tokens(strategy, "[]"), Some(1), "{strategy:?}: 0 is no history");
         }
