@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +185,18 @@ FRAMEWORKS: dict[str, Talk] = {
 }
 """The frameworks, whose requests here are of Chat Completions."""
 
+SAID: dict[Api, dict[str, str]] = {
+    CHAT: {"api": "openai_chat", "model": GPT},
+    RESPONSES: {"api": "openai_responses", "model": GPT},
+    MESSAGES: {"api": "anthropic", "model": CLAUDE},
+}
+"""The API and its model, as a loop of one's own and the talks in TypeScript name them. No base URL:
+the provider's own host."""
+
+ENVELOPED_RESPONSES = replace(RESPONSES, takes_native=False)
+ENVELOPED_MESSAGES = replace(MESSAGES, takes_native=False)
+"""The APIs as frameworks use them that have nothing for tools amid a conversation."""
+
 PROVIDERS: list[Agent] = [
     Agent(
         "LangChain, `ChatAnthropic`",
@@ -197,31 +209,64 @@ PROVIDERS: list[Agent] = [
         RESPONSES,
     ),
     Agent(
+        "LangGraph, `ChatAnthropic`",
+        of_python(langgraph_talk.FRAMEWORK, anthropic=CLAUDE),
+        MESSAGES,
+    ),
+    Agent(
+        "LangGraph, `ChatOpenAI`",
+        of_python(langgraph_talk.FRAMEWORK, responses=GPT),
+        RESPONSES,
+    ),
+    Agent(
         "OpenAI Agents, its default model class",
         of_python(openai_agents_talk.FRAMEWORK, responses=GPT),
         RESPONSES,
     ),
-    Agent("Vercel AI SDK, `@ai-sdk/anthropic`", of_node("ai-talk", model=CLAUDE), MESSAGES),
+    Agent(
+        "Pydantic AI, `AnthropicModel`",
+        of_python(pydantic_ai_talk.FRAMEWORK, anthropic=CLAUDE),
+        ENVELOPED_MESSAGES,
+    ),
+    Agent(
+        "Pydantic AI, `OpenAIResponsesModel`",
+        of_python(pydantic_ai_talk.FRAMEWORK, responses=GPT),
+        ENVELOPED_RESPONSES,
+    ),
+    Agent("Vercel AI SDK, `@ai-sdk/anthropic`", of_node("ai-talk", **SAID[MESSAGES]), MESSAGES),
+    Agent(
+        "Vercel AI SDK, `@ai-sdk/openai`",
+        of_node("ai-talk", **SAID[RESPONSES]),
+        ENVELOPED_RESPONSES,
+    ),
+    Agent(
+        "LangChain.js, `ChatAnthropic`",
+        of_node("langchain-talk", **SAID[MESSAGES]),
+        MESSAGES,
+    ),
+    Agent(
+        "LangChain.js, `ChatOpenAI`",
+        of_node("langchain-talk", **SAID[RESPONSES]),
+        RESPONSES,
+    ),
+    Agent(
+        "OpenAI Agents, TypeScript, `OpenAIResponsesModel`",
+        of_node("openai-agents-talk", **SAID[RESPONSES]),
+        RESPONSES,
+    ),
 ]
 """Frameworks with a provider's own model, asked at the provider's host."""
-
-OWN_LOOPS: dict[Api, dict[str, str]] = {
-    CHAT: {"api": "openai_chat", "model": GPT},
-    RESPONSES: {"api": "openai_responses", "model": GPT},
-    MESSAGES: {"api": "anthropic", "model": CLAUDE},
-}
-"""The model as a loop of one's own names it, by the API. No base URL: the provider's own host."""
 
 AGENTS = [
     *(Agent(name, talk) for name, talk in FRAMEWORKS.items()),
     *PROVIDERS,
     *(
         Agent("own loop, Python", of_python(own_loop_talk.FRAMEWORK, **said), api)
-        for api, said in OWN_LOOPS.items()
+        for api, said in SAID.items()
     ),
     *(
         Agent("own loop, TypeScript", of_node("loop-talk", **said), api)
-        for api, said in OWN_LOOPS.items()
+        for api, said in SAID.items()
     ),
 ]
 

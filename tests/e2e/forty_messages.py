@@ -179,8 +179,9 @@ def added(request: Request) -> list[str]:
         if message.get("type") == "additional_tools":
             names += [name_of(tool) for tool in message["tools"]]
         elif message.get("role") == "system" and isinstance(message.get("content"), list):
+            # Pydantic AI adds tools by references to definitions in `tools`.
             blocks = [block["tool"] for block in message["content"] if "tool" in block]
-            names += [name_of(tool["definition"]) for tool in blocks]
+            names += [name_of(tool["definition"]) for tool in blocks if "definition" in tool]
     return names
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from forty_messages import TURNS, Framework, Request, Talk
 from langchain_core.messages import HumanMessage
-from langchain_talk import TalkingModel
+from langchain_talk import scripted
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from mcp import ClientSession
@@ -22,21 +22,27 @@ from toolgate.langchain import (
 
 
 async def talk(
-    client: Client, servers: Mapping[str, ClientSession], **options: Any
+    client: Client,
+    servers: Mapping[str, ClientSession],
+    *,
+    anthropic: str | None = None,
+    responses: str | None = None,
+    **options: Any,
 ) -> list[Request]:
-    """Has the talk; the model's requests."""
+    """Has the talk; the model's requests. The arguments are those of `langchain_talk.talk`."""
     toolgate = await ToolgateMiddleware.from_mcp(client, servers, **options)
     talk = Talk()
-    graph = StateGraph(ToolgateState)
-    graph.add_node("model", model_node(toolgate, TalkingModel(talk)))
-    graph.add_node("tools", tool_node(toolgate))
-    graph.add_edge(START, "model")
-    graph.add_conditional_edges("model", calls_condition)
-    graph.add_edge("tools", "model")
-    agent = graph.compile(checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    for _ in range(TURNS):
-        await agent.ainvoke({"messages": [HumanMessage(talk.say())]}, thread)
+    with scripted(talk, {"anthropic": anthropic, "responses": responses}) as chat:
+        graph = StateGraph(ToolgateState)
+        graph.add_node("model", model_node(toolgate, chat))
+        graph.add_node("tools", tool_node(toolgate))
+        graph.add_edge(START, "model")
+        graph.add_conditional_edges("model", calls_condition)
+        graph.add_edge("tools", "model")
+        agent = graph.compile(checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        for _ in range(TURNS):
+            await agent.ainvoke({"messages": [HumanMessage(talk.say())]}, thread)
     return talk.requests
 
 

@@ -23,8 +23,8 @@ def play(script: str, target: str, tenant: str, folder: Path, **options: Any) ->
         target: The service's address.
         tenant: Its tenant.
         folder: What `commands` takes.
-        options: Those of the Python integrations: `deferral` and `strategy`; for "loop-talk" also
-            `api` and `model`, and for "ai-talk" `model`: one of Anthropic's.
+        options: Those of the Python integrations: `deferral` and `strategy`; also `api`, as the
+            client names it, and `model`, the name of the provider's.
     """
     turns = [
         (name, arguments_of(name), text, at % CALLS_EVERY == 0)

@@ -37,6 +37,7 @@ CLAUDE, GPT = "claude-opus-4-8", "gpt-5.5"
 NATIVE: dict[str, tuple[Framework, dict[str, str]]] = {
     "langchain-messages": (langchain_talk.FRAMEWORK, {"anthropic": CLAUDE}),
     "langchain-responses": (langchain_talk.FRAMEWORK, {"responses": GPT}),
+    "langgraph-messages": (langgraph_talk.FRAMEWORK, {"anthropic": CLAUDE}),
     "openai-agents-responses": (openai_agents_talk.FRAMEWORK, {"responses": GPT}),
     "own-loop-messages": (own_loop_talk.FRAMEWORK, {"api": "anthropic", "model": CLAUDE}),
     "own-loop-responses": (own_loop_talk.FRAMEWORK, {"api": "openai_responses", "model": GPT}),

@@ -1,13 +1,28 @@
-/** The forty messages to an agent of LangChain.js. */
+/** The forty messages to an agent of LangChain.js; if a model is named, to a model of LangChain's class for its provider. */
+import { ChatAnthropic } from "@langchain/anthropic";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 import { MemorySaver } from "@langchain/langgraph";
+import { ChatOpenAI } from "@langchain/openai";
 import { Client as McpClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { fromMcp } from "@toolgate/client/langchain";
 import { createAgent, fakeModel } from "langchain";
 
-import { answer, assistant, type ChatTool, client, finish, next, options, said, servers } from "./talk.js";
+import {
+  answer,
+  api,
+  assistant,
+  type ChatTool,
+  client,
+  fetch,
+  finish,
+  model as name,
+  next,
+  options,
+  said,
+  servers,
+} from "./talk.js";
 
 const mcp: Record<string, McpClient> = {};
 for (const [name, [command, ...args]] of Object.entries(servers)) {
@@ -16,12 +31,6 @@ for (const [name, [command, ...args]] of Object.entries(servers)) {
   mcp[name] = connected;
 }
 let tools: ChatTool[] = [];
-const model = fakeModel();
-const bind = model.bindTools.bind(model);
-model.bindTools = (bound) => {
-  tools = bound.map((one) => ("function" in one ? one : convertToOpenAITool(one as never)) as ChatTool);
-  return bind(bound);
-};
 
 /** The script's answer to the model's next request. */
 function respond(messages: BaseMessage[]): AIMessage {
@@ -43,8 +52,28 @@ function chat(message: BaseMessage): object {
   return assistant(message.text, calls);
 }
 
-// More answers than there are requests.
-for (let left = 100; left > 0; left--) model.respond(respond);
+/** A model of no provider, whose requests are written as Chat Completions take them. */
+function noProviders() {
+  const model = fakeModel();
+  const bind = model.bindTools.bind(model);
+  model.bindTools = (bound) => {
+    tools = bound.map((one) => ("function" in one ? one : convertToOpenAITool(one as never)) as ChatTool);
+    return bind(bound);
+  };
+  // More answers than there are requests.
+  for (let left = 100; left > 0; left--) model.respond(respond);
+  return model;
+}
+
+/** The provider's own model, which the script stands in for. */
+function providers() {
+  const asking = { model: name, apiKey: "none" };
+  return api === "anthropic"
+    ? new ChatAnthropic({ ...asking, clientOptions: { fetch } })
+    : new ChatOpenAI({ ...asking, useResponsesApi: true, configuration: { fetch } });
+}
+
+const model = name === "" ? noProviders() : providers();
 const agent = createAgent({
   model,
   middleware: [await fromMcp(client, mcp, options)],

@@ -6,11 +6,13 @@ import { readFileSync } from "node:fs";
 
 import { type Api, Client, v1 } from "@toolgate/client";
 
+import { answered, apiOf, type Call } from "./scripted-answers.js";
+
 interface Asked {
   readonly target: string;
   readonly tenant: string;
   readonly strategy?: "auto" | "cut" | "envelope" | "native";
-  /** The API of a loop of one's own, and the name of the provider's model. */
+  /** The API of a provider, and the name of its model. */
   readonly api?: Api;
   readonly model?: string;
   /** Tells whether all tools are sent. */
@@ -69,7 +71,7 @@ export function* said(): Generator<string> {
  * Keeps a request, and returns the call that answers it; undefined: `answer` does. Where there is a tool `toolSearch`, and the
  * tool that the message is about is not defined, it searches once.
  */
-export function next(tools: readonly object[], messages: readonly object[]) {
+export function next(tools: readonly object[], messages: readonly object[]): Call {
   const names = (tools as AnyTool[]).map((one) => one.function?.name ?? one.name ?? one.type ?? "");
   const isFirst = requests.at(-1)?.turn !== turn;
   requests.push({ turn, is_first: isFirst, tools: names, text: JSON.stringify({ tools, messages }) });
@@ -82,6 +84,25 @@ export function next(tools: readonly object[], messages: readonly object[]) {
   if (called === turn || !isCalled) return undefined;
   called = turn;
   return names.includes(CALL) ? { name: CALL, args: { name, arguments: args } } : { name, args };
+}
+
+/** Puts the script's answer into an API's form. */
+export function answerOf(form: Api, call: Call): object {
+  return answered(form, call, answer, requests.length);
+}
+
+interface Body {
+  readonly tools?: readonly object[];
+  readonly messages?: readonly object[];
+  /** The items of Responses. */
+  readonly input?: readonly object[];
+}
+
+/** Answers a request to a provider's API by the script, for clients that take a `fetch`. */
+export async function fetch(url: unknown, init?: RequestInit): Promise<Response> {
+  const asked = url instanceof Request ? url.clone() : new Request(String(url), init);
+  const { tools = [], messages, input } = (await asked.json()) as Body;
+  return Response.json(answerOf(apiOf(asked.url), next(tools, messages ?? input ?? [])));
 }
 
 /** An assistant's message, as Chat Completions take it. */
