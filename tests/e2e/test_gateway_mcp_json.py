@@ -16,6 +16,9 @@ NOTES: Json = {
     "timeout": 5,
 }
 
+# The programs that these servers may start.
+ALLOWED = f"[gateway.spawn]\nallow = [{json.dumps(sys.executable)}]\n"
+
 
 @pytest.fixture(autouse=True)
 def variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -57,8 +60,7 @@ def test_a_hosts_file_is_read_as_it_is_and_the_rest_is_told(binary: Path, tmp_pa
 
 def test_it_is_read_beside_the_gateways_own_and_read_again(binary: Path, tmp_path: Path) -> None:
     file = written(tmp_path, {"notes": NOTES})
-    # Only what the operator names on the command line is allowed.
-    own = '[gateway]\nload_all_up_to = 12\n[gateway.spawn]\nallow = ["/no/such/*"]\n'
+    own = f"[gateway]\nload_all_up_to = 12\n{ALLOWED}"
     with with_file(binary, tmp_path, file, own) as gateway:
         kept = gateway.text("process_id", {}, "/mcp/s/notes")
         assert len(gateway.tools()) == 8, "the [gateway] section holds"
@@ -67,7 +69,32 @@ def test_it_is_read_beside_the_gateways_own_and_read_again(binary: Path, tmp_pat
         assert gateway.text("process_id", {}, "/mcp/s/notes") == kept
         gateway.reload('{"mcpServers": {"third": 7}}', "must be an object", file)
         assert gateway.text("process_id", {}, "/mcp/s/notes") == kept
-        gateway.reload(own + plain_server("fourth"), "gateway.spawn.allow")
+        fourth = '[server.fourth]\ncommand = ["sh"]\n'
+        gateway.reload(own + fourth, "not among gateway.spawn.allow")
+
+
+def test_a_hosts_file_starts_no_program_that_the_operator_does_not_allow(
+    binary: Path, tmp_path: Path
+) -> None:
+    file = written(tmp_path, {"notes": NOTES})
+    mark = tmp_path / "mark"
+    other = {"command": "touch", "args": [str(mark)]}
+    refused = f'{file}: server.other: `command` starts "touch", which is not among'
+    with with_file(binary, tmp_path, file, ALLOWED) as gateway:
+        kept = gateway.text("process_id", {}, "/mcp/s/notes")
+        both = json.dumps({"mcpServers": {"notes": NOTES, "other": other}})
+        gateway.reload(both, "the servers stay as they were", file)
+        assert refused in gateway.said[-1], gateway.said
+        assert sys.executable in gateway.said[-1], "it says what would be right"
+        # What is read after it is applied after it.
+        third = {"notes": NOTES, "third": NOTES | {"env": {}}}
+        gateway.reload(json.dumps({"mcpServers": third}), "third: ready", file)
+        assert gateway.text("process_id", {}, "/mcp/s/notes") == kept
+        file.write_text(both)
+    started = run(binary, "gateway", "--config", tmp_path / "gateway.toml", "--mcp-json", file)
+    assert started.returncode == 2
+    assert refused in started.stderr
+    assert not mark.exists()
 
 
 @pytest.mark.parametrize(

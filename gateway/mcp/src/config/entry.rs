@@ -35,7 +35,11 @@ impl Config {
                 if let Some(problem) = self.program_problem(server, written, &words[0]) {
                     return Err(wrong(&problem));
                 }
-                process(name, server, &words)?
+                let upstream = process(name, server, &words)?;
+                match self.path_problem(server, &upstream) {
+                    Some(problem) => return Err(wrong(&problem)),
+                    None => upstream,
+                }
             }
             ([], Some(url)) => endpoint(name, server, url, &self.gateway.auth.methods)?,
             _ => return Err(wrong("needs either `command` or `url`")),
@@ -72,9 +76,36 @@ impl Config {
             ));
         }
         let is_known = values::lacks_of_text(written, server.file).is_empty();
-        let is_allowed = server.file == EntryFile::Host || self.gateway.spawn.allows(program);
-        (is_known && !is_allowed)
-            .then(|| format!("{program:?} is not among gateway.spawn.allow: add it there"))
+        if !is_known || self.gateway.spawn.allows(program) {
+            return None;
+        }
+        let allowed = self.gateway.spawn.shown();
+        let remedy = match server.file {
+            EntryFile::Gateway => "add it there, or leave the server out",
+            EntryFile::Host => {
+                "add it there, in the gateway's file, or take the server out of this file"
+            }
+        };
+        Some(format!(
+            "`command` starts {program:?}, which is not among gateway.spawn.allow ({allowed}): {remedy}"
+        ))
+    }
+
+    /// Returns what is wrong with the environment of a server of a host's file: a program that is allowed by its name is the one
+    /// that the gateway's own `PATH` finds.
+    fn path_problem(&self, server: &ServerConfig, upstream: &Upstream) -> Option<String> {
+        let Upstream::Process(launch) = upstream else { return None };
+        let is_by_name = !launch.program.contains('/');
+        if server.file != EntryFile::Host || self.gateway.spawn.allow.is_none() || !is_by_name {
+            return None;
+        }
+        let program = &launch.program;
+        let is_own = launch.environment.get("PATH").cloned() == std::env::var("PATH").ok();
+        (!is_own).then(|| {
+            format!(
+                "`env` sets PATH, so that {program:?} may be another program than the one that gateway.spawn.allow names: leave PATH out, or write the program's whole path in `command` and in gateway.spawn.allow"
+            )
+        })
     }
 }
 

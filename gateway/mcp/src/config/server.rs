@@ -75,11 +75,12 @@ pub struct ServerConfig {
 pub enum EntryFile {
     /// The gateway's own. `${NAME}`, `${env:NAME}`, `${NAME:-default}` and `${file:PATH}` are read in every value, word of a
     /// command and URL, and `$${` is `${`. A value of `env`, `headers` or `cwd` may be `env:NAME`, `file:PATH` or `text:VALUE` as
-    /// a whole. Programs are those of `gateway.spawn.allow`.
+    /// a whole.
     #[default]
     Gateway,
-    /// A host's. `${...}` is a variable in every value, word of a command and URL, or a folder that editors name, and nothing
-    /// else is read. The operator has allowed its programs by naming it.
+    /// A host's, which others than the operator may write. `${...}` is a variable in every value, word of a command and URL, or a
+    /// folder that editors name, and nothing else is read. Where `gateway.spawn.allow` names a program without its folder, it is
+    /// the one that the gateway's own `PATH` finds.
     Host,
 }
 

@@ -8,7 +8,8 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpawnConfig {
-    /// Names or paths of programs; a path may end with `/*`. Absent: those that the file's servers name.
+    /// Names or paths of programs; a path may end with `/*`. It holds for servers of hosts' files too. Absent: those that the
+    /// servers of the files name.
     pub allow: Option<Vec<String>>,
 }
 
@@ -19,6 +20,12 @@ impl SpawnConfig {
             Some(folder) => Path::new(program).parent() == Some(Path::new(folder)),
             None => allowed == program,
         })
+    }
+
+    /// Returns the programs for people.
+    pub(super) fn shown(&self) -> String {
+        let allow = self.allow.as_deref().unwrap_or_default();
+        if allow.is_empty() { "it is empty".to_owned() } else { format!("{allow:?}") }
     }
 }
 

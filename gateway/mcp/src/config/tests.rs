@@ -216,7 +216,6 @@ fn credentials_of_principals_need_callers_with_names() {
 fn entries_of_hosts_files_have_the_variables_of_hosts() {
     let entry = |server: ServerConfig| {
         let mut config = Config::default();
-        config.gateway.spawn.allow = Some(Vec::new());
         let server = ServerConfig { file: EntryFile::Host, ..server };
         config.server.insert("a".to_owned(), server);
         config.entries().map_err(|error: ConfigError| error.to_string())
@@ -236,6 +235,39 @@ fn entries_of_hosts_files_have_the_variables_of_hosts() {
     assert_eq!(endpoint.url.as_str(), "https://tools.example/mcp");
     let entries = entry(url("${TOOLGATE_NOT_SET}/mcp")).expect("entries");
     assert_eq!(entries[0].waits_for.as_deref(), Some("set TOOLGATE_NOT_SET"));
+}
+
+#[test]
+fn programs_of_hosts_files_are_those_that_the_operator_allows() {
+    let problem = |allow: &[&str], command: &str, env: &[(&str, &str)]| {
+        let mut config = Config::default();
+        config.gateway.spawn.allow = Some(allow.iter().map(|&program| program.into()).collect());
+        let pairs = env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        let server = ServerConfig {
+            file: EntryFile::Host,
+            command: vec![command.to_owned()],
+            env: pairs.collect(),
+            ..ServerConfig::default()
+        };
+        config.server.insert("a".to_owned(), server);
+        config.entries().err().map(|error| error.to_string())
+    };
+    let allow = ["npx", "/opt/mcp/*"];
+    assert_eq!(problem(&allow, "npx", &[]), None);
+    assert_eq!(problem(&allow, "/opt/mcp/server", &[("PATH", "/elsewhere")]), None);
+    assert_eq!(problem(&allow, "${TOOLGATE_NOT_SET}", &[]), None, "it waits");
+    for program in ["sh", "/opt/mcp/../sh", "./npx", "${TOOLGATE_NOT_SET:-sh}"] {
+        let told = problem(&allow, program, &[]).expect(program);
+        assert!(told.contains("server.a: `command` starts"), "{told}");
+        let list = "not among gateway.spawn.allow ([\"npx\", \"/opt/mcp/*\"]): add it there";
+        assert!(told.contains(list), "{told}");
+        assert!(told.contains("take the server out of this file"), "{told}");
+    }
+    assert!(problem(&[], "npx", &[]).is_some_and(|told| told.contains("(it is empty)")));
+    // The name would be that of another program.
+    let told = problem(&allow, "npx", &[("PATH", "/elsewhere")]).expect("another program");
+    assert!(told.contains("`env` sets PATH"), "{told}");
+    assert_eq!(problem(&allow, "npx", &[("PATH", "${PATH}")]), None);
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(super) struct GatewayFiles {
     #[arg(long, env = "TOOLGATE_GATEWAY_CONFIG", value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// A host's file of servers, such as .mcp.json, read as it is beside the gateway's file, or in its place where there is none.
-    /// The programs that it names may be started.
+    /// It starts the programs that gateway.spawn.allow names, or any where the gateway's file has no such key.
     #[arg(long, value_name = "FILE")]
     pub(super) mcp_json: Option<PathBuf>,
 }
