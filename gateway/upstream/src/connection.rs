@@ -448,6 +448,11 @@ impl Connection {
         self.transport
     }
 
+    /// Returns the time of the server's last message on this connection.
+    pub(crate) fn heard(&self) -> Instant {
+        self.tap.heard()
+    }
+
     /// Returns whether the connection has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.tap.has_ended()

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::lines::{Line, id_of};
@@ -98,7 +99,12 @@ struct Shared {
     probe: Mutex<Probe>,
     /// Exit status of the process that ended by itself.
     exit: Mutex<Option<ExitStatus>>,
+    heard: Heard,
 }
+
+/// Time of the last message of the server, or of the beginning.
+#[derive(Debug)]
+struct Heard(Mutex<Instant>);
 
 /// Question `server/discover` of the handshake. The library gives it up after a while, and takes a late answer for a wrong one.
 #[derive(Debug, Default)]
@@ -141,6 +147,12 @@ struct Message<'a> {
 struct Progress {
     #[serde(rename = "progressToken")]
     token: NumberOrString,
+}
+
+impl Default for Heard {
+    fn default() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
 }
 
 impl Call {
@@ -257,6 +269,7 @@ impl Tap {
         let Ok(message) = serde_json::from_str::<Message<'_>>(text) else {
             return Cow::Borrowed(text);
         };
+        self.hear();
         if let Some(method) = message.method {
             if let Some(id) = message.id
                 && (QUESTIONS.contains(&method.as_ref()) || method == QUESTION)
@@ -307,12 +320,22 @@ impl Tap {
     /// Ends a call whose answer is too large to be read: the one with this ID, or else the only one. Returns what the
     /// library is to see, if the call is known.
     pub(crate) fn too_large(&self, id: Option<i64>, limit: usize) -> Option<String> {
+        self.hear();
         let mut calls = self.0.calls.lock();
         let only = || calls.keys().next().copied().filter(|_| calls.len() == 1);
         let id = id.or_else(only)?;
         let pending = calls.remove(&id)?;
         pending.call.finish(Answer::TooLarge(limit));
         Some(stand_in(id))
+    }
+
+    /// Returns the time of the server's last message.
+    pub(crate) fn heard(&self) -> Instant {
+        *self.0.heard.0.lock()
+    }
+
+    fn hear(&self) {
+        *self.0.heard.0.lock() = Instant::now();
     }
 
     /// Returns whether the server answered `server/discover` with what it can do, but when `initialize` had been sent.

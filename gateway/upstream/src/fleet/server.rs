@@ -83,8 +83,6 @@ struct Live {
     was_hurried: bool,
     /// True if the last list was empty though the kept one is not.
     was_emptied: bool,
-    /// Time of the last answer.
-    heard: Instant,
     /// Time for which its last list of tools may be kept; `None` if it says nothing.
     ttl: Option<Duration>,
 }
@@ -125,7 +123,6 @@ impl Server {
             lists: KeptLists::new(),
             was_hurried: false,
             was_emptied: false,
-            heard: Instant::now(),
             ttl: None,
         };
         let server = Arc::new(Self {
@@ -262,10 +259,7 @@ impl Server {
         let outcome = connection.call(outgoing).await;
         traced::record(&span, &outcome);
         match &outcome {
-            Ok(_) | Err(CallError::Server(_) | CallError::TooLarge(_)) => {
-                self.live.lock().heard = Instant::now();
-                attempt.answered();
-            }
+            Ok(_) | Err(CallError::Server(_) | CallError::TooLarge(_)) => attempt.answered(),
             Err(CallError::Lost { .. }) => attempt.failed(),
             Err(CallError::Login | CallError::Timeout(_) | CallError::Scopes(_)) => {}
         }
@@ -479,7 +473,6 @@ impl Server {
             live.problem = None;
             live.started_in = Some(began.elapsed());
             live.was_hurried = false;
-            live.heard = Instant::now();
             live.connection = (!is_put_off).then(|| Arc::clone(&connection));
             live.lists = lists;
             live.take(listing);
@@ -625,7 +618,6 @@ impl Server {
             // Errors are told by the next call, or by the probe.
             if let Ok(listing) = self.list(connection).await {
                 let mut live = self.live.lock();
-                live.heard = Instant::now();
                 let is_changed = live.take(listing);
                 drop(live);
                 if is_changed {
@@ -639,33 +631,41 @@ impl Server {
         }
     }
 
-    /// Asks a silent server whether it is there, and returns the problem when it is not.
+    /// Asks a silent server whether it is there, also while calls wait, and returns the problem when it is not.
     async fn probe(&self, connection: &Connection) -> String {
-        let tuning = self.surroundings.tuning;
+        let silence = self.surroundings.tuning.silence;
         let method = if connection.is_modern() { "server/discover" } else { "ping" };
         loop {
-            let heard = self.live.lock().heard;
-            tokio::time::sleep_until(heard + tuning.silence).await;
-            let is_silent = self.live.lock().heard == heard;
-            if self.turns.running() == 0 && is_silent {
-                let outgoing = Outgoing {
-                    method: method.to_owned(),
-                    params: Map::new(),
-                    progress: None,
-                    asking: None,
-                    idle: tuning.probe,
-                    deadline: Instant::now() + tuning.probe,
-                    span: McpSpan::untraced(),
-                };
-                match connection.call(outgoing).await {
-                    Ok(_) | Err(CallError::Server(_)) => {}
-                    Err(error) => return format!("it does not answer {method}: {error}"),
-                }
+            let heard = connection.heard();
+            tokio::time::sleep_until(heard + silence).await;
+            if connection.heard() > heard {
+                continue;
             }
-            if is_silent {
-                self.live.lock().heard = Instant::now();
+            let time = self.probe_time();
+            let outgoing = Outgoing {
+                method: method.to_owned(),
+                params: Map::new(),
+                progress: None,
+                asking: None,
+                idle: time,
+                deadline: Instant::now() + time,
+                span: McpSpan::untraced(),
+            };
+            match connection.call(outgoing).await {
+                Ok(_) | Err(CallError::Server(_)) => {}
+                // What it says of its calls shows that it is there.
+                Err(CallError::Timeout(_)) if connection.heard() > heard => {}
+                Err(error) => return format!("it does not answer {method}: {error}"),
             }
         }
+    }
+
+    /// Returns the time that a server has to answer whether it is there. One that runs a call may answer nothing else meanwhile:
+    /// it has the time of a call, so that each call that was sent before the question has had its own.
+    fn probe_time(&self) -> Duration {
+        let probe = self.surroundings.tuning.probe;
+        let is_asked = self.turns.running() > 0;
+        if is_asked { probe.max(self.entry.limits.call_timeout) } else { probe }
     }
 }
 

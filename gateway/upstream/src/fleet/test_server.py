@@ -71,6 +71,9 @@ def misbehave(tool: str, number: str, params: dict[str, Any]) -> None:
             sys.stderr.write("the end\n")
             sys.stderr.flush()
             answer(number, "{}")
+        case "nap":
+            time.sleep(arguments["seconds"])
+            answer(number, "{}")
         case "tick":
             while True:
                 time.sleep(arguments["pause"])
@@ -159,6 +162,8 @@ def serve(request: dict[str, Any]) -> None:
             listed = ",".join(tool.format(place) for place in range(seen["tools"]))
             answer(number, f'{{"tools":[{listed}]}}')
         case "ping":
+            sys.stderr.write("it is pinged\n")
+            sys.stderr.flush()
             answer(number, "{}")
         case "tools/call":
             call(number, params)

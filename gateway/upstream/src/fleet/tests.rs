@@ -262,6 +262,58 @@ async fn a_silent_server_is_probed_and_replaced() {
 }
 
 #[tokio::test]
+async fn a_server_that_answers_nothing_is_replaced_though_calls_wait() {
+    let quick =
+        Tuning { silence: Duration::from_millis(20), probe: Duration::from_millis(20), ..tuning() };
+    let mut wedged = entry("a");
+    wedged.limits.call_timeout = Duration::from_millis(200);
+    let fleet = Fleet::start_tuned(vec![wedged], quick, None);
+    until(&fleet, "a", is_ready).await;
+    let _timeout = ask(&fleet, "a", "stop").await.expect_err("an error");
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..8 {
+        let fleet = fleet.clone();
+        calls.spawn(async move {
+            loop {
+                let request = tool_with("hold", &json!({}), &number.to_string());
+                let _timeout = fleet.request("a", request, later()).await.expect_err("an error");
+            }
+        });
+    }
+    until(&fleet, "a", |status| status.restarts >= 1 && is_ready(status)).await;
+    calls.shutdown().await;
+    ask(&fleet, "a", "echo").await.expect("an answer");
+    fleet.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_busy_with_a_call_is_not_replaced() {
+    let quick =
+        Tuning { silence: Duration::from_millis(20), probe: Duration::from_millis(20), ..tuning() };
+    let fleet = Fleet::start_tuned(vec![entry("a")], quick, None);
+    until(&fleet, "a", is_ready).await;
+    // It answers while the call waits.
+    let mut hold = Box::pin(fleet.request("a", tool("hold"), later()));
+    let pinged = async {
+        while fleet.logs("a").expect("logs").matches("it is pinged").count() < 3 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        outcome = &mut hold => panic!("{outcome:?}"),
+        () = pinged => {}
+    }
+    ask(&fleet, "a", "release").await.expect("an answer");
+    hold.await.expect("an answer");
+    // It does one thing at a time.
+    let nap = tool_with("nap", &json!({"seconds": 0.2}), "someone");
+    fleet.request("a", nap, later()).await.expect("an answer");
+    ask(&fleet, "a", "echo").await.expect("an answer");
+    assert_eq!(fleet.status()[0].restarts, 0);
+    fleet.close().await;
+}
+
+#[tokio::test]
 async fn a_result_beyond_the_limit_ends_its_call_and_not_the_server() {
     let mut small = entry("a");
     small.limits.result_bytes_max = 1 << 20;
