@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from gateway_process import GatewayProcess, Json, message, plain_server, text_of
 from toolgate_command import run
+from toolgate_process import ToolgateProcess
+from waiting import wait_until
 
 OLD = Path(__file__).with_name("old_mcp_server.py")
 MIRRORING = Path(__file__).with_name("mirroring_mcp_server.py")
@@ -110,6 +113,37 @@ def test_the_file_is_read_again(binary: Path, tmp_path: Path) -> None:
         assert status == 404
         gone = gateway.call("call_tool", {"name": "other__process_id", "arguments": {}})
         assert gone["isError"] is True
+
+
+def test_what_the_plane_has_lost_is_registered_again(binary: Path, tmp_path: Path) -> None:
+    plane = ToolgateProcess(binary, tmp_path / "plane").start()
+    names = ("--server", plane.target, "--tenant", "acme")
+    servers = plain_server("notes") + plain_server("other")
+    try:
+        with GatewayProcess(binary, tmp_path, servers, names) as gateway:
+
+            def is_found() -> bool:
+                found = gateway.text("discover_tools", {"query": "select:notes__keep_note"})
+                return "notes__keep_note#" in found
+
+            def listed() -> set[str]:
+                return {tool["name"].split("__")[0] for tool in gateway.tools("/mcp/all")}
+
+            assert is_found()
+            whole = listed()
+            with plane.client("acme") as client:
+                client.unregister_server("notes")
+                wait_until(is_found)
+                client.unregister_server("other")
+            wait_until(lambda: listed() == whole)
+            # A new database has no catalog at all.
+            assert plane.stop() == 0
+            shutil.rmtree(plane.folder / "data")
+            plane.start_again()
+            wait_until(is_found)
+            wait_until(lambda: listed() == whole)
+    finally:
+        plane.stop()
 
 
 def test_a_change_of_the_file_is_taken_without_a_signal(binary: Path, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ pub(crate) async fn refusal_of(
         evidence: v1::Evidence::Catalog as i32,
         ..Default::default()
     };
-    let answer = match gateway.plane_for(caller).gate(request).await {
+    let answer = match gate(gateway, caller, request).await {
         Ok(answer) => answer,
         Err(error) => {
             audited.is_refused("NOT_CHECKED");
@@ -243,12 +243,29 @@ async fn verdict_on(
         evidence: evidence as i32,
         ..Default::default()
     };
-    let answer = gateway.plane_for(of.caller).gate(request).await;
+    let answer = gate(gateway, of.caller, request).await;
     let answer = answer.map_err(|error| match error.reason() {
         Some(ErrorReason::TenantNotFound) => NO_TOOLS_YET.to_owned(),
         _ => format!("the call could not be checked: {error}"),
     })?;
     answer.verdicts.into_iter().next().ok_or_else(|| "the call could not be checked".to_owned())
+}
+
+/// Asks Gate.
+async fn gate(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: v1::GateRequest,
+) -> Result<v1::GateResponse, toolgate_client::Error> {
+    let answer = gateway.plane_for(caller).gate(request).await;
+    match &answer {
+        Ok(answer) => gateway.saw_revision(caller, Some(answer.catalog_revision)),
+        Err(error) if error.reason() == Some(ErrorReason::TenantNotFound) => {
+            gateway.saw_revision(caller, None);
+        }
+        Err(_) => {}
+    }
+    answer
 }
 
 /// Returns a call that may be sent.

@@ -47,9 +47,13 @@ pub(crate) async fn discover(
     };
     let found = gateway.plane_for(caller).search_tools(request).await;
     let found = match found {
-        Ok(found) => found,
+        Ok(found) => {
+            gateway.saw_revision(caller, Some(found.catalog_revision));
+            found
+        }
         // Nothing is registered yet. Servers that are on their way are named below.
         Err(error) if error.reason() == Some(ErrorReason::TenantNotFound) => {
+            gateway.saw_revision(caller, None);
             v1::SearchToolsResponse::default()
         }
         Err(error) => return Err(format!("the search failed: {error}")),

@@ -576,6 +576,11 @@ impl Gateway {
         }
     }
 
+    /// Notes the revision of the caller's catalog that an answer of the plane is based on; `None` if there is no such catalog.
+    pub(crate) fn saw_revision(&self, caller: &Caller, revision: Option<u64>) {
+        self.0.registered.revisions.saw(&caller.tenant, revision);
+    }
+
     /// Returns the configuration of a server of this gateway.
     pub(crate) fn server(&self, name: &str) -> Option<ServerConfig> {
         self.0.servers.borrow().get(name).cloned()
@@ -648,7 +653,11 @@ impl Gateway {
                 listed.map(Arc::from).map_err(|error| format!("the catalog can't be read: {error}"))
             }
         };
-        self.0.listings.get(asked, caller.state(self), listing).await
+        let listed = self.0.listings.get(asked, caller.state(self), listing).await;
+        if let Ok(listed) = &listed {
+            self.0.registered.check(&caller.tenant, server, listed);
+        }
+        listed
     }
 
     /// Returns the texts of lists that were asked for.

@@ -41,6 +41,7 @@ mod registrations;
 mod relayed;
 mod replicas;
 mod results;
+mod revisions;
 mod sealed;
 mod sessions;
 mod tasks;

@@ -12,6 +12,7 @@ use toolgate_upstream::{Fleet, Listing, ServerState};
 
 use crate::config::{ServerConfig, ToolFilter, Trust};
 use crate::registrations::{Registration, Registrations};
+use crate::revisions::Revisions;
 
 /// Time for a registration, whose tools may have to be embedded.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -37,11 +38,17 @@ pub(crate) struct Registered {
     listings: watch::Sender<RegisteredListings>,
     /// Tools that the plane rejected, each with the problem.
     rejected: Arc<Mutex<HashMap<Registration, Vec<String>>>>,
+    /// Revisions of the catalogs that hold them.
+    pub(crate) revisions: Revisions,
 }
 
 impl Default for Registered {
     fn default() -> Self {
-        Self { listings: watch::Sender::new(HashMap::new()), rejected: Arc::default() }
+        Self {
+            listings: watch::Sender::new(HashMap::new()),
+            rejected: Arc::default(),
+            revisions: Revisions::default(),
+        }
     }
 }
 
@@ -55,6 +62,19 @@ impl Registered {
     /// Returns the listing of a server that is registered in a tenant's catalog.
     pub(crate) fn get(&self, tenant: &str, server: &str) -> Option<Arc<Listing>> {
         self.listings.borrow().get(&(tenant.to_owned(), server.to_owned())).cloned()
+    }
+
+    /// Doubts a tenant's catalog if a list of its tools, of one server or of all, has none of a server whose tools are registered. A
+    /// policy may hide them all as well.
+    pub(crate) fn check(&self, tenant: &str, server: Option<&str>, listed: &[v1::Tool]) {
+        let names: HashSet<&str> = listed.iter().map(|tool| &*tool.server).collect();
+        let is_lacked = |((of, name), listing): (&(String, String), &Arc<Listing>)| {
+            let is_asked = of == tenant && server.is_none_or(|server| server == name);
+            is_asked && !listing.tools.is_empty() && !names.contains(&**name)
+        };
+        if self.listings.borrow().iter().any(is_lacked) {
+            self.revisions.doubt(tenant);
+        }
     }
 
     /// Returns a receiver that changes with each registration.
@@ -73,6 +93,21 @@ impl Registered {
         self.listings.send_modify(|registered| registered.retain(|(_, known), _| known != server));
     }
 
+    /// Forgets the servers of a tenant that its catalog lacks, and returns their names.
+    fn forget_lost(&self, tenant: &str, in_catalog: &BTreeSet<String>) -> Vec<String> {
+        let is_lost =
+            |(of, server): &(String, String)| of == tenant && !in_catalog.contains(server);
+        let mut lost = Vec::new();
+        self.listings.send_if_modified(|registered| {
+            lost.extend(
+                registered.keys().filter(|place| is_lost(place)).map(|(_, name)| name.clone()),
+            );
+            registered.retain(|place, _| !is_lost(place));
+            !lost.is_empty()
+        });
+        lost
+    }
+
     fn add(&self, tenant: &str, listing: Arc<Listing>) {
         self.listings.send_modify(|registered| {
             registered.insert((tenant.to_owned(), listing.server.clone()), listing);
@@ -80,8 +115,8 @@ impl Registered {
     }
 }
 
-/// Registers each listing once with each tenant that sees its server, announces servers that are not there yet, and takes
-/// those out of a tenant's catalog that left its configuration. Runs until it is aborted.
+/// Registers each listing once with each tenant that sees its server, and again where the plane has lost it, announces servers that
+/// are not there yet, and takes those out of a tenant's catalog that left its configuration. Runs until it is aborted.
 pub(crate) async fn follow(
     fleet: Fleet,
     plane: Client,
@@ -92,15 +127,18 @@ pub(crate) async fn follow(
     let plane = plane.with_deadline(DEADLINE);
     let own = plane.options().tenant.clone();
     let mut changes = fleet.changes();
+    let mut doubts = registered.revisions.doubts();
     let reloaded = servers.clone();
     let announced = HashSet::new();
     let mut follower = Follower { plane, registered, reloaded, announced, registrations };
     loop {
         changes.borrow_and_update();
+        doubts.borrow_and_update();
         let configured = Arc::clone(&servers.borrow_and_update());
         follower.reloaded.borrow_and_update();
         let mut has_failed = !follower.take_all(&configured, &own).await;
         has_failed |= follower.remove(&configured, &own).await;
+        has_failed |= !follower.look_at_doubted().await;
         for status in fleet.status() {
             let Some(config) = configured.get(&status.name) else { continue };
             let listing = fleet.listing(&status.name);
@@ -116,6 +154,7 @@ pub(crate) async fn follow(
             tokio::select! {
                 changed = changes.changed() => changed,
                 changed = servers.changed() => changed,
+                changed = doubts.changed() => changed,
             }
         };
         if has_failed {
@@ -149,22 +188,52 @@ impl Follower {
         let tenants = configured.values().flat_map(|server| server.tenants(own));
         let tenants: BTreeSet<String> = tenants.chain([own.to_owned()]).collect();
         for tenant in tenants {
-            let request = v1::ListServersRequest { tenant: tenant.clone(), ..Default::default() };
-            match self.plane.servers(request).all().await {
-                Ok(servers) => {
-                    for server in servers {
-                        self.registrations.add((tenant.clone(), server.name));
-                    }
-                }
-                Err(error) if error.reason() == Some(ErrorReason::TenantNotFound) => {}
-                Err(error) => {
-                    tracing::warn!(tenant, %error, "the servers of the catalog can't be listed");
-                    return false;
-                }
+            let Some(servers) = self.servers_in_catalog(&tenant).await else { return false };
+            for server in servers {
+                self.registrations.add((tenant.clone(), server.name));
             }
         }
         self.registrations.has_taken_all();
         true
+    }
+
+    /// Returns the servers of a tenant's catalog; `None` if the plane can't say.
+    async fn servers_in_catalog(&self, tenant: &str) -> Option<Vec<v1::McpServer>> {
+        let request = v1::ListServersRequest { tenant: tenant.to_owned(), ..Default::default() };
+        match self.plane.servers(request).all().await {
+            Ok(servers) => Some(servers),
+            Err(error) if error.reason() == Some(ErrorReason::TenantNotFound) => Some(Vec::new()),
+            Err(error) => {
+                tracing::warn!(tenant, %error, "the servers of the catalog can't be listed");
+                None
+            }
+        }
+    }
+
+    /// Looks at the catalogs that somebody else has changed, and forgets what they lack, so that it is registered again. Returns
+    /// false if one could not be looked at.
+    async fn look_at_doubted(&mut self) -> bool {
+        let mut are_known = true;
+        for tenant in self.registered.revisions.doubted() {
+            let Some(servers) = self.servers_in_catalog(&tenant).await else {
+                are_known = false;
+                continue;
+            };
+            self.registered.revisions.looked_at(&tenant);
+            // A server that is announced alone has lost its tools.
+            let with_tools = servers.iter().filter(|server| !server.pending);
+            let with_tools = with_tools.map(|server| server.name.clone()).collect();
+            for server in self.registered.forget_lost(&tenant, &with_tools) {
+                tracing::warn!(
+                    server,
+                    tenant,
+                    "the catalog has lost the server: it is registered again"
+                );
+            }
+            let names: BTreeSet<&str> = servers.iter().map(|server| &*server.name).collect();
+            self.announced.retain(|(of, server)| *of != tenant || names.contains(&**server));
+        }
+        are_known
     }
 
     /// Takes servers out of the catalogs of tenants that see them no more. Returns true if one could not be.
@@ -221,6 +290,7 @@ impl Follower {
         match self.plane.register_server(request).await {
             Ok(answer) => {
                 warn_of_rejections(server, &answer);
+                self.registered.revisions.made(tenant, answer.catalog_revision);
                 self.registered.rejected.lock().insert(place.clone(), rejections(&answer));
                 self.registrations.add(place.clone());
                 self.announced.insert(place);
