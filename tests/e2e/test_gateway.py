@@ -593,6 +593,31 @@ def test_a_policy_hides_tools_in_every_face(
         assert "There is no tool" in text_of(refused)
 
 
+def test_a_call_at_a_servers_own_face_unlocks_what_waits_for_it(
+    binary: Path, server: ToolgateProcess, tenant: str, tmp_path: Path
+) -> None:
+    plane = ("--server", server.target, "--tenant", tenant)
+    with GatewayProcess(binary, tmp_path, plain_server("notes"), plane) as gateway:
+        with server.client(tenant) as client:
+            rule = "match: {tools: [read_note]}, precondition: {has_prior_tool_output: keep_note}"
+            client.set_policy(f"rules: [{{name: after, {rule}}}]")
+        face = "/mcp/s/notes"
+        locked = gateway.call("read_note", {}, face)
+        # The server ends at a call without the text.
+        status, _ = gateway.post(face, message("tools/call", {"name": "keep_note"}))
+        still = gateway.call("read_note", {}, face)
+        kept = gateway.text("keep_note", {"text": "x"}, face)
+        read = gateway.text("read_note", {}, face)
+        elsewhere = gateway.call("call_read_tool", {"name": "notes__read_note"})
+    for refused in [locked, still]:
+        assert refused["isError"] is True
+        assert "may not run yet" in text_of(refused)
+    assert status != 404
+    assert kept == "kept"
+    assert read == "x"
+    assert not elsewhere.get("isError"), elsewhere
+
+
 def test_one_host_can_not_open_all_sessions_there_are(binary: Path, tmp_path: Path) -> None:
     opening = {
         "protocolVersion": "2025-06-18",

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolgate_client::{ErrorReason, v1};
+use toolgate_core::identity::{ServerName, ToolId, ToolName};
 use toolgate_upstream::{RequestError, ServerState};
 
 use crate::arguments::RequestedCall;
@@ -134,15 +135,18 @@ pub(crate) async fn call_directly(
     call(gateway, of, wrapped.as_object().unwrap_or(&empty)).await
 }
 
-/// Returns the refusal of a call to a server's own face, or `None` if it may be sent. Arguments are the server's to
-/// judge there, and so is a name that nobody lists, if the server's entry lets it in.
-pub(crate) async fn refusal_of(
+/// Judges a call to a server's own face, and returns the tool's name as models see it if the call may be sent. Arguments are the
+/// server's to judge there, and so is a name that nobody lists, if the server's entry lets it in.
+///
+/// # Errors
+/// The refusal, for the model.
+pub(crate) async fn judge_for_server(
     gateway: &Gateway,
     caller: &Caller,
     server: &str,
     params: &Map<String, Value>,
     audited: &mut AuditedCall,
-) -> Option<String> {
+) -> Result<Option<String>, String> {
     let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
     let is_listed = gateway
         .fleet()
@@ -151,7 +155,7 @@ pub(crate) async fn refusal_of(
     let tool = gateway.tool_for(caller, server, name);
     if !gateway.admits(server, name) || (is_listed && tool.is_none()) {
         audited.is_refused("NOT_LET_IN");
-        return Some(format!("{name} is not let in by the gateway (server.{server}.tools)."));
+        return Err(format!("{name} is not let in by the gateway (server.{server}.tools)."));
     }
     if let Some(tool) = &tool {
         audited.is_of(server, name, Some(&tool.definition));
@@ -168,25 +172,33 @@ pub(crate) async fn refusal_of(
         evidence: v1::Evidence::Catalog as i32,
         ..Default::default()
     };
-    let answer = match gate(gateway, caller, request).await {
-        Ok(answer) => answer,
-        Err(error) => {
-            audited.is_refused("NOT_CHECKED");
-            return Some(format!("the call could not be checked: {error}"));
-        }
-    };
-    let verdict = answer.verdicts.first()?;
+    let answer = gate(gateway, caller, request).await;
+    let answer = answer.map_err(|error| format!("the call could not be checked: {error}"));
+    let first = |answer: v1::GateResponse| answer.verdicts.into_iter().next();
+    let none = || "the call could not be checked".to_owned();
+    let verdict = answer.and_then(|answer| first(answer).ok_or_else(none));
+    let verdict = verdict.inspect_err(|_problem| audited.is_refused("NOT_CHECKED"))?;
     // The catalog may know a tool that the server has not listed yet, or does not list any more.
     let is_for_server = match v1::RefusalCode::try_from(verdict.code) {
         Ok(v1::RefusalCode::ArgumentsInvalid) => true,
         Ok(v1::RefusalCode::UnknownTool) => !is_listed,
         _ => false,
     };
-    let is_sent = verdict.allowed || is_for_server;
-    if !is_sent {
-        audited.is_refused(code_of(verdict));
+    if verdict.allowed {
+        return Ok(Some(verdict.model_name));
     }
-    (!is_sent).then(|| told(verdict))
+    if is_for_server {
+        return Ok(model_name(server, name));
+    }
+    audited.is_refused(code_of(&verdict));
+    Err(told(&verdict))
+}
+
+/// Returns the name by which models see a tool of a server; `None` if no catalog can have it.
+fn model_name(server: &str, name: &str) -> Option<String> {
+    let server = ServerName::parse(server).ok()?;
+    let name = ToolName::parse(name).ok()?;
+    Some(ToolId { server, name }.model_name())
 }
 
 fn is_named(tool: &RawValue, name: &str) -> bool {
@@ -339,13 +351,9 @@ async fn send(
     let answer = of.host.request(&server, "tools/call", params).await;
     let is_success = answer.as_ref().is_ok_and(|result| !result.is_true("isError"));
     let mut result = match answer {
-        Ok(result) if asking::asks(&result) || result.is("resultType", "task") => {
-            return Ok(result);
-        }
+        Ok(result) if !is_end(&result) => return Ok(result),
         answer => {
-            let owner = of.caller.owner();
-            let decided = gateway.history().called(&owner, &model_name, is_success);
-            gateway.count(of.caller, &decided);
+            gateway.has_called(of.caller, &model_name, is_success);
             answer.map_err(|failed| {
                 gateway.count_failure(of.caller, &failed);
                 NotCalled::Failed(failure(&server, &failed))
@@ -357,6 +365,11 @@ async fn send(
     gathered::rename_links(&server, &mut result);
     cutting::cut(&mut result, limit, &of.caller.owner(), gateway.results());
     Ok(result)
+}
+
+/// Returns true if a result ends its call: it neither asks the host nor stands for a task.
+pub(crate) fn is_end(result: &RawObject) -> bool {
+    !asking::asks(result) && !result.is("resultType", "task")
 }
 
 /// Returns a failure as a result, so that the model sees what happened and what to do.

@@ -547,6 +547,12 @@ impl Gateway {
         Arc::clone(counts.entry(Arc::clone(&caller.tenant)).or_default())
     }
 
+    /// Notes a call that its server answered, or that failed on the way to it, by which preconditions are judged.
+    pub(crate) fn has_called(&self, caller: &Caller, model_name: &str, is_success: bool) {
+        let decided = self.history().called(&caller.owner(), model_name, is_success);
+        self.count(caller, &decided);
+    }
+
     /// Counts the searches that are decided.
     pub(crate) fn count(&self, caller: &Caller, decided: &Decided) {
         self.counts(caller).add(decided);

@@ -54,18 +54,28 @@ impl Face {
         let mut audited = self.gateway.audit().begin(caller, params.get("arguments"));
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         audited.is_of(server, name, None);
-        let refusal = calling::refusal_of(&self.gateway, caller, server, &params, &mut audited);
-        if let Some(refusal) = refusal.await {
-            let result = calling::refusal(&self.gateway, caller, &refusal);
-            audited.ends(Outcome::Refused, result.size()).await;
-            return Ok(result);
-        }
+        let judged =
+            calling::judge_for_server(&self.gateway, caller, server, &params, &mut audited);
+        let model_name = match judged.await {
+            Ok(model_name) => model_name,
+            Err(refusal) => {
+                let result = calling::refusal(&self.gateway, caller, &refusal);
+                audited.ends(Outcome::Refused, result.size()).await;
+                return Ok(result);
+            }
+        };
         if self.gateway.tool_for(caller, server, name).is_some() {
             serves_tool(name);
         }
         let counts = self.gateway.counts(caller);
         counts.calls.fetch_add(1, Ordering::Relaxed);
         let answer = self.host(context, caller).request(server, "tools/call", params).await;
+        if let Some(model_name) = model_name
+            && answer.as_ref().map_or(true, calling::is_end)
+        {
+            let is_success = answer.as_ref().is_ok_and(|result| !result.is_true("isError"));
+            self.gateway.has_called(caller, &model_name, is_success);
+        }
         if let Err(failure) = &answer {
             self.gateway.count_failure(caller, failure);
         }
