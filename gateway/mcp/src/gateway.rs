@@ -17,7 +17,7 @@ use toolgate_client::{Client, ClientOptions, TraceContext, v1};
 use toolgate_core::tokens::count;
 use toolgate_telemetry::headers_of_trace;
 use toolgate_upstream::{
-    CredentialStore, Fleet, HeaderParameters, Listing, Processes, RequestError, ServerState,
+    CredentialStore, Eras, Fleet, HeaderParameters, Listing, Processes, RequestError, ServerState,
     ServerStatus, Supervisor,
 };
 
@@ -222,7 +222,8 @@ struct ListedTool {
 
 impl Gateway {
     /// Starts the servers of a configuration as one replica of a gateway, and registers their tools with the plane as they are
-    /// listed; those that earlier starts registered and that are not there any more are taken out. Credentials of logins come from a store. A supervisor ends the servers' processes if this one is killed.
+    /// listed; those that earlier starts registered and that are not there any more are taken out. Credentials of logins come from
+    /// a store. A supervisor ends the servers' processes if this one is killed. Servers are asked by the eras that are known.
     ///
     /// # Errors
     /// [`ConfigError`] for an entry that makes no sense, or a system without random numbers.
@@ -233,6 +234,7 @@ impl Gateway {
         replica: Replica,
         registrations: Registrations,
         supervisor: Option<Arc<Supervisor>>,
+        eras: Eras,
     ) -> Result<Self, ConfigError> {
         let Replica { keys, url, ended } = replica;
         let seal = Seal::new(keys, url).map_err(|_none| ConfigError::NoRandomNumbers)?;
@@ -242,7 +244,7 @@ impl Gateway {
         let processes = Processes::default()
             .with_supervisor(supervisor)
             .with_start(move |process| audited.started(process));
-        let fleet = Fleet::start_with(config.entries()?, credentials.clone(), processes);
+        let fleet = Fleet::start_with(config.entries()?, credentials.clone(), processes, eras);
         let plane = plane.with_deadline(PLANE_DEADLINE);
         let registered = Registered::default();
         let servers = watch::Sender::new(Arc::new(config.running()));

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use toolgate_telemetry::McpSpan;
 
 use crate::credentials::Authorizer;
+use crate::eras::Era;
 use crate::error::UpstreamError;
 use crate::listening::{AbortOnDrop, Listener};
 use crate::probing::{self, Agreed};
@@ -288,11 +289,11 @@ impl Connection {
         let limits = ConnectionLimits::default();
         let client = client(ClientCapabilities::default());
         let stderr = StandardError::default();
-        Self::open_within(upstream, client, limits, stderr, Told::default(), None).await
+        Self::open_within(upstream, client, limits, stderr, Told::default(), None, None).await
     }
 
     /// Connects to a server within bounds. What its process writes to standard error goes to `stderr`, changes to `told`. Tokens
-    /// come from `authorizer`.
+    /// come from `authorizer`. A server whose `era` is known is not asked for another.
     pub(crate) async fn open_within(
         upstream: &Upstream,
         info: ClientConfig,
@@ -300,6 +301,7 @@ impl Connection {
         stderr: StandardError,
         told: Told,
         authorizer: Option<Arc<Authorizer>>,
+        era: Option<Era>,
     ) -> Result<Self, UpstreamError> {
         let changes = told.tools.subscribe();
         let handler =
@@ -307,11 +309,11 @@ impl Connection {
         let handshake = async {
             match upstream {
                 Upstream::Process(launch) => {
-                    probing::over_process(&handler, launch, &stderr, limits.process).await
+                    probing::over_process(&handler, launch, &stderr, limits.process, era).await
                 }
                 Upstream::Http(endpoint) => {
                     let result_bytes_max = limits.process.result_bytes_max;
-                    probing::over_http(&handler, endpoint, authorizer, result_bytes_max).await
+                    probing::over_http(&handler, endpoint, authorizer, result_bytes_max, era).await
                 }
             }
         };

@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::connection::{LEAVE, ListChange, RELISTEN, ServerIdentity, changes};
 use crate::credentials::{CredentialStore, Requester};
+use crate::eras::Eras;
 use crate::processes::Processes;
 use crate::question::Asker;
 use crate::target::{Endpoint, Upstream};
@@ -252,6 +253,7 @@ struct Surroundings {
     spawns: Arc<Semaphore>,
     credentials: Option<CredentialStore>,
     processes: Processes,
+    eras: Eras,
     tasks: TaskTracker,
     list_changes: broadcast::Sender<ListChange>,
     /// Resources that hosts follow, by server. They are kept when an entry changes.
@@ -336,14 +338,16 @@ impl Fleet {
         Self::start_tuned(entries, Tuning::default(), None)
     }
 
-    /// Starts servers as [`Self::start`] does. Credentials of logins are in a store; without one nobody can log in.
+    /// Starts servers as [`Self::start`] does. Credentials of logins are in a store; without one nobody can log in. Servers are
+    /// asked by the `eras` that are known of them.
     #[must_use]
     pub fn start_with(
         entries: Vec<Entry>,
         credentials: Option<CredentialStore>,
         processes: Processes,
+        eras: Eras,
     ) -> Self {
-        Self::start_watched(entries, Tuning::default(), credentials, processes)
+        Self::start_watched(entries, Tuning::default(), credentials, processes, eras)
     }
 
     fn start_tuned(
@@ -351,7 +355,7 @@ impl Fleet {
         tuning: Tuning,
         credentials: Option<CredentialStore>,
     ) -> Self {
-        Self::start_watched(entries, tuning, credentials, Processes::default())
+        Self::start_watched(entries, tuning, credentials, Processes::default(), Eras::default())
     }
 
     fn start_watched(
@@ -359,12 +363,14 @@ impl Fleet {
         tuning: Tuning,
         credentials: Option<CredentialStore>,
         processes: Processes,
+        eras: Eras,
     ) -> Self {
         let surroundings = Surroundings {
             changes: Arc::new(watch::channel(0).0),
             spawns: Arc::new(Semaphore::new(SPAWNS_MAX)),
             credentials,
             processes,
+            eras,
             tasks: TaskTracker::new(),
             list_changes: changes(),
             watched: Arc::default(),

@@ -7,6 +7,7 @@
 
 mod connection;
 mod credentials;
+mod eras;
 mod error;
 mod events;
 mod fleet;
@@ -28,6 +29,7 @@ pub use credentials::{
     Authorization, CredentialError, CredentialStore, Login, LoginClient, OAuthClient, Owner,
     Requester, Secret, is_safe, log_out,
 };
+pub use eras::Eras;
 pub use error::UpstreamError;
 pub use fleet::{
     Entry, Fleet, Limits, Listing, Pauses, Request, RequestError, ServerState, ServerStatus, Start,

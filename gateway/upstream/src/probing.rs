@@ -10,6 +10,7 @@ use rmcp::{ClientHandler, RoleClient};
 
 use crate::connection::{not_shaken, problem_of};
 use crate::credentials::Authorizer;
+use crate::eras::Era;
 use crate::error::UpstreamError;
 use crate::http::{self, Failure};
 use crate::process::{ProcessLimits, ProcessTransport, StandardError};
@@ -32,19 +33,27 @@ struct Target<'a> {
     result_bytes_max: usize,
 }
 
-/// Returns the order in which revisions are tried: 2026-07-28 first.
-fn both_eras() -> ClientLifecycleMode {
-    ClientLifecycleMode::Auto {
-        preferred_versions: modern_versions(),
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+/// Returns the order in which revisions are tried: 2026-07-28 first, unless the era is known.
+fn revisions(era: Option<Era>) -> ClientLifecycleMode {
+    match era {
+        Some(Era::Modern) => discovery(),
+        Some(Era::Older) => ClientLifecycleMode::Initialize,
+        None => ClientLifecycleMode::Auto {
+            preferred_versions: modern_versions(),
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        },
     }
+}
+
+fn discovery() -> ClientLifecycleMode {
+    ClientLifecycleMode::Discover { preferred_versions: modern_versions() }
 }
 
 fn modern_versions() -> Vec<ProtocolVersion> {
     vec![ProtocolVersion::V_2026_07_28]
 }
 
-/// Shakes hands with a process: `server/discover`, then `initialize`. One that can't tell its revisions is started again, as
+/// Shakes hands with a process: `server/discover`, then `initialize`, or by the era that is known. One that can't tell its revisions is started again, as
 /// it may not take a second handshake. So is one that tells them after `initialize` was sent: package runners fetch the server
 /// first.
 pub(crate) async fn over_process<H: ClientHandler>(
@@ -52,12 +61,15 @@ pub(crate) async fn over_process<H: ClientHandler>(
     launch: &Launch,
     stderr: &StandardError,
     limits: ProcessLimits,
+    era: Option<Era>,
 ) -> Result<Agreed<H>, UpstreamError> {
     let mut tap = Tap::default();
     let start = |tap: &Tap| ProcessTransport::start(launch, tap.clone(), stderr.clone(), limits);
-    let mut shaken = over_streams(handler, start(&tap)?, &tap, both_eras()).await;
-    let again = if tap.is_known_late() {
-        Some(ClientLifecycleMode::Discover { preferred_versions: modern_versions() })
+    let mut shaken = over_streams(handler, start(&tap)?, &tap, revisions(era)).await;
+    let again = if era.is_some() {
+        None
+    } else if tap.is_known_late() {
+        Some(discovery())
     } else {
         shaken.as_ref().is_err_and(is_no_discovery).then_some(ClientLifecycleMode::Initialize)
     };
@@ -87,17 +99,18 @@ async fn over_streams<H: ClientHandler>(
     Ok(Agreed { service, tap: tap.clone(), transport: "stdio" })
 }
 
-/// Shakes hands with a server behind a URL: `server/discover`, then `initialize`, then HTTP+SSE where Streamable HTTP is
+/// Shakes hands with a server behind a URL: `server/discover`, then `initialize`, or by the era that is known, then HTTP+SSE where Streamable HTTP is
 /// refused by the status alone. Each try has a tap of its own, and a handler for it.
 pub(crate) async fn over_http<H: ClientHandler>(
     handler: &impl Fn(&Tap) -> H,
     endpoint: &Endpoint,
     authorizer: Option<Arc<Authorizer>>,
     result_bytes_max: usize,
+    era: Option<Era>,
 ) -> Result<Agreed<H>, UpstreamError> {
     let target = Target { endpoint, authorizer, result_bytes_max };
-    let mut shaken = over_streamable(handler, &target, both_eras()).await?;
-    if shaken.as_ref().is_err_and(is_no_discovery) {
+    let mut shaken = over_streamable(handler, &target, revisions(era)).await?;
+    if era.is_none() && shaken.as_ref().is_err_and(is_no_discovery) {
         let mode = ClientLifecycleMode::Initialize;
         shaken = over_streamable(handler, &target, mode).await?;
     }
@@ -206,7 +219,7 @@ mod tests {
         let info = client(rmcp::model::ClientCapabilities::default());
         let told = Told::default();
         let connecting =
-            Connection::open_within(&upstream, info, limits, stderr.clone(), told, None);
+            Connection::open_within(&upstream, info, limits, stderr.clone(), told, None, None);
         let mut connecting = std::pin::pin!(connecting);
         let give_up = async {
             while !stderr.text().contains("it is asked") {

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::connection::{CallError, Change, Connection, ConnectionLimits, Outgoing, Told, client};
 use crate::credentials::Authorizer;
+use crate::eras::Era;
 use crate::error::UpstreamError;
 use crate::parameters::HeaderParameters;
 use crate::process::{ProcessLimits, StandardError};
@@ -524,9 +525,39 @@ impl Server {
         }
     }
 
-    /// Connects to the server, with a principal's own credential if there is one, and declares what it may ask.
+    /// Connects to the server, with a principal's own credential if there is one, and declares what it may ask. Its era is the one
+    /// that is remembered; if that is wrong, it is asked for each.
     pub(super) async fn connect(
         &self,
+        capabilities: ClientCapabilities,
+        own: Option<Arc<Authorizer>>,
+    ) -> Result<Connection, UpstreamError> {
+        let mut recalled = self.surroundings.eras.recall(&self.entry.upstream);
+        let opened = self.connect_by(recalled.era(), capabilities.clone(), own.clone()).await;
+        let opened = match opened {
+            Err(UpstreamError::Handshake { asks_for_login: false, .. })
+                if recalled.era().is_some() =>
+            {
+                recalled.forget();
+                self.connect_by(None, capabilities, own).await
+            }
+            opened => opened,
+        };
+        match &opened {
+            Ok(connection) => {
+                let era = if connection.is_modern() { Era::Modern } else { Era::Older };
+                recalled.confirm(era, &connection.identity());
+            }
+            // It was not let in so far.
+            Err(UpstreamError::Handshake { asks_for_login: true, .. }) => recalled.keep(),
+            Err(_) => {}
+        }
+        opened
+    }
+
+    async fn connect_by(
+        &self,
+        era: Option<Era>,
         capabilities: ClientCapabilities,
         own: Option<Arc<Authorizer>>,
     ) -> Result<Connection, UpstreamError> {
@@ -543,7 +574,7 @@ impl Server {
         let told = self.told.clone();
         let authorizer = own.or_else(|| self.authorizer.clone());
         let upstream = &self.entry.upstream;
-        Connection::open_within(upstream, client, limits, stderr, told, authorizer).await
+        Connection::open_within(upstream, client, limits, stderr, told, authorizer, era).await
     }
 
     /// Returns what is to be done where a login is missing.

@@ -29,7 +29,7 @@ LATE_MARK = os.environ.get("LATE_MARK", "")
 
 held: list[str] = []
 cancelled: list[int] = []
-seen = {"lists": 0, "tools": int(os.environ.get("TOOLS", "2")), "calls": 0}
+seen = {"lists": 0, "tools": int(os.environ.get("TOOLS", "2")), "calls": 0, "discoveries": 0}
 
 
 def write(line: str) -> None:
@@ -133,8 +133,10 @@ def serve(request: dict[str, Any]) -> None:
     """Answers one message."""
     params = request.get("params", {})
     number = json.dumps(request.get("id"))
+    if request["method"] == "server/discover":
+        seen["discoveries"] += 1
     match request["method"]:
-        case "initialize":
+        case "initialize" if os.environ.get("DISCOVER") != "alone":
             if held:
                 answer_late(held.pop())
             told = {
@@ -149,6 +151,8 @@ def serve(request: dict[str, Any]) -> None:
         case "server/discover" if os.environ.get("DISCOVER") == "older":
             error = '{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}'
             write(f'{{"jsonrpc":"2.0","id":{number},"error":{error}}}')
+        case "server/discover" if os.environ.get("DISCOVER") == "alone":
+            answer(number, DISCOVERY)
         case "server/discover" if LATE_MARK:
             if os.path.exists(LATE_MARK):
                 answer(number, DISCOVERY)

@@ -562,6 +562,37 @@ async fn a_server_that_tells_no_newer_revision_is_asked_for_an_older_one() {
 }
 
 #[tokio::test]
+async fn a_server_is_asked_for_its_era_once_and_again_when_it_speaks_another() {
+    let fleet = fleet(vec![entry("a")]);
+    let first = ask(&fleet, "a", "state").await.expect("an answer");
+    assert_eq!(first["discoveries"], 1);
+    kill(&first["pid"]);
+    let again = until_state_of_another(&fleet, &first).await;
+    assert_eq!(again["discoveries"], 0, "it is known");
+    fleet.apply(vec![with_variable(entry("a"), "DISCOVER", "alone")]);
+    let modern = |status: &ServerStatus| status.protocol.as_deref() == Some("2026-07-28");
+    until(&fleet, "a", |status| is_ready(status) && modern(status)).await;
+    assert_eq!(fleet.status()[0].restarts, 0, "what was known is tried, and then each");
+    fleet.apply(vec![entry("a")]);
+    until(&fleet, "a", |status| is_ready(status) && !modern(status)).await;
+    fleet.close().await;
+}
+
+/// Asks a server for its state until another process answers.
+async fn until_state_of_another(fleet: &Fleet, before: &Value) -> Value {
+    let waiting = async {
+        loop {
+            match ask(fleet, "a", "state").await {
+                Ok(state) if state["pid"] != before["pid"] => return state,
+                // The end of the first one is not noticed yet, or has just been.
+                _ => tokio::task::yield_now().await,
+            }
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("another process")
+}
+
+#[tokio::test]
 async fn a_call_ends_a_pause_once() {
     let mut slow = entry("a");
     let pauses = slow.limits.pauses;

@@ -22,7 +22,7 @@ use toolgate_config::StoreConfig;
 use toolgate_mcp::{AuthMethod, Config, Gateway, Registrations, serve, serve_stdio};
 use toolgate_serving::{ConnectionLimits, Connections, stop_on_signal};
 use toolgate_store::KeyStore;
-use toolgate_upstream::{CredentialStore, Supervisor};
+use toolgate_upstream::{CredentialStore, Eras, Supervisor};
 
 use super::authentication::{HostAuthentication, plane_key};
 use super::{RunArguments, data_dir, login};
@@ -47,6 +47,9 @@ const DEFAULT_TENANT: &str = "default";
 /// Most gateways on standard streams with planes of their own beside each other.
 const STDIO_MAX: usize = 64;
 
+/// File of the eras of MCP that servers speak, in the data directory.
+const ERAS_FILE: &str = "eras.json";
+
 /// Time for the plane within this process to start.
 const PLANE_START: Duration = Duration::from_secs(120);
 
@@ -61,6 +64,7 @@ struct Prepared {
     files: FollowedFiles,
     replica: ReplicaSettings,
     registrations: Registrations,
+    eras: Eras,
     /// Lock of the folder of the plane within this process, if it is taken already.
     lock: Option<File>,
     /// Endpoint that commands must name to reach the plane.
@@ -106,6 +110,7 @@ async fn run_traced(mut arguments: RunArguments) -> Result<Exit, Failure> {
         lock = Some(folder.lock);
     }
     let registrations = registrations(&arguments, &data, &files.files.paths())?;
+    let eras = Eras::at(&data.join(ERAS_FILE));
     let endpoint = arguments.server.clone().filter(|server| server != DEFAULT_ENDPOINT);
     let prepared = Prepared {
         config,
@@ -115,6 +120,7 @@ async fn run_traced(mut arguments: RunArguments) -> Result<Exit, Failure> {
         files,
         replica,
         registrations,
+        eras,
         lock,
         endpoint,
     };
@@ -305,6 +311,7 @@ impl Prepared {
     /// Serves until a signal, or until the host closes its streams.
     async fn serve(self, plane: &Client, keys: Option<Arc<dyn KeyStore>>) -> Result<(), Failure> {
         let Self { config, listener, credentials, stop, files, replica, registrations, .. } = self;
+        let eras = self.eras;
         let tenant = plane.options().tenant.clone();
         let authentication = match &listener {
             Some(listener) => {
@@ -319,7 +326,7 @@ impl Prepared {
         let replica = replica.replica()?;
         let supervisor = supervisor();
         let gateway =
-            Gateway::start(config, plane, credentials, replica, registrations, supervisor)
+            Gateway::start(config, plane, credentials, replica, registrations, supervisor, eras)
                 .map_err(|error| Failure::usage(error.to_string()))?;
         if let Some(endpoint) = self.endpoint {
             gateway.set_endpoint(endpoint);

@@ -11,8 +11,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use toolgate_upstream::{
-    Authorization, CredentialStore, Endpoint, Entry, Fleet, Limits, Login, OAuthClient, Owner,
-    Processes, Request, RequestError, Secret, ServerState, Upstream,
+    Authorization, CredentialStore, Endpoint, Entry, Eras, Fleet, Limits, Login, OAuthClient,
+    Owner, Processes, Request, RequestError, Secret, ServerState, Upstream,
 };
 use url::Url;
 
@@ -49,7 +49,8 @@ async fn main() -> Outcome<()> {
         limits: Limits::default(),
         waits_for: None,
     };
-    let fleet = Fleet::start_with(vec![entry], Some(store.clone()), Processes::default());
+    let fleet =
+        Fleet::start_with(vec![entry], Some(store.clone()), Processes::default(), Eras::default());
     let mut client = Client { fleet, endpoint, store, logins: 0 };
     let played = client.play().await;
     client.fleet.close().await;
