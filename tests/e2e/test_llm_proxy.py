@@ -161,6 +161,19 @@ def test_a_proxy_of_the_network_is_followed(binary: Path, tmp_path: Path) -> Non
     assert sent.path == "http://models.invalid/v1/models"
 
 
+def test_an_address_for_a_service_beside_it_is_told_and_warnings_come_once(
+    binary: Path, tmp_path: Path
+) -> None:
+    proxy = Proxy(binary, tmp_path, "http://models.invalid")
+    named = {"TOOLGATE_SERVER_LISTEN": "127.0.0.1:1", "TOOLGATE_NOVELTY": "1"}
+    counts = "is for `toolgate serve` and counts for nothing here: the plane within the proxy"
+    with proxy.started("--set", "server.admin_listen=127.0.0.1:2", environment=named):
+        said = proxy.log()
+    assert said.count(f"environment variable TOOLGATE_SERVER_LISTEN: server.listen {counts}") == 1
+    assert said.count(f"flag --set server.admin_listen: server.admin_listen {counts}") == 1
+    assert said.count("TOOLGATE_NOVELTY: no such setting; it has no effect") == 1, said
+
+
 def test_a_mistake_in_the_file_is_told(binary: Path, tmp_path: Path) -> None:
     (tmp_path / "llm.toml").write_text('[llm]\nlisten = "0.0.0.0:0"\n')
     ended = subprocess.run(

@@ -1,6 +1,8 @@
 //! Arguments that subcommands share, and the list of subcommands.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -209,24 +211,24 @@ pub(super) struct ConfigArguments {
 }
 
 impl ConfigArguments {
-    /// Loads the configuration with `named` flags over `--set`, and prints its warnings.
+    /// Loads the configuration with `named` flags over `--set`, and prints each of its warnings once in this process.
     pub(super) fn load(&self, named: Vec<FlagValue>) -> Result<Parsed, Failure> {
         let file = self.config.as_deref().filter(|path| !path.as_os_str().is_empty());
         let parsed = load(file, self.flags().chain(named).collect())?;
-        for warning in &parsed.warnings {
-            output::warn(warning);
-        }
+        let warnings = parsed.warnings.iter().map(ToString::to_string);
+        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        untold(&mut told, warnings).iter().for_each(output::warn);
+        drop(told);
         Ok(parsed)
     }
 
-    /// Returns the settings of these keys that a file or the environment names; none if these make no configuration by
+    /// Returns the settings of these keys that a file, the environment or `--set` names; none if these make no configuration by
     /// themselves. Prints no warnings.
-    pub(super) fn named_beside_flags(&self, keys: &[&str]) -> Vec<Setting> {
+    pub(super) fn named(&self, keys: &[&str]) -> Vec<Setting> {
         let file = self.config.as_deref().filter(|path| !path.as_os_str().is_empty());
         let Ok(parsed) = load(file, self.flags().collect()) else { return Vec::new() };
         let is_named = |setting: &&Setting| {
-            let is_beside = matches!(setting.source, Source::File { .. } | Source::Environment(_));
-            is_beside && keys.contains(&setting.key.name)
+            !matches!(setting.source, Source::Default) && keys.contains(&setting.key.name)
         };
         parsed.settings.iter().filter(is_named).cloned().collect()
     }
@@ -243,6 +245,14 @@ impl ConfigArguments {
             value: value.clone(),
         })
     }
+}
+
+/// Warnings that were printed. Some commands load a configuration more than once.
+static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Returns the warnings that were not told yet.
+fn untold(told: &mut BTreeSet<String>, warnings: impl Iterator<Item = String>) -> Vec<String> {
+    warnings.filter(|warning| told.insert(warning.clone())).collect()
 }
 
 /// Returns the flag `--model-dir` as the configuration key that it sets.
@@ -267,6 +277,15 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
     use toolgate_model_hub::KnownModel;
+
+    #[test]
+    fn a_warning_is_told_once() {
+        let mut told = BTreeSet::new();
+        let mut told_of =
+            |warnings: [&str; 2]| untold(&mut told, warnings.into_iter().map(str::to_owned));
+        assert_eq!(told_of(["a", "b"]), ["a", "b"]);
+        assert_eq!(told_of(["b", "c"]), ["c"]);
+    }
 
     fn parse(line: &str) -> Result<Arguments, clap::Error> {
         Arguments::try_parse_from(line.split(' '))

@@ -62,6 +62,7 @@ async fn serve_until_stopped(llm: Llm) -> Result<Exit, Failure> {
     if let Some(problem) = config.problem() {
         return Err(Failure::usage(problem));
     }
+    llm.plane.tell_unused_addresses();
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     let listener = listen(config.llm.listen, "llm.listen or --listen").await?;

@@ -18,11 +18,15 @@ use toolgate_serving::{ConnectionLimits, Connections};
 use crate::cli::arguments::{ConfigArguments, model_flag, parse_setting};
 use crate::cli::credentials::CredentialArguments;
 use crate::cli::failure::Failure;
+use crate::cli::output;
 use crate::cli::serve::with_causes;
 use crate::serve::{check_model, serve_until_bound_rereading};
 
 /// Time for the plane within this process to start.
 const PLANE_START: Duration = Duration::from_secs(120);
+
+/// Keys of the addresses of a plane, which one within this process chooses itself.
+const ADDRESSES: [&str; 2] = [keys::SERVER_LISTEN.spec.name, keys::SERVER_ADMIN_LISTEN.spec.name];
 
 /// The routing plane of a proxy.
 #[derive(Debug, Args)]
@@ -70,6 +74,19 @@ impl PlaneArguments {
         ConfigArguments { config: self.server_config.clone(), settings: self.settings.clone() }
     }
 
+    /// Tells where an address is named that counts for nothing, because a plane within this process listens on a port of its own.
+    pub(in crate::cli) fn tell_unused_addresses(&self) {
+        if self.server.is_some() {
+            return;
+        }
+        for setting in self.server_config().named(&ADDRESSES) {
+            output::note(format_args!(
+                "{}: {} is for `toolgate serve` and counts for nothing here: the plane within the proxy listens on a free port of this machine, and the proxy where llm.listen or --listen says",
+                setting.source, setting.key.name
+            ));
+        }
+    }
+
     /// Returns the configuration of a plane within this process, whose data lie in `folder`.
     fn plane_config(&self, folder: &Path) -> Result<Parsed, Failure> {
         let flag = |key: &str, value: String| FlagValue {
@@ -78,11 +95,8 @@ impl PlaneArguments {
             value,
         };
         let own = SocketAddr::from(([127, 0, 0, 1], 0)).to_string();
-        let mut flags = vec![
-            flag(keys::SERVER_LISTEN.spec.name, own.clone()),
-            flag(keys::SERVER_ADMIN_LISTEN.spec.name, own),
-            flag(keys::STORE_PATH.spec.name, folder.to_string_lossy().into_owned()),
-        ];
+        let mut flags: Vec<_> = ADDRESSES.iter().map(|key| flag(key, own.clone())).collect();
+        flags.push(flag(keys::STORE_PATH.spec.name, folder.to_string_lossy().into_owned()));
         flags.extend(model_flag(self.model_dir.as_deref()));
         let mut parsed = self.server_config().load(flags)?;
         // A store that others share is no place for what a host defines.

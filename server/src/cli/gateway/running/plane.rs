@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use toolgate_config::{Config as ServerConfig, FlagValue, StoreConfig, keys};
+use toolgate_config::{Config as ServerConfig, FlagValue, Source, StoreConfig, keys};
 
 use crate::cli::arguments::{ConfigArguments, model_flag};
 use crate::cli::failure::Failure;
@@ -48,7 +48,8 @@ pub(super) fn plane_config(arguments: &RunArguments) -> Result<ServerConfig, Fai
     };
     let own: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
     let addresses = [keys::SERVER_LISTEN.spec.name, keys::SERVER_ADMIN_LISTEN.spec.name];
-    for setting in arguments.server_config().named_beside_flags(&addresses) {
+    let named = arguments.server_config().named(&addresses);
+    for setting in named.iter().filter(|setting| !matches!(setting.source, Source::Flag(_))) {
         output::note(format_args!(
             "{}: {} is for `toolgate serve` and counts for nothing here: the plane within the gateway listens on a free port of this machine, or where --set {}=ADDRESS:PORT says",
             setting.source, setting.key.name, setting.key.name
