@@ -146,6 +146,33 @@ def test_what_the_plane_has_lost_is_registered_again(binary: Path, tmp_path: Pat
         plane.stop()
 
 
+def test_a_server_with_more_tools_than_the_plane_takes_is_told_once(
+    binary: Path, tmp_path: Path
+) -> None:
+    few = ("--data-dir", str(tmp_path / "data"), "--set", "limits.max_tools_per_registration=3")
+    refused = "none of its tools can be found or called: "
+    gateway = GatewayProcess(binary, tmp_path, plain_server("notes"), few)
+    try:
+        gateway.start(refused)
+        [line] = [line for line in gateway.said if refused in line]
+        status = servers(binary, gateway)["notes"]
+        # What changes is tried at once.
+        filtered = plain_server("notes") + 'tools = { deny = ["process_id"] }\n'
+        gateway.reload(filtered, "notes: ready in")
+        assert refused not in gateway.said[-1]
+        after = servers(binary, gateway)["notes"]
+        logged = [line for line in gateway.said if "tools were refused" in line]
+    finally:
+        gateway.stop()
+    assert line.startswith("notes: ready in ")
+    for told in (line, status["problem"]):
+        assert "limits.max_tools_per_registration: 4 is more than the 3 allowed" in told
+        assert "let fewer of its 4 tools in (server.notes.tools), or raise the limit" in told
+    assert (status["state"], status["is_searchable"]) == ("ready", False)
+    assert (after["problem"], after["is_searchable"]) == ("", True)
+    assert len(logged) == 1, gateway.said
+
+
 def test_a_change_of_the_file_is_taken_without_a_signal(binary: Path, tmp_path: Path) -> None:
     with GatewayProcess(binary, tmp_path, plain_server("notes")) as gateway:
         gateway.change(plain_server("notes") + plain_server("third"), "third: ready")

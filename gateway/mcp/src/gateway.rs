@@ -478,7 +478,12 @@ impl Gateway {
             tenants.iter().all(|tenant| self.0.registered.has(tenant, &listing))
         });
         let unbelieved_readers = self.unbelieved_readers(&status.name);
-        ServerOverview { is_searchable, unbelieved_readers, ..ServerOverview::of(status) }
+        let refused = || {
+            let refused = |tenant: &String| self.0.registered.refused(tenant, &status.name);
+            tenants.iter().find_map(refused)
+        };
+        let problem = status.problem.clone().or_else(refused).unwrap_or_default();
+        ServerOverview { is_searchable, unbelieved_readers, problem, ..ServerOverview::of(status) }
     }
 
     fn plane(&self) -> &Client {

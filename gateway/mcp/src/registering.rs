@@ -20,6 +20,9 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Pause before a registration that failed is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// Pause before the same registration is tried again after the plane refused it. Somebody may raise the limit.
+const RETRY_REFUSED: Duration = Duration::from_secs(60);
+
 /// Most characters that are shown of the name of a tool that was rejected.
 const NAME_MAX: usize = 64;
 
@@ -38,6 +41,8 @@ pub(crate) struct Registered {
     listings: watch::Sender<RegisteredListings>,
     /// Tools that the plane rejected, each with the problem.
     rejected: Arc<Mutex<HashMap<Registration, Vec<String>>>>,
+    /// Problems of servers whose tools are not in a catalog, because the plane refuses the registration.
+    refused: Arc<Mutex<HashMap<Registration, String>>>,
     /// Revisions of the catalogs that hold them.
     pub(crate) revisions: Revisions,
 }
@@ -47,6 +52,7 @@ impl Default for Registered {
         Self {
             listings: watch::Sender::new(HashMap::new()),
             rejected: Arc::default(),
+            refused: Arc::default(),
             revisions: Revisions::default(),
         }
     }
@@ -86,6 +92,23 @@ impl Registered {
     pub(crate) fn rejected(&self, tenant: &str, server: &str) -> Vec<String> {
         let place = (tenant.to_owned(), server.to_owned());
         self.rejected.lock().get(&place).cloned().unwrap_or_default()
+    }
+
+    /// Returns why the plane refuses all tools of a server; `None` if it does not.
+    pub(crate) fn refused(&self, tenant: &str, server: &str) -> Option<String> {
+        let place = (tenant.to_owned(), server.to_owned());
+        self.refused.lock().get(&place).cloned()
+    }
+
+    /// Notes why a server's tools are not in a catalog. Returns true if that is news.
+    fn refuse(&self, place: &Registration, problem: &str) -> bool {
+        let before = self.refused.lock().insert(place.clone(), problem.to_owned());
+        let is_new = before.is_none_or(|before| before != problem);
+        if is_new {
+            // People are told of it, though no listing has changed.
+            self.listings.send_modify(|_registered| {});
+        }
+        is_new
     }
 
     /// Forgets a server, which is registered again if it is still there.
@@ -130,12 +153,14 @@ pub(crate) async fn follow(
     let mut doubts = registered.revisions.doubts();
     let reloaded = servers.clone();
     let announced = HashSet::new();
-    let mut follower = Follower { plane, registered, reloaded, announced, registrations };
+    let mut follower =
+        Follower { plane, registered, reloaded, announced, registrations, has_been_refused: false };
     loop {
         changes.borrow_and_update();
         doubts.borrow_and_update();
         let configured = Arc::clone(&servers.borrow_and_update());
         follower.reloaded.borrow_and_update();
+        follower.has_been_refused = false;
         let mut has_failed = !follower.take_all(&configured, &own).await;
         has_failed |= follower.remove(&configured, &own).await;
         has_failed |= !follower.look_at_doubted().await;
@@ -157,9 +182,10 @@ pub(crate) async fn follow(
                 changed = doubts.changed() => changed,
             }
         };
-        if has_failed {
+        if has_failed || follower.has_been_refused {
+            let pause = if has_failed { RETRY } else { RETRY_REFUSED };
             // A change may come before the pause ends.
-            let _elapsed = tokio::time::timeout(RETRY, changed).await;
+            let _elapsed = tokio::time::timeout(pause, changed).await;
         } else if changed.await.is_err() {
             return;
         }
@@ -176,6 +202,8 @@ struct Follower {
     announced: HashSet<(String, String)>,
     /// Those that were ever registered, in earlier starts too.
     registrations: Registrations,
+    /// True if the plane has refused a registration that it would refuse again.
+    has_been_refused: bool,
 }
 
 impl Follower {
@@ -292,6 +320,7 @@ impl Follower {
                 warn_of_rejections(server, &answer);
                 self.registered.revisions.made(tenant, answer.catalog_revision);
                 self.registered.rejected.lock().insert(place.clone(), rejections(&answer));
+                self.registered.refused.lock().remove(&place);
                 self.registrations.add(place.clone());
                 self.announced.insert(place);
                 // Under another configuration it is registered again.
@@ -301,12 +330,42 @@ impl Follower {
                 }
                 true
             }
+            Err(error) if is_refusal(&error) => {
+                let problem =
+                    refused(server, listing.map_or(0, |listing| listing.tools.len()), &error);
+                if self.registered.refuse(&place, &problem) {
+                    tracing::warn!(server, tenant, %error, "tools were refused");
+                }
+                self.has_been_refused = true;
+                true
+            }
             Err(error) => {
                 tracing::warn!(server, tenant, %error, "tools could not be registered");
                 false
             }
         }
     }
+}
+
+/// Returns true if the plane refuses a registration for what it is: it does so again until the list, the gateway's file or a limit
+/// changes.
+fn is_refusal(error: &toolgate_client::Error) -> bool {
+    let reasons =
+        [ErrorReason::LimitExceeded, ErrorReason::InvalidField, ErrorReason::MalformedCatalog];
+    error.reason().is_some_and(|reason| reasons.contains(&reason))
+}
+
+/// Returns what a person does about a server whose tools the plane refuses. A limit is named in the plane's message.
+fn refused(server: &str, tools: usize, error: &toolgate_client::Error) -> String {
+    let problem = error.to_string();
+    let problem = one_line(problem.lines().next().unwrap_or_default(), PROBLEM_MAX);
+    let remedy = match error.reason() {
+        Some(ErrorReason::LimitExceeded) => format!(
+            ": let fewer of its {tools} tools in (server.{server}.tools), or raise the limit in the routing plane's configuration"
+        ),
+        _ => String::new(),
+    };
+    format!("none of its tools can be found or called: {problem}{remedy}")
 }
 
 /// Returns true if a server is in no catalog already.

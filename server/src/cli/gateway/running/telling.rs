@@ -54,11 +54,11 @@ fn is_ready(server: &ServerOverview) -> bool {
 }
 
 /// Returns true if nobody need wait for the server: it is there, or has said why it is not. One that failed is tried again and
-/// again.
+/// again; the catalog refuses one that is ready and has a problem.
 fn is_settled(server: &ServerOverview) -> bool {
     let ServerOverview { state, problem, is_held, .. } = server;
     let has_failed = matches!(&**state, "waiting" | "needs login" | "stopped")
-        || (state == "starting" && !problem.is_empty());
+        || (matches!(&**state, "starting" | "ready" | "idle") && !problem.is_empty());
     *is_held || has_failed || is_ready(server)
 }
 
@@ -151,7 +151,9 @@ fn line(server: &ServerOverview) -> String {
     match server.started_in {
         Some(seconds) if state == "ready" || state == "idle" => {
             let tools = counted(server.tools, "tool");
-            format!("{name}: {state} in {seconds:.1} s, {tools}, {transport}, MCP {protocol}")
+            let line =
+                format!("{name}: {state} in {seconds:.1} s, {tools}, {transport}, MCP {protocol}");
+            if problem.is_empty() { line } else { format!("{line}: {problem}") }
         }
         _ if problem.is_empty() => format!("{name}: {state}"),
         _ => format!("{name}: {state}: {problem}"),
