@@ -439,6 +439,15 @@ def test_other_errors_of_the_provider_go_through(start: StartProxy, status: int)
     assert (got.status, got.json, got.headers["retry-after"]) == (status, error, "7")
 
 
+def test_an_error_behind_a_search_keeps_its_headers(start: StartProxy) -> None:
+    searching = anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s"))
+    error = {"type": "error", "error": {"type": "rate_limit_error", "message": "later"}}
+    with serving(Provider(answer(searching), answer(error, 429, retry_after="7"))) as provider:
+        got = start(provider).ask("/anthropic/v1/messages", anthropic_request())
+        assert len(provider.sent) == 2
+    assert (got.status, got.json, got.headers["retry-after"]) == (429, error, "7")
+
+
 def test_an_error_behind_a_search_is_told_amid_the_stream(
     start: StartProxy,
 ) -> None:

@@ -17,7 +17,7 @@ use crate::stream::{End, Machine};
 use crate::turn::Turn;
 use crate::upstream::{Failure, Head, flushed};
 use crate::way::{Answer, Payload, Piece, Pieces, Way};
-use crate::{gemini, raw};
+use crate::{gemini, headers, raw};
 
 /// Most bytes of an answer that are withheld until its calls are judged; those of a larger one go to the host unjudged.
 const WITHHELD_MAX: usize = 2 << 20;
@@ -139,8 +139,16 @@ impl Exchange {
         let answer = self.go_on(body).await;
         let answer = answer.map_err(|failure| self.failed(&failure))?;
         let status = answer.status;
+        let mut headers = headers::of_answer(answer.headers.clone());
+        headers.remove(header::CONTENT_LENGTH);
         let text = read(answer).await.map_err(|failure| self.failed(&failure))?;
-        if status == StatusCode::OK { Ok(text) } else { Err(whole(status, text)) }
+        if status == StatusCode::OK {
+            return Ok(text);
+        }
+        // They say when to ask again, and which request it was.
+        let mut response = whole(status, text);
+        *response.headers_mut() = headers;
+        Err(response)
     }
 
     fn failed(&self, failure: &Failure) -> Response {

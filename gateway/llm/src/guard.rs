@@ -17,7 +17,12 @@ impl Names {
     pub(crate) fn new(address: SocketAddr, public_url: &str) -> Self {
         let local = ["localhost", "127.0.0.1", "[::1]"];
         let mut hosts: Vec<String> = local.map(str::to_owned).to_vec();
-        let mut origins = local.map(|host| format!("http://{host}:{}", address.port())).to_vec();
+        // Any address of 127.0.0.0/8 is this machine's too. That of an interface needs a `public_url`.
+        if address.ip().is_loopback() {
+            hosts.push(host_in_url(address.ip()));
+        }
+        let origin = |host: &String| format!("http://{host}:{}", address.port());
+        let mut origins: Vec<String> = hosts.iter().map(origin).collect();
         if let Ok(url) = Url::parse(public_url) {
             hosts.extend(url.host_str().map(str::to_owned));
             origins.push(url.origin().ascii_serialization());
@@ -46,6 +51,14 @@ impl Names {
         headers.get_all(header::ORIGIN).iter().all(|origin| {
             origin.to_str().is_ok_and(|origin| self.origins.iter().any(|own| own == origin))
         })
+    }
+}
+
+/// Returns an address as URLs have it: one of IPv6 in brackets.
+fn host_in_url(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
     }
 }
 
@@ -80,6 +93,9 @@ mod tests {
         for host in [None, Some("evil.example"), Some("localhost.evil.example"), Some("a b")] {
             assert!(!allows(host, None), "{host:?}");
         }
+        let at_another = Names::new(SocketAddr::from(([127, 0, 0, 2], 7090)), "");
+        let headers = [(header::HOST, HeaderValue::from_static("127.0.0.2:7090"))];
+        assert!(at_another.allow(&Uri::from_static("/"), &headers.into_iter().collect()));
         let scraped = |host: &'static str| {
             let headers = [(header::HOST, HeaderValue::from_static(host))].into_iter().collect();
             names.allow_scrape(&Uri::from_static("/metrics"), &headers)

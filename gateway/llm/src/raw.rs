@@ -1,5 +1,6 @@
 //! JSON that is edited in its text, so that unknown fields, their order, numbers and escapes survive.
 
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 
@@ -102,11 +103,11 @@ fn write(value: &Value, before: &str, text: &mut String) {
         }
         (Value::Object(new), Value::Object(_)) => {
             let fields = fields(before).unwrap_or_default();
-            write_object(new, text, |name, inner, text| {
-                match fields.iter().find(|field| field.name == name) {
-                    Some(field) => write(inner, field.text, text),
-                    None => text.push_str(&inner.to_string()),
-                }
+            let fields: HashMap<&str, &str> =
+                fields.iter().map(|field| (field.name.as_str(), field.text)).collect();
+            write_object(new, text, |name, inner, text| match fields.get(name) {
+                Some(before) => write(inner, before, text),
+                None => text.push_str(&inner.to_string()),
             });
         }
         (Value::Array(new), Value::Array(old)) => write_array(new, old, before, text),
@@ -118,16 +119,24 @@ fn write(value: &Value, before: &str, text: &mut String) {
 /// became of the next of its name, or else of the next.
 fn write_array(new: &[Value], old: &[Value], before: &str, text: &mut String) {
     let items = items(before).unwrap_or_default();
+    // A host may send hundreds of thousands of items, so that none is searched for from one end to the other.
+    let mut by_value: HashMap<&Value, VecDeque<usize>> = HashMap::new();
+    let mut by_name: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    for (place, item) in old.iter().enumerate() {
+        by_value.entry(item).or_default().push_back(place);
+        if let Some(name) = item["name"].as_str() {
+            by_name.entry(name).or_default().push_back(place);
+        }
+    }
     let mut next = 0;
     text.push('[');
     for (at, inner) in new.iter().enumerate() {
         if at > 0 {
             text.push(',');
         }
-        let left = old.get(next..).unwrap_or_default();
-        let is_namesake = |item: &Value| item["name"].is_string() && item["name"] == inner["name"];
-        let same = left.iter().position(|item| item == inner);
-        next += same.or_else(|| left.iter().position(is_namesake)).unwrap_or_default();
+        let same = first_from(next, by_value.get_mut(inner));
+        let namesake = || first_from(next, by_name.get_mut(inner["name"].as_str()?));
+        next = same.or_else(namesake).unwrap_or(next);
         match items.get(next) {
             Some(item) => write(inner, item, text),
             None => text.push_str(&inner.to_string()),
@@ -135,6 +144,15 @@ fn write_array(new: &[Value], old: &[Value], before: &str, text: &mut String) {
         next += 1;
     }
     text.push(']');
+}
+
+/// Returns the first of these places that is not before `next`. Those before it are taken out.
+fn first_from(next: usize, places: Option<&mut VecDeque<usize>>) -> Option<usize> {
+    let places = places?;
+    while places.front().is_some_and(|place| *place < next) {
+        places.pop_front();
+    }
+    places.front().copied()
 }
 
 fn write_object(
@@ -200,6 +218,22 @@ mod tests {
         let before = r#"[ {"a":1}, { "b" : 1.0 } , "h\u00e9",{"c":[ 1,2e1 ]}]"#;
         let value = json!([{ "b": 1.0 }, "hé", { "c": [20.0] }]);
         assert_eq!(graft(&value, before), r#"[{ "b" : 1.0 },"h\u00e9",{"c":[2e1]}]"#);
+    }
+
+    /// It would take many minutes if each item or field were searched for among all.
+    #[test]
+    fn very_many_items_and_fields_that_changed_are_written() {
+        let names = 0..100_000;
+        let calls = |kind: &str| -> Value {
+            names.clone().map(|name| json!({ "type": kind, "name": format!("t{name}") })).collect()
+        };
+        let text = graft(&calls("new"), &calls("old").to_string());
+        assert_eq!(text, calls("new").to_string());
+        let fields = |value: u32| -> Value {
+            let fields = names.clone().map(|name| (format!("f{name}"), json!([value])));
+            Value::Object(fields.collect())
+        };
+        assert_eq!(graft(&fields(2), &fields(1).to_string()), fields(2).to_string());
     }
 
     #[test]
