@@ -97,13 +97,16 @@ func AnswerWith(found *toolgatev1.SearchToolsResponse) *SearchAnswer {
 }
 
 // ToolResult is what SearchTools found as a JSON object for a model whose provider expands no references: `tools`
-// with what the asked detail gave of each, `message` and `pending_servers` when they say something.
+// with what the asked detail gave of each, `deferred_tools`, `message` and `pending_servers` when they say something.
 func ToolResult(found *toolgatev1.SearchToolsResponse) json.RawMessage {
 	tools := make([]any, len(found.GetTools()))
 	for i, tool := range found.GetTools() {
 		tools[i] = shown(tool)
 	}
 	result := ordered.New("tools", tools)
+	if found.GetDeferredTools() > 0 {
+		result.Set("deferred_tools", int(found.GetDeferredTools()))
+	}
 	if found.GetMessage() != "" {
 		result.Set("message", found.GetMessage())
 	}

@@ -662,7 +662,8 @@ def test_the_model_searches_for_a_deferred_tool_and_calls_it(
     (refusal,) = refusals(result["messages"])
     assert refusal["search"] == f"select:{FORECAST}"
     answered = {m.name: m for m in model.shown_messages[2] if isinstance(m, ToolMessage)}
-    assert json.loads(str(answered[SEARCH].content)) == {"tools": [{"name": FORECAST}]}
+    found = {"tools": [{"name": FORECAST}], "deferred_tools": 2}
+    assert json.loads(str(answered[SEARCH].content)) == found
     assert model.shown_tools[2][:3] == [SEARCH, FIND, FORECAST]
     assert desk.ran == ["find_notes", "get_forecast"]
 
@@ -690,7 +691,9 @@ def test_a_search_finds_what_the_agent_has(
     )
     result = create_agent(model, middleware=[middleware]).invoke(asked("search through my notes"))
     told = next(m for m in result["messages"] if isinstance(m, ToolMessage))
-    assert json.loads(str(told.content)) == {"tools": [], "message": "No tool was found."}
+    found = json.loads(str(told.content))
+    assert (found["tools"], found["message"]) == ([], "No tool was found.")
+    assert found["deferred_tools"] <= len(tools), "no more than the agent has"
 
 
 def test_without_the_search_nothing_is_deferred(client: Client, tools: list[BaseTool]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from catalogs import NOTES, WEATHER
 from conftest import StartServer
 
-from toolgate import SEARCH_TOOL, Client, ModelRequest, RenderOptions, RouteResult
+from toolgate import SEARCH_TOOL, Call, Client, ModelRequest, RenderOptions, RouteResult
 
 FORECAST = "mcp__weather__get_forecast"
 FIND = "mcp__notes__find_notes"
@@ -268,6 +268,18 @@ def test_b22_a_search_says_how_many_tools_are_deferred_in_all(notes: Client) -> 
     shown = route(notes, [ASK], top_k=2, threshold=-1, render=None)
     assert len(shown) == 2
     assert notes.search_tools("weather", handle=shown.handle).deferred_tools == every - 2
+
+
+@pytest.mark.parametrize("detail", ["references", "schemas"])
+def test_b22_the_model_reads_how_many_tools_are_deferred_in_all(notes: Client, detail: str) -> None:
+    shown = route(notes, [ASK], top_k=2, threshold=-1, render=None)
+    asked = Call(SEARCH_TOOL.model_name, {"query": f"select:{FORECAST}"})
+    answer = notes.answer_search(asked, handle=shown.handle, detail=detail)
+    assert answer.found is not None
+    deferred = len(NOTES) + len(WEATHER) - len(shown)
+    assert json.loads(answer.text)["deferred_tools"] == deferred
+    references = answer.found.to_tool_references()
+    assert references == [{"type": "tool_reference", "tool_name": FORECAST}], "alone, as before"
 
 
 def test_b22_searches_have_a_title_by_which_a_screen_leaves_them_out(notes: Client) -> None:

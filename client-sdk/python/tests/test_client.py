@@ -517,6 +517,7 @@ def test_search_sends_every_argument(service: FakeService) -> None:
     assert result.to_tool_references() == [{"type": "tool_reference", "tool_name": "mcp__git__log"}]
     assert result.to_tool_result() == {
         "tools": [{"name": "mcp__git__log", "signature": "mcp__git__log()"}],
+        "deferred_tools": 40,
         "message": "m",
         "pending_servers": ["jira"],
     }

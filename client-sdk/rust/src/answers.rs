@@ -41,11 +41,14 @@ pub fn tool_error(verdict: &v1::GateVerdict) -> Option<Value> {
 }
 
 /// Returns the result of a search as a JSON object, for a model whose provider expands no references. `tools` holds
-/// each tool in the requested detail. `message` and `pending_servers` are left out if they are empty.
+/// each tool in the requested detail. `deferred_tools`, `message` and `pending_servers` are left out if they are empty or 0.
 #[must_use]
 pub fn tool_result(found: &v1::SearchToolsResponse) -> Value {
     let mut result = Map::new();
     result.insert("tools".into(), found.tools.iter().map(shown).collect());
+    if found.deferred_tools > 0 {
+        result.insert("deferred_tools".into(), found.deferred_tools.into());
+    }
     if !found.message.is_empty() {
         result.insert("message".into(), json!(found.message));
     }

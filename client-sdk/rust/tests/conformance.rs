@@ -116,6 +116,8 @@ fn searches_are_answered_as_every_client_answers_them() {
         let answer = SearchAnswer::from_found(SearchToolsResponse {
             tools: found["tools"].as_array().into_iter().flatten().map(tool).collect(),
             message: text(found, "message"),
+            deferred_tools: u32::try_from(found["deferred_tools"].as_u64().unwrap_or_default())
+                .expect("a count"),
             pending_servers: pending.filter_map(Value::as_str).map(str::to_owned).collect(),
             ..Default::default()
         });

@@ -419,7 +419,10 @@ export class Gatekeeper {
     }
   }
 
-  /** Drops tools that this agent does not have, or that its turns leave out, from what was found. */
+  /**
+   * Drops tools that this agent does not have, or that its turns leave out, from what was found. Counts no more deferred tools
+   * than the agent has.
+   */
   #ofAgent(found: SearchToolsResponse): SearchToolsResponse {
     const servers = this.#options.route?.options?.servers ?? [];
     const tools = found.tools.filter(
@@ -427,7 +430,8 @@ export class Gatekeeper {
         this.#managed.has(modelName) && (servers.length === 0 || servers.includes(server)),
     );
     const message = found.message || (tools.length === 0 ? "No tool was found." : "");
-    return { ...found, tools, message };
+    const deferredTools = Math.min(found.deferredTools, this.#managed.size);
+    return { ...found, tools, message, deferredTools };
   }
 
   #tenant(): { tenant?: string } {

@@ -4,7 +4,7 @@ import { parse } from "./json.js";
 import { minified } from "./texts.js";
 
 /** Fields that are read of an answer of `searchTools`. */
-export type Found = Pick<SearchToolsResponse, "tools" | "message" | "pendingServers">;
+export type Found = Pick<SearchToolsResponse, "tools" | "deferredTools" | "message" | "pendingServers">;
 
 /** One tool for the model, as the asked detail gave it. */
 export interface FoundTool {
@@ -18,6 +18,8 @@ export interface FoundTool {
 export interface ToolResult {
   /** The tools found. */
   readonly tools: FoundTool[];
+  /** Number of tools that only a search finds. */
+  readonly deferred_tools?: number;
   /** Reason why there is nothing, or not everything. */
   readonly message?: string;
   /** MCP servers that are announced but have no tools yet. */
@@ -47,8 +49,9 @@ export function toToolResultText(found: Found): string {
   return `{"tools":[${tools}]${more.join("")}}`;
 }
 
-function beside({ message, pendingServers }: Found): Omit<ToolResult, "tools"> {
+function beside({ deferredTools, message, pendingServers }: Found): Omit<ToolResult, "tools"> {
   return {
+    ...(deferredTools === 0 ? {} : { deferred_tools: deferredTools }),
     ...(message === "" ? {} : { message }),
     ...(pendingServers.length === 0 ? {} : { pending_servers: [...pendingServers] }),
   };

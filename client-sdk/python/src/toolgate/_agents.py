@@ -485,7 +485,10 @@ def cut(text: str) -> str:
 def shown_of(
     answer: SearchAnswer, managed: Collection[str], servers: Iterable[str] | None
 ) -> SearchAnswer:
-    """The answer without tools that an agent does not have, or that its turns leave out."""
+    """The answer without tools that an agent does not have, or that its turns leave out.
+
+    It counts no more deferred tools than the agent has.
+    """
     if answer.found is None:
         return answer
     tools = tuple(
@@ -494,7 +497,9 @@ def shown_of(
         if tool.model_name in managed and (servers is None or tool.server in servers)
     )
     said = answer.found.message or ("" if tools else "No tool was found.")
-    return SearchAnswer.from_result(replace(answer.found, tools=tools, message=said))
+    deferred = min(answer.found.deferred_tools, len(managed))
+    found = replace(answer.found, tools=tools, message=said, deferred_tools=deferred)
+    return SearchAnswer.from_result(found)
 
 
 def is_model_facing(name: str) -> bool:

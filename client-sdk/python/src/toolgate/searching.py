@@ -68,10 +68,12 @@ class SearchResult:
     def to_tool_result(self) -> dict[str, Any]:
         """A JSON object to hand to a model whose provider expands no references.
 
-        `tools` holds what the asked detail gave of each; `message` and `pending_servers` are there
-        when they say something.
+        `tools` holds what the asked detail gave of each; `deferred_tools`, `message` and
+        `pending_servers` are there when they say something.
         """
         result: dict[str, Any] = {"tools": [_shown(tool) for tool in self.tools]}
+        if self.deferred_tools:
+            result["deferred_tools"] = self.deferred_tools
         if self.message:
             result["message"] = self.message
         if self.pending_servers:

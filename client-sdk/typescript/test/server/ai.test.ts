@@ -62,7 +62,7 @@ test("a call is refused and corrected, a search loads a tool, and gated calls ru
   assert.ok(found?.type === "tool-result");
   assert.deepEqual(found.output, ["1"]);
   assert.ok(searched?.type === "tool-result");
-  assert.deepEqual(JSON.parse(searched.output as string), { tools: [{ name: DELETE }] });
+  assert.deepEqual(JSON.parse(searched.output as string), { tools: [{ name: DELETE }], deferred_tools: 1 });
   assert.ok(deleted?.type === "tool-result");
   assert.deepEqual(deleted.output, { deleted: true });
 });

@@ -27,8 +27,8 @@ public final class SearchResults {
 
     /**
      * A JSON object for a model whose provider expands no references: {@code tools} holds what the
-     * asked detail gave of each; {@code message} and {@code pending_servers} are there when they
-     * say something.
+     * asked detail gave of each; {@code deferred_tools}, {@code message} and {@code
+     * pending_servers} are there when they say something.
      *
      * @param found what was found
      * @return the object
@@ -40,6 +40,9 @@ public final class SearchResults {
         found.getToolsList().forEach(tool -> tools.add(shown(tool)));
         JsonObject result = new JsonObject();
         result.add("tools", tools);
+        if (found.getDeferredTools() != 0) {
+            result.addProperty("deferred_tools", Integer.toUnsignedLong(found.getDeferredTools()));
+        }
         if (!found.getMessage().isEmpty()) {
             result.addProperty("message", found.getMessage());
         }

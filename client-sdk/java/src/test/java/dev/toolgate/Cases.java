@@ -96,6 +96,11 @@ final class Cases {
         return value.isJsonArray() ? value.getAsJsonArray().asList() : List.of();
     }
 
+    /** A count; 0 for anything else than a number. */
+    static int count(JsonElement value) {
+        return Json.isNumber(value) ? value.getAsInt() : 0;
+    }
+
     static List<String> texts(JsonElement list) {
         return items(list).stream().map(JsonElement::getAsString).toList();
     }

@@ -99,6 +99,11 @@ class ConformanceTest {
                                                     Cases.wireTools(
                                                             Json.field(one.at("found"), "tools")))
                                             .setMessage(Json.text(one.at("found"), "message"))
+                                            .setDeferredTools(
+                                                    Cases.count(
+                                                            Json.field(
+                                                                    one.at("found"),
+                                                                    "deferred_tools")))
                                             .addAllPendingServers(
                                                     Cases.texts(
                                                             Json.field(
