@@ -11,16 +11,20 @@ export interface AnthropicRequest {
 /** An answer of the script: a text, or a call. */
 export type Line = string | readonly [name: string, input: object];
 
+/** An answer that goes by the request. */
+export type Reply = (body: Readonly<Record<string, unknown>>) => Line;
+
 /** Betas that tools amid a conversation need. */
 export const BETAS = ["mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15"];
 
 /** Answers by the script, for clients that take a `fetch`; `requests` and `betas` have what was asked. */
-export function anthropicApi(...script: readonly Line[]) {
+export function anthropicApi(...script: readonly (Line | Reply)[]) {
   const requests: AnthropicRequest[] = [];
   const betas: string[][] = [];
   const fetch = (_: unknown, init?: RequestInit): Promise<Response> => {
-    const step = script[requests.length] ?? "";
-    requests.push(JSON.parse(init?.body as string) as AnthropicRequest);
+    const body = JSON.parse(init?.body as string) as AnthropicRequest;
+    const step = stepOf(script[requests.length], body);
+    requests.push(body);
     betas.push((new Headers(init?.headers).get("anthropic-beta") ?? "").split(","));
     const id = `toolu_${String(requests.length)}`;
     const isText = typeof step === "string";
@@ -40,6 +44,11 @@ export function anthropicApi(...script: readonly Line[]) {
     return Promise.resolve(Response.json(answer));
   };
   return { fetch, requests, betas };
+}
+
+/** The line of a script for a request; an empty one at its end. */
+export function stepOf(said: Line | Reply | undefined, body: object): Line {
+  return typeof said === "function" ? said(body as Parameters<Reply>[0]) : (said ?? "");
 }
 
 /** The names of the tools that a request defines amid its messages. */

@@ -1,5 +1,5 @@
 /** Providers' APIs by scripts, for clients that take a `fetch`, and what they were asked. */
-import type { Line } from "./anthropic-api.js";
+import { type Line, type Reply, stepOf } from "./anthropic-api.js";
 
 /** A request as it came. */
 export interface Asked {
@@ -9,14 +9,15 @@ export interface Asked {
 
 type Answer = (step: Line, number: number) => object;
 
-function scripted(script: readonly Line[], answer: Answer) {
+function scripted(script: readonly (Line | Reply)[], answer: Answer) {
   const asked: Asked[] = [];
   const fetch = (url: unknown, init?: RequestInit): Promise<Response> => {
-    const step = script[asked.length] ?? "";
     // A client may give the whole request.
     const whole = url instanceof Request ? url.clone() : new Request(String(url), init);
-    return whole.text().then((body) => {
-      asked.push({ url: whole.url, body: JSON.parse(body) as Asked["body"] });
+    return whole.text().then((text) => {
+      const body = JSON.parse(text) as Asked["body"];
+      const step = stepOf(script[asked.length], body);
+      asked.push({ url: whole.url, body });
       return Response.json(answer(step, asked.length));
     });
   };
@@ -24,7 +25,7 @@ function scripted(script: readonly Line[], answer: Answer) {
 }
 
 /** OpenAI's Chat Completions. */
-export function chatApi(...script: readonly Line[]) {
+export function chatApi(...script: readonly (Line | Reply)[]) {
   return scripted(script, (step, at) => {
     const [name, args] = typeof step === "string" ? ["", {}] : step;
     const call = { id: `call_${String(at)}`, type: "function" };
@@ -39,7 +40,7 @@ export function chatApi(...script: readonly Line[]) {
 }
 
 /** OpenAI's Responses. */
-export function responsesApi(...script: readonly Line[]) {
+export function responsesApi(...script: readonly (Line | Reply)[]) {
   return scripted(script, (step, at) => {
     const number = String(at);
     const said = { type: "output_text", text: step, annotations: [] };
@@ -54,7 +55,7 @@ export function responsesApi(...script: readonly Line[]) {
 }
 
 /** Gemini's `generateContent`. */
-export function geminiApi(...script: readonly Line[]) {
+export function geminiApi(...script: readonly (Line | Reply)[]) {
   return scripted(script, (step) => {
     const part =
       typeof step === "string" ? { text: step } : { functionCall: { name: step[0], args: step[1] } };

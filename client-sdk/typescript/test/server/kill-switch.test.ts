@@ -7,7 +7,7 @@ import { type Api, Client, v1 } from "@toolgate/client";
 
 import { BETAS } from "./anthropic-api.js";
 import { freshTenant, Service } from "./service.js";
-import { APIS, type Fetch, type Strategy, type Talk, TALKS } from "./talks.js";
+import { APIS, type Fetch, LONG, strategiesOf, type Strategy, type Talk, TALKS } from "./talks.js";
 
 /** Our search, and the type of it where the model's own form of a search asks us. */
 const SEARCHES = ["toolgate_search_tools", '"tool_search"'];
@@ -21,7 +21,7 @@ const TRACES = [
 ];
 const EVERY = ["mcp__notes__find_notes", "mcp__weather__forecast"];
 /** The first is longer than each provider's cache needs. */
-const WORDS = [`${"We spoke of many things. ".repeat(1_500)} Is there a note about milk?`, "Thank you."];
+const WORDS = [`${LONG} Is there a note about milk?`, "Thank you."];
 
 let service: Service;
 before(async () => {
@@ -58,12 +58,6 @@ async function requestsOf(talk: Talk, api: Api, strategy: Strategy): Promise<Req
   const deferral = v1.DeferralMode.ALWAYS;
   await talk(client, api, WORDS, { strategy, route: { options: { topK: 1, deferral } } }, thrown);
   return requests;
-}
-
-/** The strategies that a library has with an API: the AI SDK has no item for OpenAI's additions. */
-function strategiesOf(name: string, api: Api): Strategy[] {
-  const hasNative = api === "anthropic" || (api === "openai_responses" && name !== "the AI SDK");
-  return hasNative ? ["auto", "cut", "envelope", "native"] : ["auto", "cut", "envelope"];
 }
 
 for (const [name, talk, apis] of TALKS) {
