@@ -12,6 +12,8 @@ export interface Endpoint {
   readonly baseUrl: string;
   /** Its context window, in tokens; absent: unknown. */
   readonly contextWindow?: number;
+  /** Tokens of the system prompt, about; absent: none, or unknown. */
+  readonly systemTokens?: number;
   /** True if the library can send tools amid the messages of this model. */
   readonly takesNative: boolean;
 }

@@ -1,4 +1,5 @@
 /** Texts of messages as the service reads them, and what they cost. Knows no framework. */
+import type { Endpoint } from "./endpoint.js";
 
 const INTENT_BYTES = 16 * 1024;
 /** The service takes 1 MiB by default; the rest is for the snapshot. */
@@ -44,6 +45,12 @@ export function newest(entries: readonly unknown[]): unknown[] {
     return left < 0;
   });
   return entries.slice(tooMany + 1);
+}
+
+/** Returns the endpoint with an estimate of what its system prompt costs, where there is any. */
+export function withSystem(endpoint: Endpoint, texts: readonly string[]): Endpoint {
+  const said = texts.filter((text) => text !== "");
+  return said.length === 0 ? endpoint : { ...endpoint, systemTokens: estimatedTokens(said) };
 }
 
 /**

@@ -357,11 +357,12 @@ export class Gatekeeper {
 
   /**
    * Options of each `route`: a model that can't search is sent every tool, unless the caller chose a mode; and so many tokens
-   * stand behind the tools, and such a model is asked, unless the caller says it. A host that is not a
+   * stand behind the tools, and such a model is asked with such a system prompt, unless the caller says it. A host that is not a
    * provider's own is told only where the caller chose a mode: behind a host that it does not know, the service would send
    * all tools by default, which additions to messages do not need.
    */
-  #route(historyTokens: number | undefined, { model, baseUrl, contextWindow }: Endpoint): RouteDefaults {
+  #route(historyTokens: number | undefined, endpoint: Endpoint): RouteDefaults {
+    const { model, baseUrl, contextWindow, systemTokens } = endpoint;
     const { route = {} } = this.#options;
     const { deferral = DeferralMode.UNSPECIFIED } = route.options ?? {};
     const isChosen = deferral !== DeferralMode.UNSPECIFIED;
@@ -369,6 +370,7 @@ export class Gatekeeper {
       ...(historyTokens === undefined ? {} : { historyTokens }),
       ...(model === "" ? {} : { model }),
       ...(contextWindow === undefined ? {} : { contextWindow }),
+      ...(systemTokens === undefined ? {} : { systemTokens }),
       ...(isOwnHost(baseUrl) || (isChosen && baseUrl !== "") ? { modelBaseUrl: baseUrl } : {}),
       ...route.options,
       ...(this.searches || isChosen ? {} : { deferral: DeferralMode.OFF }),

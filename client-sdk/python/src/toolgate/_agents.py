@@ -388,6 +388,12 @@ def estimated_tokens(texts: Iterable[str]) -> int:
     return max(1, sum(len(text.encode(errors="replace")) for text in texts) // BYTES_A_TOKEN)
 
 
+def system_tokens(texts: Iterable[str]) -> int:
+    """Returns an estimate of what a system prompt costs; 0 without any text."""
+    said = [text for text in texts if text]
+    return estimated_tokens(said) if said else 0
+
+
 def with_history(route: RouteArguments, history_tokens: int | None) -> RouteArguments:
     """Returns the arguments of one `route`, with the tokens of the messages so far.
 

@@ -1,7 +1,7 @@
 """The model that an agent asks: what Route is told of it, for its prices and lists of models."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -26,6 +26,8 @@ class Endpoint:
     """Where it is called; "" for the provider's own host, or if nothing says so."""
     context_window: int | None = None
     """Its context window in tokens; None for an unknown one."""
+    system_tokens: int = 0
+    """Tokens of the system prompt, about; 0 where there is none, or if nothing says so."""
     carries_native: bool = False
     """True if the framework's library sends tools amid a conversation to this model."""
 
@@ -45,6 +47,8 @@ class Endpoint:
             told["model_base_url"] = self.base_url
         if self.context_window:
             told["context_window"] = self.context_window
+        if self.system_tokens:
+            told["system_tokens"] = self.system_tokens
         return {**told, **route}
 
     def render(self, strategy: PromptStrategy | None, **options: Any) -> RenderOptions:
@@ -64,6 +68,10 @@ class Endpoint:
         except ValueError:
             return False
         return any(host == own or host.endswith(f".{own}") for own in _OWN_HOSTS)
+
+    def asks_as(self, other: "Endpoint") -> bool:
+        """Returns True if the same model is asked, whatever its system prompt."""
+        return replace(self, system_tokens=0) == replace(other, system_tokens=0)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns what to keep of it: a JSON object."""

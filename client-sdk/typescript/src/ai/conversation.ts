@@ -5,6 +5,7 @@ import { of as callOf } from "../calls.js";
 import type { RemoteClient } from "../client.js";
 import type { Endpoint } from "../endpoint.js";
 import { conversationIn } from "../forms.js";
+import { withSystem } from "../messages.js";
 import {
   afterSearches,
   type Allowed,
@@ -221,7 +222,7 @@ export class ToolgateConversation {
   }
 
   /** Routes, and shows the model the active set; see the AI SDK's `prepareStep`. */
-  readonly prepareStep: PrepareStep = async ({ messages, model }) => {
+  readonly prepareStep: PrepareStep = async ({ messages, model, ...step }) => {
     this.#repaired.clear();
     await this.#gatekeeper.attempt(async () => this.#listed?.follow());
     this.#takeOver();
@@ -231,7 +232,8 @@ export class ToolgateConversation {
     }
     // A model that is known by its name alone can't be given requests that Route put together.
     const strategy = this.#strategy === "auto" && typeof model !== "object" ? "cut" : this.#strategy;
-    this.#held = await this.#routed(messages, strategy, endpoint);
+    const said = this.#countTokens === false ? [] : instructionsOf(step);
+    this.#held = await this.#routed(messages, strategy, withSystem(endpoint, said));
     const { active, prompt } = this.#held;
     if (strategy !== "cut" && prompt !== undefined && prompt.tools.length > 0) {
       const isOurs = (name: string) => Object.hasOwn(this.tools, name) && !this.#own.includes(name);
@@ -369,6 +371,15 @@ export class ToolgateConversation {
   async #agent(messages: readonly ModelMessage[]) {
     return this.#gatekeeper.state(messages.map(entryOf), this.#held, await this.#grants());
   }
+}
+
+/** The texts of the system prompt, which version 7 of the AI SDK tells of a step, and version 6 does not. */
+function instructionsOf(step: object): string[] {
+  const { instructions } = step as { instructions?: unknown };
+  return [instructions].flat().flatMap((one) => {
+    const text = typeof one === "object" && one !== null && "content" in one ? one.content : one;
+    return typeof text === "string" ? [text] : [];
+  });
 }
 
 /** A tool's result. Of one that gives several, the last: whether it may run is known before it gives any. */

@@ -64,7 +64,10 @@ export function modelNode(
   ): Promise<{ messages: BaseMessage[]; _toolgate: Held }> => {
     const { messages } = state;
     const all = [...tools, ...steps.tools()];
-    const { changed, held } = await steps.routed({ model, messages, tools: all, state, runtime: config });
+    const { changed, held } = await steps.routed({
+      ...{ model, messages, tools: all, state, runtime: config },
+      systemMessage: first[0],
+    });
     const settings = { ...bind, ...changed.modelSettings };
     const bound = changed.tools.length === 0 ? model : model.bindTools(changed.tools, settings);
     const answer = await bound.invoke([...first, ...(changed.messages ?? messages)], config);

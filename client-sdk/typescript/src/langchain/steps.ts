@@ -7,6 +7,7 @@ import { of as callOf } from "../calls.js";
 import type { Endpoint } from "../endpoint.js";
 import { conversationIn } from "../forms.js";
 import type { AgentState as CallersState } from "../gen/toolgate/v1/state_pb.js";
+import { withSystem } from "../messages.js";
 import { afterSearches, type Allowed, type Gatekeeper, type Held, type Refused } from "../middleware.js";
 import { SEARCH_TOOL } from "../offering.js";
 import { checkedStrategy, type Defined, type Prompt, type Strategy } from "../prompting.js";
@@ -44,6 +45,7 @@ export interface Asking {
   readonly state: AgentState;
   readonly runtime: unknown;
   readonly modelSettings?: Record<string, unknown>;
+  readonly systemMessage?: BaseMessage | undefined;
 }
 
 /** Fields of a request that are to be others. */
@@ -101,7 +103,7 @@ export class Steps {
     const endpoint = await endpointOf(request.model, this.#gatekeeper.baseUrl);
     if (this.#strategy === "native") checkNative(request.model, endpoint);
     await this.#gatekeeper.attempt(() => this.#managed.follow());
-    const after = await this.#route(request, endpoint);
+    const after = await this.#route(request, this.#withSystem(endpoint, request));
     const own = request.tools.filter((tool) => !this.#managed.hasTaken(tool));
     const names = own.flatMap(({ name }) => (typeof name === "string" ? [name] : []));
     const shown = this.#shownAfter(after);
@@ -155,6 +157,12 @@ export class Steps {
   async #grants(state: AgentState, runtime: unknown): Promise<Grants> {
     const { grants = {} } = this.#options;
     return typeof grants === "function" ? grants({ state, runtime }) : grants;
+  }
+
+  /** The endpoint with the system prompt that is sent, unless the caller has no tokens told. */
+  #withSystem(endpoint: Endpoint, { systemMessage }: Asking): Endpoint {
+    const isTold = this.#options.countTokens !== false && systemMessage !== undefined;
+    return isTold ? withSystem(endpoint, [systemMessage.text]) : endpoint;
   }
 
   #historyTokens(messages: readonly BaseMessage[]): number | undefined {

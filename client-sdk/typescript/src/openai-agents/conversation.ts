@@ -15,6 +15,7 @@ import type { RemoteClient } from "../client.js";
 import { envelopeIn } from "../envelope.js";
 import { conversationIn } from "../forms.js";
 import { objectIn, stringOf } from "../json.js";
+import { withSystem } from "../messages.js";
 import {
   afterSearches,
   type Allowed,
@@ -218,7 +219,10 @@ export class ToolgateConversation {
     }
     const items = listed(request.input);
     this.#items = items;
-    this.#held = await this.#routed(items, request, endpointOf(model, named, this.#gatekeeper.baseUrl));
+    const endpoint = endpointOf(model, named, this.#gatekeeper.baseUrl);
+    const { systemInstructions = "" } = request;
+    const said = this.#countTokens === false ? [] : [systemInstructions];
+    this.#held = await this.#routed(items, request, withSystem(endpoint, said));
     const known = new Map(request.tools.flatMap((one) => (this.#isManaged(one) ? [[one.name, one]] : [])));
     const own = request.tools.filter((one) => !this.#isManaged(one) && nameOf(one) !== REFUSED_CALL);
     this.#gatekeeper.tellOwn(own.map(nameOf));

@@ -33,6 +33,7 @@ from toolgate._agents import (
     refuse_arguments,
     route_of,
     shown_of,
+    system_tokens,
     tell_many,
     tell_own,
     text_of,
@@ -84,7 +85,7 @@ class ToolgateState(AgentState[Any]):
     toolgate_prompt: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     """Additions of Route to the messages, with a strategy."""
     toolgate_endpoint: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    """The model that the last turn was routed for."""
+    """The model that the last turn was routed for, with the system prompt that it was sent."""
     toolgate_tally: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     """Costs of the conversation so far."""
 
@@ -337,7 +338,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         Routes where the model that is asked is another than the turn was routed for.
         """
         late = self._late(request)
-        update = None if late is None else self._run(late)
+        update = self._noted(request) if late is None else self._run(late)
         return self._answered(request, handler(self._with_active_set(request, update)), update)
 
     async def awrap_model_call(
@@ -347,7 +348,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
     ) -> "ModelResponse[Any] | ExtendedModelResponse[Any]":
         """Shows the model the active set; see `AgentMiddleware.awrap_model_call`."""
         late = self._late(request)
-        update = None if late is None else await self._arun(late)
+        update = self._noted(request) if late is None else await self._arun(late)
         response = await handler(self._with_active_set(request, update))
         return self._answered(request, response, update)
 
@@ -360,11 +361,26 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         """Steps of a turn that was not routed for the model that is asked now."""
         if self._is_native:
             refuse_unable(request.model)
-        self._endpoint = endpoint_of(request.model)
+        self._endpoint = self._asked(request)
         state: Any = request.state
-        if state.get("toolgate_endpoint") == self._endpoint.to_dict():
+        kept = state.get("toolgate_endpoint")
+        if kept and Endpoint.from_dict(kept).asks_as(self._endpoint):
             return None
         return self._before(state, request.runtime, self._endpoint)
+
+    def _asked(self, request: "ModelRequest[Any]") -> Endpoint:
+        """The model that is asked now, with the system prompt that it is sent."""
+        endpoint = endpoint_of(request.model)
+        system = request.system_message
+        if self._count_tokens is None or system is None:
+            return endpoint
+        return replace(endpoint, system_tokens=system_tokens([system.text]))
+
+    def _noted(self, request: "ModelRequest[Any]") -> dict[str, Any] | None:
+        """Returns the update by which the next turn is told of another system prompt."""
+        asked = self._asked(request).to_dict()
+        state: Any = request.state
+        return None if state.get("toolgate_endpoint") == asked else {"toolgate_endpoint": asked}
 
     def _answered(
         self,

@@ -4,7 +4,7 @@ import copy
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar, Unpack
 
 from agents import (
@@ -38,6 +38,7 @@ from toolgate._agents import (
     no_such_tool,
     opened,
     refuse_arguments,
+    system_tokens,
     tell_many,
     tell_own,
 )
@@ -270,6 +271,11 @@ class Conversation:
         """Reports the costs of the conversation so far, beside its alternatives."""
         return self._turns.report()
 
+    @property
+    def _counts(self) -> bool:
+        """Returns True if Route is told of tokens."""
+        return self._count_tokens is not None
+
     async def _shown(
         self,
         items: _items.Items,
@@ -438,7 +444,7 @@ class _Gated(Model):
         *rest: Any,
         **named: Any,
     ) -> ModelResponse:
-        shown = await self._shown(input, tools, handoffs, named)
+        shown = await self._shown(system_instructions, input, tools, handoffs, named)
         response = await self._model.get_response(
             *(system_instructions, shown.items, model_settings, shown.tools),
             *(output_schema, handoffs),
@@ -459,7 +465,7 @@ class _Gated(Model):
         *rest: Any,
         **named: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
-        shown = await self._shown(input, tools, handoffs, named)
+        shown = await self._shown(system_instructions, input, tools, handoffs, named)
         known = _known(tools, output_schema, handoffs)
         async for event in self._model.stream_response(
             *(system_instructions, shown.items, model_settings, shown.tools),
@@ -473,17 +479,19 @@ class _Gated(Model):
 
     async def _shown(
         self,
+        instructions: str | None,
         items: _items.Items,
         tools: list[Tool],
         handoffs: Sequence[Handoff],
         named: Mapping[str, Any],
     ) -> "_Shown":
         kept_there = (named.get("previous_response_id"), named.get("conversation_id"))
+        said = [instructions or ""] if self._conversation._counts else []
         return await self._conversation._shown(
             items,
             tools,
             handoffs,
-            _endpoint(self._model),
+            replace(_endpoint(self._model), system_tokens=system_tokens(said)),
             is_openai=_is_openai(self._model),
             is_kept_there=any(kept_there),
         )

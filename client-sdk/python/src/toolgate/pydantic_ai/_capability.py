@@ -263,6 +263,8 @@ class Toolgate(AbstractCapability[Any]):
         managed, own = self._parted(parameters.function_tools)
         messages = request_context.messages
         endpoint = endpoint_of(request_context.model)
+        if self._count_tokens is not None:
+            endpoint = replace(endpoint, system_tokens=_messages.system_tokens(messages))
         before = None if self._strategy is None else _messages.whole(messages)
         request = additions = None
         if before is None:

@@ -7,10 +7,12 @@ from typing import Any, cast
 
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelRequest,
     ModelRequestPart,
     ModelResponse,
     ModelResponsePart,
     RetryPromptPart,
+    SystemPromptPart,
     TextContent,
     TextPart,
     ToolCallPart,
@@ -18,6 +20,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from toolgate import _agents
 from toolgate._agents import CALL_TOOL, SEARCH, carried, estimated_tokens, fits, intents_of
 from toolgate.routing import Intent
 
@@ -173,6 +176,15 @@ def intents(messages: Sequence[ModelMessage]) -> list[Intent]:
 def tokens(messages: Sequence[ModelMessage]) -> int:
     """Returns an estimate of the messages' tokens: a token for four bytes of text and arguments."""
     return estimated_tokens(_said(part) for message in messages for part in message.parts)
+
+
+def system_tokens(messages: Sequence[ModelMessage]) -> int:
+    """Returns an estimate of the tokens of the system prompts, and of the last instructions."""
+    requests = [message for message in messages if isinstance(message, ModelRequest)]
+    parts = [part for request in requests for part in request.parts]
+    prompts = [part.content for part in parts if isinstance(part, SystemPromptPart)]
+    instructions = requests[-1].instructions if requests else None
+    return _agents.system_tokens([*prompts, instructions or ""])
 
 
 def _said(part: Any) -> str:
