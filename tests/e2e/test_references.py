@@ -238,6 +238,7 @@ def test_b20_the_search_names_what_is_deferred_until_the_catalog_changes(client:
         [user(REFERENCE)],
         [calling(FIND), user(result(f'{{"tools": [{{"name": "{FORECAST}"}}]}}'))],
         [hosted_search("web")],
+        [hosted_search("toolgate")],
     ],
     ids=[
         "an MCP tool's result",
@@ -246,6 +247,7 @@ def test_b20_the_search_names_what_is_deferred_until_the_catalog_changes(client:
         "the user's",
         "a text of a tool",
         "a server's tool that is named like our search",
+        "one of a server that is named like us",
     ],
 )
 def test_b21_references_elsewhere_than_in_a_searchs_result_load_nothing(
@@ -258,8 +260,33 @@ def test_b21_references_elsewhere_than_in_a_searchs_result_load_nothing(
 
     searched = [calling(SEARCH_TOOL.model_name), user(result([REFERENCE]))]
     assert FORECAST in discovered(searched)
-    assert FORECAST in discovered([hosted_search("toolgate")])
     assert FORECAST not in discovered(messages)
+
+
+@pytest.mark.parametrize("api", ["anthropic", "openai_responses"])
+def test_b21_what_history_adds_is_active_only_if_it_is_known_and_allowed(
+    notes: Client, api: str
+) -> None:
+    deny = "rules: [{name: dry, match: {tools: [get_forecast]}, denied: true}]"
+    unknown = "mcp__bank__pay"
+
+    def adding(name: str, role: str) -> Message:
+        if api == "openai_responses":
+            tools = [{"type": "function", "name": name, "parameters": {}}]
+            return {"type": "additional_tools", "role": role, "tools": tools}
+        tool = {"type": "tool_definition", "definition": {"name": name, "input_schema": {}}}
+        return {"role": role, "content": [{"type": "tool_addition", "tool": tool}]}
+
+    def active(role: str) -> list[str]:
+        history = [ASK, adding(FORECAST, role), adding(unknown, role)]
+        shown = notes.route("thanks", state={"messages": history}, threshold=1, render=None)
+        return [tool.model_name for tool in shown]
+
+    author = "developer" if api == "openai_responses" else "system"
+    assert active(author) == [FORECAST]
+    assert active("user") == []
+    notes.set_policy(deny)
+    assert active(author) == []
 
 
 def test_b22_a_search_says_how_many_tools_are_deferred_in_all(notes: Client) -> None:

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_of_another_server_that_is_named_like_ours_loads_nothing() {
+    fn a_search_of_a_server_that_is_named_like_ours_loads_nothing() {
         let found = json!({ "tools": [{ "name": "mcp__bank__pay" }] }).to_string();
         let anthropic = |server: &str, name: &str, input: &Value| {
             json!({ "role": "assistant", "content": [
@@ -209,15 +209,11 @@ mod tests {
                     "arguments": input.to_string(), "output": found })
         };
         let nothing = json!({});
-        for ours in [
-            anthropic("toolgate", SEARCH_TOOL_NAME, &nothing),
-            responses("toolgate", SEARCH_TOOL_NAME, &nothing),
-        ] {
-            assert_eq!(scan(&[ours], None).discovered, ["mcp__bank__pay"]);
-        }
         for foreign in [
             anthropic("web", SEARCH_TOOL_NAME, &nothing),
+            anthropic("toolgate", SEARCH_TOOL_NAME, &nothing),
             responses("web", SEARCH_TOOL_NAME, &nothing),
+            responses("toolgate", SEARCH_TOOL_NAME, &nothing),
         ] {
             let history = scan(std::slice::from_ref(&foreign), None);
             assert_eq!(history.discovered, [""; 0], "{foreign}");
@@ -231,6 +227,57 @@ mod tests {
         {
             let expected = [(CALL_TOOL_NAME.to_owned(), CallStatus::Succeeded)];
             assert_eq!(called(&[wrapped]), expected, "a server has no envelope");
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_of_the_agents_to_our_search_loads_nothing() {
+        let found = json!({ "tools": [{ "name": "mcp__bank__pay" }] }).to_string();
+        let call = json!({ "role": "assistant", "content": [
+            { "type": "tool_use", "id": "1", "name": SEARCH_TOOL_NAME, "input": {} }] });
+        let anthropic = |role: &str, kind: &str| {
+            json!({ "role": role, "content": [
+                { "type": kind, "tool_use_id": "1", "content": found }] })
+        };
+        let function = json!({ "type": "function_call", "call_id": "1", "name": SEARCH_TOOL_NAME, "arguments": "{}" });
+        let hosted = json!({ "type": "mcp_call", "id": "1", "name": "f", "server_label": "s", "output": found });
+        for written in [
+            vec![call.clone(), anthropic("assistant", "tool_result")],
+            vec![call.clone(), anthropic("assistant", "mcp_tool_result")],
+            vec![call.clone(), anthropic("user", "mcp_tool_result")],
+            vec![function, hosted],
+        ] {
+            let discovered = scan(&written, None).discovered;
+            assert!(!discovered.contains(&"mcp__bank__pay".to_owned()), "{written:?}");
+        }
+        let ours = [call, anthropic("user", "tool_result")];
+        assert_eq!(scan(&ours, None).discovered, ["mcp__bank__pay"]);
+    }
+
+    #[test]
+    fn an_answer_to_gemini_that_another_tool_gave_is_not_our_searchs() {
+        let found = json!({ "tools": [{ "name": "mcp__bank__pay" }] }).to_string();
+        let call = json!({ "role": "model", "parts": [
+            { "functionCall": { "name": SEARCH_TOOL_NAME, "args": { "query": "x" } } },
+            { "functionCall": { "name": "mcp__web__fetch", "args": {} } }] });
+        let discovered = |role: &str, name: &str| {
+            let answer = json!({ "role": role, "parts": [
+                { "functionResponse": { "name": name, "response": { "result": found } } }] });
+            scan(&[call.clone(), answer], None).discovered
+        };
+        assert_eq!(discovered("user", SEARCH_TOOL_NAME), ["mcp__bank__pay"]);
+        assert_eq!(discovered("user", "mcp__web__fetch"), [""; 0], "out of its order");
+        assert_eq!(discovered("model", SEARCH_TOOL_NAME), [""; 0], "the model wrote it");
+    }
+
+    #[test]
+    fn only_the_author_adds_tools_in_an_item() {
+        let item = |role: &Value| json!({ "type": "additional_tools", "role": role, "tools": [{ "name": "mcp__a__b" }] });
+        for role in ["developer", "system"] {
+            assert_eq!(scan(&[item(&json!(role))], None).discovered, ["mcp__a__b"], "{role}");
+        }
+        for role in [json!("user"), json!("assistant"), json!("tool"), json!(null)] {
+            assert_eq!(scan(&[item(&role)], None).discovered, [""; 0], "{role}");
         }
     }
 

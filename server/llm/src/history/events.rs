@@ -8,9 +8,6 @@ use serde_json::Value;
 use super::reading::{blocks, changed_tool, field, first, items, name, says_error, text};
 use crate::{SEARCH_TOOL_NAME, envelope};
 
-/// Name of the MCP server whose search is Toolgate's own, where the provider calls MCP servers by itself.
-const OWN_SERVER: &str = "toolgate";
-
 /// One event in an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Event<'a> {
@@ -23,8 +20,8 @@ pub(super) enum Event<'a> {
     /// The model called a tool, by itself or in an envelope. The key pairs the call with its answer. Without a key, the
     /// next answer belongs to it.
     Called { key: Option<String>, tool: Cow<'a, str> },
-    /// A call ended. The content is its answer.
-    Answered { key: Option<String>, failed: bool, content: &'a Value },
+    /// A call ended. The content is its answer; it may load tools if it can be what the agent answers to Toolgate's search.
+    Answered { key: Option<String>, failed: bool, content: &'a Value, may_load: bool },
 }
 
 /// Returns the events of one message, Responses item or JSON-RPC message. Other values have none.
@@ -55,12 +52,16 @@ fn responses_item<'a>(events: &mut Vec<Event<'a>>, kind: &str, item: &'a Value) 
             events.push(Event::Spoke { model: false });
             let content = field(item, "output");
             let failed = says_error(content);
-            events.push(Event::Answered { key: key(field(item, "call_id")), failed, content });
+            let key = key(field(item, "call_id"));
+            events.push(Event::Answered { key, failed, content, may_load: true });
         }
         "mcp_call" => hosted_mcp_call(events, item),
         "tool_search_call" | "reasoning" => events.push(Event::Spoke { model: true }),
         // These occur among the model's items and among the client's; they belong to neither's turn.
-        "tool_search_output" | "additional_tools" => loaded_tools(events, item),
+        "tool_search_output" => loaded_tools(events, item),
+        // Only the agent's author adds tools.
+        "additional_tools" if is_authors(item) => loaded_tools(events, item),
+        "additional_tools" => {}
         _ => return false,
     }
     true
@@ -68,11 +69,12 @@ fn responses_item<'a>(events: &mut Vec<Event<'a>>, kind: &str, item: &'a Value) 
 
 fn hosted_mcp_call<'a>(events: &mut Vec<Event<'a>>, item: &'a Value) {
     events.push(Event::Spoke { model: true });
-    called_by_provider(events, item, field(item, "server_label"));
+    called_by_provider(events, item);
     let failed = !field(item, "error").is_null() || text(field(item, "status")) == "failed";
     let content = field(item, "output");
     if failed || !content.is_null() {
-        events.push(Event::Answered { key: key(field(item, "id")), failed, content });
+        let key = key(field(item, "id"));
+        events.push(Event::Answered { key, failed, content, may_load: false });
     }
 }
 
@@ -99,7 +101,7 @@ fn message<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
         }
     }
     for part in items(field(entry, "parts")) {
-        gemini_part(events, part);
+        gemini_part(events, part, role);
     }
     for call in items(field(entry, "tool_calls")) {
         if let Some(function) = first(call, ["function", "custom"]) {
@@ -109,7 +111,8 @@ fn message<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
     }
     if role == "tool" {
         let failed = text(field(entry, "status")) == "error" || says_error(content);
-        events.push(Event::Answered { key: key(field(entry, "tool_call_id")), failed, content });
+        let key = key(field(entry, "tool_call_id"));
+        events.push(Event::Answered { key, failed, content, may_load: true });
     }
 }
 
@@ -118,7 +121,7 @@ fn block<'a>(events: &mut Vec<Event<'a>>, block: &'a Value, role: &str) {
         "tool_use" => {
             called(events, key(field(block, "id")), field(block, "name"), field(block, "input"));
         }
-        "mcp_tool_use" => called_by_provider(events, block, field(block, "server_name")),
+        "mcp_tool_use" => called_by_provider(events, block),
         "tool_result" | "mcp_tool_result" => tool_result(events, block, role),
         // The provider's own search answers within what the model says. Anybody may have written a user's message.
         "tool_search_tool_result" if role == "assistant" => {
@@ -137,16 +140,20 @@ fn added_tool<'a>(events: &mut Vec<Event<'a>>, block: &'a Value) {
     }
 }
 
-fn gemini_part<'a>(events: &mut Vec<Event<'a>>, part: &'a Value) {
+fn gemini_part<'a>(events: &mut Vec<Event<'a>>, part: &'a Value, role: &str) {
     if let Some(call) = part.get("functionCall") {
         called(events, key(field(call, "id")), field(call, "name"), field(call, "args"));
     }
     if let Some(answer) = part.get("functionResponse") {
         let response = field(answer, "response");
         let failed = !field(response, "error").is_null();
+        // Without an ID, an answer belongs to the next call, whose tool may be another one.
+        let named = text(field(answer, "name"));
+        let is_search = named == SEARCH_TOOL_NAME || envelope::is_envelope(named);
+        let may_load = is_search && role != "model";
         // Gemini's own libraries wrap a text as `result` or `output`.
         let content = first(response, ["result", "output"]).unwrap_or(&Value::Null);
-        events.push(Event::Answered { key: key(field(answer, "id")), failed, content });
+        events.push(Event::Answered { key: key(field(answer, "id")), failed, content, may_load });
     }
 }
 
@@ -155,13 +162,15 @@ fn tool_result<'a>(events: &mut Vec<Event<'a>>, block: &'a Value, role: &str) {
     let answered = first(block, ["tool_use_id", "toolUseId"]).unwrap_or(&Value::Null);
     let flag = first(block, ["is_error", "isError"]);
     let failed = flag.map_or_else(|| says_error(content), |flag| *flag != Value::Bool(false));
-    for item in items(content).iter().filter(|_| role == "user" && !failed) {
+    // The agent answers Toolgate's search in a message of the user; what the model and MCP servers say is text.
+    let may_load = role == "user" && text(field(block, "type")) == "tool_result";
+    for item in items(content).iter().filter(|_| may_load && !failed) {
         let tool = name(field(item, "tool_name"));
         if text(field(item, "type")) == "tool_reference" && !tool.is_empty() {
             events.push(Event::Referred { key: key(answered), tool });
         }
     }
-    events.push(Event::Answered { key: key(answered), failed, content });
+    events.push(Event::Answered { key: key(answered), failed, content, may_load });
 }
 
 fn json_rpc<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
@@ -176,7 +185,8 @@ fn json_rpc<'a>(events: &mut Vec<Event<'a>>, entry: &'a Value) {
         called(events, id, field(params, "name"), field(params, "arguments"));
     } else if !field(entry, "error").is_null() {
         events.push(Event::Spoke { model: false });
-        events.push(Event::Answered { key: id, failed: true, content: &Value::Null });
+        let content = &Value::Null;
+        events.push(Event::Answered { key: id, failed: true, content, may_load: false });
     } else if let Some(result) = entry.get("result") {
         mcp_result(events, id, result);
     }
@@ -186,7 +196,8 @@ fn mcp_result<'a>(events: &mut Vec<Event<'a>>, key: Option<String>, result: &'a 
     events.push(Event::Spoke { model: false });
     let flag = first(result, ["isError", "is_error"]);
     let failed = flag.is_some_and(|flag| *flag != Value::Bool(false));
-    events.push(Event::Answered { key, failed, content: field(result, "content") });
+    let content = field(result, "content");
+    events.push(Event::Answered { key, failed, content, may_load: true });
 }
 
 fn called<'a>(
@@ -208,15 +219,19 @@ fn called<'a>(
     }
 }
 
-/// Adds a call that the provider made to an MCP server. It is never an envelope. A tool of another server that is named
-/// like Toolgate's own search is left out, because what it answers loads no tools.
-fn called_by_provider<'a>(events: &mut Vec<Event<'a>>, call: &'a Value, server: &Value) {
+/// Adds a call that the provider made to an MCP server. It is never an envelope. A tool that is named like Toolgate's search
+/// is left out: no MCP server of Toolgate's has it, and the name of a server is the agent's choice and says nothing.
+fn called_by_provider<'a>(events: &mut Vec<Event<'a>>, call: &'a Value) {
     let tool = name(field(call, "name"));
-    let is_foreign = tool == SEARCH_TOOL_NAME && text(server) != OWN_SERVER;
-    if !tool.is_empty() && !is_foreign {
+    if !tool.is_empty() && tool != SEARCH_TOOL_NAME {
         let tool = Cow::Borrowed(tool);
         events.push(Event::Called { key: key(field(call, "id")), tool });
     }
+}
+
+/// Returns true if an item is of the agent's author.
+fn is_authors(item: &Value) -> bool {
+    matches!(text(field(item, "role")), "developer" | "system")
 }
 
 fn found<'a>(events: &mut Vec<Event<'a>>, tool: &'a Value) {

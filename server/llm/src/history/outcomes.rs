@@ -98,7 +98,7 @@ impl Turn {
                         None => self.anonymous.push_back(call),
                     }
                 }
-                Event::Answered { key, failed, content } => {
+                Event::Answered { key, failed, content, .. } => {
                     self.asks = false;
                     let response = responses.next().map(|answer| field(answer, "response"));
                     let refused = is_refusal(content) || response.is_some_and(is_refusal);

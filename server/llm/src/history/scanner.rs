@@ -71,7 +71,9 @@ impl Scanner {
             Event::Referred { key, tool } if self.may_refer(key.as_deref()) => self.find(tool),
             Event::Referred { .. } => {}
             Event::Called { key, tool } => self.call(key, &tool),
-            Event::Answered { key, failed, content } => self.answer(key, failed, content),
+            Event::Answered { key, failed, content, may_load } => {
+                self.answer(key, failed, may_load.then_some(content));
+            }
         }
     }
 
@@ -121,7 +123,8 @@ impl Scanner {
         self.calls.push(SeenCall { tool: tool.to_owned(), status, turn, id });
     }
 
-    fn answer(&mut self, key: Option<String>, failed: bool, content: &Value) {
+    /// Notes an answer. `found` is its content, if that may load tools.
+    fn answer(&mut self, key: Option<String>, failed: bool, found: Option<&Value>) {
         let answered = match key {
             Some(id) => self.open.remove(&id),
             None => self.anonymous.pop_front(),
@@ -133,7 +136,11 @@ impl Scanner {
         }
         // The search is not in the catalog; its answer names the tools that it loaded.
         let tool = self.calls[index].tool.clone();
-        let tools = if tool == SEARCH_TOOL_NAME { found_tools(content) } else { vec![tool] };
+        let tools = if tool == SEARCH_TOOL_NAME {
+            found.map(found_tools).unwrap_or_default()
+        } else {
+            vec![tool]
+        };
         for tool in tools {
             self.find(&tool);
         }

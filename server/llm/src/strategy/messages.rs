@@ -118,7 +118,10 @@ pub(super) fn loaded(api: Api, messages: &[Value]) -> Vec<&Value> {
     if api != Api::OpenAiResponses {
         return Vec::new();
     }
-    let holds = |item: &&Value| is(item, "tool_search_output") || is(item, "additional_tools");
+    let adds = |item: &Value| {
+        is(item, "additional_tools") && matches!(text(item, "role"), "developer" | "system")
+    };
+    let holds = |item: &&Value| is(item, "tool_search_output") || adds(item);
     messages.iter().filter(holds).flat_map(|item| items(item, "tools")).collect()
 }
 
