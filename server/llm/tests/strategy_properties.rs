@@ -101,11 +101,15 @@ impl Conversation {
     }
 
     fn call(&mut self) {
-        self.calls += 1;
-        let id = format!("c{}", self.calls);
         let place = self.random.below(self.active.len().max(1));
         let Some(index) = self.active.get(place) else { return };
-        let name = self.catalog[*index].name.clone();
+        self.call_tool(*index);
+    }
+
+    fn call_tool(&mut self, index: usize) {
+        self.calls += 1;
+        let id = format!("c{}", self.calls);
+        let name = self.catalog[index].name.clone();
         let messages = match self.api {
             Api::Anthropic => [
                 json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": id, "name": name, "input": {} }] }),
@@ -179,7 +183,12 @@ impl Conversation {
         last["role"] == "user" && texts.iter().any(|text| text.is_string())
     }
 
-    fn prepare(&self, strategy: Strategy, ledger: &Ledger, own: &[Value]) -> Prepared {
+    fn prepare(
+        &self,
+        strategy: impl Into<Option<Strategy>>,
+        ledger: &Ledger,
+        own: &[Value],
+    ) -> Prepared {
         let there = |entry: &&Entry| entry.is_there;
         let find = |name: &str| {
             self.catalog.iter().filter(there).find(|entry| entry.name == name).map(Entry::tool)
@@ -189,7 +198,7 @@ impl Conversation {
         let names: Vec<&str> = names.collect();
         prepare(&Turn {
             api: self.api,
-            strategy: Some(strategy),
+            strategy: strategy.into(),
             endpoint: Endpoint::default(),
             offer: Offer {
                 own,
@@ -465,6 +474,78 @@ fn tools_that_are_not_used_are_bounded_whatever_the_price() {
         ledger = prepared.ledger;
     }
     assert!((10..=66).contains(&most), "{most} tools");
+}
+
+/// Tools that a conversation calls, one after another.
+const CALLED: usize = 200;
+
+/// Most tools of earlier turns that a request may have beside the active set.
+const MOST_KEPT: usize = 96;
+
+/// Tools that stay where there were more.
+const LEFT_KEPT: usize = 72;
+
+/// Plays a conversation that calls ever new tools, with a message of the user's before each call or with one alone. Returns
+/// how often something that was sent before was sent otherwise or not at all.
+fn rewrites_of_ever_new_calls(api: Api, strategy: Option<Strategy>, speaks: bool) -> usize {
+    let mut talk = Conversation::new(api, 7);
+    let entry = |index: usize| Entry {
+        name: format!("tool_{index}"),
+        description: "Does it.".into(),
+        is_there: true,
+    };
+    talk.catalog = (0..=CALLED).map(entry).collect();
+    let mut before: Option<Prepared> = None;
+    let mut begun = None;
+    let mut rewrites = 0;
+    for turn in 0..CALLED {
+        talk.active = vec![turn, turn + 1];
+        let ledger = before.as_ref().map(|before| Ledger::from_json(&before.ledger.to_json()));
+        let prepared = talk.prepare(strategy, &ledger.unwrap_or_default(), &[]);
+        let defined = [prepared.tools.clone(), added(&prepared.messages)].concat();
+        let defined = by_name(&defined);
+        let tools = defined.keys().filter(|name| talk.catalog.iter().any(|one| one.name == **name));
+        let held: BTreeSet<&str> = tools.map(String::as_str).collect();
+        assert!(prepared.messages.len() >= talk.messages.len(), "calls stay in the history");
+        let most = talk.active.len() + MOST_KEPT;
+        assert!(held.len() <= most, "{} tools in turn {turn}", held.len());
+        if matches!(prepared.strategy, Strategy::Native | Strategy::Envelope) {
+            let begun = *begun.get_or_insert(turn);
+            for index in begun.max(turn.saturating_sub(LEFT_KEPT))..=turn + 1 {
+                let name = &talk.catalog[index].name;
+                assert!(held.contains(name.as_str()), "{name} was called lately: turn {turn}");
+            }
+        }
+        if let Some(before) = before.as_ref().filter(|_| begun.is_some_and(|begun| begun < turn)) {
+            let sent = &before.messages[..before.messages.len() - 1];
+            let is_prefix = prepared.tools == before.tools && prepared.messages.starts_with(sent);
+            rewrites += usize::from(!is_prefix);
+        }
+        talk.call_tool(turn);
+        if speaks {
+            talk.say("assistant");
+            talk.say("user");
+        }
+        before = Some(prepared);
+    }
+    rewrites
+}
+
+#[test]
+fn a_conversation_that_calls_ever_new_tools_keeps_the_last_ones_and_changes_seldom() {
+    for api in APIS {
+        for strategy in STRATEGIES.map(Some).into_iter().chain([None]) {
+            for speaks in [false, true] {
+                let rewrites = rewrites_of_ever_new_calls(api, strategy, speaks);
+                let adds = !matches!(strategy, Some(Strategy::Pass | Strategy::Cut));
+                let most = (CALLED - MOST_KEPT) / (MOST_KEPT - LEFT_KEPT) + 1;
+                assert!(
+                    !adds || (1..=most).contains(&rewrites),
+                    "{api:?} {strategy:?}: {rewrites}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

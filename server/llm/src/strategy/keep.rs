@@ -1,5 +1,7 @@
 //! Price of keeping tools that are not used any more, against that of dropping them.
 
+use std::collections::{HashMap, HashSet};
+
 use super::plan::{Defined, Placed};
 use super::{Turn, messages};
 use crate::price::{Dropped, Following, Rates};
@@ -13,9 +15,35 @@ const LEAST_TURNS: usize = 5;
 /// message.
 const GROWTH: u32 = 100;
 
-/// Most unused tools that a conversation keeps, whatever the price. Requests of OpenAI hold 128 tools; this leaves half
-/// of them to the agent's own and to those in use.
+/// Most unused tools that a conversation keeps at a new message of the user, whatever the price. Requests of OpenAI hold 128
+/// tools; this leaves half of them to the agent's own and to those in use.
 const MOST_STALE: usize = 64;
+
+/// Most tools of earlier turns that a conversation carries beside the active set, called ones included. Of the 128 tools of a
+/// request of OpenAI's, this leaves a quarter to the active set and to the agent's own.
+const MOST_KEPT: usize = 96;
+
+/// Number of them that stay where there were more. It is so far below that the conversation is not written to the cache
+/// again soon.
+const LEFT_KEPT: usize = MOST_KEPT / 4 * 3;
+
+/// Returns the names of the tools of earlier turns that are too many: first those that were never called, in the order of
+/// their addition, then those that were called longest ago.
+pub(super) fn beyond(turn: &Turn<'_>) -> HashSet<String> {
+    let active: HashSet<&str> = turn.offer.active.iter().map(|tool| tool.name).collect();
+    let mut seen = HashSet::new();
+    let names = turn.ledger.names().filter(|name| !active.contains(name));
+    let mut others: Vec<&str> = names.filter(|name| seen.insert(*name)).collect();
+    if others.len() <= MOST_KEPT {
+        return HashSet::new();
+    }
+    let calls = messages::calls(turn.api, turn.messages);
+    let last_calls: HashMap<&str, usize> =
+        calls.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+    others.sort_by_key(|name| last_calls.get(name));
+    others.truncate(others.len() - LEFT_KEPT);
+    others.into_iter().map(str::to_owned).collect()
+}
 
 /// Returns the first addition from which unused tools are dropped, or `None` if keeping all is cheapest. To drop a tool
 /// is to write all that stands behind it anew instead of reading it from the cache.

@@ -78,7 +78,12 @@ pub(super) fn turns(api: Api, messages: &[Value]) -> usize {
 
 /// Returns the names of the tools that the model called, by themselves or in an envelope.
 pub(super) fn called(api: Api, messages: &[Value]) -> HashSet<String> {
-    let mut names = HashSet::new();
+    calls(api, messages).into_iter().collect()
+}
+
+/// Returns the name of the tool of each call, oldest first.
+pub(super) fn calls(api: Api, messages: &[Value]) -> Vec<String> {
+    let mut names = Vec::new();
     for message in messages {
         match api {
             Api::Anthropic => {

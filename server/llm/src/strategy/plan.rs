@@ -147,6 +147,7 @@ pub(super) fn plan(
         plan: Plan { prefixes, ..Plan::default() },
         known: constant.iter().map(|name| (*name).to_owned()).collect(),
         again: Vec::new(),
+        beyond: keep::beyond(turn),
     };
     for addition in held {
         planner.hold(addition)?;
@@ -189,15 +190,17 @@ struct Planner<'t, 'a> {
     known: HashSet<String>,
     /// Names of tools whose earlier addition does not stand any more, though they are wanted.
     again: Vec<String>,
+    /// Names of tools of earlier turns that are too many.
+    beyond: HashSet<String>,
 }
 
 impl Planner<'_, '_> {
-    /// Keeps an entry of the ledger. A tool that vanished drops out of it; one whose definition changed does too, and is
-    /// added again, because the definition that the model saw is not known any more.
+    /// Keeps an entry of the ledger. A tool that vanished, or is one too many, drops out of it; one whose definition changed
+    /// does too, and is added again, because the definition that the model saw is not known any more.
     fn hold(&mut self, addition: &Addition) -> Result<(), RenderError> {
         let mut tools = Vec::new();
         for added in &addition.tools {
-            if self.known.contains(&added.name) {
+            if self.known.contains(&added.name) || self.beyond.contains(&added.name) {
                 continue;
             }
             let mut held = None;
@@ -320,7 +323,9 @@ impl Planner<'_, '_> {
         for name in std::mem::take(&mut self.again) {
             self.take_found(&name, false, &mut tools)?;
         }
-        for added in lost.iter().flat_map(|addition| &addition.tools) {
+        let lost = lost.iter().flat_map(|addition| &addition.tools);
+        let lost: Vec<_> = lost.filter(|added| !self.beyond.contains(&added.name)).collect();
+        for added in lost {
             let is_used = used.contains(added.name.as_str());
             if is_used || !added.anew {
                 self.take_found(&added.name, !is_used, &mut tools)?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::auto::{may_defer, takes_additions};
-use super::{Api, Strategy, Turn, toolset};
+use super::{Api, Strategy, Turn, keep, toolset};
 use crate::SEARCH_TOOL_NAME;
 use crate::history::{is_snapshot, strip};
 
@@ -32,8 +32,10 @@ fn defined<'a>(turn: &Turn<'a>, strategy: Strategy) -> HashSet<&'a str> {
         names.extend(offer.active.iter().map(|tool| tool.name));
         names.extend(offer.deferred_names);
     }
+    let beyond = keep::beyond(turn);
     let base = turn.ledger.additions.iter().filter(|addition| addition.after == 0);
     let base = base.flat_map(|addition| &addition.tools);
+    let base = base.filter(|tool| !beyond.contains(&tool.name));
     names.extend(base.filter_map(|tool| (offer.find)(&tool.name)).map(|tool| tool.name));
     names
 }
@@ -49,4 +51,58 @@ fn takes_references(turn: &Turn<'_>, strategy: Strategy) -> bool {
             Api::OpenAiResponses => is_native,
             Api::OpenAiChat | Api::Gemini => false,
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::ledger::{Added, Addition, Way};
+    use super::super::listing::Change;
+    use super::super::{Endpoint, Ledger, Listing, Offer};
+    use super::*;
+    use crate::render::Tool;
+
+    #[test]
+    fn a_reference_to_a_tool_that_is_one_too_many_goes_with_it() {
+        let names: Vec<String> = (0..97).map(|number| format!("tool_{number}")).collect();
+        let added = |name: &String| Added { name: name.clone(), definition: 0, anew: false };
+        let tools = names.iter().map(added).collect();
+        let in_tools = Addition { after: 0, digest: 0, tools, change: Change::default() };
+        let way = Way { api: Api::Anthropic, strategy: Strategy::Native };
+        let ledger = Ledger { way: Some(way), additions: vec![in_tools], listed: None };
+        let find = |name: &str| {
+            let found = names.iter().find(|one| *one == name)?;
+            Some(Tool { name: found, input_schema_json: "{}", ..Tool::default() })
+        };
+        let refer = |name: &str| json!({ "type": "tool_reference", "tool_name": name });
+        let turn = Turn {
+            api: Api::Anthropic,
+            strategy: None,
+            endpoint: Endpoint::default(),
+            offer: Offer {
+                own: &[],
+                always_on: &[],
+                active: &[],
+                deferred: 1,
+                catalog_tokens: None,
+                search: true,
+                deferred_names: &[],
+                listing: Listing::default(),
+                find: &find,
+            },
+            messages: &[
+                json!({ "role": "assistant", "content": [
+                    { "type": "tool_use", "id": "1", "name": SEARCH_TOOL_NAME, "input": {} },
+                    { "type": "tool_use", "id": "2", "name": "tool_1", "input": {} }] }),
+                json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "1",
+                    "content": [refer("tool_0"), refer("tool_1"), refer("tool_96")] }] }),
+            ],
+            ledger: &ledger,
+            count: &|_| 1,
+        };
+        let sent = stripped(&turn, Strategy::Native).expect("a reference is gone");
+        let kept = json!([refer("tool_1"), refer("tool_96")]);
+        assert_eq!(sent[1]["content"][0]["content"], kept, "one was called, and one is the last");
+    }
 }
