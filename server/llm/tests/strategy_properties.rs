@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use toolgate_llm::SEARCH_TOOL_NAME;
 use toolgate_llm::envelope::{CALL_TOOL_NAME, open, wrap_history};
 use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::{
@@ -474,6 +475,33 @@ fn tools_that_are_not_used_are_bounded_whatever_the_price() {
         ledger = prepared.ledger;
     }
     assert!((10..=66).contains(&most), "{most} tools");
+}
+
+#[test]
+fn a_tool_that_a_result_refers_to_is_not_dropped_for_its_price() {
+    for is_referred in [false, true] {
+        let mut talk = Conversation::new(Api::Anthropic, 5);
+        talk.catalog[0].description = "Does it. ".repeat(1_000);
+        talk.active = vec![0];
+        let first = talk.prepare(None, &Ledger::default(), &[]);
+        let has_tool = |sent: &Prepared| sent.tools.iter().any(|tool| tool["name"] == "tool_0");
+        assert!(has_tool(&first), "it stands in `tools`");
+        let found = json!([{ "type": "tool_reference", "tool_name": "tool_0" }]);
+        let found = if is_referred { found } else { json!("none") };
+        talk.messages.extend([
+            json!({ "role": "assistant", "content": [
+                { "type": "tool_use", "id": "1", "name": SEARCH_TOOL_NAME, "input": {} }] }),
+            json!({ "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": "1", "content": found }] }),
+        ]);
+        talk.say("assistant");
+        talk.say("user");
+        talk.active = vec![1];
+        let next = talk.prepare(None, &first.ledger, &[]);
+        let sent = json!(next.messages).to_string();
+        assert_eq!(sent.contains("tool_reference"), is_referred);
+        assert_eq!(has_tool(&next), is_referred, "a reference needs its tool");
+    }
 }
 
 /// Tools that a conversation calls, one after another.

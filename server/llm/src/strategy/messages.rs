@@ -108,6 +108,15 @@ pub(super) fn calls(api: Api, messages: &[Value]) -> Vec<String> {
     names
 }
 
+/// Returns the names of the tools that results refer to, as Anthropic's do.
+pub(super) fn referred(api: Api, messages: &[Value]) -> impl Iterator<Item = &str> {
+    let messages = messages.iter().filter(move |_| api == Api::Anthropic);
+    let blocks = messages.flat_map(|message| items(message, "content"));
+    let found = blocks.flat_map(|block| items(block, "content"));
+    let references = found.filter(|item| is(item, "tool_reference"));
+    references.filter_map(|item| item.get("tool_name").and_then(Value::as_str))
+}
+
 /// Returns the name of the tool that a call means.
 fn called_tool(call: &Value, arguments: &str) -> Option<String> {
     let name = name(call)?;

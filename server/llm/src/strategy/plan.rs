@@ -159,9 +159,11 @@ pub(super) fn plan(
     Ok(planner.plan)
 }
 
-/// Returns the names of the tools that are active or were called.
+/// Returns the names of the tools that are active, were called, or are referred to: a request can't be sent with a reference
+/// to a tool that it does not define.
 fn used(turn: &Turn<'_>) -> HashSet<String> {
     let mut used = messages::called(turn.api, turn.messages);
+    used.extend(messages::referred(turn.api, turn.messages).map(str::to_owned));
     used.extend(turn.offer.active.iter().map(|tool| tool.name.to_owned()));
     used
 }
