@@ -22,16 +22,16 @@ import search_talks
 from document import rewrite
 from forty_messages import TURNS, Request, commands, texts
 from frameworks import (
-    ANTHROPIC,
     CATALOGS,
+    CHAT,
     FRAMEWORKS,
-    OPENAI,
+    MESSAGES,
     SHIPPED,
     Counter,
     Prompt,
-    Rates,
     prompts,
 )
+from rates import Rates
 from search_talks import Play, Played, Setting
 from searching import in_one_form, shown
 from toolgate_process import ToolgateProcess
@@ -103,7 +103,7 @@ def cells(cost: Cost) -> Iterator[str]:
     yield f"{len(right_turns([one for one in requests if one.is_first])) / TURNS:.0%}"
     yield f"{len(right_turns(requests)) / TURNS:.0%}"
     yield f"{cost.tokens():,.0f}"
-    yield from (f"{cost.price(rates):,.0f}" for rates in (OPENAI, ANTHROPIC))
+    yield from (f"{cost.price(rates):,.0f}" for rates in (CHAT.rates, MESSAGES.rates))
 
 
 HEADER = (

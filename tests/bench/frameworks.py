@@ -31,6 +31,7 @@ import own_loop_talk
 import pydantic_ai_talk
 from document import rewrite, written
 from forty_messages import Framework, Request, commands, common_prefix, right_share
+from rates import Rates
 from toolgate_process import ToolgateProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,35 +51,6 @@ Talk = Callable[[ToolgateProcess, str, Path, dict[str, Any]], list[Request]]
 """Has the talk with a framework, given the service, a tenant, a folder and options."""
 
 
-@dataclass(frozen=True)
-class Rates:
-    """The rules of a provider's prompt cache, as server/llm/src/price.rs has them."""
-
-    write: float
-    """The price of a token that is written to the cache, in tokens that are neither read nor
-    written."""
-    least: int
-    """The least length of a prefix that is cached, in tokens."""
-    step: int
-    """The tokens by which longer prefixes are told apart."""
-    read: float = 0.1
-
-    def cached(self, shared: int) -> int:
-        """The tokens that the cache serves of those that an earlier request shares."""
-        return 0 if shared < self.least else shared - (shared - self.least) % self.step
-
-    def price(self, tokens: int, shared: int) -> float:
-        """The price of a prompt."""
-        if tokens < self.least:
-            return tokens
-        cached = self.cached(shared)
-        return cached * self.read + (tokens - cached) * self.write
-
-
-OPENAI = Rates(write=1.0, least=1_024, step=128)
-"""OpenAI's "Prompt caching" and "Pricing", for models up to GPT-5.5."""
-ANTHROPIC = Rates(write=1.25, least=1_024, step=1)
-"""Anthropic's "Prompt caching" and "Pricing", with a cache of five minutes."""
 CLAUDE, GPT = "claude-opus-4-8", "gpt-5.5"
 """Models that take tools amid a conversation."""
 
@@ -119,10 +91,17 @@ class Api:
     """A provider's API."""
 
     name: str
-    rates: Rates
-    """The rules by which its requests are priced."""
+    form: str
+    """Its name in `RenderOptions`."""
+    model: str
+    """The model whose rules its requests are priced by."""
     takes_native: bool = True
     """True if it takes tools amid a conversation."""
+
+    @property
+    def rates(self) -> Rates:
+        """The rules by which its requests are priced."""
+        return Rates.of(self.form, self.model)
 
     @property
     def strategies(self) -> dict[str, dict[str, Any]]:
@@ -131,9 +110,9 @@ class Api:
         return {sent: said for sent, said in carried if self.takes_native or sent != "`native`"}
 
 
-CHAT = Api("Chat Completions", OPENAI, takes_native=False)
-RESPONSES = Api("Responses", OPENAI)
-MESSAGES = Api("Messages", ANTHROPIC)
+CHAT = Api("Chat Completions", "openai_chat", GPT, takes_native=False)
+RESPONSES = Api("Responses", "openai_responses", GPT)
+MESSAGES = Api("Messages", "anthropic", CLAUDE)
 
 
 @dataclass(frozen=True)
@@ -186,9 +165,7 @@ FRAMEWORKS: dict[str, Talk] = {
 """The frameworks, whose requests here are of Chat Completions."""
 
 SAID: dict[Api, dict[str, str]] = {
-    CHAT: {"api": "openai_chat", "model": GPT},
-    RESPONSES: {"api": "openai_responses", "model": GPT},
-    MESSAGES: {"api": "anthropic", "model": CLAUDE},
+    api: {"api": api.form, "model": api.model} for api in (CHAT, RESPONSES, MESSAGES)
 }
 """The API and its model, as a loop of one's own and the talks in TypeScript name them. No base URL:
 the provider's own host."""

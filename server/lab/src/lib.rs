@@ -7,6 +7,7 @@ pub mod language_model;
 pub mod lint;
 pub mod pack_build;
 pub mod pack_trial;
+pub mod prices;
 mod random;
 pub mod summarize;
 pub mod tax;

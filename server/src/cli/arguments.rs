@@ -416,6 +416,22 @@ mod tests {
     }
 
     #[test]
+    fn prices_are_of_an_api_and_a_model_together() {
+        for line in [
+            "toolgate bench prices --json",
+            "toolgate bench prices --api anthropic --model claude-opus-4-8",
+        ] {
+            assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+        }
+        for line in [
+            "toolgate bench prices --api anthropic",
+            "toolgate bench prices --model claude-opus-4-8",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
     fn lines_about_catalogs_are_told_apart() {
         for line in [
             "toolgate bench poison --catalog d --catalog e --attacks a.jsonl --rules r.yaml --markdown m --json",

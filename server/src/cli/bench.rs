@@ -3,6 +3,7 @@
 mod conversation;
 mod memory;
 mod poison;
+mod prices;
 mod tax;
 
 use clap::{Args, Subcommand};
@@ -16,10 +17,11 @@ Examples:
   toolgate bench conversation --catalog tests/data/servers --queries tests/data/conversations/held-out.jsonl
   toolgate bench memory --catalog catalog.json --queries queries.jsonl
   toolgate bench poison --catalog servers/
+  toolgate bench prices
   toolgate bench tax --help";
 
 /// Measure what tools cost in prompts by a published benchmark and in whole conversations, what remembered calls are worth,
-/// or what a scan finds.
+/// or what a scan finds; show the rules by which prompts are priced.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Bench {
@@ -33,6 +35,7 @@ enum Command {
     Conversation(conversation::Conversation),
     Memory(memory::Memory),
     Poison(poison::Poison),
+    Prices(prices::Prices),
 }
 
 pub(super) async fn run(bench: Bench) -> Result<Exit, Failure> {
@@ -41,5 +44,6 @@ pub(super) async fn run(bench: Bench) -> Result<Exit, Failure> {
         Command::Conversation(conversation) => conversation::run(conversation).await,
         Command::Memory(memory) => memory::run(memory).await,
         Command::Poison(poison) => poison::run(poison).await,
+        Command::Prices(prices) => prices::run(&prices),
     }
 }

@@ -7,6 +7,7 @@ mod prompt;
 
 use toolgate_core::error::Error;
 use toolgate_core::state::{AgentState, CallStatus, PriorCall};
+use toolgate_llm::price::Rates;
 use toolgate_routing::gate::handle::ActiveSet;
 use toolgate_routing::gate::visibility::Visibilities;
 use toolgate_routing::packs::Attached;
@@ -58,10 +59,11 @@ impl Layout {
         self.cached as f64 / (self.tokens as f64).max(1.0)
     }
 
-    /// Returns the cost in tokens at the price of uncached ones. A cached token costs a tenth.
+    /// Returns the cost in tokens at the price of uncached ones, by the rules for a provider of unknown prices.
     #[must_use]
     pub fn priced(&self) -> f64 {
-        (self.tokens - self.cached) as f64 + self.cached as f64 / 10.0
+        let Rates { write, read, .. } = Rates::UNKNOWN;
+        (self.tokens - self.cached) as f64 * write + self.cached as f64 * read
     }
 }
 
