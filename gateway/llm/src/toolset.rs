@@ -9,25 +9,26 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use toolgate_client::v1::OutcomeKind;
 use toolgate_client::{Client, Code, Error, registration, v1};
 use toolgate_core::tokens;
 use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::Api;
+use toolgate_serving::{Owner, Shares};
 
 use crate::chat::PassReason;
 use crate::definitions::Given;
 use crate::tenant::gives_way;
 use crate::{gemini, raw};
 
-/// Time for the registration of one set of tools.
+/// Time for the registration of one set of tools, with all of its servers, and for taking it out again.
 const REGISTRATION_MAX: Duration = Duration::from_secs(60);
 
-/// Sets that are registered at a time.
-const REGISTRATIONS_MAX: usize = 4;
+/// Sets that are registered at a time. One tenant has four of them at most, so that another's set finds a place.
+const REGISTRATIONS_MAX: usize = 5;
 
 /// Time after which a set that could not be registered is tried again.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -80,7 +81,7 @@ pub(crate) struct Toolset {
 pub(crate) struct Toolsets {
     plane: Client,
     known: Arc<Mutex<Known>>,
-    turns: Arc<Semaphore>,
+    turns: Shares,
     max: usize,
 }
 
@@ -97,6 +98,15 @@ struct Slot {
     state: watch::Receiver<State>,
     registering: AbortHandle,
     used: u64,
+}
+
+/// What the plane said of a set.
+#[derive(Debug, Default)]
+struct Registered {
+    /// Names in requests, by those that the plane gave.
+    names: HashMap<String, String>,
+    /// Newest catalog revision.
+    revision: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -198,7 +208,7 @@ impl Toolset {
 
 impl Toolsets {
     pub(crate) fn new(plane: Client, max: usize) -> Self {
-        let turns = Arc::new(Semaphore::new(REGISTRATIONS_MAX));
+        let turns = Shares::new(REGISTRATIONS_MAX);
         Self { plane, known: Arc::default(), turns, max }
     }
 
@@ -247,7 +257,8 @@ impl Toolsets {
                 return if is_starting { Err("new-tools") } else { Ok(slot.state.clone()) };
             }
         }
-        let turn = Arc::clone(&self.turns).try_acquire_owned().map_err(|_| "busy")?;
+        let owner = Owner { connection: None, tenant: Some(Arc::clone(tenant)) };
+        let turn = self.turns.take(&owner, 1).ok_or("busy")?;
         // One that failed gives its own place.
         known.sets.remove(&digest);
         let evicted = known.evict(self.max, tenant)?;
@@ -344,35 +355,58 @@ async fn register(
     let mut servers: Vec<&str> = tools.iter().map(|tool| tool.place().0).collect();
     servers.sort_unstable();
     servers.dedup();
-    let mut names = HashMap::new();
-    let mut revision = 0;
-    for server in &servers {
-        let of_server: Vec<&DeferredTool> =
-            tools.iter().filter(|tool| tool.place().0 == *server).collect();
-        let request = v1::RegisterServerRequest {
-            tenant: tenant.clone(),
-            ..registration(*server, tools_list(&of_server))
-        };
-        let registered = match plane.register_server(request).await {
-            Ok(registered) => registered,
-            Err(error) => {
-                unregister(plane, &tenant, &servers).await;
-                return Err(error);
-            }
-        };
-        revision = revision.max(registered.catalog_revision);
-        for (tool, outcome) in of_server.iter().zip(&registered.outcomes) {
-            let is_found =
-                !matches!(outcome.kind(), OutcomeKind::Rejected | OutcomeKind::Quarantined);
-            if is_found && !outcome.model_name.is_empty() {
-                names.insert(outcome.model_name.clone(), tool.name.clone());
-            }
+    let registered = in_time(plane, register_all(plane, &tenant, &servers, &tools)).await;
+    let Registered { names, revision } = match registered {
+        Ok(registered) => registered,
+        Err(error) => {
+            unregister(plane, &tenant, &servers).await;
+            return Err(error);
         }
-    }
+    };
     let servers = servers.into_iter().map(str::to_owned).collect();
     // Counting can't fail; without it nothing would be counted as saved.
     let tokens = counting.await.unwrap_or_default();
     Ok(Toolset { tenant, revision, tools, tokens, names, servers })
+}
+
+/// Gives a registration its time, however many servers it has.
+async fn in_time<T>(
+    plane: &Client,
+    registering: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let late = |_| Error::Deadline {
+        rpc: "RegisterServer",
+        endpoint: plane.endpoint().to_owned(),
+        deadline: REGISTRATION_MAX,
+    };
+    timeout(REGISTRATION_MAX, registering).await.map_err(late)?
+}
+
+async fn register_all(
+    plane: &Client,
+    tenant: &str,
+    servers: &[&str],
+    tools: &[DeferredTool],
+) -> Result<Registered, Error> {
+    let mut all = Registered::default();
+    for server in servers {
+        let of_server: Vec<&DeferredTool> =
+            tools.iter().filter(|tool| tool.place().0 == *server).collect();
+        let request = v1::RegisterServerRequest {
+            tenant: tenant.to_owned(),
+            ..registration(*server, tools_list(&of_server))
+        };
+        let registered = plane.register_server(request).await?;
+        all.revision = all.revision.max(registered.catalog_revision);
+        for (tool, outcome) in of_server.iter().zip(&registered.outcomes) {
+            let is_found =
+                !matches!(outcome.kind(), OutcomeKind::Rejected | OutcomeKind::Quarantined);
+            if is_found && !outcome.model_name.is_empty() {
+                all.names.insert(outcome.model_name.clone(), tool.name.clone());
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// Takes a set out of the plane. What fails is left there.
@@ -381,8 +415,15 @@ async fn forget(plane: &Client, toolset: &Toolset) {
     unregister(plane, &toolset.tenant, &servers).await;
 }
 
-/// Takes servers of a set out of the plane; those that it does not have are passed over.
+/// Takes servers of a set out of the plane, as far as there is time.
 async fn unregister(plane: &Client, tenant: &str, servers: &[&str]) {
+    if timeout(REGISTRATION_MAX, unregister_all(plane, tenant, servers)).await.is_err() {
+        tracing::warn!(tenant, "a set of tools was not removed from the plane in time");
+    }
+}
+
+/// Takes servers of a set out of the plane; those that it does not have are passed over.
+async fn unregister_all(plane: &Client, tenant: &str, servers: &[&str]) {
     for server in servers {
         let request = v1::UnregisterServerRequest {
             tenant: tenant.to_owned(),
@@ -487,6 +528,40 @@ mod tests {
         assert_eq!(known.sets.len(), 1);
         assert!(known.evict(1, &tenant).is_ok_and(|evicted| evicted.is_none()));
         assert!(known.sets.is_empty());
+    }
+
+    fn plane() -> Client {
+        Client::lazy("http://127.0.0.1:9", toolgate_client::ClientOptions::default())
+            .expect("a URL")
+    }
+
+    #[tokio::test]
+    async fn one_tenants_registrations_leave_a_place_for_anothers() {
+        let toolsets = Toolsets::new(plane(), 64);
+        let begin = |tenant: &str, number: usize| {
+            let text = format!(r#"{{"name":"t{number}","input_schema":{{}}}}"#);
+            let tool = read(Api::Anthropic, &text).expect("a function");
+            toolsets.state(&Arc::from(tenant), &[tool]).map(|_| ())
+        };
+        // Nothing is awaited, so that no registration ends.
+        let begun: Vec<_> = (0..8).map(|number| begin("a", number)).collect();
+        assert_eq!(begun[..4], [Ok(()); 4]);
+        assert_eq!(begun[4..], [Err("busy"); 4]);
+        assert_eq!(begin("b", 0), Ok(()), "another tenant's set begins");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_registration_has_one_deadline_for_all_of_its_servers() {
+        let begun = Instant::now();
+        let many = async {
+            for _ in 0..1000 {
+                tokio::time::sleep(Duration::from_secs(50)).await;
+            }
+            Ok(())
+        };
+        let ended = in_time(&plane(), many).await;
+        assert!(matches!(ended, Err(Error::Deadline { .. })), "{ended:?}");
+        assert_eq!(begun.elapsed(), REGISTRATION_MAX);
     }
 
     #[tokio::test]
