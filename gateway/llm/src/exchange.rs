@@ -1,6 +1,7 @@
 //! One turn with the provider: a request, and further ones where the model searches.
 
 use std::io;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::answer::{self, Asked};
 use crate::gate;
@@ -24,6 +26,9 @@ const WITHHELD_MAX: usize = 2 << 20;
 
 /// Largest answer that is read whole.
 const ANSWER_MAX: usize = 32 << 20;
+
+/// Time that a body has to end behind the end of its answer. One that ends leaves its connection to the next request.
+const END_MAX: Duration = Duration::from_millis(100);
 
 /// Turn that is under way.
 pub(crate) struct Exchange {
@@ -164,6 +169,7 @@ impl Exchange {
             splitter: Splitter::default(),
             withheld: Vec::new(),
             is_passing: false,
+            is_over: false,
             failure: None,
             exchange: self,
         };
@@ -184,6 +190,8 @@ struct Streaming {
     withheld: Vec<u8>,
     /// True once an answer was too large to be withheld.
     is_passing: bool,
+    /// True once the turn has come to its end, so that what follows only passes.
+    is_over: bool,
     /// Error to end with, once what came before it is written.
     failure: Option<io::Error>,
     exchange: Exchange,
@@ -197,8 +205,19 @@ impl Streaming {
                 flushed().await;
                 return Some(Err(error));
             }
-            match self.pieces.as_mut()?.next().await {
-                Some(Ok(piece)) => self.take(&piece, &mut out),
+            let is_waiting = self.is_waiting();
+            match self.piece(is_waiting).await? {
+                Some(Ok(piece)) => {
+                    self.take(&piece, &mut out);
+                    if is_waiting {
+                        self.settle(&mut out).await;
+                    }
+                }
+                Some(Err(error)) if is_waiting => {
+                    // The answer is whole. If the rest of its body passes, so does the error.
+                    self.pieces = Some(Box::pin(stream::iter([Err(error)])));
+                    self.settle(&mut out).await;
+                }
                 Some(Err(error)) => {
                     out.append(&mut self.withheld);
                     out.extend(self.splitter.rest());
@@ -210,6 +229,22 @@ impl Streaming {
             }
         }
         Some(Ok(Bytes::from(out)))
+    }
+
+    /// Returns true if an answer has ended, and the host waits for what becomes of it.
+    fn is_waiting(&self) -> bool {
+        let is_held = self.machine.is_holding() || !self.withheld.is_empty();
+        self.machine.has_ended() && is_held && !self.is_over
+    }
+
+    /// Returns the next piece of the current answer, if there is one; an empty one if its end is not worth waiting for.
+    async fn piece(&mut self, is_waiting: bool) -> Option<Option<Piece>> {
+        let next = self.pieces.as_mut()?.next();
+        Some(if is_waiting {
+            timeout(END_MAX, next).await.unwrap_or_else(|_| Some(Ok(Bytes::new())))
+        } else {
+            next.await
+        })
     }
 
     fn take(&mut self, piece: &[u8], out: &mut Vec<u8>) {
@@ -272,7 +307,7 @@ impl Streaming {
         }
     }
 
-    /// Ends an answer: asks on behind a search, or ends the turn.
+    /// Ends an answer whose body has ended.
     async fn ended(&mut self, out: &mut Vec<u8>) {
         // The last event may lack its empty line.
         let last = self.splitter.rest();
@@ -281,6 +316,14 @@ impl Streaming {
             out.extend_from_slice(b"\n\n");
         }
         self.pieces = None;
+        if !self.is_over {
+            self.settle(out).await;
+        }
+    }
+
+    /// Asks on behind an answer with a search or a refused call, or ends the turn. What follows in the body of an answer that
+    /// the host gets passes.
+    async fn settle(&mut self, out: &mut Vec<u8>) {
         let body = match self.told(out).await {
             Some(body) => Some(body),
             None => {
@@ -289,12 +332,19 @@ impl Streaming {
             }
         };
         let Some(body) = body else {
+            self.is_over = true;
+            self.is_passing = true;
+            if self.machine.is_holding() {
+                self.pieces = None;
+            }
             self.machine.give_up(out);
             if let Some((shown, last)) = self.machine.ids() {
                 self.exchange.turn.answered(shown, last);
             }
             return;
         };
+        self.pieces = None;
+        self.splitter = Splitter::default();
         match self.exchange.go_on(body).await {
             Ok(answer) if is_stream(&answer) => {
                 self.machine.go_on();
@@ -385,3 +435,6 @@ fn whole(status: StatusCode, body: String) -> Response {
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,6 +88,16 @@ impl Machine {
         }
     }
 
+    /// Returns true if the event came that ends this answer, whether or not its body ends. Gemini has none.
+    pub(crate) fn has_ended(&self) -> bool {
+        match self {
+            Self::Anthropic(stream) => stream.has_ended(),
+            Self::Chat(stream) => stream.has_ended(),
+            Self::Responses(stream) => stream.has_ended(),
+            Self::Gemini(_) => false,
+        }
+    }
+
     /// Returns true if the host got the beginning of a call in this answer.
     pub(crate) fn has_calls(&self) -> bool {
         match self {

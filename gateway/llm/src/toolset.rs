@@ -458,8 +458,21 @@ fn tools_list(tools: &[&DeferredTool]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Returns a set that the plane knows by the names of the requests.
+    pub(crate) fn known(tools: &[DeferredTool]) -> Toolset {
+        let name = |tool: &DeferredTool| (tool.name.clone(), tool.name.clone());
+        Toolset {
+            tenant: "llm-x".to_owned(),
+            revision: 1,
+            tools: tools.to_vec(),
+            tokens: 0,
+            names: tools.iter().map(name).collect(),
+            servers: Vec::new(),
+        }
+    }
 
     fn read(api: Api, text: &str) -> Option<DeferredTool> {
         let value = serde_json::from_str(text).expect("JSON");

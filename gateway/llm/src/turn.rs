@@ -807,12 +807,25 @@ pub(crate) fn warm_up() {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
-    use toolgate_client::{CallError, Code};
+    use toolgate_client::{CallError, ClientOptions, Code};
 
     use super::*;
+    use crate::toolset;
+
+    /// Returns a turn of a request, beside a plane that is not there.
+    pub(crate) fn turn(api: Api, request: &str, gate: GateConfig) -> Turn {
+        let plane = Client::lazy("http://127.0.0.1:9", ClientOptions::default()).expect("a URL");
+        let mut config = Config::default();
+        config.llm.strategy = StrategyConfig::Envelope;
+        config.llm.gate = gate;
+        let chat = Chat::read(api, "", request.to_owned(), &config.llm).expect("a chat");
+        let toolset = Arc::new(toolset::tests::known(&chat.deferred));
+        let decider = Decider::new(plane, &config, Savings::default());
+        decider.begin(chat, Arc::from("t"), toolset, State::default())
+    }
 
     fn told(reason: ErrorReason) -> Error {
         Error::Call(Box::new(CallError {

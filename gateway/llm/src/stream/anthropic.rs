@@ -31,6 +31,7 @@ pub(crate) struct AnthropicStream {
     is_cut: bool,
     /// End of the answer, which is held while searches wait.
     held: Option<Value>,
+    has_ended: bool,
     is_begun: bool,
     /// Usage of earlier answers of the turn.
     earlier: Value,
@@ -78,7 +79,12 @@ impl AnthropicStream {
             "content_block_delta" => self.delta(&mut value, event, out),
             "content_block_stop" => self.stop(&mut value, event, out),
             "message_delta" => self.message_delta(value, event, out),
-            "message_stop" if self.held.is_some() => {}
+            "message_stop" => {
+                self.has_ended = true;
+                if self.held.is_none() {
+                    out.extend_from_slice(event);
+                }
+            }
             _ => out.extend_from_slice(event),
         }
     }
@@ -224,6 +230,11 @@ impl AnthropicStream {
         self.held.is_some()
     }
 
+    /// Returns true if the last event of this answer came.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
     /// Returns true if the host has got the beginning of a call in this answer.
     pub(super) fn has_calls(&self) -> bool {
         self.has_calls
@@ -272,6 +283,7 @@ impl AnthropicStream {
     /// Goes on with the next answer of the turn.
     pub(super) fn go_on(&mut self) {
         self.held = None;
+        self.has_ended = false;
         self.earlier = self.usage();
         self.current = Value::Null;
         self.has_calls = false;

@@ -27,7 +27,9 @@ pub(crate) struct ChatStream {
     first_call: u64,
     /// Events of the end of the answer, which are held while searches wait.
     held: Vec<Value>,
+    held_bytes: usize,
     is_finished: bool,
+    has_ended: bool,
     /// True if the answer was cut off for its length, so that its last call may be.
     is_cut: bool,
     /// ID of the turn's first answer, once a further one was asked for.
@@ -62,6 +64,7 @@ impl ChatStream {
     pub(super) fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
         let data = sse::data(event);
         if data.as_deref().map(str::trim) == Some("[DONE]") {
+            self.has_ended = true;
             if self.held.is_empty() {
                 out.extend_from_slice(event);
             }
@@ -109,7 +112,7 @@ impl ChatStream {
         }
         let is_held = self.is_holding() || (is_end && self.is_searching());
         if is_held {
-            self.hold(value, out);
+            self.hold(value, event.len(), out);
         } else if value == before {
             out.extend_from_slice(event);
         } else if is_end || !is_empty || has_more(&value) {
@@ -117,8 +120,8 @@ impl ChatStream {
         }
     }
 
-    /// Holds an event of the end. A text that stands in it is written.
-    fn hold(&mut self, mut value: Value, out: &mut Vec<u8>) {
+    /// Holds an event of the end, of so many bytes. A text that stands in it is written.
+    fn hold(&mut self, mut value: Value, bytes: usize, out: &mut Vec<u8>) {
         let mut said = value.clone();
         if let Some(choice) = said.pointer_mut("/choices/0").and_then(Value::as_object_mut) {
             choice.insert("finish_reason".to_owned(), Value::Null);
@@ -128,7 +131,11 @@ impl ChatStream {
             delta.clear();
             sse::write(None, &said, out);
         }
-        self.held.push(value);
+        // The first one ends the answer.
+        if self.held_bytes <= KEPT_MAX {
+            self.held_bytes += bytes;
+            self.held.push(value);
+        }
     }
 
     /// Takes a piece of a call. Returns what the host gets of it.
@@ -252,6 +259,11 @@ impl ChatStream {
         !self.held.is_empty()
     }
 
+    /// Returns true if the last event of this answer came.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
     /// Returns true if the host has got the beginning of a call in this answer.
     pub(super) fn has_calls(&self) -> bool {
         self.has_calls
@@ -327,6 +339,8 @@ impl ChatStream {
     /// Goes on with the next answer of the turn.
     pub(super) fn go_on(&mut self) {
         self.held.clear();
+        self.held_bytes = 0;
+        self.has_ended = false;
         self.id = Some(self.first_id.clone());
         self.earlier = self.usage();
         self.current = Value::Null;

@@ -44,7 +44,8 @@ impl GeminiStream {
         let mut is_emptied = false;
         let parts = value.pointer_mut("/candidates/0/content/parts").and_then(Value::as_array_mut);
         if let Some(parts) = parts {
-            if self.said_bytes <= KEPT_MAX {
+            let is_kept = self.said_bytes <= KEPT_MAX;
+            if is_kept {
                 self.said_bytes += event.len();
                 parts.iter().for_each(|part| add_said(&mut self.said, part));
             }
@@ -52,7 +53,7 @@ impl GeminiStream {
             let had_calls = self.has_calls();
             parts.retain_mut(|part| self.parts.keep(part));
             is_emptied = parts.is_empty() && count > 0;
-            self.calls.extend(parts.iter().filter_map(call_of));
+            self.calls.extend(parts.iter().filter_map(call_of).filter(|_| is_kept));
             let before = parts.iter().take_while(|part| call_of(part).is_none());
             let before: Vec<Value> = before.filter(|part| part["text"] != "").cloned().collect();
             if self.has_calls() && !had_calls && !before.is_empty() {

@@ -41,6 +41,7 @@ pub(crate) struct ResponsesStream {
     is_whole: bool,
     /// End of the answer, which is held while searches wait.
     held: Option<Value>,
+    has_ended: bool,
     /// Response as the turn's first event has it.
     begun: Value,
     /// ID of the newest answer.
@@ -305,7 +306,8 @@ impl ResponsesStream {
     fn done(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
         let index = value["output_index"].as_u64().unwrap_or_default();
         let item = value["item"].clone();
-        if self.said_bytes <= KEPT_MAX {
+        let is_kept = self.said_bytes <= KEPT_MAX;
+        if is_kept {
             self.said_bytes += event.len();
             self.said.push(item.clone());
         }
@@ -314,8 +316,8 @@ impl ResponsesStream {
         let opened = self.items.remove(&index).unwrap_or_else(|| self.open(&item));
         match opened {
             Item::Through(to) => {
-                self.calls.extend(call_of(&item));
-                if !self.has_calls {
+                self.calls.extend(call_of(&item).filter(|_| is_kept));
+                if is_kept && !self.has_calls {
                     self.passed.push(item);
                 }
                 let is_same = !split_name(&mut value["item"], &self.names);
@@ -332,7 +334,8 @@ impl ResponsesStream {
                     let name = call.name.unwrap_or_default();
                     let id = item["call_id"].as_str().unwrap_or_default().to_owned();
                     let arguments = call.arguments.clone();
-                    self.calls.push(Call { id, name: name.clone(), arguments });
+                    let shown = Call { id, name: name.clone(), arguments };
+                    self.calls.extend(Some(shown).filter(|_| is_kept));
                     put(&mut value["item"], &name, &call.arguments, &self.names);
                     value["output_index"] = envelope.to.into();
                     self.numbers.write(value, None, out);
@@ -349,6 +352,7 @@ impl ResponsesStream {
     }
 
     fn ended(&mut self, value: Value, event: &[u8], out: &mut Vec<u8>) {
+        self.has_ended = true;
         let response = &value["response"];
         if response["usage"].is_object() {
             self.current = response["usage"].clone();
@@ -380,6 +384,11 @@ impl ResponsesStream {
     /// Returns true if the end of the answer is held.
     pub(super) fn is_holding(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// Returns true if the last event of this answer came.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// Returns true if the host has got the beginning of a call in this answer.
@@ -445,6 +454,7 @@ impl ResponsesStream {
         self.has_others = false;
         self.passed.clear();
         self.is_whole = false;
+        self.has_ended = false;
         self.is_later = true;
         self.numbers.are_own = true;
     }

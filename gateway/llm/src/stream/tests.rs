@@ -548,3 +548,21 @@ fn calls_that_did_not_come_to_their_end_are_not_known() {
     run(&mut machine, &text.as_bytes()[..cut], 7);
     assert_eq!(machine.calls(), None);
 }
+
+#[test]
+fn no_more_is_held_behind_an_end_than_is_kept_of_an_answer() {
+    let mut machine = Machine::new(Api::OpenAiChat);
+    let text = chat("x1", &[("toolgate_search_tools", SEARCH)]);
+    let text = text.strip_suffix("data: [DONE]\n\n").expect("an end");
+    run(&mut machine, text.as_bytes(), text.len());
+    let more = event(&json!({ "id": "x1", "choices": [], "padding": "x".repeat(KEPT_MAX / 2) }));
+    let mut out = Vec::new();
+    for _ in 0..8 {
+        machine.event(more.as_bytes(), &mut out);
+    }
+    assert!(out.is_empty());
+    machine.end();
+    machine.give_up(&mut out);
+    assert!(out.len() < 2 * KEPT_MAX, "{}", out.len());
+    assert!(String::from_utf8_lossy(&out).contains("finish_reason"));
+}

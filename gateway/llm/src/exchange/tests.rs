@@ -1,0 +1,174 @@
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::Method;
+use parking_lot::Mutex;
+use toolgate_llm::strategy::Api;
+use url::Url;
+
+use super::*;
+use crate::config::{Config, GateConfig};
+use crate::turn;
+use crate::upstream::Upstream;
+use crate::way::{Carried, Carrier};
+
+/// Answers the next request of a turn, whose body is kept.
+struct Next {
+    answer: Mutex<Answer>,
+    asked: Arc<Mutex<String>>,
+}
+
+impl Carrier for Next {
+    fn carry(self: Box<Self>, request: Carried) -> BoxFuture<'static, io::Result<Answer>> {
+        if let Payload::Whole(body) = request.body {
+            *self.asked.lock() = String::from_utf8_lossy(&body).into_owned();
+        }
+        async move { Ok(self.answer.into_inner()) }.boxed()
+    }
+}
+
+fn answer(status: StatusCode, kind: &'static str, pieces: Pieces) -> Answer {
+    let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))]);
+    Answer { status, headers, pieces }
+}
+
+/// Returns a body of these pieces that ends.
+fn ending(pieces: Vec<Bytes>) -> Pieces {
+    Box::pin(stream::iter(pieces.into_iter().map(Ok)))
+}
+
+/// Returns a stream of events whose body does not end.
+fn open(text: &str) -> Answer {
+    let pieces = ending(vec![text.to_owned().into()]).chain(stream::pending());
+    answer(StatusCode::OK, "text/event-stream", Box::pin(pieces))
+}
+
+fn events(text: &str) -> Answer {
+    answer(StatusCode::OK, "text/event-stream", ending(vec![text.to_owned().into()]))
+}
+
+/// Returns a request with a tool of the host's own, `Bash`, and one that is deferred.
+fn request(api: Api) -> String {
+    let tool = |name: &str| match api {
+        Api::Anthropic => json!({ "name": name, "input_schema": { "type": "object" } }),
+        Api::OpenAiChat => json!({ "type": "function",
+            "function": { "name": name, "parameters": { "type": "object" } } }),
+        _ => json!({ "type": "function", "name": name, "parameters": { "type": "object" } }),
+    };
+    let messages = if api == Api::OpenAiResponses { "input" } else { "messages" };
+    json!({ "model": "m", "tools": [tool("Bash"), tool("mcp__git__log")],
+        messages: [{ "role": "user", "content": "Show the log." }] })
+    .to_string()
+}
+
+/// Returns a turn whose next request gets this answer, and the place of that request's body.
+fn exchange(api: Api, gate: GateConfig, next: Answer) -> (Exchange, Arc<Mutex<String>>) {
+    let asked = Arc::default();
+    let carrier = Box::new(Next { answer: next.into(), asked: Arc::clone(&asked) });
+    let upstream = Upstream::new(&Config::default()).expect("a client");
+    let head = Head {
+        provider: if api == Api::Anthropic { Provider::Anthropic } else { Provider::OpenAi },
+        method: Method::POST,
+        url: Url::parse("http://127.0.0.1:9/").expect("a URL"),
+        headers: HeaderMap::new(),
+    };
+    let exchange = Exchange {
+        way: Way::new(upstream, Some(carrier)),
+        original: Original { head: head.clone(), body: request(api).into() },
+        head,
+        turn: turn::tests::turn(api, &request(api), gate),
+    };
+    (exchange, asked)
+}
+
+/// Returns what the host gets of a stream until it ends.
+async fn read_all(pieces: Pieces) -> String {
+    let pieces = pieces.map(|piece| piece.expect("a piece").to_vec()).collect::<Vec<_>>().await;
+    String::from_utf8(pieces.concat()).expect("a text")
+}
+
+fn data(values: &[Value]) -> String {
+    values.iter().map(|value| format!("data: {value}\n\n")).collect()
+}
+
+/// Returns a stream with one call, up to its end.
+fn calling(api: Api, name: &str) -> String {
+    match api {
+        Api::Anthropic => data(&[
+            json!({ "type": "message_start", "message": { "id": "m" } }),
+            json!({ "type": "content_block_start", "index": 0,
+                "content_block": { "type": "tool_use", "id": "c", "name": name, "input": {} } }),
+            json!({ "type": "content_block_stop", "index": 0 }),
+            json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" } }),
+            json!({ "type": "message_stop" }),
+        ]),
+        Api::OpenAiChat => {
+            let call = json!({ "index": 0, "id": "c", "type": "function",
+                "function": { "name": name, "arguments": "{}" } });
+            let chunks = data(&[
+                json!({ "id": "m", "choices": [{ "delta": { "tool_calls": [call] } }] }),
+                json!({ "id": "m", "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] }),
+                json!({ "id": "m", "choices": [], "usage": { "prompt_tokens": 1 } }),
+            ]);
+            chunks + "data: [DONE]\n\n"
+        }
+        _ => {
+            let item = json!({ "type": "function_call", "id": "f", "call_id": "c", "name": name,
+                "arguments": "{}", "status": "completed" });
+            data(&[
+                json!({ "type": "response.created", "response": { "id": "m" } }),
+                json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
+                json!({ "type": "response.completed", "response": { "id": "m", "output": [item] } }),
+            ])
+        }
+    }
+}
+
+const APIS: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
+
+#[tokio::test(start_paused = true)]
+async fn a_search_is_gone_on_with_though_the_body_stays_open() {
+    for api in APIS {
+        let next = events(&calling(api, "Bash"));
+        let (exchange, asked) = exchange(api, GateConfig::Off, next);
+        let host = exchange.stream(open(&calling(api, "toolgate_search_tools")));
+        let limit = Duration::from_secs(60);
+        let read = timeout(limit, read_all(host)).await.expect("the search is gone on with");
+        assert!(asked.lock().contains(r#"\"error\""#), "{api:?}: {}", asked.lock());
+        assert!(read.contains("Bash") && !read.contains("toolgate_search_tools"), "{read}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_call_is_told_though_the_body_stays_open() {
+    for api in APIS {
+        let next = events(&calling(api, "Bash"));
+        let (exchange, asked) = exchange(api, GateConfig::Enforce, next);
+        let host = exchange.stream(open(&calling(api, "nothing")));
+        let limit = Duration::from_secs(60);
+        let read = timeout(limit, read_all(host)).await.expect("the call is judged");
+        assert!(asked.lock().contains("unknown_tool"), "{api:?}: {}", asked.lock());
+        assert!(read.contains("Bash") && !read.contains("nothing"), "{read}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_behind_the_end_of_an_answer_passes() {
+    for (api, gate) in APIS
+        .into_iter()
+        .flat_map(|api| [GateConfig::Off, GateConfig::Enforce].map(|gate| (api, gate)))
+    {
+        let (exchange, asked) = exchange(api, gate, events(""));
+        let call = calling(api, "Bash");
+        let later = stream::once(async {
+            tokio::time::sleep(END_MAX * 3).await;
+            Ok(Bytes::from_static(b"g\n\n: last"))
+        });
+        let pieces = ending(vec![call.clone().into(), ": pin".into()]).chain(later);
+        let pieces = answer(StatusCode::OK, "text/event-stream", Box::pin(pieces));
+        let read = read_all(exchange.stream(pieces)).await;
+        assert_eq!(read, call + ": ping\n\n: last", "{api:?} {gate:?}");
+        assert!(asked.lock().is_empty());
+    }
+}
