@@ -10,6 +10,7 @@ use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use toolgate_llm::strategy::Api;
 
 use crate::answer::{self, Asked};
 use crate::gate;
@@ -61,7 +62,7 @@ impl Exchange {
     /// Sends the request behind a search. If the provider refuses it, the original is sent once, which has all tools.
     async fn go_on(&mut self, body: String) -> Result<Answer, Failure> {
         let answer = self.send(body).await?;
-        if !is_refusal(answer.status) {
+        if !self.is_refused(answer.status) {
             return Ok(answer);
         }
         drop(answer);
@@ -71,6 +72,13 @@ impl Exchange {
             self.turn.refused();
         }
         Ok(answer)
+    }
+
+    /// Returns true if a provider refused the request behind a search. OpenAI does not find the items of an answer that an
+    /// organisation has it keep nothing of.
+    fn is_refused(&self, status: StatusCode) -> bool {
+        let is_lost = status == StatusCode::NOT_FOUND && self.turn.api() == Api::OpenAiResponses;
+        is_lost || is_refusal(status)
     }
 
     /// Reads an answer whole, and returns the body for the host.

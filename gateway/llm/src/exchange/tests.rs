@@ -4,7 +4,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::Method;
 use parking_lot::Mutex;
-use toolgate_llm::strategy::Api;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use url::Url;
 
 use super::*;
@@ -170,5 +171,35 @@ async fn what_comes_behind_the_end_of_an_answer_passes() {
         let read = read_all(exchange.stream(pieces)).await;
         assert_eq!(read, call + ": ping\n\n: last", "{api:?} {gate:?}");
         assert!(asked.lock().is_empty());
+    }
+}
+
+/// Takes one request, and answers it with a stream of events. Returns the URL.
+async fn provider(events: String) -> Url {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    tokio::spawn(async move {
+        let (mut connection, _) = listener.accept().await.expect("a connection");
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        // The request is not read further than it takes to be one.
+        let read = connection.read(&mut [0; 64 << 10]).await.expect("a request");
+        assert!(read > 0);
+        connection.write_all((head.to_owned() + &events).as_bytes()).await.expect("an answer");
+    });
+    Url::parse(&format!("http://127.0.0.1:{port}/v1/responses")).expect("a URL")
+}
+
+#[tokio::test]
+async fn items_that_openai_did_not_keep_are_a_refusal_behind_a_search() {
+    let lost = json!({ "error": { "message": "Item with id 'rs_1' not found." } }).to_string();
+    for (api, is_original) in [(Api::OpenAiResponses, true), (Api::OpenAiChat, false)] {
+        let lost = ending(vec![lost.clone().into()]);
+        let next = answer(StatusCode::NOT_FOUND, "application/json", lost);
+        let (mut exchange, _) = exchange(api, GateConfig::Off, next);
+        exchange.original.head.url = provider(calling(api, "Bash")).await;
+        let read = read_all(exchange.stream(events(&calling(api, "toolgate_search_tools")))).await;
+        assert_eq!(read.contains("Bash"), is_original, "{read}");
+        assert_eq!(read.contains("rs_1"), !is_original, "{read}");
     }
 }
