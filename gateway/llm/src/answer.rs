@@ -58,7 +58,12 @@ pub(crate) fn opened(api: Api, message: &mut Value, names: &Names) -> Asked {
         if api == Api::Anthropic {
             return item["type"] != "tool_use" || asked.keep(id, item, "input");
         }
-        item.get_mut("function").is_none_or(|call| asked.keep(id, call, "arguments"))
+        if let Some(call) = item.get_mut("function") {
+            return asked.keep(id, call, "arguments");
+        }
+        // A call of a custom tool, whose input is a text.
+        asked.has_calls |= item["custom"].is_object();
+        true
     });
     if items.is_empty() && api != Api::Anthropic && !asked.searches.is_empty() {
         remove(message, key);
@@ -273,6 +278,9 @@ mod tests {
         assert!(opened(Api::OpenAiChat, &mut message, &Names::new()).has_calls);
         let function = &message["tool_calls"][0]["function"];
         assert_eq!(*function, json!({ "name": "mcp__a__b", "arguments": "{\"z\":1}" }));
+        let mut custom = json!({ "tool_calls": [{ "id": "1", "type": "custom",
+            "custom": { "name": "Edit", "input": "x" } }] });
+        assert!(opened(Api::OpenAiChat, &mut custom, &Names::new()).has_calls);
     }
 
     #[test]

@@ -166,13 +166,17 @@ pub(crate) fn calls_of(api: Api, message: &Value) -> Vec<Call> {
             uses.map(call).collect()
         }
         Api::OpenAiChat => {
-            let calls = items("tool_calls").filter(|call| call["function"].is_object());
-            let call = |call: &Value| Call {
-                id: text(&call["id"]),
-                name: text(&call["function"]["name"]),
-                arguments: text(&call["function"]["arguments"]),
+            let read = |call: &Value, kind: &str, arguments: &str| {
+                call[kind].is_object().then(|| Call {
+                    id: text(&call["id"]),
+                    name: text(&call[kind]["name"]),
+                    arguments: text(&call[kind][arguments]),
+                })
             };
-            calls.map(call).collect()
+            let call = |call: &Value| {
+                read(call, "function", "arguments").or_else(|| read(call, "custom", "input"))
+            };
+            items("tool_calls").filter_map(call).collect()
         }
         Api::OpenAiResponses => responses::calls(message),
         Api::Gemini => gemini::calls(message),

@@ -761,7 +761,8 @@ impl Turn {
 
 /// Returns the names that calls of a definition's tools may have. Chat Completions nest them, and a namespace has several.
 fn names_of(definition: &Value) -> Vec<String> {
-    let name = definition["name"].as_str().or(definition["function"]["name"].as_str());
+    let nested = [&definition["function"]["name"], &definition["custom"]["name"]];
+    let name = [&definition["name"]].into_iter().chain(nested).find_map(Value::as_str);
     let Some(name) = name else { return Vec::new() };
     let inner = definition["tools"].as_array().into_iter().flatten();
     let inner = inner.filter_map(|tool| tool["name"].as_str()).flat_map(|tool| {

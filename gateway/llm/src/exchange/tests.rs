@@ -58,7 +58,11 @@ fn request(api: Api) -> String {
         _ => json!({ "type": "function", "name": name, "parameters": { "type": "object" } }),
     };
     let messages = if api == Api::OpenAiResponses { "input" } else { "messages" };
-    json!({ "model": "m", "tools": [tool("Bash"), tool("mcp__git__log")],
+    let mut tools = vec![tool("Bash"), tool("mcp__git__log")];
+    if api == Api::OpenAiChat {
+        tools.push(json!({ "type": "custom", "custom": { "name": "Edit" } }));
+    }
+    json!({ "model": "m", "tools": tools,
         messages: [{ "role": "user", "content": "Show the log." }] })
     .to_string()
 }
@@ -201,5 +205,79 @@ async fn items_that_openai_did_not_keep_are_a_refusal_behind_a_search() {
         let read = read_all(exchange.stream(events(&calling(api, "toolgate_search_tools")))).await;
         assert_eq!(read.contains("Bash"), is_original, "{read}");
         assert_eq!(read.contains("rs_1"), !is_original, "{read}");
+    }
+}
+
+fn json_answer(text: &str) -> Answer {
+    answer(StatusCode::OK, "application/json", ending(vec![text.to_owned().into()]))
+}
+
+async fn body(response: Response) -> Bytes {
+    axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body")
+}
+
+/// Returns an answer of Chat Completions with these calls, whole, and as a stream that has the custom call's input in two pieces.
+fn custom_calls(calls: &[Value]) -> [String; 2] {
+    let message = json!({ "role": "assistant", "content": null, "tool_calls": calls });
+    let whole =
+        json!({ "id": "m", "choices": [{ "finish_reason": "tool_calls", "message": message }] });
+    let delta = |delta: Value| json!({ "id": "m", "choices": [{ "delta": delta }] });
+    let mut chunks = Vec::new();
+    for (at, call) in calls.iter().enumerate() {
+        let mut begun = call.clone();
+        begun["index"] = at.into();
+        let is_custom = call["custom"].is_object();
+        if is_custom {
+            begun["custom"]["input"] = "".into();
+        }
+        chunks.push(delta(json!({ "tool_calls": [begun] })));
+        if is_custom {
+            for piece in ["*** ", "Begin"] {
+                let piece = json!({ "index": at, "custom": { "input": piece } });
+                chunks.push(delta(json!({ "tool_calls": [piece] })));
+            }
+        }
+    }
+    chunks.push(json!({ "id": "m", "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] }));
+    [whole.to_string(), data(&chunks) + "data: [DONE]\n\n"]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_custom_tool_of_chat_completions_is_the_hosts_own() {
+    let custom = json!({ "id": "c1", "type": "custom",
+        "custom": { "name": "Edit", "input": "*** Begin" } });
+    let [whole, streamed] = custom_calls(std::slice::from_ref(&custom));
+    let (turn, asked) = exchange(Api::OpenAiChat, GateConfig::Enforce, events(""));
+    assert_eq!(read_all(turn.stream(events(&streamed))).await, streamed);
+    assert!(asked.lock().is_empty());
+    let (turn, asked) = exchange(Api::OpenAiChat, GateConfig::Enforce, events(""));
+    assert_eq!(body(turn.whole(json_answer(&whole)).await).await, whole);
+    assert!(asked.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_custom_tools_call_beside_a_refused_one_is_told_so() {
+    let custom = json!({ "id": "c1", "type": "custom",
+        "custom": { "name": "Edit", "input": "*** Begin" } });
+    let wrong = json!({ "id": "c2", "type": "function",
+        "function": { "name": "nothing", "arguments": "{}" } });
+    let [whole, streamed] = custom_calls(&[custom.clone(), wrong]);
+    for is_stream in [true, false] {
+        let next = if is_stream { events("data: [DONE]\n\n") } else { json_answer("{}") };
+        let (turn, asked) = exchange(Api::OpenAiChat, GateConfig::Enforce, next);
+        if is_stream {
+            read_all(turn.stream(events(&streamed))).await;
+        } else {
+            turn.whole(json_answer(&whole)).await;
+        }
+        let asked: Value = serde_json::from_str(&asked.lock()).expect("a request");
+        let said = &asked["messages"][1]["tool_calls"];
+        assert_eq!(said[0], custom, "{is_stream}");
+        assert_eq!(said[1]["id"], "c2");
+        let told: Vec<&Value> = asked["messages"].as_array().expect("messages")[2..]
+            .iter()
+            .map(|message| &message["tool_call_id"])
+            .collect();
+        assert_eq!(told, ["c1", "c2"]);
     }
 }

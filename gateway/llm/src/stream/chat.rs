@@ -46,7 +46,9 @@ struct CallPieces {
     /// Index in the answer.
     index: u64,
     id: String,
-    /// Fields that the call was begun with, without its index and function.
+    /// True for a call of a custom tool, whose input is a text.
+    is_custom: bool,
+    /// Fields that the call was begun with, without its index and what is called.
     start: Map<String, Value>,
     name: String,
     /// Arguments as the model wrote them.
@@ -144,9 +146,11 @@ impl ChatStream {
             return Some(piece.clone());
         }
         let index = piece["index"].as_u64().unwrap_or_default();
-        let function = &piece["function"];
-        let written = function["arguments"].as_str().unwrap_or_default();
-        let is_named = function["name"].as_str().is_some_and(|name| !name.is_empty());
+        let is_custom = piece["custom"].is_object();
+        let called = if is_custom { &piece["custom"] } else { &piece["function"] };
+        let written = if is_custom { &called["input"] } else { &called["arguments"] };
+        let written = written.as_str().unwrap_or_default();
+        let is_named = called["name"].as_str().is_some_and(|name| !name.is_empty());
         let id = piece["id"].as_str().filter(|id| is_named && !id.is_empty());
         // Some servers give each of several calls the same index.
         let is_same = |call: &CallPieces| call.index == index && id.is_none_or(|id| id == call.id);
@@ -177,10 +181,12 @@ impl ChatStream {
     }
 
     fn begin(&mut self, index: u64, piece: &Value) -> CallPieces {
-        let name = piece["function"]["name"].as_str().unwrap_or_default();
-        let kind = if is_search(name) {
+        let is_custom = piece["custom"].is_object();
+        let called = if is_custom { &piece["custom"] } else { &piece["function"] };
+        let name = called["name"].as_str().unwrap_or_default();
+        let kind = if !is_custom && is_search(name) {
             Kind::Search
-        } else if is_envelope(name) {
+        } else if !is_custom && is_envelope(name) {
             Kind::Envelope(Opener::default(), None)
         } else {
             self.begin_call();
@@ -189,8 +195,9 @@ impl ChatStream {
         let id = piece["id"].as_str().unwrap_or_default().to_owned();
         let mut start = piece.as_object().cloned().unwrap_or_default();
         start.shift_remove("function");
+        start.shift_remove("custom");
         let name = name.to_owned();
-        CallPieces { kind, index, id, start, name, arguments: String::new() }
+        CallPieces { kind, index, id, is_custom, start, name, arguments: String::new() }
     }
 
     fn begin_call(&mut self) {
@@ -372,8 +379,12 @@ impl CallPieces {
     fn said(&self) -> Value {
         let mut call = self.start.clone();
         call.shift_remove("index");
-        let function = json!({ "name": self.name, "arguments": self.arguments });
-        call.insert("function".to_owned(), function);
+        let Self { name, arguments, .. } = self;
+        if self.is_custom {
+            call.insert("custom".to_owned(), json!({ "name": name, "input": arguments }));
+        } else {
+            call.insert("function".to_owned(), json!({ "name": name, "arguments": arguments }));
+        }
         Value::Object(call)
     }
 }
