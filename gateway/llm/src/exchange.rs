@@ -25,7 +25,7 @@ use crate::{gemini, headers, raw};
 /// Most bytes of an answer that are withheld until its calls are judged; those of a larger one go to the host unjudged.
 const WITHHELD_MAX: usize = 2 << 20;
 
-/// Largest answer that is read whole.
+/// Largest answer that is read whole. A larger one passes.
 const ANSWER_MAX: usize = 32 << 20;
 
 /// Time that a body has to end behind the end of its answer. One that ends leaves its connection to the next request.
@@ -84,7 +84,8 @@ impl Exchange {
     /// Reads an answer whole, and returns the body for the host.
     pub(crate) async fn whole(mut self, answer: Answer) -> Response {
         let mut text = match read(answer).await {
-            Ok(text) => text,
+            Ok(Read::Text(text)) => text,
+            Ok(Read::Other(pieces)) => return handed_on(StatusCode::OK, pieces),
             Err(failure) => return self.failed(&failure),
         };
         let api = self.turn.api();
@@ -154,12 +155,12 @@ impl Exchange {
         let status = answer.status;
         let mut headers = headers::of_answer(answer.headers.clone());
         headers.remove(header::CONTENT_LENGTH);
-        let text = read(answer).await.map_err(|failure| self.failed(&failure))?;
-        if status == StatusCode::OK {
-            return Ok(text);
-        }
+        let mut response = match read(answer).await.map_err(|failure| self.failed(&failure))? {
+            Read::Text(text) if status == StatusCode::OK => return Ok(text),
+            Read::Text(text) => whole(status, text),
+            Read::Other(pieces) => handed_on(status, pieces),
+        };
         // They say when to ask again, and which request it was.
-        let mut response = whole(status, text);
         *response.headers_mut() = headers;
         Err(response)
     }
@@ -359,7 +360,10 @@ impl Streaming {
                 self.pieces = Some(answer.pieces);
             }
             Ok(answer) => {
-                let text = read(answer).await.unwrap_or_default();
+                let text = match read(answer).await {
+                    Ok(Read::Text(text)) => text,
+                    Ok(Read::Other(_)) | Err(_) => String::new(),
+                };
                 let message = || {
                     error_of(self.exchange.head.provider, "the search could not be gone on from")
                 };
@@ -381,19 +385,37 @@ impl Drop for Streaming {
     }
 }
 
-/// Reads the body of an answer, which must be a text.
-async fn read(answer: Answer) -> Result<String, Failure> {
+/// Body of an answer.
+enum Read {
+    /// A text, which is whole.
+    Text(String),
+    /// A body that is too large, or no text. It passes as it is.
+    Other(Pieces),
+}
+
+/// Reads the body of an answer.
+async fn read(answer: Answer) -> Result<Read, Failure> {
     let failed = |message: String| Failure { status: StatusCode::BAD_GATEWAY, message };
     let mut bytes = Vec::new();
     let mut pieces = answer.pieces;
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|error| failed(format!("the answer broke off: {error}")))?;
         if bytes.len() + piece.len() > ANSWER_MAX {
-            return Err(failed(format!("the answer is larger than {ANSWER_MAX} bytes")));
+            tracing::warn!(
+                "an answer is larger than {ANSWER_MAX} bytes; it is handed on as it came"
+            );
+            let begun = stream::iter([Ok(Bytes::from(bytes)), Ok(piece)]);
+            return Ok(Read::Other(Box::pin(begun.chain(pieces))));
         }
         bytes.extend_from_slice(&piece);
     }
-    String::from_utf8(bytes).map_err(|_| failed("the answer is no UTF-8".to_owned()))
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => Read::Text(text),
+        Err(error) => {
+            let bytes = Bytes::from(error.into_bytes());
+            Read::Other(Box::pin(stream::iter([Ok(bytes)])))
+        }
+    })
 }
 
 /// Returns true if a provider refused what a request holds, and not who sent it or when.
@@ -437,7 +459,16 @@ fn error_of(provider: Provider, message: &str) -> Value {
 }
 
 fn whole(status: StatusCode, body: String) -> Response {
-    let mut response = Response::new(Body::from(body));
+    response(status, Body::from(body))
+}
+
+/// Hands on a body that can't be read here.
+fn handed_on(status: StatusCode, pieces: Pieces) -> Response {
+    response(status, Body::from_stream(pieces))
+}
+
+fn response(status: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);

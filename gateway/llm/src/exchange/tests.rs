@@ -281,3 +281,16 @@ async fn a_custom_tools_call_beside_a_refused_one_is_told_so() {
         assert_eq!(told, ["c1", "c2"]);
     }
 }
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_passes_as_it_is() {
+    let large = vec![Bytes::from(vec![b' '; 1 << 20]); 34];
+    for pieces in [large, vec![Bytes::from_static(b"{\"id\":\"\xff\"}")]] {
+        let (turn, asked) = exchange(Api::Anthropic, GateConfig::Enforce, events(""));
+        let whole = turn.whole(answer(StatusCode::OK, "application/json", ending(pieces.clone())));
+        let response = whole.await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert!(body(response).await == pieces.concat());
+        assert!(asked.lock().is_empty());
+    }
+}
