@@ -166,10 +166,15 @@ fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, Re
     let others = messages::tokens(turn.count, turn.offer.own.iter().chain(turn.messages));
     let rates = Rates { step: 1, ..Rates::of(turn.api, &turn.endpoint) };
     let prices = prices(turn, rates, NEW)?;
-    let added = prices.of_adding(tokens(turn, adding)?);
-    let cut = prices.of_adding(tokens(turn, Strategy::Cut)?);
+    let added = tokens(turn, adding)?;
+    let cut = tokens(turn, Strategy::Cut)?;
+    let shortest = added.min(cut);
+    let deferring = prices.of_adding(added).min(prices.of_adding(cut));
     let is_cheapest = |definitions: u32| {
-        prices.of_whole(definitions.saturating_add(others), is_sent) < added.min(cut)
+        let whole = definitions.saturating_add(others);
+        // What is too short for the cache gains nothing for later requests. A longer request can wait until it is not.
+        let gains = is_sent || whole >= rates.least || whole <= shortest;
+        gains && prices.of_whole(whole, is_sent) < deferring
     };
     // The catalog was counted once for all APIs. One that seems long enough for the cache may be too short in the API's
     // format. What was sent whole before was long enough, and its definitions need not be rendered once more.
@@ -523,6 +528,12 @@ mod tests {
             Strategy::Cut,
             "it is too short for the cache"
         );
+    }
+
+    #[test]
+    fn a_catalog_waits_until_the_cache_takes_it_unless_it_is_shorter_than_what_defers() {
+        assert_eq!(chosen_where_the_catalog_has(3_090), Strategy::Cut);
+        assert_eq!(chosen_where_the_catalog_has(10), Strategy::Pass);
     }
 
     #[test]
