@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use toolgate_client::{Client, ErrorReason, v1};
 use toolgate_upstream::{Fleet, Listing, ServerState};
 
@@ -41,10 +42,20 @@ pub(crate) struct Registered {
     listings: watch::Sender<RegisteredListings>,
     /// Tools that the plane rejected, each with the problem.
     rejected: Arc<Mutex<HashMap<Registration, Vec<String>>>>,
-    /// Problems of servers whose tools are not in a catalog, because the plane refuses the registration.
-    refused: Arc<Mutex<HashMap<Registration, String>>>,
+    /// Registrations that the plane refuses.
+    refused: Arc<Mutex<HashMap<Registration, Refused>>>,
     /// Revisions of the catalogs that hold them.
     pub(crate) revisions: Revisions,
+}
+
+/// Registration that the plane refuses.
+#[derive(Debug)]
+struct Refused {
+    /// Listing that was refused; `None` for the announcement of a server.
+    listing: Option<Arc<Listing>>,
+    problem: String,
+    /// Time before which the same is not tried again.
+    until: Instant,
 }
 
 impl Default for Registered {
@@ -97,13 +108,25 @@ impl Registered {
     /// Returns why the plane refuses all tools of a server; `None` if it does not.
     pub(crate) fn refused(&self, tenant: &str, server: &str) -> Option<String> {
         let place = (tenant.to_owned(), server.to_owned());
-        self.refused.lock().get(&place).cloned()
+        self.refused.lock().get(&place).map(|refused| refused.problem.clone())
     }
 
-    /// Notes why a server's tools are not in a catalog. Returns true if that is news.
-    fn refuse(&self, place: &Registration, problem: &str) -> bool {
-        let before = self.refused.lock().insert(place.clone(), problem.to_owned());
-        let is_new = before.is_none_or(|before| before != problem);
+    /// Returns true if the plane has refused this a moment ago, and would again.
+    fn is_refused(&self, place: &Registration, listing: Option<&Arc<Listing>>) -> bool {
+        let all = self.refused.lock();
+        let Some(Refused { listing: before, until, .. }) = all.get(place) else { return false };
+        let is_same = match (before, listing) {
+            (Some(before), Some(listing)) => Arc::ptr_eq(before, listing),
+            (before, listing) => before.is_none() && listing.is_none(),
+        };
+        is_same && Instant::now() < *until
+    }
+
+    /// Notes that the plane refuses a registration. Returns true if the problem is news.
+    fn refuse(&self, place: &Registration, refused: Refused) -> bool {
+        let problem = refused.problem.clone();
+        let before = self.refused.lock().insert(place.clone(), refused);
+        let is_new = before.is_none_or(|before| before.problem != problem);
         if is_new {
             // People are told of it, though no listing has changed.
             self.listings.send_modify(|_registered| {});
@@ -113,6 +136,7 @@ impl Registered {
 
     /// Forgets a server, which is registered again if it is still there.
     pub(crate) fn forget(&self, server: &str) {
+        self.refused.lock().retain(|(_, known), _| known != server);
         self.listings.send_modify(|registered| registered.retain(|(_, known), _| known != server));
     }
 
@@ -242,16 +266,21 @@ impl Follower {
     /// false if one could not be looked at.
     async fn look_at_doubted(&mut self) -> bool {
         let mut are_known = true;
-        for tenant in self.registered.revisions.doubted() {
+        let revisions = self.registered.revisions.clone();
+        for tenant in revisions.take_doubted() {
             let Some(servers) = self.servers_in_catalog(&tenant).await else {
+                revisions.keep_doubt(&tenant);
                 are_known = false;
                 continue;
             };
-            self.registered.revisions.looked_at(&tenant);
             // A server that is announced alone has lost its tools.
             let with_tools = servers.iter().filter(|server| !server.pending);
             let with_tools = with_tools.map(|server| server.name.clone()).collect();
-            for server in self.registered.forget_lost(&tenant, &with_tools) {
+            let lost = self.registered.forget_lost(&tenant, &with_tools);
+            if lost.is_empty() {
+                revisions.is_whole(&tenant);
+            }
+            for server in lost {
                 tracing::warn!(
                     server,
                     tenant,
@@ -313,6 +342,10 @@ impl Follower {
         if is_known {
             return true;
         }
+        if self.registered.is_refused(&place, listing) {
+            self.has_been_refused = true;
+            return true;
+        }
         let mut request = request(server, config, listing.map(|listing| &**listing));
         tenant.clone_into(&mut request.tenant);
         match self.plane.register_server(request).await {
@@ -331,9 +364,12 @@ impl Follower {
                 true
             }
             Err(error) if is_refusal(&error) => {
-                let problem =
-                    refused(server, listing.map_or(0, |listing| listing.tools.len()), &error);
-                if self.registered.refuse(&place, &problem) {
+                let refused = Refused {
+                    listing: listing.cloned(),
+                    problem: self.problem(&place, listing, &error),
+                    until: Instant::now() + RETRY_REFUSED,
+                };
+                if self.registered.refuse(&place, refused) {
                     tracing::warn!(server, tenant, %error, "tools were refused");
                 }
                 self.has_been_refused = true;
@@ -345,6 +381,31 @@ impl Follower {
             }
         }
     }
+
+    /// Returns what a person does about a server whose registration the plane refuses. A limit is named in the plane's message.
+    fn problem(
+        &self,
+        (tenant, server): &Registration,
+        listing: Option<&Arc<Listing>>,
+        error: &toolgate_client::Error,
+    ) -> String {
+        let told = error.to_string();
+        let told = one_line(told.lines().next().unwrap_or_default(), PROBLEM_MAX);
+        let remedy = match error.reason() {
+            Some(ErrorReason::LimitExceeded) => {
+                let tools = listing.map_or(0, |listing| listing.tools.len());
+                format!(
+                    ": let fewer of its {tools} tools in (server.{server}.tools), or raise the limit in the routing plane's configuration"
+                )
+            }
+            _ => String::new(),
+        };
+        let consequence = match self.registered.get(tenant, server) {
+            Some(_) => "its tools are still those of an earlier list",
+            None => "none of its tools can be found or called",
+        };
+        format!("{consequence}: {told}{remedy}")
+    }
 }
 
 /// Returns true if the plane refuses a registration for what it is: it does so again until the list, the gateway's file or a limit
@@ -353,19 +414,6 @@ fn is_refusal(error: &toolgate_client::Error) -> bool {
     let reasons =
         [ErrorReason::LimitExceeded, ErrorReason::InvalidField, ErrorReason::MalformedCatalog];
     error.reason().is_some_and(|reason| reasons.contains(&reason))
-}
-
-/// Returns what a person does about a server whose tools the plane refuses. A limit is named in the plane's message.
-fn refused(server: &str, tools: usize, error: &toolgate_client::Error) -> String {
-    let problem = error.to_string();
-    let problem = one_line(problem.lines().next().unwrap_or_default(), PROBLEM_MAX);
-    let remedy = match error.reason() {
-        Some(ErrorReason::LimitExceeded) => format!(
-            ": let fewer of its {tools} tools in (server.{server}.tools), or raise the limit in the routing plane's configuration"
-        ),
-        _ => String::new(),
-    };
-    format!("none of its tools can be found or called: {problem}{remedy}")
 }
 
 /// Returns true if a server is in no catalog already.

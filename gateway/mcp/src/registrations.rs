@@ -2,11 +2,12 @@
 //! out of the catalog at the next start, and no server that somebody else registered.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, process};
 
 use sha2::{Digest as _, Sha256};
+use toolgate_upstream::replace_private;
 use url::Url;
 
 /// Tenant and name of a server in the catalog.
@@ -102,7 +103,7 @@ impl Registrations {
     fn save(&self) {
         // While it is not known what is the gateway's, a file would say that it is.
         let Some(path) = self.path.as_ref().filter(|_| !self.takes_all) else { return };
-        if let Err(error) = write(path, &self.known) {
+        if let Err(error) = replace_private(path, &self.known) {
             let path = path.display();
             tracing::warn!(%path, %error, "which servers are registered can't be written down");
         }
@@ -126,33 +127,6 @@ fn without_password(url: &str) -> String {
     // A URL that can have no password has none.
     let _none = parsed.set_password(None);
     parsed.into()
-}
-
-/// Replaces a file, whole, for its owner alone.
-fn write(path: &Path, known: &BTreeSet<Registration>) -> io::Result<()> {
-    let mut private = fs::DirBuilder::new();
-    private.recursive(true);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    if let Some(folder) = path.parent() {
-        private.create(folder)?;
-    }
-    // Processes in containers may share the folder and have the same number.
-    let chance = getrandom::u64().map_err(io::Error::other)?;
-    let new = path.with_extension(format!("{}-{chance:016x}.new", process::id()));
-    let written = options
-        .open(&new)
-        .and_then(|mut file| file.write_all(&serde_json::to_vec(known)?))
-        .and_then(|()| fs::rename(&new, path));
-    if written.is_err() {
-        let _absent = fs::remove_file(&new);
-    }
-    written
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use crate::connection::ServerIdentity;
+use crate::private_files::replace_private;
 use crate::target::Upstream;
 
 /// Most servers that are remembered.
@@ -81,7 +81,7 @@ impl Eras {
             None => known.remove(server),
         };
         let Some(path) = &self.0.path else { return };
-        if let Err(error) = write(path, &known) {
+        if let Err(error) = replace_private(path, &*known) {
             let path = path.display();
             tracing::debug!(%path, %error, "the eras of servers can't be written down");
         }
@@ -135,33 +135,6 @@ fn key(upstream: &Upstream) -> String {
         Upstream::Http(endpoint) => serde_json::json!([endpoint.url.as_str()]),
     };
     hex::encode(&digest(&SHA256, place.to_string().as_bytes()).as_ref()[..16])
-}
-
-/// Replaces the file, whole, for its owner alone.
-fn write(path: &Path, known: &BTreeMap<String, Known>) -> io::Result<()> {
-    let mut private = fs::DirBuilder::new();
-    private.recursive(true);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    if let Some(folder) = path.parent() {
-        private.create(folder)?;
-    }
-    // Processes in containers may share the folder and have the same number.
-    let chance = getrandom::u64().map_err(io::Error::other)?;
-    let new = path.with_extension(format!("{chance:016x}.new"));
-    let written = options
-        .open(&new)
-        .and_then(|mut file| file.write_all(&serde_json::to_vec(known)?))
-        .and_then(|()| fs::rename(&new, path));
-    if written.is_err() {
-        let _absent = fs::remove_file(&new);
-    }
-    written
 }
 
 #[cfg(test)]

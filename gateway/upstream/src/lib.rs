@@ -16,6 +16,7 @@ mod lines;
 mod listening;
 mod opened;
 mod parameters;
+mod private_files;
 mod probing;
 mod process;
 mod processes;
@@ -37,6 +38,7 @@ pub use fleet::{
 };
 pub use http::plain_client;
 pub use parameters::HeaderParameters;
+pub use private_files::replace_private;
 pub use processes::{Processes, StartedProcess, Supervisor, supervise};
 pub use question::{Asker, NoAnswer, Question};
 pub use target::{Endpoint, Launch, Upstream};

@@ -53,9 +53,9 @@ fn modern_versions() -> Vec<ProtocolVersion> {
     vec![ProtocolVersion::V_2026_07_28]
 }
 
-/// Shakes hands with a process: `server/discover`, then `initialize`, or by the era that is known. One that can't tell its revisions is started again, as
-/// it may not take a second handshake. So is one that tells them after `initialize` was sent: package runners fetch the server
-/// first.
+/// Shakes hands with a process: `server/discover`, then `initialize`, or by the era that is known. One that can't tell its
+/// revisions is started again, as it may not take a second handshake. So is one that tells them after `initialize` was sent:
+/// package runners fetch the server first.
 pub(crate) async fn over_process<H: ClientHandler>(
     handler: &impl Fn(&Tap) -> H,
     launch: &Launch,
@@ -99,8 +99,8 @@ async fn over_streams<H: ClientHandler>(
     Ok(Agreed { service, tap: tap.clone(), transport: "stdio" })
 }
 
-/// Shakes hands with a server behind a URL: `server/discover`, then `initialize`, or by the era that is known, then HTTP+SSE where Streamable HTTP is
-/// refused by the status alone. Each try has a tap of its own, and a handler for it.
+/// Shakes hands with a server behind a URL: `server/discover`, then `initialize`, or by the era that is known, then HTTP+SSE
+/// where Streamable HTTP is refused by the status alone. Each try has a tap of its own, and a handler for it.
 pub(crate) async fn over_http<H: ClientHandler>(
     handler: &impl Fn(&Tap) -> H,
     endpoint: &Endpoint,

@@ -288,8 +288,11 @@ async fn a_server_that_answers_nothing_is_replaced_though_calls_wait() {
 
 #[tokio::test]
 async fn a_server_that_is_busy_with_a_call_is_not_replaced() {
-    let quick =
-        Tuning { silence: Duration::from_millis(20), probe: Duration::from_millis(20), ..tuning() };
+    let quick = Tuning {
+        silence: Duration::from_millis(20),
+        probe: Duration::from_millis(100),
+        ..tuning()
+    };
     let fleet = Fleet::start_tuned(vec![entry("a")], quick, None);
     until(&fleet, "a", is_ready).await;
     // It answers while the call waits.
@@ -305,10 +308,9 @@ async fn a_server_that_is_busy_with_a_call_is_not_replaced() {
     }
     ask(&fleet, "a", "release").await.expect("an answer");
     hold.await.expect("an answer");
-    // It does one thing at a time.
-    let nap = tool_with("nap", &json!({"seconds": 0.2}), "someone");
+    // It does one thing at a time, so that no probe is answered before the call.
+    let nap = tool_with("nap", &json!({"seconds": 0.5}), "someone");
     fleet.request("a", nap, later()).await.expect("an answer");
-    ask(&fleet, "a", "echo").await.expect("an answer");
     assert_eq!(fleet.status()[0].restarts, 0);
     fleet.close().await;
 }
