@@ -1541,7 +1541,8 @@ type RouteOptions struct {
 	Model string `protobuf:"bytes,9,opt,name=model,proto3" json:"model,omitempty"`
 	// Also answer with refusals, what would unlock them, and how tools were ranked. Default: false.
 	Explain bool `protobuf:"varint,10,opt,name=explain,proto3" json:"explain,omitempty"`
-	// cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
+	// cl100k_base tokens of the system prompt, for `rho`, and for the strategy: they make a request longer, which providers cache
+	// from some length on. Absent: 0.
 	SystemTokens uint32 `protobuf:"varint,11,opt,name=system_tokens,json=systemTokens,proto3" json:"system_tokens,omitempty"`
 	// Whether tools are deferred. Absent: the tenant's mode, else the server's.
 	Deferral DeferralMode `protobuf:"varint,12,opt,name=deferral,proto3,enum=toolgate.v1.DeferralMode" json:"deferral,omitempty"`

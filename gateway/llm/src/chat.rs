@@ -22,6 +22,8 @@ pub(crate) type PassReason = &'static str;
 pub(crate) struct Chat {
     pub(crate) api: Api,
     pub(crate) model: String,
+    /// Bytes of the system prompt, where it is not among the messages.
+    pub(crate) system_bytes: usize,
     pub(crate) messages: Vec<Value>,
     /// Texts of the messages, in their order.
     pub(crate) message_texts: Vec<String>,
@@ -86,6 +88,11 @@ impl Chat {
         let chat = Self {
             api,
             model: model.ok_or("shape")?,
+            system_bytes: SYSTEM
+                .iter()
+                .filter_map(|name| named(name))
+                .map(|field| field.text.len())
+                .sum(),
             messages: conversation.messages,
             message_texts: conversation.texts,
             own: definitions.own(),
@@ -252,6 +259,9 @@ fn settings(api: Api, fields: &[raw::Field<'_>]) -> Map<String, Value> {
     };
     fields.iter().filter(is_setting).filter_map(read).collect()
 }
+
+/// Names of the system prompt in the APIs that have it beside the messages: Anthropic's, OpenAI's of Responses, and both of Gemini's.
+const SYSTEM: [&str; 4] = ["system", "instructions", "systemInstruction", "system_instruction"];
 
 /// Most bytes of a setting that is read.
 const SETTING_MAX: usize = 64 << 10;

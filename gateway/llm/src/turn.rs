@@ -452,6 +452,7 @@ impl Turn {
                 listing: Listing::default(),
                 find: &|name| self.toolset.tool(name),
             },
+            system_tokens: tokens_of_bytes(self.chat.system_bytes),
             messages,
             ledger: &self.ledger,
             count: &estimate,
@@ -774,7 +775,12 @@ fn names_of(definition: &Value) -> Vec<String> {
 
 /// Estimates the tokens of a text. It weighs what stands in a conversation against what is new; exact figures are in the account.
 fn estimate(text: &str) -> u32 {
-    u32::try_from(text.len() / 4).unwrap_or(u32::MAX)
+    tokens_of_bytes(text.len())
+}
+
+/// Returns about how many tokens a text of so many bytes has.
+fn tokens_of_bytes(bytes: usize) -> u32 {
+    u32::try_from(bytes / 4).unwrap_or(u32::MAX)
 }
 
 /// Returns the strategy that the settings ask for; `None` for the cheapest one.

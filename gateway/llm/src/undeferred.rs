@@ -62,6 +62,7 @@ pub(crate) fn loaded(api: Api, text: &str) -> Option<String> {
         strategy: None,
         endpoint: Endpoint::default(),
         offer,
+        system_tokens: 0,
         messages: &messages,
         ledger: &Ledger::default(),
         count: &|_| 0,

@@ -3333,7 +3333,8 @@ pub struct RouteOptions {
     /// Also answer with refusals, what would unlock them, and how tools were ranked. Default: false.
     #[prost(bool, tag = "10")]
     pub explain: bool,
-    /// cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
+    /// cl100k_base tokens of the system prompt, for `rho`, and for the strategy: they make a request longer, which providers cache
+    /// from some length on. Absent: 0.
     #[prost(uint32, tag = "11")]
     pub system_tokens: u32,
     /// Whether tools are deferred. Absent: the tenant's mode, else the server's.

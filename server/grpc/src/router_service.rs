@@ -86,8 +86,9 @@ impl Routing {
         message_max: usize,
     ) -> Result<RouteResponse, Error> {
         let router = &self.edge.pipeline.plane.router;
-        let prompt = Arc::new(prompt.for_operator(|model| router.denies_native(model)));
         let RouteInput { mut query, conversation } = input;
+        let prompt = prompt.for_operator(|model| router.denies_native(model));
+        let prompt = Arc::new(prompt.behind_system(query.options.system_tokens));
         let history_tokens = &mut query.options.history_tokens;
         *history_tokens = history_tokens.or_else(|| prompt.history_tokens());
         let conversation = conversation.counted(router, holder.tenant).await?;

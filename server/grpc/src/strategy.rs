@@ -44,6 +44,11 @@ impl PromptRequest {
         Self { is_native_denied: denies_native(&self.model), ..self }
     }
 
+    /// Returns the request behind a system prompt of so many tokens.
+    pub(super) fn behind_system(self, system_tokens: u32) -> Self {
+        Self { system_tokens, ..self }
+    }
+
     /// Returns true if the request needs the whole catalog, whatever the tenant's mode of deferral is: the model could
     /// neither see nor find the rest.
     pub(super) fn needs_everything(&self) -> bool {
@@ -180,6 +185,7 @@ impl PromptRequest {
                 without_native: self.without_native,
             },
             offer: *offer,
+            system_tokens: self.system_tokens,
             messages: self.messages.values(),
             ledger: &self.ledger,
             count: &tokens::count,

@@ -16,6 +16,7 @@ mod snapshot;
 mod strip;
 mod texts;
 
+pub(crate) use events::is_authors;
 pub use outcomes::{RefusalOutcomes, refusal_outcomes};
 pub use said::{Said, said};
 use serde_json::Value;

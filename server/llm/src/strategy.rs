@@ -156,6 +156,8 @@ pub struct Turn<'a> {
     pub endpoint: Endpoint<'a>,
     /// Tools.
     pub offer: Offer<'a>,
+    /// Tokens of the system prompt, which stands before the messages and is not among them; 0 if they are not known.
+    pub system_tokens: u32,
     /// Conversation as the agent holds it, oldest message first, without what earlier turns added to it.
     pub messages: &'a [Value],
     /// Ledger of the turn before; [`Ledger::default`] for the first.
@@ -238,6 +240,7 @@ pub fn prepare(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
         strategy: turn.strategy,
         endpoint: turn.endpoint,
         offer,
+        system_tokens: turn.system_tokens,
         messages: &messages,
         ledger: turn.ledger,
         count: turn.count,

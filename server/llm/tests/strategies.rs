@@ -96,6 +96,7 @@ fn run_turn(api: Api, levels: [&Value; 3], ledger: &Ledger) -> Prepared {
             },
             find: &find,
         },
+        system_tokens: 0,
         messages: list(said("messages")),
         ledger,
         count: &count,

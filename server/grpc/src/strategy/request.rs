@@ -35,6 +35,8 @@ pub(crate) struct PromptRequest {
     pub(super) without_native: bool,
     /// True if the operator says that the model takes no tools amid a conversation.
     pub(super) is_native_denied: bool,
+    /// Tokens of the system prompt; 0 if they are not known.
+    pub(super) system_tokens: u32,
     /// True if the agent answers the model's searches.
     pub(super) has_search: bool,
     /// True if the request says how many tools there may be, or of what size or rank.
@@ -98,6 +100,7 @@ impl PromptRequest {
             strategy,
             without_native: render.without_native,
             is_native_denied: false,
+            system_tokens: 0,
             has_search: render.search_tool,
             bounds_set: options.is_some_and(bounds_set),
             model: text(options.map(|options| &options.model)),

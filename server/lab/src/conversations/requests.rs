@@ -163,6 +163,8 @@ impl<'a> Requests<'a> {
                 listing: Listing::default(),
                 find: &find,
             },
+            // A loop of one's own does not tell them.
+            system_tokens: 0,
             messages,
             ledger: &self.ledger,
             count: &|text| self.count(text),

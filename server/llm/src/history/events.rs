@@ -230,7 +230,7 @@ fn called_by_provider<'a>(events: &mut Vec<Event<'a>>, call: &'a Value) {
 }
 
 /// Returns true if an item is of the agent's author.
-fn is_authors(item: &Value) -> bool {
+pub(crate) fn is_authors(item: &Value) -> bool {
     matches!(text(field(item, "role")), "developer" | "system")
 }
 

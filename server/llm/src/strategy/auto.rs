@@ -138,11 +138,11 @@ fn cheaper_addition(turn: &Turn<'_>) -> Result<Strategy, RenderError> {
 /// Returns true if the request is so short that nothing of it is cached, and [`Strategy::Cut`] costs no more than adding.
 fn is_cut(turn: &Turn<'_>, adding: Strategy) -> Result<bool, RenderError> {
     let rates = Rates::of(turn.api, &turn.endpoint);
-    let cut = tokens(turn, Strategy::Cut)?;
+    let cut = with_system(turn, tokens(turn, Strategy::Cut)?);
     if cut >= rates.least {
         return Ok(false);
     }
-    let added = tokens(turn, adding)?;
+    let added = with_system(turn, tokens(turn, adding)?);
     let prices = prices(turn, rates, NEW_BESIDE_CUT)?;
     Ok(prices.of_cutting(cut, added) <= prices.of_adding(added))
 }
@@ -164,10 +164,11 @@ fn prices(turn: &Turn<'_>, rates: Rates, share: f64) -> Result<Prices, RenderErr
 fn is_whole(turn: &Turn<'_>, adding: Strategy, is_sent: bool) -> Result<bool, RenderError> {
     let Some(counted) = turn.offer.catalog_tokens else { return Ok(false) };
     let others = messages::tokens(turn.count, turn.offer.own.iter().chain(turn.messages));
+    let others = with_system(turn, others);
     let rates = Rates { step: 1, ..Rates::of(turn.api, &turn.endpoint) };
     let prices = prices(turn, rates, NEW)?;
-    let added = tokens(turn, adding)?;
-    let cut = tokens(turn, Strategy::Cut)?;
+    let added = with_system(turn, tokens(turn, adding)?);
+    let cut = with_system(turn, tokens(turn, Strategy::Cut)?);
     let shortest = added.min(cut);
     let deferring = prices.of_adding(added).min(prices.of_adding(cut));
     let is_cheapest = |definitions: u32| {
@@ -252,7 +253,12 @@ impl Prices {
     }
 }
 
-/// Returns the tokens of the request that a strategy makes, without what only the agent knows, such as the system prompt.
+/// Returns the tokens of a request with the system prompt, which the cache holds as well.
+fn with_system(turn: &Turn<'_>, tokens: u32) -> u32 {
+    tokens.saturating_add(turn.system_tokens)
+}
+
+/// Returns the tokens of the request that a strategy makes, without the system prompt.
 fn tokens(turn: &Turn<'_>, strategy: Strategy) -> Result<u32, RenderError> {
     let prepared = super::prepare_by(turn, Choice { strategy, reason: Reason::Cheapest })?;
     Ok(messages::tokens(turn.count, prepared.tools.iter().chain(&prepared.messages)))
@@ -366,19 +372,28 @@ mod tests {
 
     /// Returns Gemini's strategy for a message of so many tokens.
     fn chosen(tokens: u32) -> Strategy {
-        let message = json!({ "role": "user", "parts": [{ "text": "[long]" }] });
-        chosen_of(Api::Gemini, &[message], &[], &|text| {
-            if text.contains("[long]") { tokens } else { 10 }
-        })
+        chosen_behind(0, tokens)
     }
 
-    fn chosen_of(
-        api: Api,
-        messages: &[Value],
-        active: &[Tool<'_>],
-        count: &dyn Fn(&str) -> u32,
-    ) -> Strategy {
-        let offer = Offer {
+    /// Returns Gemini's strategy for a system prompt and a message of so many tokens.
+    fn chosen_behind(system_tokens: u32, tokens: u32) -> Strategy {
+        let message = json!({ "role": "user", "parts": [{ "text": "[long]" }] });
+        let count = |text: &str| if text.contains("[long]") { tokens } else { 10 };
+        let turn = Turn {
+            api: Api::Gemini,
+            strategy: None,
+            endpoint: Endpoint::default(),
+            offer: offer_of(&[]),
+            system_tokens,
+            messages: &[message],
+            ledger: &Ledger::default(),
+            count: &count,
+        };
+        choose(&turn).expect("the tools have their schemas").strategy
+    }
+
+    fn offer_of<'a>(active: &'a [Tool<'a>]) -> Offer<'a> {
+        Offer {
             own: &[],
             always_on: &[],
             active,
@@ -388,12 +403,21 @@ mod tests {
             deferred_names: &["a"],
             listing: Listing::default(),
             find: &|_| None,
-        };
+        }
+    }
+
+    fn chosen_of(
+        api: Api,
+        messages: &[Value],
+        active: &[Tool<'_>],
+        count: &dyn Fn(&str) -> u32,
+    ) -> Strategy {
         let turn = Turn {
             api,
             strategy: None,
             endpoint: Endpoint::default(),
-            offer,
+            offer: offer_of(active),
+            system_tokens: 0,
             messages,
             ledger: &Ledger::default(),
             count,
@@ -455,6 +479,7 @@ mod tests {
         assert_eq!(chosen(1_000), Strategy::Cut);
         assert_eq!(chosen(4_080), Strategy::Envelope, "only with the envelope it is cached");
         assert_eq!(chosen(5_000), Strategy::Envelope);
+        assert_eq!(chosen_behind(4_000, 1_000), Strategy::Envelope, "the system prompt counts");
     }
 
     #[test]
@@ -491,6 +516,11 @@ mod tests {
     /// Returns Gemini's strategy where the catalog was counted as 4,200 tokens, just enough for its cache, and its one tool has so
     /// many in Gemini's format.
     fn chosen_where_the_catalog_has(tokens: u32) -> Strategy {
+        chosen_where_the_catalog_is_behind(0, tokens)
+    }
+
+    /// Returns the same behind a system prompt of so many tokens.
+    fn chosen_where_the_catalog_is_behind(system_tokens: u32, tokens: u32) -> Strategy {
         let tool = Tool {
             name: "tool_1",
             description: "[all]",
@@ -513,6 +543,7 @@ mod tests {
             strategy: None,
             endpoint: Endpoint::default(),
             offer,
+            system_tokens,
             messages: &[json!({ "role": "user", "parts": [{ "text": "first" }] })],
             ledger: &Ledger::default(),
             count: &|text| if text.contains("[all]") { tokens } else { 1_000 },
@@ -534,6 +565,8 @@ mod tests {
     fn a_catalog_waits_until_the_cache_takes_it_unless_it_is_shorter_than_what_defers() {
         assert_eq!(chosen_where_the_catalog_has(3_090), Strategy::Cut);
         assert_eq!(chosen_where_the_catalog_has(10), Strategy::Pass);
+        let behind_prompt = chosen_where_the_catalog_is_behind(1_000, 3_090);
+        assert_eq!(behind_prompt, Strategy::Pass, "the prompt makes it long enough");
     }
 
     #[test]

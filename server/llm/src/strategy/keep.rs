@@ -124,6 +124,7 @@ mod tests {
             strategy: None,
             endpoint: Endpoint::default(),
             offer,
+            system_tokens: 0,
             messages: &[
                 json!({ "role": "user", "content": "first" }),
                 json!({ "role": "assistant", "content": "[long]" }),

@@ -339,6 +339,7 @@ mod tests {
             strategy: None,
             endpoint: Endpoint::default(),
             offer,
+            system_tokens: 0,
             messages: &[],
             ledger,
             count: &|_| 1,

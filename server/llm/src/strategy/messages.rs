@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::Api;
+use crate::history::is_authors;
 use crate::{envelope, price};
 
 /// Speaker of a message.
@@ -132,9 +133,7 @@ pub(super) fn loaded(api: Api, messages: &[Value]) -> Vec<&Value> {
     if api != Api::OpenAiResponses {
         return Vec::new();
     }
-    let adds = |item: &Value| {
-        is(item, "additional_tools") && matches!(text(item, "role"), "developer" | "system")
-    };
+    let adds = |item: &Value| is(item, "additional_tools") && is_authors(item);
     let holds = |item: &&Value| is(item, "tool_search_output") || adds(item);
     messages.iter().filter(holds).flat_map(|item| items(item, "tools")).collect()
 }

@@ -461,6 +461,7 @@ mod tests {
             strategy: None,
             endpoint: Endpoint { model: "gpt-5.5", ..Endpoint::default() },
             offer,
+            system_tokens: 0,
             messages: &[
                 json!({ "role": "user", "content": "[history]" }),
                 json!({ "role": "assistant", "content": "done" }),

@@ -91,6 +91,7 @@ mod tests {
                 listing: Listing::default(),
                 find: &find,
             },
+            system_tokens: 0,
             messages: &[
                 json!({ "role": "assistant", "content": [
                     { "type": "tool_use", "id": "1", "name": SEARCH_TOOL_NAME, "input": {} },

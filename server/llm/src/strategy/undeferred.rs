@@ -36,6 +36,7 @@ pub fn prepare_undeferred(turn: &Turn<'_>) -> Result<Prepared, RenderError> {
             listing: turn.offer.listing,
             find: &find,
         },
+        system_tokens: turn.system_tokens,
         messages: &messages,
         ledger: turn.ledger,
         count: turn.count,

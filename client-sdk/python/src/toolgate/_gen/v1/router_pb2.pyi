@@ -908,7 +908,9 @@ class RouteOptions(_message.Message):
     explain: _builtins.bool
     """Also answer with refusals, what would unlock them, and how tools were ranked. Default: false."""
     system_tokens: _builtins.int
-    """cl100k_base tokens of the system prompt, for `rho`. Absent: 0."""
+    """cl100k_base tokens of the system prompt, for `rho`, and for the strategy: they make a request longer, which providers cache
+    from some length on. Absent: 0.
+    """
     deferral: Global___DeferralMode.ValueType
     """Whether tools are deferred. Absent: the tenant's mode, else the server's."""
     deferral_percent: _builtins.int

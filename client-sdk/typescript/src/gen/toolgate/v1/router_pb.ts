@@ -448,7 +448,8 @@ export type RouteOptions = Message<"toolgate.v1.RouteOptions"> & {
   explain: boolean;
 
   /**
-   * cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
+   * cl100k_base tokens of the system prompt, for `rho`, and for the strategy: they make a request longer, which providers cache
+   * from some length on. Absent: 0.
    *
    * @generated from field: uint32 system_tokens = 11;
    */

@@ -438,7 +438,8 @@ private static final long serialVersionUID = 0L;
   private int systemTokens_ = 0;
   /**
    * <pre>
-   * cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
+   * cl100k_base tokens of the system prompt, for `rho`, and for the strategy: they make a request longer, which providers cache
+   * from some length on. Absent: 0.
    * </pre>
    *
    * <code>uint32 system_tokens = 11;</code>
@@ -2464,7 +2465,8 @@ private static final long serialVersionUID = 0L;
     private int systemTokens_ ;
     /**
      * <pre>
-     * cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
+     * cl100k_base tokens of the system prompt, for `rho`, and for the strategy: they make a request longer, which providers cache
+     * from some length on. Absent: 0.
      * </pre>
      *
      * <code>uint32 system_tokens = 11;</code>
@@ -2476,7 +2478,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
+     * cl100k_base tokens of the system prompt, for `rho`, and for the strategy: they make a request longer, which providers cache
+     * from some length on. Absent: 0.
      * </pre>
      *
      * <code>uint32 system_tokens = 11;</code>
@@ -2492,7 +2495,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
+     * cl100k_base tokens of the system prompt, for `rho`, and for the strategy: they make a request longer, which providers cache
+     * from some length on. Absent: 0.
      * </pre>
      *
      * <code>uint32 system_tokens = 11;</code>

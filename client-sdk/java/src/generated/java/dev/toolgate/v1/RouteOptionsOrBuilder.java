@@ -280,7 +280,8 @@ public interface RouteOptionsOrBuilder extends
 
   /**
    * <pre>
-   * cl100k_base tokens of the system prompt, for `rho`. Absent: 0.
+   * cl100k_base tokens of the system prompt, for `rho`, and for the strategy: they make a request longer, which providers cache
+   * from some length on. Absent: 0.
    * </pre>
    *
    * <code>uint32 system_tokens = 11;</code>
