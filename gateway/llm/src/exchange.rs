@@ -152,6 +152,12 @@ impl Exchange {
     async fn next_text(&mut self, body: String) -> Result<String, Response> {
         let answer = self.go_on(body).await;
         let answer = answer.map_err(|failure| self.failed(&failure))?;
+        if is_compressed(&answer) {
+            let message =
+                "the provider compressed an answer behind a search, though it was asked not to";
+            let failure = Failure { status: StatusCode::BAD_GATEWAY, message: message.to_owned() };
+            return Err(self.failed(&failure));
+        }
         let status = answer.status;
         let mut headers = headers::of_answer(answer.headers.clone());
         headers.remove(header::CONTENT_LENGTH);

@@ -100,7 +100,7 @@ struct Slot {
     used: u64,
 }
 
-/// What the plane said of a set.
+/// Answer of the plane about a set.
 #[derive(Debug, Default)]
 struct Registered {
     /// Names in requests, by those that the plane gave.
