@@ -25,7 +25,7 @@ class Rates:
     @staticmethod
     @cache
     def of(api: str, model: str) -> "Rates":
-        """The rules for a model of an API, by the API's name in `RenderOptions`."""
+        """Returns the rules for a model of an API, by the API's name in `RenderOptions`."""
         binary = os.environ["TOOLGATE_BIN"]
         command = [binary, "bench", "prices", "--api", api, "--model", model, "--json"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

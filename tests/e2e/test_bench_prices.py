@@ -4,7 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from toolgate_command import run
+
+from toolgate._endpoints import Endpoint
+from toolgate._tally import Rates
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,3 +41,34 @@ def test_prices_are_a_table_and_an_unknown_api_has_none(binary: Path) -> None:
     unknown = run(binary, "bench", "prices", "--api", "x", "--model", "y", folder=ROOT)
     assert unknown.returncode == 2
     assert "x is no API that has prices" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("api", "model"),
+    [
+        ("anthropic", ""),
+        ("anthropic", "claude-opus-4-8"),
+        ("anthropic", "claude-opus-4-6"),
+        ("anthropic", "Claude-Haiku-4-5-20251001"),
+        ("anthropic", "claude-sonnet-4-6"),
+        ("anthropic", "claude-3-5-haiku-latest"),
+        ("openai_responses", ""),
+        ("openai_responses", "o3"),
+        ("openai_responses", "gpt-5.5"),
+        ("openai_responses", "GPT-5.6-terra"),
+        ("openai_responses", "openai/gpt-5.12"),
+        ("openai_chat", "gpt-4o"),
+        ("openai_chat", "gpt-6.1"),
+        ("gemini", ""),
+        ("gemini", "models/gemini-2.5-pro"),
+        ("gemini", "gemini-3-pro"),
+    ],
+)
+def test_reports_of_the_client_go_by_the_services_prices(
+    binary: Path, api: str, model: str
+) -> None:
+    (rule,) = prices(binary, "--api", api, "--model", model)
+    told = Rates.of(Endpoint(api, model))
+    assert told is not None
+    names = ("write", "read", "least", "step")
+    assert [getattr(told, name) for name in names] == [rule[name] for name in names]

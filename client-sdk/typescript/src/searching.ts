@@ -4,7 +4,8 @@ import { parse } from "./json.js";
 import { minified } from "./texts.js";
 
 /** Fields that are read of an answer of `searchTools`. */
-export type Found = Pick<SearchToolsResponse, "tools" | "deferredTools" | "message" | "pendingServers">;
+export type Found = Pick<SearchToolsResponse, "tools" | "message" | "pendingServers"> &
+  Partial<Pick<SearchToolsResponse, "deferredTools">>;
 
 /** One tool for the model, as the asked detail gave it. */
 export interface FoundTool {
@@ -51,7 +52,7 @@ export function toToolResultText(found: Found): string {
 
 function beside({ deferredTools, message, pendingServers }: Found): Omit<ToolResult, "tools"> {
   return {
-    ...(deferredTools === 0 ? {} : { deferred_tools: deferredTools }),
+    ...(deferredTools ? { deferred_tools: deferredTools } : {}),
     ...(message === "" ? {} : { message }),
     ...(pendingServers.length === 0 ? {} : { pending_servers: [...pendingServers] }),
   };

@@ -9,7 +9,7 @@ const TURNS = 40;
 const CALLS_EVERY = 5;
 /** Characters at the end of a request that another message moves. */
 const CLOSING = "]}".length;
-/** What no model sees: marks of cached prefixes, and identifiers, which sessions of the Agents SDK leave out. */
+/** Keys that no model sees: marks of cached prefixes, and identifiers, which sessions of the Agents SDK leave out. */
 const UNSEEN = ["cache_control", "id"];
 const THINGS: Readonly<Record<string, readonly string[]>> = {
   water: ["tomatoes", "orchids", "lawn"],

@@ -1,4 +1,4 @@
-/** What a call returned, as an intent of each integration's next request by default (A16), against a service. */
+/** Texts that calls returned, as intents of each integration's next request by default (A16), against a service. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

@@ -49,7 +49,7 @@ export interface Listed {
 /** The tools of a talk. */
 export interface Desk {
   readonly servers: Readonly<Record<string, readonly Listed[]>>;
-  /** What each tool returns. */
+  /** Text that each tool returns. */
   readonly returns: string;
 }
 /** Says these messages to an agent whose model asks `fetch`, over the tools of a desk: by default `SMALL`. */

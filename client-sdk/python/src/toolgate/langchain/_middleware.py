@@ -369,7 +369,7 @@ class ToolgateMiddleware(AgentMiddleware[Any, Any]):
         return self._before(state, request.runtime, self._endpoint)
 
     def _asked(self, request: "ModelRequest[Any]") -> Endpoint:
-        """The model that is asked now, with the system prompt that it is sent."""
+        """Returns the model that is asked now, with the system prompt that it is sent."""
         endpoint = endpoint_of(request.model)
         system = request.system_message
         if self._count_tokens is None or system is None:
