@@ -136,7 +136,11 @@ impl Registered {
 
     /// Forgets a server, which is registered again if it is still there.
     pub(crate) fn forget(&self, server: &str) {
-        self.refused.lock().retain(|(_, known), _| known != server);
+        // A problem stays until it is known what becomes of the next registration.
+        let mut refused = self.refused.lock();
+        let of_server = refused.iter_mut().filter(|((_, known), _)| known == server);
+        of_server.for_each(|(_, refused)| refused.until = Instant::now());
+        drop(refused);
         self.listings.send_modify(|registered| registered.retain(|(_, known), _| known != server));
     }
 
