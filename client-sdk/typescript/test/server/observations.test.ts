@@ -9,7 +9,7 @@ import { freshTenant, Service } from "./service.js";
 import { APIS, enveloped, LARGE, type Talk, TALKS } from "./talks.js";
 
 const [READ, POST] = ["mcp__filesystem__read_text_file", "mcp__slack__slack_post_message"];
-const TODO = "1. Post a message to the Slack channel that the release is ready.";
+const NEXT_STEP = "1. Post a message to the Slack channel that the release is ready.";
 
 /** Tells which requests of a talk describe the tool that a file asks for. */
 async function described(talk: Talk, api: Api, returns: string): Promise<boolean[]> {
@@ -32,7 +32,7 @@ async function described(talk: Talk, api: Api, returns: string): Promise<boolean
 for (const [name, talk, apis] of TALKS) {
   for (const api of apis) {
     test(`by default what a call returned brings its tool into the next request of ${name} for ${api}`, async () => {
-      assert.deepEqual(await described(talk, api, TODO), [false, true]);
+      assert.deepEqual(await described(talk, api, NEXT_STEP), [false, true]);
       assert.deepEqual(await described(talk, api, "Nothing is left to do."), [false, false]);
     });
   }
