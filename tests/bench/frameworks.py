@@ -174,58 +174,38 @@ ENVELOPED_RESPONSES = replace(RESPONSES, takes_native=False)
 ENVELOPED_MESSAGES = replace(MESSAGES, takes_native=False)
 """The APIs as frameworks use them that have nothing for tools amid a conversation."""
 
+
+def with_claude(framework: Framework) -> Talk:
+    """The talk with a framework in Python whose own class asks Anthropic."""
+    return of_python(framework, anthropic=CLAUDE)
+
+
+def with_gpt(framework: Framework) -> Talk:
+    """The talk with a framework in Python whose own class asks OpenAI's Responses."""
+    return of_python(framework, responses=GPT)
+
+
+LANGCHAIN = langchain_talk.FRAMEWORK
+LANGGRAPH = langgraph_talk.FRAMEWORK
+PYDANTIC = pydantic_ai_talk.FRAMEWORK
 PROVIDERS: list[Agent] = [
+    Agent("LangChain, `ChatAnthropic`", with_claude(LANGCHAIN), MESSAGES),
+    Agent("LangChain, `ChatOpenAI`", with_gpt(LANGCHAIN), RESPONSES),
+    Agent("LangGraph, `ChatAnthropic`", with_claude(LANGGRAPH), MESSAGES),
+    Agent("LangGraph, `ChatOpenAI`", with_gpt(LANGGRAPH), RESPONSES),
     Agent(
-        "LangChain, `ChatAnthropic`",
-        of_python(langchain_talk.FRAMEWORK, anthropic=CLAUDE),
-        MESSAGES,
+        "OpenAI Agents, its default model class", with_gpt(openai_agents_talk.FRAMEWORK), RESPONSES
     ),
-    Agent(
-        "LangChain, `ChatOpenAI`",
-        of_python(langchain_talk.FRAMEWORK, responses=GPT),
-        RESPONSES,
-    ),
-    Agent(
-        "LangGraph, `ChatAnthropic`",
-        of_python(langgraph_talk.FRAMEWORK, anthropic=CLAUDE),
-        MESSAGES,
-    ),
-    Agent(
-        "LangGraph, `ChatOpenAI`",
-        of_python(langgraph_talk.FRAMEWORK, responses=GPT),
-        RESPONSES,
-    ),
-    Agent(
-        "OpenAI Agents, its default model class",
-        of_python(openai_agents_talk.FRAMEWORK, responses=GPT),
-        RESPONSES,
-    ),
-    Agent(
-        "Pydantic AI, `AnthropicModel`",
-        of_python(pydantic_ai_talk.FRAMEWORK, anthropic=CLAUDE),
-        ENVELOPED_MESSAGES,
-    ),
-    Agent(
-        "Pydantic AI, `OpenAIResponsesModel`",
-        of_python(pydantic_ai_talk.FRAMEWORK, responses=GPT),
-        ENVELOPED_RESPONSES,
-    ),
+    Agent("Pydantic AI, `AnthropicModel`", with_claude(PYDANTIC), ENVELOPED_MESSAGES),
+    Agent("Pydantic AI, `OpenAIResponsesModel`", with_gpt(PYDANTIC), ENVELOPED_RESPONSES),
     Agent("Vercel AI SDK, `@ai-sdk/anthropic`", of_node("ai-talk", **SAID[MESSAGES]), MESSAGES),
     Agent(
         "Vercel AI SDK, `@ai-sdk/openai`",
         of_node("ai-talk", **SAID[RESPONSES]),
         ENVELOPED_RESPONSES,
     ),
-    Agent(
-        "LangChain.js, `ChatAnthropic`",
-        of_node("langchain-talk", **SAID[MESSAGES]),
-        MESSAGES,
-    ),
-    Agent(
-        "LangChain.js, `ChatOpenAI`",
-        of_node("langchain-talk", **SAID[RESPONSES]),
-        RESPONSES,
-    ),
+    Agent("LangChain.js, `ChatAnthropic`", of_node("langchain-talk", **SAID[MESSAGES]), MESSAGES),
+    Agent("LangChain.js, `ChatOpenAI`", of_node("langchain-talk", **SAID[RESPONSES]), RESPONSES),
     Agent(
         "OpenAI Agents, TypeScript, `OpenAIResponsesModel`",
         of_node("openai-agents-talk", **SAID[RESPONSES]),
