@@ -38,6 +38,8 @@ export PATH := $(CURDIR)/.cache/toolchains/bin:$(PATH)
 GO_SDK := client-sdk/go
 AGAIN := $(CURDIR)/tests/ci/again.sh
 TS_SDK := client-sdk/typescript
+# npm writes it at the end of an installation.
+TS_INSTALLED := $(TS_SDK)/node_modules/.package-lock.json
 JAVA_SDK := client-sdk/java
 MAVEN := mvn --batch-mode --quiet --no-transfer-progress --file $(JAVA_SDK)
 CONFORMANCE := env --unset=RUSTC_WORKSPACE_WRAPPER GRPC_VERBOSITY=NONE PYTHONPATH=client-sdk/conformance:tests/e2e TOOLGATE_BIN=$(DEBUG_BIN) $(VENV)/bin/python
@@ -48,14 +50,14 @@ K8S_TOOLS ?= .cache/k8s
 
 # The order in which `make test` runs its steps: quick ones first, then what compiles, then what runs. Lanes between
 # brackets run beside each other: cargo compiles the larger crates on one core, and tests with servers wait. Steps of one
-# lane share what no two may write at a time: cargo's folder, npm's, Maven's. The Rust tests have the machine to themselves.
-COMPILE := check-generated-rust build-tests
+# lane share what no two may write at a time: npm's folder, Maven's. Of two that call cargo, one waits while the other compiles.
+COMPILE := check-generated-rust build-tests model
 COMPILED := test-docs fuzz-smoke
 CLIENTS := check-python test-python check-generated-clients check-typescript check-go check-java install-k8s-tools \
 	postgres test-kernels
 WITH_SERVERS := test-conformance test-mcp-conformance check-k8s test-clients test-browser test-demo
-STEPS := check-fmt check-shell check-proto check-dependencies check-behaviours check-oldest-rust check-step-times \
-	[ $(COMPILE) / $(CLIENTS) ] [ model / $(COMPILED) ] test-rust [ test-e2e / $(WITH_SERVERS) ]
+STEPS := check-fmt check-shell check-proto check-dependencies check-behaviours check-conversations check-oldest-rust \
+	check-step-times [ $(COMPILE) / $(CLIENTS) ] [ $(COMPILED) / test-rust ] [ test-e2e / $(WITH_SERVERS) ]
 
 ##@ Use
 
@@ -118,15 +120,19 @@ check-generated-rust:
 	$(TARGET_DIR)/debug/toolgate-proto-codegen --check
 
 .PHONY: check-generated-clients
-check-generated-clients: tools
+check-generated-clients: tools $(TS_INSTALLED)
 	$(PY) client-sdk/python/scripts/generate.py --check
-	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent generate:check
+	cd $(TS_SDK) && npm run --silent generate:check
 	go run -C $(GO_SDK)/scripts ./generate -check
 	$(JAVA_SDK)/scripts/generate.sh --check
 
+$(TS_INSTALLED): $(TS_SDK)/package.json $(TS_SDK)/package-lock.json | tools
+	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund
+	touch $@
+
 .PHONY: check-typescript
-check-typescript: tools ## TypeScript client: prettier, eslint, tsc, and its tests without a server
-	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent lint && npm test --silent
+check-typescript: tools $(TS_INSTALLED) ## TypeScript client: prettier, eslint, tsc, and its tests without a server
+	cd $(TS_SDK) && npm run --silent lint && npm test --silent
 
 .PHONY: check-go
 check-go: tools ## Go client: gofmt, vet, staticcheck, and its tests without a server
@@ -198,7 +204,7 @@ build-tests:
 	$(CARGO) build --workspace --locked --all-targets
 
 .PHONY: test-rust
-test-rust: postgres ## Rust tests, but those in documentation
+test-rust: postgres ## Rust tests, but those in documentation; models of the thread team under loom
 	TOOLGATE_AGREEMENT_CASES=$${TOOLGATE_AGREEMENT_CASES:-20000} \
 		$(CARGO) test --workspace --locked --no-fail-fast --tests
 
@@ -257,10 +263,9 @@ test-llm-hosts: tools debug-bin model ## Claude Code, Codex and Gemini CLI behin
 		--llm $(TARGET_DIR)/debug/toolgate
 
 .PHONY: test-clients
-test-clients: tools debug-bin model ## Quickstarts, examples and middleware of every client against a server
+test-clients: tools $(TS_INSTALLED) debug-bin model ## Quickstarts, examples and middleware of every client against a server
 	$(WITH_SERVER) $(VENV)/bin/pytest -q client-sdk/python/tests_server
 	$(WITH_SERVER) $(CARGO) test --quiet --locked --workspace --features toolgate-client/server-tests --test server
-	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund
 	$(WITH_SERVER) npm run --silent --prefix $(TS_SDK) test:server
 	$(WITH_SERVER) go test -C $(GO_SDK) -count=1 -tags server ./...
 	$(WITH_SERVER) $(MAVEN) -Pserver test
@@ -268,7 +273,7 @@ test-clients: tools debug-bin model ## Quickstarts, examples and middleware of e
 SOAK ?= 1000
 BENCH ?= 100
 .PHONY: test-conformance
-test-conformance: tools debug-bin model ## Every client's package, installed cleanly: one list of cases, and a short soak
+test-conformance: tools $(TS_INSTALLED) debug-bin model ## Every client's package, installed cleanly: one list of cases, and a short soak
 	$(CONFORMANCE) -m runner --soak $(SOAK) --bench $(BENCH)
 
 .PHONY: soak
@@ -276,14 +281,13 @@ soak: ## The same with 10,000 calls of each client
 	@$(MAKE) test-conformance SOAK=10000 BENCH=500
 
 .PHONY: test-browser
-test-browser: tools debug-bin model ## The TypeScript client in a browser, over gRPC-Web and over JSON
-	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund
+test-browser: tools $(TS_INSTALLED) debug-bin model ## The TypeScript client in a browser, over gRPC-Web and over JSON
 	cd $(TS_SDK) && npm run --silent build
 	CHROMIUM=$$(tests/ci/browser.sh | tail -n 1) PAGE_PORT=7099 \
 		$(WITH_SERVER) server.cors_origins=http://127.0.0.1:7099 npm run --silent --prefix $(TS_SDK) test:browser
 
 .PHONY: package
-package: tools ## Every client as its registry takes it, into .cache/packages
+package: tools $(TS_INSTALLED) ## Every client as its registry takes it, into .cache/packages
 	$(CONFORMANCE) -m runner --package-only
 
 .PHONY: test-faults
@@ -335,9 +339,9 @@ bench-turns: build tools ## Recall at each turn of the labelled conversations, w
 		$(PY) tests/bench/conversation_turns.py --write docs/conversations.md
 
 .PHONY: bench-frameworks
-bench-frameworks: build tools ## Forty messages in agent frameworks and loops of one's own, with and without Toolgate; rewrites tables of docs/frameworks.md
+bench-frameworks: build tools $(TS_INSTALLED) ## Forty messages in agent frameworks and loops of one's own, with and without Toolgate; rewrites tables of docs/frameworks.md
 	$(TARGET_DIR)/release/toolgate model fetch
-	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent build && npm run --silent build:test
+	cd $(TS_SDK) && npm run --silent build && npm run --silent build:test
 	TOOLGATE_BIN=$(TARGET_DIR)/release/toolgate PYTHONPATH=client-sdk/python/src:tests/e2e \
 		$(PY) tests/bench/frameworks.py --write docs/frameworks.md
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .cache/searches \
@@ -398,10 +402,10 @@ fmt: tools ## Format Rust, Python and proto files
 	$(VENV)/bin/buf format --write proto
 
 .PHONY: proto
-proto: tools ## Regenerate the code of proto/ in every language
+proto: tools $(TS_INSTALLED) ## Regenerate the code of proto/ in every language
 	$(CARGO) run --quiet --locked --package toolgate-proto-codegen
 	$(PY) client-sdk/python/scripts/generate.py
-	cd $(TS_SDK) && npm ci --silent --no-audit --no-fund && npm run --silent generate
+	cd $(TS_SDK) && npm run --silent generate
 	go run -C $(GO_SDK)/scripts ./generate
 	$(JAVA_SDK)/scripts/generate.sh
 
@@ -427,7 +431,7 @@ tools: $(VENV)/.installed .cache/toolchains/.go-modules ## Install the checkers 
 .PHONY: clean
 clean: ## Remove everything that was built or installed here; the fetched encoder stays
 	$(CARGO) clean
-	rm -rf .cache
+	rm -rf .cache $(TS_SDK)/node_modules
 
 .PHONY: debug-bin
 debug-bin:

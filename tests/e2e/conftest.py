@@ -1,5 +1,6 @@
 """One server for the session; a tenant of its own for each test."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
@@ -19,6 +20,12 @@ StartServer = Callable[[Mapping[str, str]], ToolgateProcess]
 StartProxy = Callable[..., Proxy]
 
 _tenants = count(1)
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what the imports made to no further collection of garbage: it is there to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -75,7 +75,8 @@ def _install_python(packages: Path, folder: Path) -> list[str]:
 
 def _package_typescript(out: Path) -> None:
     source = SDKS / "typescript"
-    _run(["npm", "ci", "--no-audit", "--no-fund"], source)
+    if not (source / "node_modules").exists():
+        _run(["npm", "ci", "--no-audit", "--no-fund"], source)
     _run(["npm", "pack", "--silent", "--pack-destination", out], source)
 
 
