@@ -2342,11 +2342,12 @@ type ActiveSetChange struct {
 	// True when tools were left out (refused with OVER_TOKEN_BUDGET or KEPT_FOR_CACHE) because changing the set for them
 	// would have cost more in lost cache than it saves.
 	KeptForCache bool `protobuf:"varint,5,opt,name=kept_for_cache,json=keptForCache,proto3" json:"kept_for_cache,omitempty"`
-	// Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache:
-	// 0.9 x the tokens after the first tool that goes (a cached token costs a tenth). 0 when no room was needed.
+	// Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache: the tokens
+	// after the first tool that goes, which are written again instead of being read. That costs 0.9 of a token each, and
+	// 1.15 with `render.strategy` where the provider charges for writing. 0 when no room was needed.
 	CacheLossTokens uint64 `protobuf:"varint,6,opt,name=cache_loss_tokens,json=cacheLossTokens,proto3" json:"cache_loss_tokens,omitempty"`
 	// What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out
-	// tool would read once more, and a tenth of the tools that go over five turns. 0 when no room was needed.
+	// tool would read once more, and a tenth of the tools that go over five requests. 0 when no room was needed.
 	CacheSavingTokens uint64 `protobuf:"varint,7,opt,name=cache_saving_tokens,json=cacheSavingTokens,proto3" json:"cache_saving_tokens,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache

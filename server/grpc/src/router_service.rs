@@ -89,6 +89,7 @@ impl Routing {
         let RouteInput { mut query, conversation } = input;
         let prompt = prompt.for_operator(|model| router.denies_native(model));
         let prompt = Arc::new(prompt.behind_system(query.options.system_tokens));
+        query.options.prices = prompt.prices();
         let history_tokens = &mut query.options.history_tokens;
         *history_tokens = history_tokens.or_else(|| prompt.history_tokens());
         let conversation = conversation.counted(router, holder.tenant).await?;

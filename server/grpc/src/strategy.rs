@@ -11,6 +11,7 @@ use toolgate_core::error::Error;
 use toolgate_core::policy::Choosing;
 use toolgate_core::state::AgentState;
 use toolgate_core::tokens;
+use toolgate_llm::price::Rates;
 use toolgate_llm::render::{Loss, RenderError, Tool};
 use toolgate_llm::strategy::{
     Endpoint, Listing, Offer, Prepared, Reason, Strategy, Turn, may_defer, prepare,
@@ -22,6 +23,7 @@ use toolgate_proto::v1::{
 use toolgate_routing::catalog::check::pool_line;
 use toolgate_routing::gate::visibility::{Visibilities, Visibility};
 use toolgate_routing::router::answers::answer_size::LIMIT;
+use toolgate_routing::router::query::PromptPrices;
 use toolgate_routing::router::route::Answer;
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_routing::shard::tool;
@@ -74,6 +76,22 @@ impl PromptRequest {
             }
         };
         Some(u32::try_from(tokens).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the prices by which a change of the active set is weighed.
+    pub(super) fn prices(&self) -> PromptPrices {
+        let Rates { read, write, .. } = Rates::of(self.api, &self.endpoint());
+        PromptPrices { read, write, ..PromptPrices::default() }
+    }
+
+    fn endpoint(&self) -> Endpoint<'_> {
+        Endpoint {
+            model: &self.model,
+            base_url: &self.base_url,
+            // What the operator lists comes on top of the models that are known.
+            denied: self.is_native_denied.then_some(&["*"][..]),
+            without_native: self.without_native,
+        }
     }
 
     /// Adds the definitions and the messages to an answer of Route, in the place of the definitions of its tools. Returns
@@ -177,13 +195,7 @@ impl PromptRequest {
         Turn {
             api: self.api,
             strategy: self.strategy,
-            endpoint: Endpoint {
-                model: &self.model,
-                base_url: &self.base_url,
-                // What the operator lists comes on top of the models that are known.
-                denied: self.is_native_denied.then_some(&["*"][..]),
-                without_native: self.without_native,
-            },
+            endpoint: self.endpoint(),
             offer: *offer,
             system_tokens: self.system_tokens,
             messages: self.messages.values(),

@@ -346,7 +346,9 @@ struct Matched<'v> {
 
 #[cfg(test)]
 mod tests {
+    use toolgate_llm::price::Rates;
     use toolgate_proto::v1::{AgentState, AnthropicRenderOptions, RouteOptions};
+    use toolgate_routing::router::query::PromptPrices;
 
     use super::*;
 
@@ -396,6 +398,28 @@ mod tests {
         assert_eq!((request.model.as_str(), request.base_url.as_str()), ("m", "u"));
         assert_eq!(request.own_tools.values().len(), 1);
         assert!(read(&asking(auto())).expect("valid").expect("a strategy").strategy.is_none());
+    }
+
+    #[test]
+    fn a_set_is_weighed_by_the_prices_of_the_provider() {
+        let written = |format: ToolFormat, model: &str| {
+            let mut wire = asking(RenderOptions { format: format.into(), ..auto() });
+            wire.options = Some(RouteOptions { model: model.into(), ..Default::default() });
+            read(&wire).expect("valid").expect("a strategy").prices().write
+        };
+        for (format, model, price) in [
+            (ToolFormat::Anthropic, "claude-opus-4-8", 1.25),
+            (ToolFormat::OpenaiResponses, "gpt-5.6", 1.25),
+            (ToolFormat::OpenaiResponses, "gpt-5.5", 1.0),
+            (ToolFormat::OpenaiChat, "qwen3-coder", 1.0),
+            (ToolFormat::Gemini, "gemini-3.5-flash", 1.0),
+        ] {
+            let written = written(format, model);
+            assert!((written - price).abs() < 1e-9, "{model}: {written}");
+        }
+        let unknown = PromptPrices::default();
+        let Rates { read, write, .. } = Rates::UNKNOWN;
+        assert_eq!((unknown.read, unknown.write), (read, write), "one price model");
     }
 
     #[test]

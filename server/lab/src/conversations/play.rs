@@ -5,8 +5,10 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 use toolgate_core::error::Error;
 use toolgate_llm::SEARCH_TOOL_NAME;
+use toolgate_llm::price::Rates;
 use toolgate_llm::strategy::Strategy;
 use toolgate_routing::gate::handle::{ActiveSet, ShownTool};
+use toolgate_routing::router::query::PromptPrices;
 
 use super::agent::Messages;
 use super::bill::{Bill, Totals, Turned};
@@ -145,7 +147,9 @@ impl<'a> Play<'a> {
             return Past::default();
         }
         let said = self.requests.system_tokens() + self.requests.tokens(&self.messages.all);
+        let Rates { read, write, .. } = self.requests.rates();
         Past {
+            prices: PromptPrices { read, write, ..PromptPrices::default() },
             previous: self.previous.as_ref(),
             discovered: &self.discovered,
             history_tokens: Some(self.history.saturating_add(said)),

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 use toolgate_core::error::Error;
+use toolgate_llm::price::Rates;
 use toolgate_llm::render::{
     AnthropicOptions, Rendered, Tool, anthropic, gemini, openai_chat, openai_responses,
 };
@@ -190,6 +191,11 @@ impl<'a> Requests<'a> {
         let messages = messages.iter().map(|message| self.counter.piece(message));
         let pieces = tools.iter().copied().chain([self.system]).chain(messages).collect();
         Sent { pieces, shown, first }
+    }
+
+    /// Returns the provider's rates.
+    pub(super) fn rates(&self) -> Rates {
+        self.provider.rates()
     }
 
     /// Returns the tokens of the system prompt.

@@ -12,7 +12,7 @@ use toolgate_routing::gate::visibility::Visibilities;
 use toolgate_routing::packs::Attached;
 use toolgate_routing::router::allow::Allowed;
 use toolgate_routing::router::intent;
-use toolgate_routing::router::query::{Options, RouteQuery};
+use toolgate_routing::router::query::{Options, PromptPrices, RouteQuery};
 use toolgate_routing::router::ranking::level::Level;
 use toolgate_routing::router::ranking::pool;
 use toolgate_routing::router::ranking::rank::{Candidate, Embedded};
@@ -124,6 +124,8 @@ pub(super) struct Past<'a> {
     pub discovered: &'a [String],
     /// Tokens that a change of the set would have written again; `None` if the cache is not counted.
     pub history_tokens: Option<u32>,
+    /// Prices of the prompt's tokens.
+    pub prices: PromptPrices,
 }
 
 impl Scene<'_> {
@@ -206,6 +208,7 @@ impl Scene<'_> {
     pub(super) fn choose(&self, ranked: &Ranked<'_>, past: Past<'_>) -> Result<Vec<Chosen>, Error> {
         let mut query = ranked.query.clone();
         query.options.history_tokens = past.history_tokens;
+        query.options.prices = past.prices;
         query.state.discovered = past.discovered.to_vec();
         let allowed = self.allowed(&query)?;
         let level = ranked.level;

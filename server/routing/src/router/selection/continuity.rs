@@ -3,6 +3,8 @@
 
 use toolgate_core::state::AgentState;
 
+use crate::router::query::PromptPrices;
+
 /// Distance below the threshold that an overlap must fall to before a kept tool may be evicted. Without it, a tool near
 /// the threshold would come and go.
 pub const HYSTERESIS: f32 = 0.05;
@@ -10,20 +12,13 @@ pub const HYSTERESIS: f32 = 0.05;
 /// Number of turns for which a called tool stays regardless of its overlap.
 pub const RECENT_TURNS: u32 = 3;
 
-/// Number of turns over which removed tools count as saved.
-const TURNS_AHEAD: u64 = 5;
-
-/// Price of a cached input token, in tenths of the price of an uncached one (the list prices of providers with prompt
-/// caches, 2025-2026).
-const CACHED_PRICE_TENTHS: u64 = 1;
-
 /// Cost and savings of making room, in uncached input tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheCost {
-    /// Tokens lost: nine tenths of what must be read again, which is everything after the first tool that goes.
+    /// Tokens lost: everything after the first tool that goes is written to the cache again, instead of being read.
     pub lost: u64,
-    /// Tokens saved: a tenth of the prompt, which a search for the left-out tool would read once more, and a tenth of
-    /// the tools that go, for each of the next five turns.
+    /// Tokens saved: a search for the left-out tool would read the prompt once more, and each following request would read
+    /// the tools that go.
     pub saved: u64,
 }
 
@@ -34,6 +29,8 @@ pub struct Prompt {
     pub tools: u64,
     /// Tokens after the tools.
     pub history: u64,
+    /// Prices of its tokens.
+    pub prices: PromptPrices,
 }
 
 impl CacheCost {
@@ -41,11 +38,12 @@ impl CacheCost {
     /// follow the first removed one.
     #[must_use]
     pub fn new(prompt: Prompt, gone: u64, after: u64) -> Self {
+        let PromptPrices { read, write, following } = prompt.prices;
         let reread = after + prompt.history;
         let round_trip = prompt.tools + prompt.history;
         Self {
-            lost: reread * (10 - CACHED_PRICE_TENTHS) / 10,
-            saved: (round_trip + gone * TURNS_AHEAD) * CACHED_PRICE_TENTHS / 10,
+            lost: (reread as f64 * (write - read)).round() as u64,
+            saved: ((round_trip as f64 + gone as f64 * following) * read).round() as u64,
         }
     }
 
@@ -112,11 +110,16 @@ mod tests {
     #[test]
     fn a_long_history_is_dearer_than_a_search() {
         let tools = 2_000;
-        let cost = |history| CacheCost::new(Prompt { tools, history }, 300, 1_000);
+        let prices = PromptPrices::default();
+        let cost = |history| CacheCost::new(Prompt { tools, history, prices }, 300, 1_000);
         assert_eq!(cost(0), CacheCost { lost: 900, saved: 350 });
         assert!(!cost(20_000).pays());
         // For the last tool of the set, with nothing after it, nothing is lost.
-        assert!(CacheCost::new(Prompt { tools, history: 0 }, 300, 0).pays());
+        assert!(CacheCost::new(Prompt { tools, history: 0, prices }, 300, 0).pays());
+        // Anthropic's cache costs a quarter more to write, and a long conversation carries tools for longer.
+        let prices = PromptPrices { write: 1.25, following: 20.0, ..prices };
+        let long = CacheCost::new(Prompt { tools, history: 0, prices }, 300, 1_000);
+        assert_eq!(long, CacheCost { lost: 1_150, saved: 800 });
     }
 
     fn called(turns: &[u32]) -> AgentState {

@@ -113,7 +113,8 @@ impl<'a> Eviction<'a> {
         let unneeded: Vec<u32> = unneeded.collect();
         let over = set.overrun_with(joining);
         let is_over = over.tools.max(over.routed) > 0;
-        let pays = || cost_in(set, &unneeded, Prompt { tools: 0, history: 0 }).pays();
+        let carried = Prompt { tools: 0, history: 0, prices: self.query.options.prices };
+        let pays = || cost_in(set, &unneeded, carried).pays();
         let is_uncached = self.query.options.history_tokens == Some(0);
         let has_budget = set.bounds().tokens.is_some();
         if is_uncached || joining > 0 && !has_budget && (is_over || pays()) {
@@ -125,7 +126,8 @@ impl<'a> Eviction<'a> {
     /// are not, the set stays and the answer says so.
     pub fn pays(&mut self, set: &ActiveSetBuilder<'_>) -> bool {
         let Some(history) = self.query.options.history_tokens else { return true };
-        let prompt = Prompt { tools: set.used(), history: history.into() };
+        let prices = self.query.options.prices;
+        let prompt = Prompt { tools: set.used(), history: history.into(), prices };
         let cost = CacheCost::new(prompt, 0, 0);
         let pays = self.query.options.ignore_cache_cost || cost.pays();
         if !pays {
@@ -227,7 +229,8 @@ impl<'a> Eviction<'a> {
 
     fn cost(&self, set: &ActiveSetBuilder<'_>, victims: &[u32]) -> CacheCost {
         let history = self.query.options.history_tokens.map_or(0, u64::from);
-        cost_in(set, victims, Prompt { tools: set.used(), history })
+        let prices = self.query.options.prices;
+        cost_in(set, victims, Prompt { tools: set.used(), history, prices })
     }
 }
 

@@ -1361,12 +1361,13 @@ class ActiveSetChange(_message.Message):
     would have cost more in lost cache than it saves.
     """
     cache_loss_tokens: _builtins.int
-    """Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache:
-    0.9 x the tokens after the first tool that goes (a cached token costs a tenth). 0 when no room was needed.
+    """Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache: the tokens
+    after the first tool that goes, which are written again instead of being read. That costs 0.9 of a token each, and
+    1.15 with `render.strategy` where the provider charges for writing. 0 when no room was needed.
     """
     cache_saving_tokens: _builtins.int
     """What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out
-    tool would read once more, and a tenth of the tools that go over five turns. 0 when no room was needed.
+    tool would read once more, and a tenth of the tools that go over five requests. 0 when no room was needed.
     """
     @_builtins.property
     def added(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

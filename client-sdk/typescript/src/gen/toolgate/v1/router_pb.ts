@@ -962,8 +962,9 @@ export type ActiveSetChange = Message<"toolgate.v1.ActiveSetChange"> & {
   keptForCache: boolean;
 
   /**
-   * Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache:
-   * 0.9 x the tokens after the first tool that goes (a cached token costs a tenth). 0 when no room was needed.
+   * Input tokens, at the price of uncached ones, that making room cost, or would have cost, in lost cache: the tokens
+   * after the first tool that goes, which are written again instead of being read. That costs 0.9 of a token each, and
+   * 1.15 with `render.strategy` where the provider charges for writing. 0 when no room was needed.
    *
    * @generated from field: uint64 cache_loss_tokens = 6;
    */
@@ -971,7 +972,7 @@ export type ActiveSetChange = Message<"toolgate.v1.ActiveSetChange"> & {
 
   /**
    * What making room saves, on the same scale: a tenth of the prompt, which a search for the left-out
-   * tool would read once more, and a tenth of the tools that go over five turns. 0 when no room was needed.
+   * tool would read once more, and a tenth of the tools that go over five requests. 0 when no room was needed.
    *
    * @generated from field: uint64 cache_saving_tokens = 7;
    */

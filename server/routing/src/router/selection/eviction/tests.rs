@@ -150,7 +150,7 @@ fn a_long_history_is_not_read_again_for_a_small_saving() {
     let (slots, change) = make_room(&with_history(1_000), bounds(9, Some(20)));
     assert_eq!(slots, [0, 1]);
     assert!(change.kept_for_cache);
-    // Nine tenths of the 10 tokens behind and of the history, for a tenth of the prompt and of 10 tokens in five turns.
+    // Nine tenths of the 10 tokens behind and of the history, for a tenth of the prompt and of 10 tokens in five requests.
     assert_eq!(change.cost, CacheCost { lost: 909, saved: 107 });
     let mut regardless = with_history(1_000);
     regardless.options.ignore_cache_cost = true;
