@@ -34,6 +34,8 @@ pub(crate) struct Chat {
     pub(crate) names: Names,
     /// Tools that may be deferred, in their order.
     pub(crate) deferred: Vec<DeferredTool>,
+    /// Bytes of the tools that are withheld.
+    withheld_bytes: usize,
     /// Mark of a cached prefix that the last deferred tool with one had.
     mark: Option<Value>,
     /// ID of the answer that the request goes on from, whose conversation the provider has.
@@ -99,6 +101,7 @@ impl Chat {
             definitions,
             names: names_of(&deferred),
             deferred,
+            withheld_bytes: 0,
             mark,
             previous: text_of(PREVIOUS).filter(|_| api == Api::OpenAiResponses),
             is_kept: body.get("store") != Some(&Value::Bool(false)),
@@ -151,6 +154,37 @@ impl Chat {
         }
     }
 
+    /// Takes tools out of the request, by their names: also a second one of such a name, which is none that may be deferred.
+    pub(crate) fn withhold(&mut self, withheld: &HashSet<String>) {
+        if withheld.is_empty() {
+            return;
+        }
+        let taken = self.deferred.extract_if(.., |tool| withheld.contains(&tool.name));
+        self.withheld_bytes += taken.map(|tool| tool.text.len() + 1).sum::<usize>();
+        let mut left: HashSet<&str> = self.deferred.iter().map(|tool| tool.name.as_str()).collect();
+        let tools = &self.text[self.tools_at.clone()];
+        let read = Definitions::read(self.api, tools, |given| {
+            let tool = DeferredTool::read(self.api, given);
+            tool.is_some_and(|tool| withheld.contains(&tool.name) || left.remove(&*tool.name))
+        });
+        // They could be read before.
+        if let Some(definitions) = read {
+            self.own = definitions.own();
+            self.definitions = definitions;
+        }
+    }
+
+    /// Returns the text of the request as it came, without some of its tools.
+    pub(crate) fn without(&self, withheld: &HashSet<String>) -> Option<String> {
+        let tools = &self.text[self.tools_at.clone()];
+        let definitions = Definitions::read(self.api, tools, |given| {
+            let tool = DeferredTool::read(self.api, given);
+            tool.is_some_and(|tool| withheld.contains(&tool.name))
+        });
+        let tools = definitions?.text(&[]);
+        Some(raw::edited(&self.text, &[(self.tools_at.clone(), tools)]))
+    }
+
     /// Returns the text of the request with these tools and messages. `tools` begin with the host's own; `messages` were
     /// made from the host's own and then `further`.
     pub(crate) fn with(&self, tools: &[Value], messages: &[Value], further: &[Value]) -> String {
@@ -164,7 +198,7 @@ impl Chat {
     /// Returns the bytes of the request that stay whatever is deferred.
     pub(crate) fn bytes_kept(&self) -> usize {
         let deferred: usize = self.deferred.iter().map(|tool| tool.text.len() + 1).sum();
-        self.text.len().saturating_sub(deferred)
+        self.text.len().saturating_sub(deferred + self.withheld_bytes)
     }
 
     fn tools_text(&self, tools: &[Value]) -> String {
@@ -407,6 +441,32 @@ mod tests {
         let tools = [chat.own[0].clone(), json!({ "name": "x" })];
         let edited = chat.with(&tools, &chat.messages, &[]);
         assert_eq!(edited.matches("cache_control").count(), 1, "{edited}");
+    }
+
+    #[test]
+    fn withheld_tools_are_in_no_request() {
+        let second = r#"{"name":"mcp__git__log","description":"Other","input_schema":{}}"#;
+        let other = r#"{"name":"mcp__git__diff", "input_schema":{ "x":2.0 }}"#;
+        let mut chat = read(&request(&[OWN, TOOL, other, second].join(" , "), "")).expect("a chat");
+        let withheld = HashSet::from(["mcp__git__log".to_owned()]);
+        let original = request(&format!("{OWN},{other}"), "");
+        assert_eq!(chat.without(&withheld).as_deref(), Some(original.as_str()));
+        chat.withhold(&withheld);
+        let names: Vec<&str> = chat.deferred.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!((names.as_slice(), chat.own.len()), (&["mcp__git__diff"][..], 1));
+        let sent = chat.with(&chat.own, &chat.messages, &[]);
+        assert!(sent.contains(&format!(r#""tools": [{OWN}], "model""#)), "{sent}");
+        let mut within = read_by(
+            Api::OpenAiResponses,
+            &format!(
+                r#"{{"model":"m","tools":[{{"type":"local_shell"}},{NAMESPACE}],"input":[ 1.0 ]}}"#
+            ),
+        )
+        .expect("a chat");
+        let alone = r#"{"model":"m","tools":[{"type":"local_shell"}],"input":[ 1.0 ]}"#;
+        assert_eq!(within.without(&withheld).as_deref(), Some(alone));
+        within.withhold(&withheld);
+        assert!(within.deferred.is_empty());
     }
 
     #[test]

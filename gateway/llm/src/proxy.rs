@@ -402,7 +402,12 @@ impl Shared {
             chat.head.headers.remove(header::CONTENT_LENGTH);
             bytes = followed.into_bytes();
         }
-        match self.decide(&chat, &bytes).await {
+        let decided = self.decide(&chat, &bytes).await;
+        if let Some(text) = self.without_quarantined(&chat, &bytes) {
+            chat.head.headers.remove(header::CONTENT_LENGTH);
+            bytes = text.into_bytes();
+        }
+        match decided {
             Ok((turn, body)) => {
                 turn.account().added(turn.strategy(), begun.elapsed());
                 let original = Original { head: chat.head, body: bytes.into() };
@@ -420,6 +425,15 @@ impl Shared {
                 pass(&mut chat.way, &chat.head, Payload::Whole(bytes.into()), reason).await
             }
         }
+    }
+
+    /// Returns a request without the tools that the routing plane quarantined. `None` if it has none of them.
+    fn without_quarantined(&self, chat: &Chat, bytes: &[u8]) -> Option<String> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let is_plain = !chat.head.headers.contains_key(header::CONTENT_ENCODING);
+        let path = chat.head.url.path();
+        is_plain
+            .then(|| self.decider.without_quarantined(chat.api, path, text, &chat.caller.tenant))?
     }
 
     /// Takes what the host defers by itself out of a request, and out of its headers, while the operator has switched deferral

@@ -1,7 +1,7 @@
 //! Sets of tools that requests define, and what the routing plane knows of them: each is a catalog of its own, in a tenant
 //! that bears its digest.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,8 +68,11 @@ pub(crate) struct Toolset {
     pub(crate) tenant: String,
     /// Catalog revision that holds it.
     pub(crate) revision: u64,
+    /// Its tools, without those that the plane quarantined.
     pub(crate) tools: Vec<DeferredTool>,
-    /// cl100k tokens of the definitions.
+    /// Names of the tools that the plane quarantined. No model is told of them.
+    pub(crate) withheld: HashSet<String>,
+    /// cl100k tokens of the definitions that the plane can find.
     pub(crate) tokens: u64,
     /// Names in requests, by those that the plane gave.
     names: HashMap<String, String>,
@@ -105,6 +108,8 @@ struct Slot {
 struct Registered {
     /// Names in requests, by those that the plane gave.
     names: HashMap<String, String>,
+    /// Names in requests of the tools that were quarantined.
+    withheld: HashSet<String>,
     /// Newest catalog revision.
     revision: u64,
 }
@@ -114,6 +119,27 @@ enum State {
     Starting,
     Ready(Arc<Toolset>),
     Failed(Instant),
+}
+
+impl Registered {
+    /// Takes what the plane says of a tool.
+    fn add(&mut self, name: &str, outcome: &v1::ToolOutcome) {
+        match outcome.kind() {
+            OutcomeKind::Quarantined => {
+                tracing::warn!(
+                    tool = name,
+                    "a tool is quarantined: no request has it (llm.keep names tools that are sent whatever they say): {}",
+                    outcome.message
+                );
+                self.withheld.insert(name.to_owned());
+            }
+            OutcomeKind::Rejected => {}
+            _ if outcome.model_name.is_empty() => {}
+            _ => {
+                self.names.insert(outcome.model_name.clone(), name.to_owned());
+            }
+        }
+    }
 }
 
 impl DeferredTool {
@@ -214,9 +240,27 @@ impl Toolsets {
 
     /// Returns true if a tenant's set is known, so that no registration has to be waited for.
     pub(crate) fn knows(&self, tenant: &str, tools: &[DeferredTool]) -> bool {
+        self.known(tenant, tools).is_some()
+    }
+
+    /// Returns true if the plane quarantined a tool of one of a tenant's sets.
+    pub(crate) fn withholds(&self, tenant: &str) -> bool {
         let known = self.known.lock();
-        let slot = known.sets.get(&digest(tenant, tools));
-        slot.is_some_and(|slot| matches!(*slot.state.borrow(), State::Ready(_)))
+        let mut of_tenant = known.sets.values().filter(|slot| *slot.tenant == *tenant);
+        of_tenant.any(|slot| match &*slot.state.borrow() {
+            State::Ready(toolset) => !toolset.withheld.is_empty(),
+            State::Starting | State::Failed(_) => false,
+        })
+    }
+
+    /// Returns a tenant's set if the plane has answered for it already.
+    pub(crate) fn known(&self, tenant: &str, tools: &[DeferredTool]) -> Option<Arc<Toolset>> {
+        let known = self.known.lock();
+        let state = known.sets.get(&digest(tenant, tools))?.state.borrow();
+        match &*state {
+            State::Ready(toolset) => Some(Arc::clone(toolset)),
+            State::Starting | State::Failed(_) => None,
+        }
     }
 
     /// Returns a tenant's set as the plane knows it. One that is new is registered, which goes on if the caller leaves.
@@ -346,17 +390,18 @@ fn digest(tenant: &str, tools: &[DeferredTool]) -> [u8; 32] {
 async fn register(
     plane: &Client,
     digest: [u8; 32],
-    tools: Vec<DeferredTool>,
+    mut tools: Vec<DeferredTool>,
 ) -> Result<Toolset, Error> {
     let tenant = tenant(digest);
     let texts: Vec<String> = tools.iter().map(|tool| tool.text.clone()).collect();
-    let count = move || texts.iter().map(|text| u64::from(tokens::count(text))).sum();
+    let count =
+        move || texts.iter().map(|text| u64::from(tokens::count(text))).collect::<Vec<u64>>();
     let counting = tokio::task::spawn_blocking(count);
     let mut servers: Vec<&str> = tools.iter().map(|tool| tool.place().0).collect();
     servers.sort_unstable();
     servers.dedup();
     let registered = in_time(plane, register_all(plane, &tenant, &servers, &tools)).await;
-    let Registered { names, revision } = match registered {
+    let Registered { names, withheld, revision } = match registered {
         Ok(registered) => registered,
         Err(error) => {
             unregister(plane, &tenant, &servers).await;
@@ -365,8 +410,13 @@ async fn register(
     };
     let servers = servers.into_iter().map(str::to_owned).collect();
     // Counting can't fail; without it nothing would be counted as saved.
-    let tokens = counting.await.unwrap_or_default();
-    Ok(Toolset { tenant, revision, tools, tokens, names, servers })
+    let counted = counting.await.unwrap_or_default();
+    let found: HashSet<&str> = names.values().map(String::as_str).collect();
+    let is_found = |tool: &DeferredTool| found.contains(tool.name.as_str());
+    let tokens = tools.iter().zip(counted).filter(|(tool, _)| is_found(tool));
+    let tokens = tokens.map(|(_, count)| count).sum();
+    tools.retain(|tool| !withheld.contains(&tool.name));
+    Ok(Toolset { tenant, revision, tools, withheld, tokens, names, servers })
 }
 
 /// Gives a registration its time, however many servers it has.
@@ -399,11 +449,7 @@ async fn register_all(
         let registered = plane.register_server(request).await?;
         all.revision = all.revision.max(registered.catalog_revision);
         for (tool, outcome) in of_server.iter().zip(&registered.outcomes) {
-            let is_found =
-                !matches!(outcome.kind(), OutcomeKind::Rejected | OutcomeKind::Quarantined);
-            if is_found && !outcome.model_name.is_empty() {
-                all.names.insert(outcome.model_name.clone(), tool.name.clone());
-            }
+            all.add(&tool.name, outcome);
         }
     }
     Ok(all)
@@ -468,6 +514,7 @@ pub(crate) mod tests {
             tenant: "llm-x".to_owned(),
             revision: 1,
             tools: tools.to_vec(),
+            withheld: HashSet::new(),
             tokens: 0,
             names: tools.iter().map(name).collect(),
             servers: Vec::new(),

@@ -194,6 +194,31 @@ impl Decider {
         Ok((turn, body))
     }
 
+    /// Returns a request as it came, without the tools that the plane quarantined. `None` if it is to be sent with all of them:
+    /// none is known to be quarantined, or the operator wants everything sent as it comes.
+    pub(crate) fn without_quarantined(
+        &self,
+        api: Api,
+        path: &str,
+        text: &str,
+        tenant: &Arc<str>,
+    ) -> Option<String> {
+        let is_passing = self.settings().strategy == StrategyConfig::Pass;
+        if is_passing || !self.toolsets.withholds(tenant) {
+            return None;
+        }
+        let without = || {
+            let chat = Chat::read(api, path, text.to_owned(), self.settings())?;
+            let toolset = self.toolsets.known(tenant, &chat.deferred);
+            let withheld = toolset.map(|toolset| toolset.withheld.clone()).unwrap_or_default();
+            if withheld.is_empty() {
+                return Err("strategy");
+            }
+            chat.without(&withheld).ok_or("shape")
+        };
+        caught(without).ok()
+    }
+
     async fn route(
         &self,
         mut chat: Chat,
@@ -209,6 +234,7 @@ impl Decider {
         let all = chat.deferred.clone();
         let tenant = Arc::clone(owner.tenant);
         let toolset = self.toolsets.find(&tenant, &all).await?;
+        chat.withhold(&toolset.withheld);
         chat.keep(|name| !toolset.has(name));
         if chat.deferred.is_empty() {
             return Err("nothing-to-defer");
@@ -516,7 +542,12 @@ impl Turn {
     /// Returns what an answer's header says of the request.
     pub(crate) fn note(&self) -> String {
         let deferred = self.chat.deferred.len();
-        format!("{}; deferred={deferred}; shown={}", self.strategy.name(), self.active.len())
+        let note =
+            format!("{}; deferred={deferred}; shown={}", self.strategy.name(), self.active.len());
+        match self.toolset.withheld.len() {
+            0 => note,
+            withheld => format!("{note}; withheld={withheld}"),
+        }
     }
 
     /// Returns the betas that the request needs beside the host's, for the header `anthropic-beta`.

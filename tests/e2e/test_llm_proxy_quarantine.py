@@ -1,0 +1,74 @@
+"""`toolgate llm` with tools whose texts attack the model: none that is quarantined is sent."""
+
+import json
+
+import pytest
+from conftest import StartProxy
+from llm_provider import Answer, Json, Provider, Sent, answer, serving
+from llm_tools import MORE, PATIENT
+from test_llm_proxy_envelope import anthropic_answer, anthropic_request, anthropic_tools
+from test_quarantine import HARMLESS, POISON
+
+PATH = "/anthropic/v1/messages"
+POISONED = "mcp__sea__tides"
+NOW = PATIENT.removeprefix('strategy = "envelope"\n')
+
+
+def request(said: str = POISON) -> Json:
+    """A request with a tool that says this, which fits best what the user asks for."""
+    tide = {"name": POISONED, "description": said, "input_schema": {"type": "object"}}
+    asked = {"role": "user", "content": HARMLESS}
+    return {**anthropic_request(asked), "tools": [*anthropic_tools(), tide]}
+
+
+def done() -> Answer:
+    """An answer that ends the turn."""
+    return answer(anthropic_answer({"type": "text", "text": "Done."}))
+
+
+@pytest.mark.parametrize("strategy", ["envelope", "cut", "native"])
+def test_a_poisoned_tool_reaches_no_model(start: StartProxy, strategy: str) -> None:
+    with serving(Provider(done(), done())) as provider:
+        proxy = start(provider, f'strategy = "{strategy}"\n{NOW}')
+        got = proxy.ask(PATH, request())
+        harmless = proxy.ask(PATH, request(HARMLESS))
+        poisoned, clean = (sent.body.decode() for sent in provider.sent)
+        log = proxy.log()
+    assert "pass" not in got.note, got.note
+    assert got.note.endswith("; withheld=1"), got.note
+    assert POISONED not in poisoned
+    assert "id_rsa" not in poisoned
+    assert "a tool is quarantined" in log, log
+    assert POISONED in log, log
+    assert "withheld" not in harmless.note, harmless.note
+    assert POISONED in clean, "it fits best"
+
+
+def test_the_original_of_a_refused_request_has_no_poisoned_tool(start_afresh: StartProxy) -> None:
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}
+    body = json.dumps(request())
+    clean = json.dumps({**request(), "tools": anthropic_tools()})
+    with serving(Provider(answer(error, 400), done(), done())) as provider:
+        proxy = start_afresh(provider)
+        refused = proxy.ask(PATH, body.encode())
+        later = proxy.ask(PATH, body.encode())
+        sent = [one.json for one in provider.sent]
+    assert (refused.note, later.note) == ("pass; reason=refused", "pass; reason=refused-before")
+    assert MORE in json.dumps(sent[0])
+    assert sent[1:] == [json.loads(clean)] * 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [f'strategy = "pass"\n{NOW}', f'{PATIENT}keep = ["{POISONED}"]\n'],
+    ids=["pass", "keep"],
+)
+def test_the_operator_may_have_it_sent(start: StartProxy, settings: str) -> None:
+    def taken(sent: Sent) -> Answer:
+        assert request()["tools"][-1] in sent.json["tools"]
+        return done()
+
+    with serving(Provider(taken, taken)) as provider:
+        proxy = start(provider, settings)
+        for _ in range(2):
+            assert proxy.ask(PATH, request()).status == 200
