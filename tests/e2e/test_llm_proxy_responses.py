@@ -304,6 +304,24 @@ def test_a_search_is_answered_and_gone_on_from(start: StartProxy, streamed: bool
     assert [item.get("id") for item in third if item.get("type") == "reasoning"] == ["rs_2"]
 
 
+def test_a_request_that_is_passed_has_no_thoughts_of_a_hidden_search(start: StartProxy) -> None:
+    searching = response(thought("rs_1"), call(SEARCH, FIND_MAIL, "call_s"))
+    done = response(said("Done."), identifier="resp_2")
+    steps = [step(searching, True), step(done, True), answer(response(said("Bye.")))]
+    with serving(Provider(*steps)) as provider:
+        proxy = start(provider)
+        streamed = proxy.ask(PATH, request(stream=True))
+        # Thoughts of others stay, also where nothing follows them.
+        items = [thought("rs_1"), thought("rs_9"), said("Done."), user("Thanks.")]
+        later = {"n": 1.0, **request(user(RAIN), *items, tools=tools()[:3])}
+        passed = proxy.ask(PATH, json.dumps(later).encode())
+        sent = provider.sent[2]
+    assert b"rs_1" in streamed.body
+    assert passed.note == "pass; reason=nothing-to-defer"
+    assert sent.json == {**later, "input": [user(RAIN), *items[1:]]}
+    assert sent.body.startswith(b'{"n": 1.0, "model": "m", "store": false, ')
+
+
 def test_namespaces_of_codex_are_thinned_and_called(start: StartProxy) -> None:
     called = response(call(CALL, enveloped("mcp__weather__forecast", {"city": "Bern"})))
     with serving(Provider(step(called, True), answer(response(said("No."))))) as provider:

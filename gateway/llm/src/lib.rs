@@ -4,6 +4,7 @@
 //! called by the client library.
 
 mod answer;
+mod bounded;
 mod chat;
 mod config;
 mod definitions;
@@ -28,6 +29,7 @@ mod sse;
 mod stream;
 mod switch;
 mod tenant;
+mod thoughts;
 mod toolset;
 mod turn;
 mod undeferred;

@@ -470,7 +470,7 @@ impl Shared {
         self.decider.decide(chat.api, path, text, owner).await
     }
 
-    /// Returns a request that goes on from an answer as the provider takes it.
+    /// Returns a request as the provider takes it behind hidden searches.
     fn followed(&self, chat: &Chat, bytes: &[u8]) -> Option<String> {
         let text = std::str::from_utf8(bytes).ok()?;
         let keys = chat.keys();

@@ -36,9 +36,14 @@ pub(crate) fn is_deferring(item: &Value) -> bool {
     item["type"].as_str().is_some_and(|kind| kinds.contains(&kind))
 }
 
+/// Returns true if an item is thoughts of the model's.
+pub(crate) fn is_thought(item: &Value) -> bool {
+    item["type"] == "reasoning"
+}
+
 /// Returns true for thoughts that lead to nothing, because what they led to was a hidden search. OpenAI refuses them.
 pub(crate) fn is_lone(item: &Value, next: Option<&Value>) -> bool {
-    item["type"] == "reasoning"
+    is_thought(item)
         && next.is_none_or(|next| {
             let kind = next["type"].as_str().unwrap_or_default();
             kind == "reasoning" || kind.ends_with("_output") || next["role"] == "user"

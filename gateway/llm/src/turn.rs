@@ -32,6 +32,7 @@ use crate::remembered::{Remembered, State};
 use crate::responses;
 use crate::savings::{Account, Savings};
 use crate::switch::Switch;
+use crate::thoughts::Thoughts;
 use crate::toolset::{DeferredTool, Namespaced, Toolset, Toolsets};
 
 /// Searches of one turn that are answered.
@@ -60,6 +61,7 @@ pub(crate) struct Decider {
     toolsets: Toolsets,
     remembered: Arc<Remembered>,
     kept: Arc<Kept>,
+    thoughts: Arc<Thoughts>,
     refusals: Arc<Refusals>,
     switch: Arc<Switch>,
     savings: Savings,
@@ -135,6 +137,7 @@ impl Decider {
             toolsets,
             remembered: Arc::default(),
             kept: Arc::default(),
+            thoughts: Arc::default(),
             refusals: Arc::default(),
             switch: Arc::default(),
             savings,
@@ -313,15 +316,20 @@ impl Decider {
         self.kept.find(owner, id).map(Some).ok_or("unknown-history")
     }
 
-    /// Returns the text of a request that goes on from an answer as the provider takes it behind hidden searches. `None`
-    /// if it is as it must be.
+    /// Returns the text of a request as the provider takes it behind hidden searches: with the answer that it goes on from, and
+    /// without thoughts that led to what the host has not seen. `None` if it is as it must be.
     pub(crate) fn followed(&self, api: Api, text: &str, owner: Owner<'_>) -> Option<String> {
         if api != Api::OpenAiResponses {
             return None;
         }
-        let id: String = serde_json::from_str(raw::field(text, PREVIOUS)?).ok()?;
         let host = self.remembered.hash((owner.tenant, owner.keys));
-        self.kept.find(host, &id)?.request(text)
+        let going_on = || {
+            let id: String = serde_json::from_str(raw::field(text, PREVIOUS)?).ok()?;
+            self.kept.find(host, &id)?.request(text)
+        };
+        let going_on = going_on();
+        let without = self.thoughts.without(host, going_on.as_deref().unwrap_or(text));
+        without.or(going_on)
     }
 
     /// Asks the plane, and forgets a set of tools or the handles of a conversation that it does not know any more.
@@ -637,6 +645,7 @@ impl Turn {
 
     /// Answers searches, and returns the text of the request that the model goes on with. `None` if enough was searched.
     pub(crate) async fn go_on(&mut self, said: Vec<Value>, searches: &[Search]) -> Option<String> {
+        self.hide(&said);
         // After the last answer, which says that it is the last, nothing is asked again.
         if self.searches > SEARCHES_MAX {
             self.leave(searches);
@@ -654,6 +663,13 @@ impl Turn {
             self.leave(searches);
         }
         request
+    }
+
+    /// Notes thoughts that the host may have seen without what they led to.
+    fn hide(&self, said: &[Value]) {
+        if self.chat.api == Api::OpenAiResponses {
+            self.decider.thoughts.note(&self.tenant, self.owner, said);
+        }
     }
 
     /// Adds what the model said and the results of its calls to the messages behind the host's.
@@ -717,6 +733,7 @@ impl Turn {
         searches: &[Search],
     ) -> Option<String> {
         self.refusals += 1;
+        self.hide(&said);
         let mut found = Vec::with_capacity(searches.len());
         for search in searches {
             found.push(self.answer(search).await);
