@@ -47,6 +47,18 @@ def test_what_is_not_rewritten_goes_through_byte_for_byte(
     assert KEY not in proxy.log()
 
 
+@pytest.mark.parametrize("path", ["/anthropic/v1/messages", "/anthropic/v1/files"])
+def test_a_large_request_keeps_its_length_and_its_bytes(start: StartProxy, path: str) -> None:
+    body = b'{"model":"m","x":"' + b"0123456789" * 100_000 + b'"}'
+    with serving(Provider(answer({"ok": True}))) as provider:
+        got = start(provider, "").ask(path, body)
+        [sent] = provider.sent
+    assert got.status == 200
+    assert sent.body == body
+    assert sent.headers["content-length"] == str(len(body))
+    assert "transfer-encoding" not in sent.headers
+
+
 def test_other_methods_and_paths_go_through(start: StartProxy) -> None:
     steps = [answer({"data": []}), answer({"deleted": True})]
     with serving(Provider(*steps)) as provider:

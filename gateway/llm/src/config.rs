@@ -79,10 +79,10 @@ pub struct LlmConfig {
     /// Time to connect to a provider.
     #[serde(deserialize_with = "duration")]
     pub connect_timeout: Duration,
-    /// Time until the head of a provider's answer.
+    /// Time until the head of a provider's answer, from the end of the request on.
     #[serde(deserialize_with = "duration")]
     pub first_byte_timeout: Duration,
-    /// Time between two pieces of a provider's answer.
+    /// Time between two pieces of a provider's answer, and between two of a request that it takes.
     #[serde(deserialize_with = "duration")]
     pub idle_timeout: Duration,
     /// File with certificates (PEM) that are trusted beside the system's.

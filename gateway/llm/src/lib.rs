@@ -34,6 +34,7 @@ mod toolset;
 mod turn;
 mod undeferred;
 mod units;
+mod upload;
 mod upstream;
 mod way;
 

@@ -33,15 +33,12 @@ use crate::savings::{Account, Savings};
 use crate::serving::{Peer, serve_routes};
 use crate::tenant::{Authentication, Caller, PresentedKey, Refusal, key_of, own_key_of};
 use crate::turn::{Decider, Owner, SWITCHED_OFF, Turn, caught, warm_up};
-use crate::upstream::{Failure, Head, Upstream, UpstreamError, is_climbing};
+use crate::upstream::{Failure, Head, PIECE_MAX, Upstream, UpstreamError, is_climbing};
 use crate::way::{Answer, Carrier, Payload, Pieces, Way};
 use crate::{gemini, headers, undeferred};
 
 /// Header of an answer that says what was done with its request.
 const NOTE: HeaderName = HeaderName::from_static("x-toolgate");
-
-/// Time between two pieces of a request.
-const PIECE_MAX: Duration = Duration::from_secs(30);
 
 /// Largest request whose model is read for the accounts when it is sent as it came.
 const NAMED_MAX: usize = 1 << 20;

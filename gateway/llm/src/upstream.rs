@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use reqwest::redirect::Policy;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
@@ -17,7 +17,11 @@ use url::Url;
 
 use crate::config::{Config, UpstreamConfig};
 use crate::provider::Provider;
+use crate::upload::{Deadlines, Late, Upload};
 use crate::way::{Answer, Payload, Pieces};
+
+/// Time between two pieces of a host's request.
+pub(crate) const PIECE_MAX: Duration = Duration::from_secs(30);
 
 /// Error that keeps requests from being sent.
 #[derive(Debug, thiserror::Error)]
@@ -98,10 +102,18 @@ impl Upstream {
 
     /// Sends a request, and waits for the head of its answer.
     pub(crate) async fn send(&self, head: &Head, body: Payload) -> Result<Answer, Failure> {
+        let mut headers = head.headers.clone();
+        if let Payload::Whole(bytes) = &body
+            && !bytes.is_empty()
+        {
+            // It may be sent in pieces, whose number of bytes is known all the same.
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+        }
+        let (body, mut upload) = Upload::of(body);
         let request = self.client.request(head.method.clone(), head.url.clone());
-        let sent = request.headers(head.headers.clone()).body(body).send();
-        let answer = self.within_first_byte(head.provider, sent).await?;
-        let answer = answer.map_err(|error| self.failure(head.provider, &error))?;
+        let sent = request.headers(headers).body(body).send();
+        let answer = self.in_time(head.provider, &mut upload, sent).await?;
+        let answer = answer.map_err(|error| self.failure(head.provider, &upload, &error))?;
         let status = answer.status();
         let headers = answer.headers().clone();
         let pieces = answer.bytes_stream();
@@ -110,19 +122,28 @@ impl Upstream {
         Ok(Answer { status, headers, pieces: self.within_idle(Box::pin(pieces)) })
     }
 
-    /// Waits for the head of an answer, but not for longer than it may take.
-    pub(crate) async fn within_first_byte<T>(
+    /// Waits for the head of an answer, but not for longer than the request and then the answer may take.
+    pub(crate) async fn in_time<T>(
         &self,
         provider: Provider,
+        upload: &mut Upload,
         answered: impl Future<Output = T>,
     ) -> Result<T, Failure> {
-        tokio::time::timeout(self.first_byte, answered).await.map_err(|_| Failure {
-            status: StatusCode::GATEWAY_TIMEOUT,
-            message: format!(
-                "{} did not begin to answer within {:?} (llm.first_byte_timeout)",
-                self.place(provider),
-                self.first_byte
-            ),
+        let deadlines = Deadlines { piece: self.idle, answer: self.first_byte };
+        upload.answered(deadlines, answered).await.map_err(|late| {
+            let place = self.place(provider);
+            let Deadlines { piece, answer } = deadlines;
+            let message = match late {
+                Late::Piece => {
+                    format!(
+                        "{place} took no more of the request within {piece:?} (llm.idle_timeout)"
+                    )
+                }
+                Late::Answer => format!(
+                    "{place} did not begin to answer within {answer:?} (llm.first_byte_timeout)"
+                ),
+            };
+            Failure { status: StatusCode::GATEWAY_TIMEOUT, message }
         })
     }
 
@@ -153,9 +174,12 @@ impl Upstream {
         self.places.of(provider).origin().ascii_serialization()
     }
 
-    fn failure(&self, provider: Provider, error: &reqwest::Error) -> Failure {
+    fn failure(&self, provider: Provider, upload: &Upload, error: &reqwest::Error) -> Failure {
+        if let Some(failure) = broken_off(upload) {
+            return failure;
+        }
         let place = self.place(provider);
-        if error.is_timeout() {
+        if error.is_timeout() && error.is_connect() {
             let status = StatusCode::GATEWAY_TIMEOUT;
             let connect = self.connect;
             let message =
@@ -166,6 +190,18 @@ impl Upstream {
         let status = StatusCode::BAD_GATEWAY;
         Failure { status, message: format!("{place} {what}: {}", innermost(error)) }
     }
+}
+
+/// Returns the failure of a request whose host did not send it to its end.
+pub(crate) fn broken_off(upload: &Upload) -> Option<Failure> {
+    let broken = upload.broken()?;
+    Some(if broken.is_late {
+        let message = format!("the host sent no more of its request within {PIECE_MAX:?}");
+        Failure { status: StatusCode::REQUEST_TIMEOUT, message }
+    } else {
+        let message = format!("the request broke off: {}", broken.problem);
+        Failure { status: StatusCode::BAD_REQUEST, message }
+    })
 }
 
 /// Returns true if a path has a part that may lead out of where it stands.

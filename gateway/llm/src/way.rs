@@ -9,7 +9,8 @@ use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
 
-use crate::upstream::{Failure, Head, Upstream};
+use crate::upload::Upload;
+use crate::upstream::{Failure, Head, Upstream, broken_off};
 
 /// Piece of a body.
 pub type Piece = Result<Bytes, io::Error>;
@@ -66,11 +67,18 @@ impl Way {
         let Some(carrier) = self.carrier.take() else {
             return self.upstream.send(head, body).await;
         };
+        // A carrier tells a whole body from others.
+        let (body, mut upload) = match body {
+            Payload::Whole(bytes) => (Payload::Whole(bytes), Upload::whole()),
+            Payload::Pieces(_) => Upload::of(body),
+        };
         let answered = carrier.carry(Carried { headers: head.headers.clone(), body });
-        let answer = self.upstream.within_first_byte(head.provider, answered).await?;
-        let answer = answer.map_err(|error| Failure {
-            status: StatusCode::BAD_GATEWAY,
-            message: format!("{} failed: {error}", self.upstream.place(head.provider)),
+        let answer = self.upstream.in_time(head.provider, &mut upload, answered).await?;
+        let answer = answer.map_err(|error| {
+            broken_off(&upload).unwrap_or_else(|| Failure {
+                status: StatusCode::BAD_GATEWAY,
+                message: format!("{} failed: {error}", self.upstream.place(head.provider)),
+            })
         })?;
         Ok(Answer { pieces: self.upstream.within_idle(answer.pieces), ..answer })
     }
