@@ -46,12 +46,12 @@ pub async fn serve(
     listener: impl Listener<Addr = SocketAddr>,
     stop: CancellationToken,
 ) {
-    let head_timeout = proxy.head_timeout();
+    let pace = proxy.pace();
     let streams = Arc::new(Semaphore::new(STREAMS_MAX));
     let service = ExternalProcessorServer::new(Service { proxy, streams });
     let service = service.max_decoding_message_size(MESSAGE_MAX);
     let routes = Routes::new(service).into_axum_router();
-    serve_routes(listener, routes, head_timeout, stop).await;
+    serve_routes(listener, routes, pace, stop).await;
 }
 
 #[tonic::async_trait]

@@ -41,6 +41,9 @@ pub struct LlmConfig {
     /// Time for the body of a chat request.
     #[serde(deserialize_with = "duration")]
     pub body_timeout: Duration,
+    /// Time for a host to take a piece of its answer.
+    #[serde(deserialize_with = "duration")]
+    pub write_timeout: Duration,
     /// Most requests under way. A tenant has at most four fifths of them, and less when others have theirs.
     pub max_requests: usize,
     /// Most bytes of chat requests in memory, as they came, with the same shares.
@@ -167,6 +170,7 @@ impl Default for LlmConfig {
             max_connections: 256,
             head_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(2 * 60),
+            write_timeout: Duration::from_secs(2 * 60),
             max_requests: 256,
             request_memory: 128 << 20,
             tenant: "default".to_owned(),
@@ -261,8 +265,9 @@ impl Config {
             let keys = "llm.max_connections, max_toolsets, max_requests and request_memory";
             return Some(format!("{keys} must be at least 1"));
         }
-        if llm.head_timeout.is_zero() || llm.body_timeout.is_zero() {
-            return Some("llm.head_timeout and llm.body_timeout must not be 0".to_owned());
+        if [llm.head_timeout, llm.body_timeout, llm.write_timeout].iter().any(Duration::is_zero) {
+            let keys = "llm.head_timeout, body_timeout and write_timeout";
+            return Some(format!("{keys} must not be 0"));
         }
         if llm.tenant.is_empty() {
             return Some("llm.tenant must not be empty".to_owned());
@@ -327,6 +332,7 @@ mod tests {
             ("[llm]\nmax_connections = 0", "at least 1"),
             ("[llm]\nrequest_memory = \"0\"", "at least 1"),
             ("[llm]\nhead_timeout = \"0s\"", "head_timeout"),
+            ("[llm]\nwrite_timeout = \"0s\"", "must not be 0"),
             ("[llm]\ntenant = \"\"", "llm.tenant"),
             ("[llm]\ngate = \"strict\"", "strict"),
             ("[llm]\nnothing = 1", "nothing"),

@@ -42,7 +42,7 @@ pub use config::{Config, ConfigError, GateConfig, LlmConfig, StrategyConfig, Ups
 pub use provider::Provider;
 pub use proxy::{CarriedChat, ChatPath, Plane, Proxy, ProxyError};
 pub use savings::{ModelTotals, Savings, Totals, Usage};
-pub use serving::{Peer, serve_routes};
+pub use serving::{Pace, Peer, serve_routes};
 pub use tenant::{Authentication, Caller, PresentedKey, Refusal};
 pub use upstream::UpstreamError;
 pub use way::{Answer, Carried, Carrier, Payload, Piece, Pieces};

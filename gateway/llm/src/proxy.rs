@@ -26,11 +26,11 @@ use crate::chat::PassReason;
 use crate::config::Config;
 use crate::exchange::{Exchange, Original, ask_for_plain, is_compressed, is_refusal, is_stream};
 use crate::guard::Names;
-use crate::held::holding;
+use crate::held::{holding, holding_in_time};
 use crate::metrics::{OPEN_METRICS, OpenRequest};
 use crate::provider::Provider;
 use crate::savings::{Account, Savings};
-use crate::serving::{Peer, serve_routes};
+use crate::serving::{Pace, Peer, serve_routes};
 use crate::tenant::{Authentication, Caller, PresentedKey, Refusal, key_of, own_key_of};
 use crate::turn::{Decider, Owner, SWITCHED_OFF, Turn, caught, warm_up};
 use crate::upstream::{Failure, Head, PIECE_MAX, Upstream, UpstreamError, is_climbing};
@@ -92,7 +92,7 @@ struct Shared {
     memory: Shares,
     request_memory: usize,
     max_body: usize,
-    head_timeout: Duration,
+    pace: Pace,
     body_timeout: Duration,
     public_url: String,
 }
@@ -165,7 +165,7 @@ impl Proxy {
             memory: Shares::new(llm.request_memory),
             request_memory: llm.request_memory,
             max_body: llm.max_body,
-            head_timeout: llm.head_timeout,
+            pace: Pace { head: llm.head_timeout, write: llm.write_timeout },
             body_timeout: llm.body_timeout,
             public_url: llm.public_url.clone(),
         };
@@ -189,14 +189,14 @@ impl Proxy {
             .route("/toolgate/usage", get(usage))
             .fallback(forward)
             .with_state(Arc::new(face));
-        serve_routes(listener, router, self.0.head_timeout, stop).await;
+        serve_routes(listener, router, self.0.pace, stop).await;
         Ok(())
     }
 
-    /// Returns the time that the head of a request has.
+    /// Returns the deadlines of connections.
     #[must_use]
-    pub fn head_timeout(&self) -> Duration {
-        self.0.head_timeout
+    pub fn pace(&self) -> Pace {
+        self.0.pace
     }
 
     /// Takes what was registered out of the routing plane.
@@ -246,7 +246,7 @@ impl Proxy {
             return pass(&mut chat.way, &chat.head, body, "busy").await;
         };
         let response = Box::pin(proxy.chat(chat, body)).await;
-        holding(response, held)
+        holding_in_time(response, held, proxy.pace.write)
     }
 }
 
@@ -344,7 +344,7 @@ async fn forward(State(face): State<Arc<Face>>, request: Request) -> Response {
             pass(&mut way, &head, body, "no-chat").await
         }
     };
-    holding(response, held)
+    holding_in_time(response, held, proxy.pace.write)
 }
 
 impl Shared {
