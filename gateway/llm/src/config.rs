@@ -76,6 +76,9 @@ pub struct LlmConfig {
     pub first_decision_timeout: Duration,
     /// Most sets of tools that are known at a time.
     pub max_toolsets: usize,
+    /// Most bytes of the definitions of these sets, as they came.
+    #[serde(deserialize_with = "size")]
+    pub toolset_memory: usize,
     /// Largest request that is read; larger ones are sent as they come.
     #[serde(deserialize_with = "size")]
     pub max_body: usize,
@@ -184,6 +187,7 @@ impl Default for LlmConfig {
             decision_timeout: Duration::from_millis(30),
             first_decision_timeout: Duration::from_millis(150),
             max_toolsets: 64,
+            toolset_memory: 64 << 20,
             max_body: 8 << 20,
             connect_timeout: Duration::from_secs(10),
             first_byte_timeout: Duration::from_secs(10 * 60),
@@ -259,10 +263,15 @@ impl Config {
         if !llm.public_url.is_empty() && Url::parse(&llm.public_url).is_err() {
             return Some("llm.public_url is no URL".to_owned());
         }
-        let at_least_one =
-            [llm.max_connections, llm.max_toolsets, llm.max_requests, llm.request_memory];
+        let at_least_one = [
+            llm.max_connections,
+            llm.max_toolsets,
+            llm.max_requests,
+            llm.request_memory,
+            llm.toolset_memory,
+        ];
         if at_least_one.contains(&0) {
-            let keys = "llm.max_connections, max_toolsets, max_requests and request_memory";
+            let keys = "llm.max_connections, max_toolsets, max_requests, request_memory and toolset_memory";
             return Some(format!("{keys} must be at least 1"));
         }
         if [llm.head_timeout, llm.body_timeout, llm.write_timeout].iter().any(Duration::is_zero) {
@@ -331,6 +340,7 @@ mod tests {
             ("[llm]\next_proc_listen = \"0.0.0.0:1\"", "ext_proc_listen"),
             ("[llm]\nmax_connections = 0", "at least 1"),
             ("[llm]\nrequest_memory = \"0\"", "at least 1"),
+            ("[llm]\ntoolset_memory = \"0\"", "toolset_memory"),
             ("[llm]\nhead_timeout = \"0s\"", "head_timeout"),
             ("[llm]\nwrite_timeout = \"0s\"", "must not be 0"),
             ("[llm]\ntenant = \"\"", "llm.tenant"),

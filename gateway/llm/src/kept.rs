@@ -1,22 +1,21 @@
 //! Answers of OpenAI's Responses that a further request names (`previous_response_id`): the provider keeps their
 //! conversation, so that the proxy remembers what it put into it. Without that, such requests are sent as they came.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use crate::bounded::{Bounded, Bounds};
 use crate::definitions::place;
 use crate::raw;
-use crate::tenant::gives_way;
 
 /// Field of a request that names the answer it goes on from.
 pub(crate) const PREVIOUS: &str = "previous_response_id";
 
-/// Most answers that are remembered, of all tenants together.
-const ANSWERS_MAX: usize = 4_096;
+/// Answers that are remembered.
+const BOUNDS: Bounds = Bounds { entries: 4_096, bytes: 32 << 20 };
 
 /// Conversation behind an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +34,13 @@ pub(crate) struct Behind {
 const LATE: &str = r#"{"message":"What was found is described in the conversation."}"#;
 
 impl Behind {
+    /// Returns the approximate bytes in use.
+    fn memory_bytes(&self) -> usize {
+        let names = [&self.described, &self.found, &self.open_calls].into_iter().flatten();
+        let names: usize = names.map(|name| size_of::<String>() + name.len()).sum();
+        size_of::<Self>() + self.last_id.len() + names
+    }
+
     /// Returns the text of a request that goes on from the answer, with what the provider wants for it: the turn's last
     /// ID in the place of its first, and an answer to each hidden search. `None` if it has all that.
     pub(crate) fn request(&self, text: &str) -> Option<String> {
@@ -69,58 +75,32 @@ impl Behind {
 }
 
 /// Answers that were seen lately. Keys are hashes with a key of this process alone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Kept {
     hashing: RandomState,
-    answers: Mutex<Answers>,
+    answers: Mutex<Bounded<u64, Behind>>,
 }
 
-#[derive(Debug, Default)]
-struct Answers {
-    known: HashMap<u64, Known>,
-    clock: u64,
-}
-
-#[derive(Debug)]
-struct Known {
-    tenant: Arc<str>,
-    behind: Behind,
-    since: u64,
+impl Default for Kept {
+    fn default() -> Self {
+        Self { hashing: RandomState::new(), answers: Mutex::new(Bounded::new(BOUNDS)) }
+    }
 }
 
 impl Kept {
     /// Returns what is behind an answer. `owner` tells apart who must not share.
     pub(crate) fn find(&self, owner: u64, id: &str) -> Option<Behind> {
         let key = self.hashing.hash_one((owner, id));
-        self.answers.lock().known.get(&key).map(|known| known.behind.clone())
+        self.answers.lock().get(&key).cloned()
     }
 
-    /// Remembers what is behind an answer, under the ID that the host knows, and under that of the turn's last. Where there is
-    /// no place, the tenant that has most answers loses the older half of them.
+    /// Remembers what is behind an answer, under the ID that the host knows, and under that of the turn's last.
     pub(crate) fn keep(&self, tenant: &Arc<str>, owner: u64, shown_id: &str, behind: &Behind) {
         let mut answers = self.answers.lock();
         for id in [shown_id, &behind.last_id] {
             let key = self.hashing.hash_one((owner, id));
-            answers.keep(tenant, key, behind.clone());
+            answers.insert(tenant, key, behind.clone(), behind.memory_bytes());
         }
-    }
-}
-
-impl Answers {
-    fn keep(&mut self, tenant: &Arc<str>, key: u64, behind: Behind) {
-        self.clock += 1;
-        let since = self.clock;
-        if self.known.len() >= ANSWERS_MAX && !self.known.contains_key(&key) {
-            let victim = gives_way(self.known.values().map(|known| &known.tenant), tenant);
-            let of_victim = self.known.values().filter(|known| known.tenant == victim);
-            // Half at once, so that this is rare.
-            let mut ages: Vec<u64> = of_victim.map(|known| known.since).collect();
-            ages.sort_unstable();
-            // A tenant without any finds no place among those that have no more.
-            let Some(last) = ages.get(ages.len() / 2).copied() else { return };
-            self.known.retain(|_, known| known.tenant != victim || known.since > last);
-        }
-        self.known.insert(key, Known { tenant: Arc::clone(tenant), behind, since });
     }
 }
 
@@ -166,12 +146,19 @@ mod tests {
     fn there_is_a_bound_and_no_tenant_takes_anothers_place() {
         let kept = Kept::default();
         kept.keep(&Arc::from("b"), 2, "r1", &behind("r1"));
-        for number in 0..2 * ANSWERS_MAX {
+        let answers_max = BOUNDS.entries;
+        for number in 0..2 * answers_max {
             kept.keep(&Arc::from("a"), 1, &number.to_string(), &behind(&format!("last{number}")));
         }
-        assert!(kept.answers.lock().known.len() <= ANSWERS_MAX);
+        assert!(kept.answers.lock().len() <= answers_max);
         assert!(kept.find(2, "r1").is_some());
-        let newest = (2 * ANSWERS_MAX - 1).to_string();
+        let newest = (2 * answers_max - 1).to_string();
         assert!(kept.find(1, &newest).is_some());
+        let long = Behind { found: vec!["x".repeat(BOUNDS.bytes / 8)], ..behind("r") };
+        for number in 0..9 {
+            kept.keep(&Arc::from("a"), 1, &format!("long{number}"), &long);
+        }
+        assert!(kept.answers.lock().len() <= 8, "they are bounded by bytes too");
+        assert!(kept.find(2, "r1").is_some());
     }
 }

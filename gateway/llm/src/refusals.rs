@@ -9,13 +9,16 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use toolgate_llm::strategy::{Api, Strategy};
 
-use crate::tenant::gives_way;
+use crate::bounded::gives_way;
 
 /// Time for which a model is remembered.
 const REFUSED_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// Most models that are remembered, of all tenants together.
 const REFUSALS_MAX: usize = 256;
+
+/// Most bytes of a name that models are told apart by.
+const MODEL_MAX: usize = 256;
 
 /// Model as one tenant calls it: another's requests may be refused for what is in them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,7 +34,8 @@ pub(crate) struct Refusals(Mutex<HashMap<(CalledModel, bool), Instant>>);
 
 impl CalledModel {
     pub(crate) fn new(tenant: &Arc<str>, api: Api, model: &str) -> Self {
-        Self { tenant: Arc::clone(tenant), api: api.name(), model: model.to_owned() }
+        let model = model[..model.floor_char_boundary(MODEL_MAX)].to_owned();
+        Self { tenant: Arc::clone(tenant), api: api.name(), model }
     }
 }
 
@@ -41,7 +45,8 @@ impl Refusals {
         let mut refusals = self.0.lock();
         refusals.retain(|_, since| since.elapsed() < REFUSED_FOR);
         if refusals.len() >= REFUSALS_MAX {
-            let victim = gives_way(refusals.keys().map(|(of, _)| &of.tenant), &model.tenant);
+            let held = refusals.keys().map(|(of, _)| (&of.tenant, 1));
+            let victim = gives_way(held, &model.tenant, 1);
             let of_victim = refusals.iter().filter(|((of, _), _)| of.tenant == victim);
             let oldest = of_victim.min_by_key(|(_, since)| **since).map(|(key, _)| key.clone());
             // A tenant without any can't take a place of those who have no more.
@@ -86,6 +91,12 @@ mod tests {
         assert!(!refusals.has(&model("b", "m")));
         tokio::time::advance(REFUSED_FOR).await;
         assert!(!refusals.has(&model("a", "m")));
+    }
+
+    #[test]
+    fn names_of_any_length_take_little() {
+        let long = model("a", &"é".repeat(100_000));
+        assert!(long.model.len() <= MODEL_MAX, "{}", long.model.len());
     }
 
     #[tokio::test]

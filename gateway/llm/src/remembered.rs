@@ -1,7 +1,6 @@
 //! Additions of earlier turns of conversations, found again by the messages that a request begins with. It is a cache: without
 //! it tools are chosen and described anew, and one cached prefix is lost.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash, Hasher, RandomState};
 use std::sync::Arc;
 
@@ -9,10 +8,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use toolgate_llm::strategy::Ledger;
 
-use crate::tenant::gives_way;
+use crate::bounded::{Bounded, Bounds};
 
-/// Most conversations' turns that are remembered, of all tenants together.
-const TURNS_MAX: usize = 4_096;
+/// Turns of conversations that are remembered.
+const BOUNDS: Bounds = Bounds { entries: 4_096, bytes: 64 << 20 };
 
 /// Marks of cached prefixes, which hosts move from message to message.
 const MARK: &str = "cache_control";
@@ -28,23 +27,23 @@ pub(crate) struct State {
 }
 
 /// Turns of conversations. Keys are hashes with a key of this process alone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Remembered {
     hashing: RandomState,
-    turns: Mutex<Turns>,
+    turns: Mutex<Bounded<u64, State>>,
 }
 
-#[derive(Debug, Default)]
-struct Turns {
-    states: HashMap<u64, Turn>,
-    clock: u64,
+impl State {
+    /// Returns the approximate bytes in use.
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.ledger.memory_bytes() + self.handle.len()
+    }
 }
 
-#[derive(Debug)]
-struct Turn {
-    tenant: Arc<str>,
-    state: State,
-    used: u64,
+impl Default for Remembered {
+    fn default() -> Self {
+        Self { hashing: RandomState::new(), turns: Mutex::new(Bounded::new(BOUNDS)) }
+    }
 }
 
 impl Remembered {
@@ -67,45 +66,25 @@ impl Remembered {
     /// Returns the state behind the longest known beginning.
     pub(crate) fn find(&self, keys: &[u64]) -> State {
         let mut turns = self.turns.lock();
-        turns.clock += 1;
-        let clock = turns.clock;
-        for key in keys.iter().rev() {
-            if let Some(turn) = turns.states.get_mut(key) {
-                turn.used = clock;
-                return turn.state.clone();
-            }
-        }
-        State::default()
+        let longest = keys.iter().rev().find_map(|key| turns.get(key).cloned());
+        longest.unwrap_or_default()
     }
 
     /// Forgets the handles of a conversation, because the plane does not take them any more.
     pub(crate) fn forget_handles(&self, keys: &[u64]) {
         let mut turns = self.turns.lock();
         for key in keys {
-            if let Some(turn) = turns.states.get_mut(key) {
-                turn.state.handle.clear();
+            if let Some(state) = turns.get(key) {
+                state.handle.clear();
             }
         }
     }
 
-    /// Keeps the state behind the last of a conversation's messages. Where there is no place, the tenant that has most turns
-    /// loses the older half of them.
+    /// Keeps the state behind the last of a conversation's messages.
     pub(crate) fn keep(&self, tenant: &Arc<str>, keys: &[u64], state: State) {
         let Some(key) = keys.last() else { return };
-        let mut turns = self.turns.lock();
-        turns.clock += 1;
-        let clock = turns.clock;
-        if turns.states.len() >= TURNS_MAX && !turns.states.contains_key(key) {
-            let victim = gives_way(turns.states.values().map(|turn| &turn.tenant), tenant);
-            let of_victim = turns.states.values().filter(|turn| turn.tenant == victim);
-            // Half at once, so that this is rare.
-            let mut used: Vec<u64> = of_victim.map(|turn| turn.used).collect();
-            used.sort_unstable();
-            // A tenant without any finds no place among those that have no more.
-            let Some(last) = used.get(used.len() / 2).copied() else { return };
-            turns.states.retain(|_, turn| turn.tenant != victim || turn.used > last);
-        }
-        turns.states.insert(*key, Turn { tenant: Arc::clone(tenant), state, used: clock });
+        let bytes = state.memory_bytes();
+        self.turns.lock().insert(tenant, *key, state, bytes);
     }
 }
 
@@ -167,12 +146,19 @@ mod tests {
         let remembered = Remembered::default();
         let other = remembered.keys(2, &[json!("other")]);
         remembered.keep(&tenant("b"), &other, state("y"));
-        for number in 0..3 * TURNS_MAX {
+        let turns_max = BOUNDS.entries;
+        for number in 0..3 * turns_max {
             remembered.keep(&tenant("a"), &remembered.keys(1, &[json!(number)]), state("x"));
         }
         assert_eq!(remembered.find(&other).handle, "y", "another tenant's");
-        assert!(remembered.turns.lock().states.len() <= TURNS_MAX);
-        let newest = remembered.keys(1, &[json!(3 * TURNS_MAX - 1)]);
+        assert!(remembered.turns.lock().len() <= turns_max);
+        let newest = remembered.keys(1, &[json!(3 * turns_max - 1)]);
         assert_eq!(remembered.find(&newest).handle, "x");
+        let huge = "x".repeat(BOUNDS.bytes / 8);
+        for number in 0..9 {
+            remembered.keep(&tenant("a"), &remembered.keys(1, &[json!([number])]), state(&huge));
+        }
+        assert!(remembered.turns.lock().len() <= 8, "they are bounded by bytes too");
+        assert_eq!(remembered.find(&other).handle, "y", "another tenant's");
     }
 }

@@ -1,6 +1,5 @@
-//! Tenants of hosts, and what they share: places that are bounded by tenant, so that none takes another's.
+//! Tenants of hosts, and the keys that tell them.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -94,41 +93,9 @@ pub(crate) fn own_key_of(headers: &HeaderMap) -> Option<Vec<u8>> {
     key_of(headers).or_else(bearer)
 }
 
-/// Returns the tenant that gives way when one more entry of `own` finds no place: the one with the most entries. Where none has
-/// more than `own` would have, it is `own` itself. So no tenant loses an entry to one that has as many.
-pub(crate) fn gives_way<'a>(
-    holders: impl Iterator<Item = &'a Arc<str>>,
-    own: &Arc<str>,
-) -> Arc<str> {
-    let mut counts: HashMap<&str, (usize, &Arc<str>)> = HashMap::new();
-    for holder in holders {
-        counts.entry(holder).or_insert((0, holder)).0 += 1;
-    }
-    let held = counts.get(&**own).map_or(0, |(count, _)| *count) + 1;
-    let most = counts.into_values().max_by_key(|(count, _)| *count);
-    most.filter(|(count, _)| *count > held)
-        .map_or_else(|| Arc::clone(own), |(_, tenant)| Arc::clone(tenant))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_tenant_loses_to_one_that_has_as_many() {
-        let tenant = |name: &str| -> Arc<str> { Arc::from(name) };
-        let gives_way = |held: &[(&str, usize)], own: &str| {
-            let named = held.iter().map(|(name, count)| vec![tenant(name); *count]);
-            let holders: Vec<Arc<str>> = named.flatten().collect();
-            super::gives_way(holders.iter(), &tenant(own)).to_string()
-        };
-        assert_eq!(gives_way(&[("a", 4)], "b"), "a");
-        assert_eq!(gives_way(&[("a", 4)], "a"), "a");
-        assert_eq!(gives_way(&[("a", 2), ("b", 1)], "b"), "b");
-        assert_eq!(gives_way(&[("a", 3), ("b", 1)], "b"), "a");
-        assert_eq!(gives_way(&[("a", 1), ("b", 1), ("c", 2)], "d"), "c");
-        assert_eq!(gives_way(&[("a", 1), ("b", 1)], "c"), "c", "who has least is not heard first");
-    }
 
     #[test]
     fn a_key_comes_once() {

@@ -19,9 +19,9 @@ use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::Api;
 use toolgate_serving::{Owner, Shares};
 
+use crate::bounded::{Bounds, gives_way};
 use crate::chat::PassReason;
 use crate::definitions::Given;
-use crate::tenant::gives_way;
 use crate::{gemini, raw};
 
 /// Time for the registration of one set of tools, with all of its servers, and for taking it out again.
@@ -85,7 +85,7 @@ pub(crate) struct Toolsets {
     plane: Client,
     known: Arc<Mutex<Known>>,
     turns: Shares,
-    max: usize,
+    bounds: Bounds,
 }
 
 #[derive(Debug, Default)]
@@ -100,7 +100,18 @@ struct Slot {
     tenant: Arc<str>,
     state: watch::Receiver<State>,
     registering: AbortHandle,
+    /// Bytes of its definitions, as they came.
+    bytes: usize,
     used: u64,
+}
+
+/// Outcome of making room for a set.
+#[derive(Debug, Default)]
+struct Room {
+    /// Sets that lost their place and that the plane still has.
+    evicted: Vec<Arc<Toolset>>,
+    /// Reason for which there is none all the same.
+    refusal: Option<PassReason>,
 }
 
 /// Answer of the plane about a set.
@@ -233,9 +244,9 @@ impl Toolset {
 }
 
 impl Toolsets {
-    pub(crate) fn new(plane: Client, max: usize) -> Self {
+    pub(crate) fn new(plane: Client, bounds: Bounds) -> Self {
         let turns = Shares::new(REGISTRATIONS_MAX);
-        Self { plane, known: Arc::default(), turns, max }
+        Self { plane, known: Arc::default(), turns, bounds }
     }
 
     /// Returns true if a tenant's set is known, so that no registration has to be waited for.
@@ -305,7 +316,13 @@ impl Toolsets {
         let turn = self.turns.take(&owner, 1).ok_or("busy")?;
         // One that failed gives its own place.
         known.sets.remove(&digest);
-        let evicted = known.evict(self.max, tenant)?;
+        let bytes = tools.iter().map(|tool| tool.text.len()).sum();
+        let room = known.make_room(self.bounds, tenant, bytes);
+        let evicted = room.evicted;
+        if let Some(reason) = room.refusal {
+            tokio::spawn(forget_each(self.plane.clone(), evicted));
+            return Err(reason);
+        }
         let (sender, state) = watch::channel(State::Starting);
         let tools = tools.to_vec();
         let plane = self.plane.with_deadline(REGISTRATION_MAX);
@@ -320,14 +337,13 @@ impl Toolsets {
             };
             // Nobody may wait any more.
             let _ = sender.send(state);
-            if let Some(evicted) = evicted {
-                forget(&plane, &evicted).await;
-            }
+            forget_each(plane, evicted).await;
             drop(turn);
         });
         let registering = registering.abort_handle();
         let tenant = Arc::clone(tenant);
-        known.sets.insert(digest, Slot { tenant, state: state.clone(), registering, used: clock });
+        let slot = Slot { tenant, state: state.clone(), registering, bytes, used: clock };
+        known.sets.insert(digest, slot);
         Ok(state)
     }
 
@@ -350,23 +366,40 @@ impl Toolsets {
 }
 
 impl Known {
-    /// Makes room for one set of a tenant: drops the one that was not used for longest, of the tenant that has most. Returns it
-    /// if the plane has it. One whose registration is under way stays, because nobody would take it out of the plane
-    /// again.
-    fn evict(&mut self, max: usize, tenant: &Arc<str>) -> Result<Option<Arc<Toolset>>, PassReason> {
-        if self.sets.len() < max {
-            return Ok(None);
+    /// Makes room for one set of a tenant: drops those that were not used for longest, of the tenant that has most. One whose
+    /// registration is under way stays, because nobody would take it out of the plane again.
+    fn make_room(&mut self, bounds: Bounds, tenant: &Arc<str>, bytes: usize) -> Room {
+        let mut room = Room::default();
+        if bytes > bounds.bytes {
+            room.refusal = Some("no-memory");
+            return room;
         }
+        loop {
+            let by_number = self.sets.len() >= bounds.entries;
+            let held: usize = self.sets.values().map(|slot| slot.bytes).sum();
+            if !by_number && held + bytes <= bounds.bytes {
+                return room;
+            }
+            let amount = |bytes| if by_number { 1 } else { bytes };
+            let holders = self.sets.values().map(|slot| (&slot.tenant, amount(slot.bytes)));
+            let victim = gives_way(holders, tenant, amount(bytes));
+            let Some(slot) = self.take_oldest(&victim) else {
+                room.refusal = Some(if by_number { "busy" } else { "no-memory" });
+                return room;
+            };
+            if let State::Ready(toolset) = &*slot.state.borrow() {
+                room.evicted.push(Arc::clone(toolset));
+            }
+        }
+    }
+
+    /// Takes the set of a tenant out that was not used for longest, of those whose registration has ended.
+    fn take_oldest(&mut self, tenant: &Arc<str>) -> Option<Slot> {
         let is_settled = |slot: &Slot| !matches!(*slot.state.borrow(), State::Starting);
-        let victim = gives_way(self.sets.values().map(|slot| &slot.tenant), tenant);
-        let of_victim = self.sets.iter().filter(|(_, slot)| slot.tenant == victim);
-        let settled = of_victim.filter(|(_, slot)| is_settled(slot));
-        let oldest = settled.min_by_key(|(_, slot)| slot.used).map(|(digest, _)| *digest);
-        let slot = oldest.and_then(|oldest| self.sets.remove(&oldest)).ok_or("busy")?;
-        match &*slot.state.borrow() {
-            State::Ready(toolset) => Ok(Some(Arc::clone(toolset))),
-            State::Starting | State::Failed(_) => Ok(None),
-        }
+        let of_tenant = self.sets.iter().filter(|(_, slot)| slot.tenant == *tenant);
+        let settled = of_tenant.filter(|(_, slot)| is_settled(slot));
+        let oldest = settled.min_by_key(|(_, slot)| slot.used).map(|(digest, _)| *digest)?;
+        self.sets.remove(&oldest)
     }
 }
 
@@ -453,6 +486,13 @@ async fn register_all(
         }
     }
     Ok(all)
+}
+
+/// Takes sets out of the plane.
+async fn forget_each(plane: Client, sets: Vec<Arc<Toolset>>) {
+    for toolset in sets {
+        forget(&plane, &toolset).await;
+    }
 }
 
 /// Takes a set out of the plane. What fails is left there.
@@ -579,14 +619,15 @@ pub(crate) mod tests {
         let (sender, state) = watch::channel(State::Starting);
         let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
         let tenant: Arc<str> = Arc::from("a");
-        known
-            .sets
-            .insert([1; 32], Slot { tenant: Arc::clone(&tenant), state, registering, used: 1 });
-        assert_eq!(known.evict(1, &tenant).map(|_| ()), Err("busy"));
+        let slot = Slot { tenant: Arc::clone(&tenant), state, registering, bytes: 1, used: 1 };
+        known.sets.insert([1; 32], slot);
+        let bounds = |entries| Bounds { entries, bytes: 100 };
+        assert_eq!(known.make_room(bounds(1), &tenant, 1).refusal, Some("busy"));
         sender.send_replace(State::Failed(Instant::now()));
-        assert!(known.evict(2, &tenant).is_ok_and(|evicted| evicted.is_none()));
+        assert_eq!(known.make_room(bounds(2), &tenant, 1).refusal, None);
         assert_eq!(known.sets.len(), 1);
-        assert!(known.evict(1, &tenant).is_ok_and(|evicted| evicted.is_none()));
+        let room = known.make_room(bounds(1), &tenant, 1);
+        assert!(room.evicted.is_empty() && room.refusal.is_none());
         assert!(known.sets.is_empty());
     }
 
@@ -597,7 +638,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn one_tenants_registrations_leave_a_place_for_anothers() {
-        let toolsets = Toolsets::new(plane(), 64);
+        let toolsets = Toolsets::new(plane(), Bounds { entries: 64, bytes: 1 << 20 });
         let begin = |tenant: &str, number: usize| {
             let text = format!(r#"{{"name":"t{number}","input_schema":{{}}}}"#);
             let tool = read(Api::Anthropic, &text).expect("a function");
@@ -624,28 +665,65 @@ pub(crate) mod tests {
         assert_eq!(begun.elapsed(), REGISTRATION_MAX);
     }
 
+    /// Sets of tenants, each of which was registered.
+    struct Sets {
+        known: Known,
+        state: watch::Receiver<State>,
+        registering: AbortHandle,
+        _sender: watch::Sender<State>,
+    }
+
+    impl Sets {
+        fn new() -> Self {
+            let toolset = State::Ready(Arc::new(known(&[])));
+            let (sender, state) = watch::channel(toolset);
+            let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
+            Self { known: Known::default(), state, registering, _sender: sender }
+        }
+
+        /// Adds a set, and returns what became of the room for it.
+        fn add(&mut self, number: u8, tenant: &str, bytes: usize) -> Room {
+            let tenant: Arc<str> = Arc::from(tenant);
+            let room = self.known.make_room(Bounds { entries: 4, bytes: 100 }, &tenant, bytes);
+            if room.refusal.is_none() {
+                let state = self.state.clone();
+                let registering = self.registering.clone();
+                let slot = Slot { tenant, state, registering, bytes, used: number.into() };
+                self.known.sets.insert([number; 32], slot);
+            }
+            room
+        }
+
+        fn has(&self, number: u8) -> bool {
+            self.known.sets.contains_key(&[number; 32])
+        }
+    }
+
     #[tokio::test]
     async fn one_tenants_sets_are_not_evicted_for_anothers() {
-        let mut known = Known::default();
-        let (_sender, state) = watch::channel(State::Failed(Instant::now()));
-        let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
-        let add = |known: &mut Known, number: u8, tenant: &str| {
-            let tenant: Arc<str> = Arc::from(tenant);
-            known.evict(4, &tenant).expect("there is one that is settled");
-            let slot = Slot {
-                tenant,
-                state: state.clone(),
-                registering: registering.clone(),
-                used: number.into(),
-            };
-            known.sets.insert([number; 32], slot);
-        };
-        add(&mut known, 0, "a");
+        let mut sets = Sets::new();
+        sets.add(0, "a", 1);
         for number in 1..10 {
-            add(&mut known, number, "b");
+            assert_eq!(sets.add(number, "b", 1).refusal, None);
         }
-        assert_eq!(known.sets.len(), 4);
-        assert!(known.sets.contains_key(&[0; 32]), "the oldest is of the tenant that has one");
+        assert_eq!(sets.known.sets.len(), 4);
+        assert!(sets.has(0), "the oldest is of the tenant that has one");
+    }
+
+    #[tokio::test]
+    async fn sets_are_bounded_by_bytes_with_shares_by_tenant() {
+        let mut sets = Sets::new();
+        sets.add(0, "a", 20);
+        sets.add(1, "b", 40);
+        sets.add(2, "b", 40);
+        let room = sets.add(3, "b", 70);
+        assert_eq!((room.refusal, room.evicted.len()), (None, 2), "both leave the plane");
+        assert!(sets.has(0) && sets.has(3), "who has less loses nothing");
+        assert_eq!(sets.add(4, "b", 101).refusal, Some("no-memory"), "it is larger than all");
+        assert!(sets.has(3), "nothing is lost for it");
+        assert_eq!(sets.add(5, "c", 90).refusal, Some("no-memory"), "nobody has more");
+        assert_eq!(sets.add(6, "c", 30).refusal, None);
+        assert!(sets.has(0) && !sets.has(3), "who has most gives way");
     }
 
     #[test]

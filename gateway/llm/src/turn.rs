@@ -21,6 +21,7 @@ use toolgate_llm::strategy::{
 };
 
 use crate::answer::{Results, Search};
+use crate::bounded::Bounds;
 use crate::chat::{Chat, PassReason, intent};
 use crate::config::{Config, GateConfig, LlmConfig, StrategyConfig};
 use crate::gate::{self, Call, Check, Judged};
@@ -129,7 +130,8 @@ pub(crate) struct Turn {
 
 impl Decider {
     pub(crate) fn new(plane: Client, config: &Config, savings: Savings) -> Self {
-        let toolsets = Toolsets::new(plane.clone(), config.llm.max_toolsets);
+        let bounds = Bounds { entries: config.llm.max_toolsets, bytes: config.llm.toolset_memory };
+        let toolsets = Toolsets::new(plane.clone(), bounds);
         let config = Arc::new(config.clone());
         Self {
             plane,

@@ -65,6 +65,18 @@ impl Ledger {
         tools.map(|tool| tool.name.as_str())
     }
 
+    /// Returns the approximate bytes in use.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let tool = |tool: &Added| size_of::<Added>() + tool.name.len();
+        let addition = |addition: &Addition| {
+            let tools: usize = addition.tools.iter().map(tool).sum();
+            size_of::<Addition>() + tools + addition.change.memory_bytes()
+        };
+        let additions: usize = self.additions.iter().map(addition).sum();
+        size_of::<Self>() + additions + self.listed.as_ref().map_or(0, Kept::memory_bytes)
+    }
+
     /// Returns the ledger as JSON, for [`Ledger::from_json`].
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -170,6 +182,17 @@ mod tests {
             let read: Value = serde_json::from_str(&text).expect("it is JSON");
             assert_eq!(Ledger::from_json(&read), ledger);
         }
+    }
+
+    #[test]
+    fn what_a_ledger_holds_is_counted() {
+        let small = ledger();
+        let mut large = ledger();
+        large.additions[0].tools[0].name = "a".repeat(1_000);
+        assert!(small.memory_bytes() < 1_000, "{}", small.memory_bytes());
+        assert_eq!(large.memory_bytes() - small.memory_bytes(), 999);
+        large.additions.extend_from_within(..);
+        assert!(large.memory_bytes() > 2_000);
     }
 
     #[test]

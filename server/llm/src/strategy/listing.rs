@@ -151,6 +151,11 @@ impl Kept {
         json
     }
 
+    /// Returns the approximate bytes behind it.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.names.memory_bytes()
+    }
+
     /// Reads a listing; `None` if it can't be read.
     pub(super) fn from_json(json: &Value) -> Option<Self> {
         let digest = |key: &str| u64::from_str_radix(json[key].as_str()?, 16).ok();
@@ -172,6 +177,11 @@ impl Change {
     /// Returns true if nothing changed.
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty() && self.gone.is_empty()
+    }
+
+    /// Returns the approximate bytes behind it.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.found.memory_bytes() + self.gone.memory_bytes()
     }
 
     /// Returns the change as it is told.
@@ -235,6 +245,11 @@ impl Names {
 
     fn is_empty(&self) -> bool {
         self.shown.is_empty() && self.others.is_empty()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let shown: usize = self.shown.iter().map(|name| size_of::<String>() + name.len()).sum();
+        shown + self.others.len() * size_of::<u32>()
     }
 
     /// Returns the names in a row, with the number of the others.
