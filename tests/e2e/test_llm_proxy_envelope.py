@@ -442,10 +442,38 @@ def test_other_errors_of_the_provider_go_through(start: StartProxy, status: int)
 def test_an_error_behind_a_search_keeps_its_headers(start: StartProxy) -> None:
     searching = anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s"))
     error = {"type": "error", "error": {"type": "rate_limit_error", "message": "later"}}
-    with serving(Provider(answer(searching), answer(error, 429, retry_after="7"))) as provider:
+    with serving(Provider(answer(searching), answer(error, 429, retry_after="60"))) as provider:
         got = start(provider).ask("/anthropic/v1/messages", anthropic_request())
         assert len(provider.sent) == 2
-    assert (got.status, got.json, got.headers["retry-after"]) == (429, error, "7")
+    assert (got.status, got.json, got.headers["retry-after"]) == (429, error, "60")
+
+
+@pytest.mark.parametrize("status", [429, 503, 529])
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_provider_without_time_behind_a_search_is_asked_once_more(
+    start: StartProxy, status: int, streamed: bool
+) -> None:
+    searching = anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s"))
+    done = anthropic_answer({"type": "text", "text": "Sent."})
+    busy = answer({"type": "error", "error": {"message": "later"}}, status, retry_after="0")
+
+    def step(message: Json) -> Answer:
+        return events(*anthropic_events(message)) if streamed else answer(message)
+
+    with serving(
+        Provider(step(searching), busy, step(done), step(searching), busy, busy)
+    ) as provider:
+        proxy = start(provider)
+        got = proxy.ask("/anthropic/v1/messages", anthropic_request(stream=streamed))
+        failed = proxy.ask("/anthropic/v1/messages", anthropic_request(stream=streamed))
+        assert len(provider.sent) == 6, "it is asked once more, and not twice"
+        assert provider.sent[1].body == provider.sent[2].body
+    message = read_anthropic(got.body) if streamed else got.json
+    assert message["content"] == done["content"]
+    if streamed:
+        assert read_events(failed.body)[-1]["error"]["message"] == "later"
+    else:
+        assert (failed.status, failed.headers["retry-after"]) == (status, "0")
 
 
 def test_an_error_behind_a_search_is_told_amid_the_stream(
@@ -453,7 +481,8 @@ def test_an_error_behind_a_search_is_told_amid_the_stream(
 ) -> None:
     searching = anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s"))
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}
-    with serving(Provider(events(*anthropic_events(searching)), answer(error, 529))) as provider:
+    late = answer(error, 529, retry_after="60")
+    with serving(Provider(events(*anthropic_events(searching)), late)) as provider:
         got = start(provider).ask("/anthropic/v1/messages", anthropic_request(stream=True))
     assert read_events(got.body)[-1] == error
 

@@ -238,7 +238,8 @@ def test_a_refused_request_is_sent_once_more_as_it_came(start: StartProxy) -> No
 def test_an_error_behind_a_search_is_told_amid_the_stream(start: StartProxy) -> None:
     searching = response(call(SEARCH, FIND_MAIL))
     error = {"error": {"code": 503, "message": "later", "status": "UNAVAILABLE"}}
-    with serving(Provider(step(searching, True), answer(error, 503))) as provider:
+    late = answer(error, 503, retry_after="60")
+    with serving(Provider(step(searching, True), late)) as provider:
         got = start(provider).ask(STREAM, request())
     assert read_events(got.body)[-1] == error
 

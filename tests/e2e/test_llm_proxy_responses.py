@@ -401,7 +401,7 @@ def test_a_refused_request_is_sent_once_more_as_it_came(start: StartProxy) -> No
 def test_an_error_behind_a_search_ends_the_stream(start: StartProxy) -> None:
     searching = response(call(SEARCH, FIND_MAIL, "call_s"))
     error = {"error": {"message": "later", "type": "server_error", "code": None}}
-    with serving(Provider(step(searching, True), answer(error, 529))) as provider:
+    with serving(Provider(step(searching, True), answer(error, 529, retry_after="60"))) as provider:
         got = start(provider).ask(PATH, request(stream=True))
     failed = read_events(got.body)[-1]
     assert (failed["type"], failed["response"]["id"]) == ("response.failed", "resp_1")

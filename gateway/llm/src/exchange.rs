@@ -9,10 +9,11 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use toolgate_llm::strategy::Api;
 
 use crate::answer::{self, Asked};
+use crate::busy::{is_busy, pause};
 use crate::gate;
 use crate::provider::Provider;
 use crate::sse::Splitter;
@@ -59,9 +60,16 @@ impl Exchange {
         self.way.send(head, Payload::Whole(body.clone())).await
     }
 
-    /// Sends the request behind a search. If the provider refuses it, the original is sent once, which has all tools.
+    /// Sends the request behind a search, once more if the provider has no time for it and the turn has. If the provider
+    /// refuses it, the original is sent once, which has all tools.
     async fn go_on(&mut self, body: String) -> Result<Answer, Failure> {
-        let answer = self.send(body).await?;
+        let mut answer = self.send(body.clone()).await?;
+        let pause = is_busy(answer.status).then(|| pause(&answer.headers, self.turn.time_left()));
+        if let Some(pause) = pause.flatten() {
+            drop(answer);
+            sleep(pause).await;
+            answer = self.send(body).await?;
+        }
         if !self.is_refused(answer.status) {
             return Ok(answer);
         }

@@ -5,6 +5,7 @@
 
 mod answer;
 mod bounded;
+mod busy;
 mod chat;
 mod config;
 mod definitions;

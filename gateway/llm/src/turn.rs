@@ -771,10 +771,16 @@ impl Turn {
         described.chain(told).chain(self.ledger.names()).map(str::to_owned).collect()
     }
 
+    /// Returns the time that is left for what the host does not see of the turn.
+    pub(crate) fn time_left(&self) -> Duration {
+        let spent = self.searching_since.map_or(Duration::ZERO, |since| since.elapsed());
+        SEARCHING_MAX.saturating_sub(spent)
+    }
+
     async fn answer(&mut self, search: &Search) -> String {
         self.searches += 1;
-        let since = *self.searching_since.get_or_insert_with(Instant::now);
-        let left = SEARCHING_MAX.saturating_sub(since.elapsed());
+        self.searching_since.get_or_insert_with(Instant::now);
+        let left = self.time_left();
         if self.searches > SEARCHES_MAX || left.is_zero() {
             self.searches = SEARCHES_MAX + 1;
             return failure("enough_searches", "Go on with the tools that you have.");
