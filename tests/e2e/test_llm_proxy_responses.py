@@ -387,6 +387,31 @@ def test_a_conversation_that_the_provider_keeps_goes_on(start: StartProxy, strea
     assert other.body == json.dumps(unknown).encode()
 
 
+def test_a_conversation_that_the_provider_keeps_is_made_shorter(start: StartProxy) -> None:
+    searching = response(thought("rs_1"), call(SEARCH, FIND_MAIL, "call_s"))
+    done = response(said("Done."), identifier="resp_2")
+    shorter = {"id": "cmp_1", "object": "response.compaction", "output": []}
+    steps = [step(searching, True), step(done, True), answer(shorter), answer(shorter)]
+    with serving(Provider(*steps)) as provider:
+        proxy = start(provider)
+        proxy.ask(PATH, request(store=True, stream=True))
+        compact = {
+            "n": 1.0,
+            "model": "m",
+            "previous_response_id": "resp_1",
+            "input": [thought("rs_1")],
+        }
+        got = proxy.ask(f"{PATH}/compact", json.dumps(compact).encode())
+        other = json.dumps({**compact, "previous_response_id": "resp_9", "input": "x"}, indent=1)
+        proxy.ask(f"{PATH}/compact", other.encode())
+        sent, unknown = provider.sent[2:]
+    assert (got.json, got.note) == (shorter, "pass; reason=no-chat")
+    # The provider knows the turn by the answer behind the hidden search.
+    assert sent.path == "/v1/responses/compact"
+    assert sent.json == {**compact, "previous_response_id": "resp_2", "input": []}
+    assert unknown.body == other.encode()
+
+
 def test_a_refused_request_is_sent_once_more_as_it_came(start: StartProxy) -> None:
     refusal = answer({"error": {"message": "tools", "type": "invalid_request_error"}}, 400)
     done = response(said("No."))

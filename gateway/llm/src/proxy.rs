@@ -327,14 +327,19 @@ async fn forward(State(face): State<Arc<Face>>, request: Request) -> Response {
         Err(refusal) => return proxy.refusal(provider, refusal),
     };
     let Some(held) = proxy.hold(&caller) else { return proxy.overloaded(provider) };
-    let chat =
-        provider.chat(path, request.uri().query()).filter(|_| request.method() == Method::POST);
+    let is_post = request.method() == Method::POST;
+    let chat = provider.chat(path, request.uri().query()).filter(|_| is_post);
+    let is_compaction = is_post && provider.is_compaction(path);
     let (parts, body) = request.into_parts();
     let headers = headers::of_request(parts.headers);
     let head = Head { provider, method: parts.method, url, headers };
     let mut way = Way::new(proxy.upstream.clone(), None);
     let response = match chat {
         Some(api) => Box::pin(proxy.chat(Chat { api, caller, head, way }, body)).await,
+        None if is_compaction => {
+            let api = Api::OpenAiResponses;
+            Box::pin(proxy.compact(Chat { api, caller, head, way }, body)).await
+        }
         // A request without a body has none on its way on either.
         None if body.is_end_stream() => {
             pass(&mut way, &head, Payload::Whole(Bytes::new()), "no-chat").await
@@ -420,6 +425,31 @@ impl Shared {
                 account.passed(reason);
                 account.added("pass", begun.elapsed());
                 pass(&mut chat.way, &chat.head, Payload::Whole(bytes.into()), reason).await
+            }
+        }
+    }
+
+    /// Sends a request that has OpenAI make a conversation shorter. It may go on from an answer, and hold thoughts, as a chat
+    /// does.
+    async fn compact(&self, mut chat: Chat, body: Body) -> Response {
+        let reason = "no-chat";
+        match self.read(&chat.caller, body).await {
+            Ok(ReadBody::Whole(mut bytes, memory)) => {
+                if let Some(followed) = self.followed(&chat, &bytes) {
+                    chat.head.headers.remove(header::CONTENT_LENGTH);
+                    bytes = followed.into_bytes();
+                }
+                let body = Payload::Whole(bytes.into());
+                holding(pass(&mut chat.way, &chat.head, body, reason).await, memory)
+            }
+            Ok(ReadBody::Part(begun, rest, _)) => {
+                let begun = stream::iter([Ok(Bytes::from(begun))]);
+                let body = Payload::Pieces(Box::pin(begun.chain(in_time(rest))));
+                pass(&mut chat.way, &chat.head, body, reason).await
+            }
+            Err(failure) => {
+                self.savings.metrics().refused("body");
+                refused(chat.head.provider, &failure)
             }
         }
     }
