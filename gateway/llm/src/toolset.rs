@@ -237,6 +237,16 @@ impl Toolset {
         self.names.iter().find(|(_, own)| *own == name).map(|(of_plane, _)| of_plane.as_str())
     }
 
+    /// Returns the names of MCP servers that a search finds the tools of, in order.
+    pub(crate) fn server_names(&self) -> Vec<&str> {
+        let found = self.tools.iter().filter(|tool| self.has(&tool.name));
+        let mut names: Vec<&str> = found.map(|tool| tool.place().0).collect();
+        names.retain(|name| *name != NO_SERVER);
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Returns true if the plane can find a tool.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.names.values().any(|own| own == name)

@@ -42,6 +42,9 @@ const SEARCHES_MAX: u32 = 3;
 /// Reason for which a request is sent without deferral while the operator has switched that off.
 pub(crate) const SWITCHED_OFF: PassReason = "switched-off";
 
+/// Names of servers that a model is told that searches for nothing.
+const SERVERS_SHOWN_MAX: usize = 20;
+
 /// Time from a turn's first search on in which searches are answered.
 const SEARCHING_MAX: Duration = Duration::from_secs(8);
 
@@ -785,6 +788,9 @@ impl Turn {
             self.searches = SEARCHES_MAX + 1;
             return failure("enough_searches", "Go on with the tools that you have.");
         }
+        if is_blank(&search.arguments) {
+            return failure("arguments_invalid", &self.how_to_search());
+        }
         let request = v1::SearchToolsRequest {
             tenant: self.toolset.tenant.clone(),
             active_set_handle: self.state.handle.clone(),
@@ -799,6 +805,22 @@ impl Turn {
                 failure("search_failed", "The search is out of order. Go on without it.")
             }
         }
+    }
+
+    /// Returns what a model is told that searches for nothing.
+    fn how_to_search(&self) -> String {
+        let mut text =
+            "Say in `query` what you want to do, such as {\"query\": \"send an e-mail\"}."
+                .to_owned();
+        let names = self.toolset.server_names();
+        let shown = &names[..names.len().min(SERVERS_SHOWN_MAX)];
+        if !shown.is_empty() {
+            let more = if shown.len() < names.len() { ", and more" } else { "" };
+            let servers =
+                format!(" A server's name finds all of its tools: {}{more}.", shown.join(", "));
+            text.push_str(&servers);
+        }
+        text
     }
 
     /// Takes what a search found. Returns the text for the model, with the names of the request.
@@ -860,6 +882,22 @@ fn note(account: &Account, judged: &[Judged]) {
     }
 }
 
+/// Returns true if the arguments of a search say nothing of what it is for.
+fn is_blank(arguments: &Value) -> bool {
+    let parsed: Value;
+    let asked = match arguments {
+        Value::String(text) if text.trim().is_empty() => return true,
+        Value::String(text) => {
+            parsed = serde_json::from_str(text).unwrap_or_default();
+            &parsed
+        }
+        given => given,
+    };
+    let says_nothing = |query: &Value| query.as_str().is_some_and(|query| query.trim().is_empty());
+    let query = asked.as_object().map(|asked| asked.get("query").unwrap_or(&Value::Null));
+    query.is_some_and(|query| query.is_null() || says_nothing(query)) || *arguments == Value::Null
+}
+
 fn failure(error: &str, message: &str) -> String {
     json!({ "error": error, "message": message }).to_string()
 }
@@ -901,6 +939,26 @@ pub(crate) mod tests {
             violations: Vec::new(),
             retry_delay: None,
         }))
+    }
+
+    #[tokio::test]
+    async fn a_search_for_nothing_is_told_how_to_search() {
+        let schema = json!({ "type": "object" });
+        let tools = ["mcp__mail__send", "mcp__git__log", "mcp_plain", "mcp__git__diff"]
+            .map(|name| json!({ "name": name, "input_schema": schema }));
+        let asked = [json!({ "role": "user", "content": "Hello." })];
+        let request = json!({ "model": "m", "tools": tools, "messages": asked }).to_string();
+        for arguments in [json!({}), json!(""), json!(null), json!("{}"), json!({ "query": " " })] {
+            let mut turn = turn(Api::Anthropic, &request, GateConfig::Off);
+            let search = Search { id: "s".to_owned(), arguments: arguments.clone() };
+            let told: Value = serde_json::from_str(&turn.answer(&search).await).expect("JSON");
+            let message = told["message"].as_str().unwrap_or_default();
+            assert_eq!(told["error"], "arguments_invalid", "{arguments}");
+            assert!(message.contains("{\"query\": \"send an e-mail\"}"), "{message}");
+            assert!(message.ends_with("all of its tools: git, mail."), "{message}");
+        }
+        assert!(!is_blank(&json!({ "query": "mail" })) && !is_blank(&json!({ "query": 7 })));
+        assert!(!is_blank(&json!("{")) && !is_blank(&json!("{\"query\":\"mail\"}")));
     }
 
     #[test]
