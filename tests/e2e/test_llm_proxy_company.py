@@ -556,6 +556,11 @@ def test_metrics_say_what_was_done(start_afresh: StartProxy) -> None:
             'api="openai_chat",model="odd",strategy="pass",reason="no-tools"': 1,
         }
         assert series(proxy, "toolgate_llm_deferred_tokens_total")['model="m"'] > 0
+        assert series(proxy, "toolgate_llm_hop_tokens_total")['model="m"'] > 0
+        totals = proxy.totals()
+        sent = totals["instead_tokens"] + totals["hop_tokens"]
+        saved = proxy.ask("/toolgate/usage", method="GET").json["saved_tokens_computed"]
+        assert saved == totals["deferred_tokens"] - sent
         assert series(proxy, "toolgate_llm_provider_tokens_total") == {
             'model="m",kind="input"': 20,
             'model="m",kind="cached"': 0,

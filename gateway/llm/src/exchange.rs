@@ -63,6 +63,7 @@ impl Exchange {
     /// Sends the request behind a search, once more if the provider has no time for it and the turn has. If the provider
     /// refuses it, the original is sent once, which has all tools.
     async fn go_on(&mut self, body: String) -> Result<Answer, Failure> {
+        let tokens = self.turn.tokens_in(body.len());
         let mut answer = self.send(body.clone()).await?;
         let pause = is_busy(answer.status).then(|| pause(&answer.headers, self.turn.time_left()));
         if let Some(pause) = pause.flatten() {
@@ -70,13 +71,18 @@ impl Exchange {
             sleep(pause).await;
             answer = self.send(body).await?;
         }
+        if answer.status.is_success() {
+            self.turn.account().hop(tokens);
+        }
         if !self.is_refused(answer.status) {
             return Ok(answer);
         }
         drop(answer);
         ask_for_plain(&mut self.original.head.headers);
+        let tokens = self.turn.tokens_in(self.original.body.len());
         let answer = self.send_original().await?;
         if answer.status.is_success() {
+            self.turn.account().hop(tokens);
             self.turn.refused();
         }
         Ok(answer)

@@ -50,6 +50,7 @@ pub(crate) struct Metrics {
     requests: Family<Labels<4>, Counter>,
     deferred: Family<Labels<1>, Counter>,
     instead: Family<Labels<1>, Counter>,
+    hop_tokens: Family<Labels<1>, Counter>,
     tokens: Family<Labels<2>, Counter>,
     searches: Counter,
     hops: Family<Labels<1>, Counter>,
@@ -70,6 +71,7 @@ impl Default for Metrics {
             requests: Family::default(),
             deferred: Family::default(),
             instead: Family::default(),
+            hop_tokens: Family::default(),
             tokens: Family::default(),
             searches: Counter::default(),
             hops: Family::default(),
@@ -84,6 +86,8 @@ impl Default for Metrics {
         registry.register("deferred_tokens", about, metrics.deferred.clone());
         let about = "Computed tokens that were sent in the place of deferred definitions";
         registry.register("instead_tokens", about, metrics.instead.clone());
+        let about = "Computed tokens of further requests of turns that hosts did not see";
+        registry.register("hop_tokens", about, metrics.hop_tokens.clone());
         let about = "Tokens of rewritten requests as the provider counted them";
         registry.register("provider_tokens", about, metrics.tokens.clone());
         registry.register("searches", "Searches that were answered", metrics.searches.clone());
@@ -127,6 +131,11 @@ impl Metrics {
         let labels = [("model", self.model(model))];
         self.deferred.get_or_create(&labels).inc_by(deferred);
         self.instead.get_or_create(&labels).inc_by(instead);
+    }
+
+    /// Counts the tokens of a further request of a turn.
+    pub(crate) fn hop_tokens(&self, model: &str, tokens: u64) {
+        self.hop_tokens.get_or_create(&[("model", self.model(model))]).inc_by(tokens);
     }
 
     /// Counts tokens of the provider's.

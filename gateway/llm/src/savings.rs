@@ -63,6 +63,9 @@ pub struct Totals {
     pub deferred_tokens: u64,
     /// Computed: cl100k tokens that were sent in their place: the search, the envelope and descriptions.
     pub instead_tokens: u64,
+    /// Computed: cl100k tokens of requests that hosts did not see, behind searches and refused calls. Without the proxy they would
+    /// not have been made.
+    pub hop_tokens: u64,
     /// Searches that were answered.
     pub searches: u64,
     /// Requests that searches added.
@@ -89,10 +92,11 @@ pub struct Usage {
 }
 
 impl Totals {
-    /// Returns the computed tokens that were not sent; negative if more were.
+    /// Returns the computed tokens that were not sent, net of those that were sent besides; negative if more were.
     #[must_use]
     pub fn saved_tokens(&self) -> i128 {
-        i128::from(self.deferred_tokens) - i128::from(self.instead_tokens)
+        let sent = i128::from(self.instead_tokens) + i128::from(self.hop_tokens);
+        i128::from(self.deferred_tokens) - sent
     }
 
     fn add(&mut self, more: &Self) {
@@ -102,6 +106,7 @@ impl Totals {
         }
         self.deferred_tokens += more.deferred_tokens;
         self.instead_tokens += more.instead_tokens;
+        self.hop_tokens += more.hop_tokens;
         self.searches += more.searches;
         self.search_requests += more.search_requests;
         for (outcome, count) in &more.calls {
@@ -179,6 +184,12 @@ impl Account {
             totals.search_requests += 1;
         });
         self.metrics().hop("search", searches);
+    }
+
+    /// Counts the tokens of a further request that the provider took.
+    pub(crate) fn hop(&self, tokens: u64) {
+        self.change(|totals| totals.hop_tokens += tokens);
+        self.metrics().hop_tokens(&self.model, tokens);
     }
 
     /// Notes a further request of the same turn in which the model is told what was wrong with a call.
@@ -271,6 +282,8 @@ mod tests {
         own.used(&Value::Null);
         let totals = savings.totals();
         assert_eq!((totals.rewritten, totals.saved_tokens()), (2, 40));
+        own.hop(50);
+        assert_eq!(savings.totals().saved_tokens(), -10, "what is saved is net");
         assert_eq!(totals.passed["late"], 1);
         let usage = Usage { answers: 4, input_tokens: 13, cached_tokens: 12, output_tokens: 8 };
         assert_eq!(totals.usage, usage);

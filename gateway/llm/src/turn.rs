@@ -535,11 +535,15 @@ impl Turn {
     /// it count for nothing here.
     fn instead_tokens(&self, body: &str) -> u64 {
         let kept = self.chat.bytes_kept();
-        // Counting the whole would take longer than the decision.
-        let added = body.len().saturating_sub(kept);
+        self.tokens_in(body.len().saturating_sub(kept))
+    }
+
+    /// Returns the cl100k tokens of so many bytes of a request, at the rate of the definitions. To count them would take longer than
+    /// the decision.
+    pub(crate) fn tokens_in(&self, bytes: usize) -> u64 {
         let share = self.toolset.tools.iter().map(|tool| tool.text.len()).sum::<usize>().max(1);
         let tokens = self.toolset.tokens.max(1) as usize;
-        u64::try_from(added.saturating_mul(tokens) / share).unwrap_or(u64::MAX)
+        u64::try_from(bytes.saturating_mul(tokens) / share).unwrap_or(u64::MAX)
     }
 
     /// Keeps the turn's state for the next one.

@@ -253,13 +253,16 @@ fn report(totals: &Totals) -> String {
     let passed: u64 = totals.passed.values().sum();
     let rewritten = counted(usize::try_from(totals.rewritten).unwrap_or(usize::MAX), "request");
     let mut lines = vec![format!(
-        "toolgate: {rewritten} with deferred tools, {passed} sent as they came; about {} tokens of tools not sent (computed)",
+        "toolgate: {rewritten} with deferred tools, {passed} sent as they came; about {} tokens saved, net (computed)",
         totals.saved_tokens()
     )];
     if totals.searches > 0 {
         let requests =
             counted(usize::try_from(totals.search_requests).unwrap_or(usize::MAX), "request");
-        lines.push(format!("  {} searches were answered, with {requests} more", totals.searches));
+        lines.push(format!(
+            "  {} searches were answered, with {requests} more; what hosts did not see took about {} tokens (computed)",
+            totals.searches, totals.hop_tokens
+        ));
     }
     let usage = &totals.usage;
     if usage.answers > 0 {
@@ -294,10 +297,14 @@ mod tests {
 
     #[test]
     fn the_report_marks_what_is_computed() {
-        let mut totals = Totals { rewritten: 2, deferred_tokens: 100, ..Totals::default() };
+        let mut totals =
+            Totals { rewritten: 2, deferred_tokens: 150, hop_tokens: 50, ..Totals::default() };
         totals.passed.insert("few-tools", 3);
         let text = report(&totals);
-        assert!(text.contains("2 requests") && text.contains("100 tokens"), "{text}");
+        assert!(
+            text.contains("2 requests") && text.contains("about 100 tokens saved, net"),
+            "{text}"
+        );
         assert!(text.contains("computed") && text.contains("few-tools 3"), "{text}");
         assert!(!text.contains("provider counted"), "{text}");
     }

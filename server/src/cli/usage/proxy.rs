@@ -21,7 +21,7 @@ pub(super) async fn show(at: Place<'_>, is_json: bool) -> Result<Exit, Failure> 
     Ok(Exit::Done)
 }
 
-/// Formats the accounts. Saved tokens are computed, those of the provider measured.
+/// Formats the accounts. Saved tokens are computed, net of requests that hosts did not see; those of the provider are measured.
 fn report(usage: &Value) -> String {
     let columns = [
         Column::Left("TENANT"),
@@ -48,7 +48,8 @@ fn cells(account: &Value) -> Vec<String> {
     let refused = counts("calls").filter(|(outcome, _)| is_refused(outcome));
     let refused: u64 = refused.map(|(_, count)| number(count)).sum();
     let signed = |name: &str| i64::try_from(number(&account[name])).unwrap_or(i64::MAX);
-    let saved = signed("deferred_tokens").saturating_sub(signed("instead_tokens"));
+    let sent = signed("instead_tokens").saturating_add(signed("hop_tokens"));
+    let saved = signed("deferred_tokens").saturating_sub(sent);
     let tokens = |name: &str| grouped(number(&account["usage"][name]));
     vec![
         text("tenant"),
@@ -74,7 +75,7 @@ mod tests {
     fn each_account_has_a_row() {
         let account = json!({
             "tenant": "acme", "model": "m", "rewritten": 2, "passed": { "late": 1, "cheaper": 2 },
-            "deferred_tokens": 1000, "instead_tokens": 2500, "searches": 1,
+            "deferred_tokens": 1000, "instead_tokens": 1500, "hop_tokens": 1000, "searches": 1,
             "calls": { "allowed": 7, "arguments_invalid": 1, "unknown_tool": 1 },
             "usage": { "input_tokens": 12345, "cached_tokens": 2, "output_tokens": 3 } });
         let text = report(&json!({ "accounts": [account] }));
