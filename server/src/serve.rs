@@ -46,7 +46,7 @@ pub(crate) use reload::Hangups;
 pub use reload::Reread;
 pub(crate) use security::load_tls;
 pub(crate) use stores::{open_now, reached_by, reached_later, require_own};
-pub(crate) use vetting::read_rules;
+pub(crate) use vetting::{read_rules, scanner};
 
 /// File name of the database in the data directory.
 pub const DATABASE: &str = "toolgate.db";

@@ -1,5 +1,5 @@
-//! The audit of calls, of persons' logins and of processes that are started: one line of JSON for each, without arguments and
-//! results.
+//! The audit of calls, of prompts and resources that are fetched, of persons' logins and of processes that are started: one line of
+//! JSON for each, without arguments and results.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -17,12 +17,16 @@ use tokio::time::Instant;
 use toolgate_upstream::StartedProcess;
 
 use crate::caller::Caller;
+use crate::gathered::Kind;
 
 /// Audit of calls; of none without a file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Audit(Option<Arc<Mutex<File>>>);
 
-/// Record of a call.
+/// Most bytes of the scheme of a URI.
+const SCHEME_MAX: usize = 32;
+
+/// Record of a call, or of a prompt or resource that is fetched.
 #[derive(Debug, Clone, Serialize)]
 struct CallRecord {
     /// Milliseconds since 1970 (UTC) at which the call came.
@@ -32,12 +36,10 @@ struct CallRecord {
     principal: String,
     /// Public id of the credential.
     credential: String,
-    /// Server of the tool; empty if the call was refused before that was known.
+    /// Server that is asked; empty if the request was refused before that was known.
     server: String,
-    /// Tool as its server names it; empty like the server.
-    tool: String,
-    /// SHA-256 of the definition as the server lists it, in hexadecimal; empty if it is not known.
-    definition: String,
+    #[serde(flatten)]
+    subject: Subject,
     /// `allowed`, or the code of the refusal.
     verdict: &'static str,
     outcome: Outcome,
@@ -46,6 +48,28 @@ struct CallRecord {
     arguments: String,
     argument_bytes: usize,
     result_bytes: usize,
+}
+
+/// Part of a server that is asked for.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+enum Subject {
+    Tool {
+        /// Tool as its server names it; empty like the server.
+        tool: String,
+        /// SHA-256 of the definition as the server lists it, in hexadecimal; empty if it is not known.
+        definition: String,
+    },
+    Prompt {
+        /// Prompt as the host names it.
+        prompt: String,
+    },
+    Resource {
+        /// Scheme of the URI. The rest may hold secrets, or what somebody looks for.
+        scheme: String,
+        /// SHA-256 of the URI as its server knows it, in hexadecimal.
+        uri: String,
+    },
 }
 
 /// End of a call.
@@ -87,17 +111,48 @@ impl Audit {
 
     /// Begins the record of a call.
     pub(crate) fn begin(&self, caller: &Caller, arguments: Option<&Value>) -> AuditedCall {
+        let subject = Subject::Tool { tool: String::new(), definition: String::new() };
+        self.begin_of("call", caller, subject, arguments)
+    }
+
+    /// Begins the record of a request that fetches a prompt or a resource.
+    pub(crate) fn begin_fetch(
+        &self,
+        caller: &Caller,
+        kind: Kind,
+        params: &Map<String, Value>,
+    ) -> AuditedCall {
+        let name = params.get(kind.key()).and_then(Value::as_str).unwrap_or_default();
+        match kind {
+            Kind::Prompts => {
+                let subject = Subject::Prompt { prompt: name.to_owned() };
+                self.begin_of("prompt", caller, subject, params.get("arguments"))
+            }
+            Kind::Resources | Kind::Templates => {
+                let uri = hex::encode(Sha256::digest(name));
+                let subject = Subject::Resource { scheme: scheme_of(name), uri };
+                self.begin_of("resource", caller, subject, None)
+            }
+        }
+    }
+
+    fn begin_of(
+        &self,
+        event: &'static str,
+        caller: &Caller,
+        subject: Subject,
+        arguments: Option<&Value>,
+    ) -> AuditedCall {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let arguments = self.0.as_ref().and(arguments).map(Value::to_string);
         let record = CallRecord {
             time_ms: milliseconds(now),
-            event: "call",
+            event,
             tenant: caller.tenant.to_string(),
             principal: caller.principal.to_string(),
             credential: caller.credential.to_string(),
             server: String::new(),
-            tool: String::new(),
-            definition: String::new(),
+            subject,
             verdict: "allowed",
             outcome: Outcome::Cancelled,
             duration_ms: 0,
@@ -169,8 +224,15 @@ impl AuditedCall {
     /// Notes the tool that is called.
     pub(crate) fn is_of(&mut self, server: &str, tool: &str, definition: Option<&str>) {
         server.clone_into(&mut self.record.server);
-        tool.clone_into(&mut self.record.tool);
-        definition.unwrap_or_default().clone_into(&mut self.record.definition);
+        self.record.subject = Subject::Tool {
+            tool: tool.to_owned(),
+            definition: definition.unwrap_or_default().to_owned(),
+        };
+    }
+
+    /// Notes the server whose prompt or resource is fetched.
+    pub(crate) fn is_at(&mut self, server: &str) {
+        server.clone_into(&mut self.record.server);
     }
 
     /// Notes that the call is not sent, and why.
@@ -221,6 +283,15 @@ impl Drop for AuditedCall {
     }
 }
 
+/// Returns the scheme of a URI; empty if it has none.
+fn scheme_of(uri: &str) -> String {
+    let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let scheme = uri.split_once(':').map(|(scheme, _)| scheme);
+    let scheme =
+        scheme.filter(|scheme| scheme.len() <= SCHEME_MAX && scheme.chars().all(is_of_scheme));
+    scheme.unwrap_or_default().to_owned()
+}
+
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -255,5 +326,42 @@ mod tests {
         assert_eq!(lines[1]["arguments"], "");
         assert_eq!(lines[0]["outcome"], "done");
         assert_eq!(lines[1]["verdict"], "UNKNOWN_TOOL");
+    }
+
+    #[tokio::test]
+    async fn a_fetched_prompt_or_resource_is_one_line_without_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::open(Some(&path)).expect("a file");
+        let caller = Caller { principal: "ann".into(), ..Caller::default() };
+        let requests = [
+            (Kind::Prompts, json!({"name": "review", "arguments": {"text": "secret"}})),
+            (Kind::Resources, json!({"uri": "db://ann:secret@host/secret?token=secret"})),
+        ];
+        for (kind, params) in requests {
+            let params = params.as_object().expect("an object");
+            let mut fetched = audit.begin_fetch(&caller, kind, params);
+            fetched.is_at("notes");
+            fetched.ends(Outcome::Done, 20).await;
+        }
+        let text = std::fs::read_to_string(&path).expect("a file");
+        assert!(!text.contains("secret"), "{text}");
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!([&lines[0]["event"], &lines[1]["event"]], ["prompt", "resource"]);
+        assert_eq!([&lines[0]["server"], &lines[1]["server"]], ["notes", "notes"]);
+        assert_eq!(lines[0]["prompt"], "review");
+        assert_eq!(lines[0]["argument_bytes"], 17);
+        assert_eq!(lines[1]["scheme"], "db");
+        let digest = hex::encode(Sha256::digest("db://ann:secret@host/secret?token=secret"));
+        assert_eq!(lines[1]["uri"], digest.as_str());
+    }
+
+    #[test]
+    fn what_is_no_scheme_is_not_told() {
+        assert_eq!(scheme_of("file:///a"), "file");
+        assert_eq!(scheme_of("a secret: b"), "");
+        assert_eq!(scheme_of("no scheme"), "");
+        assert_eq!(scheme_of(&format!("{}:x", "s".repeat(SCHEME_MAX + 1))), "");
     }
 }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod capabilities;
+mod fetched;
 mod handed;
 mod pages;
 mod resources;

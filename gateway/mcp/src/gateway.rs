@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolgate_client::{Client, ClientOptions, TraceContext, v1};
+use toolgate_core::safety::Scanner;
 use toolgate_core::tokens::count;
 use toolgate_telemetry::headers_of_trace;
 use toolgate_upstream::{
@@ -30,7 +31,6 @@ use crate::definitions::{
 };
 use crate::history::{Decided, History};
 use crate::host::Failure;
-use crate::instructions;
 use crate::keeping::keep_running;
 use crate::listings::{Asked, Listed, Listings};
 use crate::lists::Lists;
@@ -42,6 +42,7 @@ use crate::replicas::Replica;
 use crate::results::Results;
 use crate::sealed::Seal;
 use crate::sessions::Ended;
+use crate::vetting::Vetting;
 
 /// Time for a question to the routing plane.
 pub(crate) const PLANE_DEADLINE: Duration = Duration::from_secs(10);
@@ -71,6 +72,7 @@ struct Shared {
     counts: Mutex<HashMap<Arc<str>, Arc<Counts>>>,
     listings: Listings,
     lists: Lists,
+    vetting: Vetting,
     resumable: Arc<Resumable>,
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
     registered: Registered,
@@ -197,6 +199,9 @@ pub struct ServerOverview {
     /// Tools that are left out because of their definitions, or wait for approval, each with the problem.
     #[serde(default)]
     pub findings: Vec<String>,
+    /// Prompts and resources that are left out because of their texts, each with the reason.
+    #[serde(default)]
+    pub withheld: Vec<String>,
     /// True if it waits for what its entry lacks, such as a variable, until the files are read anew.
     #[serde(default)]
     pub is_held: bool,
@@ -269,6 +274,7 @@ impl Gateway {
             counts: Mutex::default(),
             listings: Listings::default(),
             lists: Lists::default(),
+            vetting: Vetting::default(),
             resumable: Arc::default(),
             tools: Mutex::default(),
             registered,
@@ -283,6 +289,14 @@ impl Gateway {
     /// reach it by themselves. The first one stays.
     pub fn set_endpoint(&self, endpoint: String) {
         let _first = self.0.endpoint.set(endpoint);
+    }
+
+    /// Takes the operator's rules for texts of servers in place of the shipped ones: those of instructions, prompts and resources.
+    /// Without a scanner nothing is left out for its text.
+    pub fn set_scanner(&self, scanner: Option<Scanner>) {
+        self.0.vetting.replace(scanner);
+        // Instructions are looked at anew.
+        self.0.tools.lock().clear();
     }
 
     /// Takes the servers of another configuration: new ones start, changed ones start anew, those that left finish their calls
@@ -304,6 +318,7 @@ impl Gateway {
         }
         // They are filtered as the configuration says.
         self.0.tools.lock().clear();
+        self.0.vetting.forget();
         self.0.fleet.apply(entries);
         Ok(config.gateway != self.0.config.gateway)
     }
@@ -478,12 +493,20 @@ impl Gateway {
             tenants.iter().all(|tenant| self.0.registered.has(tenant, &listing))
         });
         let unbelieved_readers = self.unbelieved_readers(&status.name);
+        let may_tell = |tenant: &str| caller.is_of_all_tenants || *caller.tenant == *tenant;
+        let withheld = self.vetting().withheld_of(&status.name, may_tell);
         let refused = || {
             let refused = |tenant: &String| self.0.registered.refused(tenant, &status.name);
             tenants.iter().find_map(refused)
         };
         let problem = status.problem.clone().or_else(refused).unwrap_or_default();
-        ServerOverview { is_searchable, unbelieved_readers, problem, ..ServerOverview::of(status) }
+        ServerOverview {
+            is_searchable,
+            unbelieved_readers,
+            problem,
+            withheld,
+            ..ServerOverview::of(status)
+        }
     }
 
     fn plane(&self) -> &Client {
@@ -671,6 +694,11 @@ impl Gateway {
             self.0.registered.check(&caller.tenant, server, listed);
         }
         listed
+    }
+
+    /// Returns the rules for texts of servers that no catalog has.
+    pub(crate) fn vetting(&self) -> &Vetting {
+        &self.0.vetting
     }
 
     /// Returns the texts of lists that were asked for.
@@ -878,7 +906,7 @@ impl Gateway {
         {
             return Some(Arc::clone(known));
         }
-        let known = Arc::new(KnownTools::of(listing, &self.server(server)?));
+        let known = Arc::new(KnownTools::of(listing, &self.server(server)?, self.vetting()));
         tools.insert(server.to_owned(), Arc::clone(&known));
         Some(known)
     }
@@ -901,7 +929,7 @@ impl Overview {
 }
 
 impl KnownTools {
-    fn of(listing: Arc<Listing>, config: &ServerConfig) -> Self {
+    fn of(listing: Arc<Listing>, config: &ServerConfig, vetting: &Vetting) -> Self {
         let mut in_order = Vec::new();
         let mut by_name = HashMap::new();
         for (place, raw) in listing.tools.iter().enumerate() {
@@ -915,7 +943,7 @@ impl KnownTools {
         }
         let has_header_parameters = by_name.values().any(|tool| !tool.parameters.is_empty());
         let instructions = listing.instructions.clone().filter(|told| {
-            let checked = instructions::check(config.trust, told);
+            let checked = vetting.check_instructions(config.trust, told);
             if let Err(reason) = &checked {
                 tracing::warn!(
                     server = listing.server,
@@ -971,6 +999,7 @@ impl ServerOverview {
             restarts: status.restarts,
             problem: status.problem.unwrap_or_default(),
             findings: status.findings,
+            withheld: Vec::new(),
             is_held: status.is_held,
             is_circuit_open: status.is_circuit_open,
             unbelieved_readers: 0,

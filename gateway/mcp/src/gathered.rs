@@ -10,8 +10,10 @@ use tokio::time::Instant;
 use toolgate_upstream::{Request, ServerState};
 
 use crate::caller::Caller;
+use crate::config::Trust;
 use crate::gateway::Gateway;
 use crate::raw::RawObject;
+use crate::vetting::{Items, ListName};
 
 /// Time of a server for its lists. Without an answer they are left out.
 const LIST_TIME: Duration = Duration::from_secs(10);
@@ -24,7 +26,7 @@ const PAGES_MAX: usize = 100;
 
 /// Kind of things that are listed: the capability of a server, the method, the list in its result, and the field that gets the
 /// server's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// `prompts/list`.
     Prompts,
@@ -39,6 +41,15 @@ impl Kind {
         [Self::Prompts, Self::Resources, Self::Templates]
             .into_iter()
             .find(|kind| kind.method() == method)
+    }
+
+    /// Returns the kind of what a request fetches by its name; `None` for another request.
+    pub(crate) fn fetched_by(method: &str) -> Option<Self> {
+        match method {
+            "prompts/get" => Some(Self::Prompts),
+            "resources/read" => Some(Self::Resources),
+            _ => None,
+        }
     }
 
     fn method(self) -> &'static str {
@@ -65,6 +76,24 @@ impl Kind {
         }
     }
 
+    /// Returns the field of an item that names it.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+
+    /// Returns the word for an item.
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
+            Self::Prompts => "prompt",
+            Self::Resources => "resource",
+            Self::Templates => "resource template",
+        }
+    }
+
     /// Returns an item of a list under the name that says whose it is.
     fn renamed(self, server: &str, item: &RawValue) -> String {
         let Ok(mut object) = RawObject::parse(item.get().to_owned()) else {
@@ -72,12 +101,12 @@ impl Kind {
         };
         match self {
             Self::Prompts => {
-                if let Some(name) = object.text("name").map(|name| format!("{server}__{name}")) {
+                if let Some(name) = object.text(self.key()).map(|name| format!("{server}__{name}"))
+                {
                     object.set("name", &Value::from(name));
                 }
             }
-            Self::Resources => rename_uri(server, "uri", &mut object),
-            Self::Templates => rename_uri(server, "uriTemplate", &mut object),
+            Self::Resources | Self::Templates => rename_uri(server, self.key(), &mut object),
         }
         object.into_text()
     }
@@ -142,22 +171,59 @@ async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String)
     // What waits is no principal's own connection.
     let is_own = gateway.server(&server).is_some_and(|server| server.is_per_principal());
     let kept = gateway.fleet().kept_list(&server, kind.method()).filter(|_| !is_own);
-    let items = match kept {
-        Some(kept) => kept,
+    let listed = match kept {
+        Some(items) => Items { items, is_whole: true },
         None => asked_list(gateway, caller, kind, &server).await,
     };
+    let items = vetted(gateway, caller, kind, &server, listed).await;
     items.iter().map(|item| kind.renamed(&server, item)).collect()
 }
 
-/// Asks a server for its list.
-async fn asked_list(
+/// Returns the name of a server's list, as a caller is given it.
+pub(crate) fn list_name(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) -> ListName {
+    let config = gateway.server(server);
+    let is_own = config.is_some_and(|server| server.is_per_principal());
+    ListName { server: server.to_owned(), kind, owner: is_own.then(|| caller.owner()) }
+}
+
+/// Returns the items of a server's list without those whose texts would quarantine a tool.
+async fn vetted(
     gateway: &Gateway,
     caller: &Caller,
     kind: Kind,
     server: &str,
+    listed: Items,
 ) -> Vec<Box<RawValue>> {
+    let trust = gateway.server(server).map_or(Trust::Standard, |server| server.trust);
+    let list = list_name(gateway, caller, kind, server);
+    gateway.vetting().keep(list, trust, listed).await
+}
+
+/// Takes what [`vetted`] leaves out from a page of a list as its server gave it. `is_first` is true for the first page.
+pub(crate) async fn vet_page(
+    gateway: &Gateway,
+    caller: &Caller,
+    kind: Kind,
+    server: &str,
+    page: &mut RawObject,
+    is_first: bool,
+) {
+    let items: Vec<_> = page.items(kind.list()).into_iter().map(ToOwned::to_owned).collect();
+    let count = items.len();
+    let has_more = page.text("nextCursor").is_some_and(|cursor| !cursor.is_empty());
+    let listed = Items { items, is_whole: is_first && !has_more };
+    let kept = vetted(gateway, caller, kind, server, listed).await;
+    if kept.len() < count {
+        let kept: Vec<&str> = kept.iter().map(|item| item.get()).collect();
+        page.set_items(kind.list(), &kept);
+    }
+}
+
+/// Asks a server for its list.
+async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) -> Items {
     let deadline = Instant::now() + LIST_TIME;
     let mut items = Vec::new();
+    let part = |items| Items { items, is_whole: false };
     let mut params = Map::new();
     for _page in 0..PAGES_MAX {
         let request = Request {
@@ -173,21 +239,21 @@ async fn asked_list(
             Ok(Ok(page)) => page,
             Ok(Err(error)) => {
                 tracing::warn!(server, %error, "a list is no JSON object");
-                return items;
+                return part(items);
             }
             Err(error) => {
                 tracing::warn!(server, %error, method = kind.method(), "a list is left out");
-                return items;
+                return part(items);
             }
         };
         items.extend(page.items(kind.list()).into_iter().map(ToOwned::to_owned));
         match page.text("nextCursor").filter(|cursor| !cursor.is_empty()) {
             Some(cursor) => params.insert("cursor".to_owned(), Value::from(cursor)),
-            None => return items,
+            None => return Items { items, is_whole: true },
         };
     }
     tracing::warn!(server, method = kind.method(), "a list ends after {PAGES_MAX} pages");
-    items
+    part(items)
 }
 
 /// Takes the server's name off the prompt or resource that a request names, and returns it; `None` if it names none of the

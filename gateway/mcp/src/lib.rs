@@ -24,7 +24,6 @@ mod gathered;
 mod history;
 mod host;
 mod http;
-mod instructions;
 mod keeping;
 mod listings;
 mod lists;
@@ -46,6 +45,7 @@ mod sealed;
 mod sessions;
 mod tasks;
 mod units;
+mod vetting;
 mod watching;
 mod whole;
 

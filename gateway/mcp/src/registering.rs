@@ -487,7 +487,7 @@ fn warn_of_rejections(server: &str, answer: &v1::RegisterServerResponse) {
 
 /// Joins a text of a server into one line of at most `width` characters. Control characters are removed, because a terminal
 /// could take them for commands.
-fn one_line(text: &str, width: usize) -> String {
+pub(crate) fn one_line(text: &str, width: usize) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut letters = words.chars().filter(|letter| !letter.is_control());
     let kept: String = letters.by_ref().take(width).collect();

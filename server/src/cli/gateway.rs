@@ -370,20 +370,23 @@ fn row(server: &ServerOverview) -> Vec<String> {
     ]
 }
 
-/// Returns the first line of what is wrong with a server, or how many tools it is listed without.
+/// Returns the first line of what is wrong with a server, or how much it is listed without.
 fn problem(server: &ServerOverview) -> String {
-    match server.problem.lines().next() {
-        Some(problem) => problem.to_owned(),
-        None if server.findings.is_empty() => String::new(),
-        None => format!("{} left out", counted(server.findings.len(), "tool")),
+    let ServerOverview { problem, findings, withheld, .. } = server;
+    if let Some(problem) = problem.lines().next() {
+        return problem.to_owned();
     }
+    let parts = [(findings.len(), "tool"), (withheld.len(), "list item")];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, of)| counted(*count, of)).collect();
+    if parts.is_empty() { String::new() } else { format!("{} left out", parts.join(", ")) }
 }
 
-/// Returns a line for each tool that is left out.
+/// Returns a line for each tool, prompt and resource that is left out.
 fn finding_lines(overview: &Overview) -> impl Iterator<Item = String> {
     let lines = |server: &ServerOverview| -> Vec<String> {
         let line = |finding: &String| format!("{}: {finding}", server.name);
-        server.findings.iter().map(line).collect()
+        server.findings.iter().chain(&server.withheld).map(line).collect()
     };
     overview.servers.iter().flat_map(lines)
 }
@@ -426,8 +429,16 @@ mod tests {
         }))
         .expect("an overview");
         assert_eq!(problem(&server), "2 tools left out");
+        let withheld = vec!["prompt x is left out: y".to_owned()];
+        let server = ServerOverview { withheld, ..server };
+        assert_eq!(problem(&server), "2 tools, 1 list item left out");
         let overview = Overview { servers: vec![server], ..Overview::default() };
         let lines: Vec<String> = finding_lines(&overview).collect();
-        assert_eq!(lines, ["sea: tides waits for approval", "sea: moon was rejected: x"]);
+        let wanted = [
+            "sea: tides waits for approval",
+            "sea: moon was rejected: x",
+            "sea: prompt x is left out: y",
+        ];
+        assert_eq!(lines, wanted);
     }
 }

@@ -19,16 +19,21 @@ pub(super) fn vetting(
     config: &SafetyConfig,
     metrics: &Metrics,
 ) -> Result<Option<Vetting>, ServeError> {
-    if !config.scan {
-        return Ok(None);
-    }
-    let rules = config.rules_file.as_deref().map_or_else(|| Ok(Rules::shipped()), read_rules);
-    let scanner = Scanner::new(rules.map_err(ServeError::Rules)?);
+    let Some(scanner) = scanner(config).map_err(ServeError::Rules)? else { return Ok(None) };
     Ok(Some(Vetting {
         scanner: Arc::new(Live::new(scanner)),
         untrusted_by_default: config.untrusted_by_default,
         metrics: metrics.safety(),
     }))
+}
+
+/// Returns the scanner with the operator's rules, or `None` if nothing is to be scanned. Blocks on the file system.
+pub(crate) fn scanner(config: &SafetyConfig) -> Result<Option<Scanner>, String> {
+    if !config.scan {
+        return Ok(None);
+    }
+    let rules = config.rules_file.as_deref().map_or_else(|| Ok(Rules::shipped()), read_rules);
+    rules.map(|rules| Some(Scanner::new(rules)))
 }
 
 /// Applies the rules of the file again on each hangup, until `over`. Tools that are already registered are not checked

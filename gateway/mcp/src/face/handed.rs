@@ -16,6 +16,7 @@ use super::pages::page;
 use crate::audit::Outcome;
 use crate::caller::Caller;
 use crate::calling::{self, error_result};
+use crate::gathered::{self, Kind};
 use crate::host::{Failure, LOST};
 use crate::lists::{self, List};
 use crate::raw::RawObject;
@@ -40,7 +41,12 @@ impl Face {
             self.gateway.await_registered(&caller.tenant, &server, SERVER_WAIT).await;
             return self.relay_call(&server, &caller, params, context).await;
         }
-        self.send(&server, method, params, context).await
+        let is_first = params.get("cursor").is_none_or(Value::is_null);
+        let mut result = self.fetch(&server, method, params, context).await?;
+        if let Some(kind) = Kind::of(method) {
+            gathered::vet_page(&self.gateway, &caller, kind, &server, &mut result, is_first).await;
+        }
+        Ok(result)
     }
 
     /// Hands a call through to its server, if Gate lets it.

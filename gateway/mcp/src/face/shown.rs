@@ -9,6 +9,7 @@ use toolgate_telemetry::serves_tool;
 
 use super::pages::page;
 use super::{Exposure, Face};
+use crate::audit::Outcome;
 use crate::caller::Caller;
 use crate::calling::{self, Circumstances, error_result, text_result};
 use crate::definitions::{self, CALL, CALL_READ, DISCOVER, READ_RESULT};
@@ -58,11 +59,16 @@ impl Face {
         }
         let Some(server) = gathered::take_server(&self.gateway, &caller, method, &mut params)
         else {
+            if let Some(kind) = Kind::fetched_by(method) {
+                let mut audited = self.gateway.audit().begin_fetch(&caller, kind, &params);
+                audited.is_refused("UNKNOWN_SERVER");
+                audited.ends(Outcome::Refused, 0).await;
+            }
             let problem =
                 "it names no prompt or resource of a server behind this gateway: list them first";
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, problem, None));
         };
-        let mut result = self.send(&server, method, params, context).await?;
+        let mut result = self.fetch(&server, method, params, context).await?;
         if method == "resources/read" {
             gathered::rename_contents(&server, &mut result);
         }

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolgate_client::{Client, ClientOptions};
 use toolgate_config::StoreConfig;
+use toolgate_core::safety::Scanner;
 use toolgate_mcp::{AuthMethod, Config, Gateway, Registrations, serve, serve_stdio};
 use toolgate_serving::{ConnectionLimits, Connections, stop_on_signal};
 use toolgate_store::KeyStore;
@@ -31,7 +32,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::output;
 use crate::cli::running_gateway::RunningGateway;
 use crate::cli::serve::with_causes;
-use crate::serve::{ServeError, check_model, hold, open_now, serve_until_bound};
+use crate::serve::{ServeError, check_model, hold, open_now, scanner, serve_until_bound};
 use followed::FollowedFiles;
 pub(in crate::cli) use plane::store_at;
 use plane::{key_store, plane_config};
@@ -62,6 +63,8 @@ struct Prepared {
     credentials: Option<CredentialStore>,
     stop: CancellationToken,
     files: FollowedFiles,
+    /// Rules for texts of servers; `None` if nothing is to be scanned.
+    scanner: Option<Scanner>,
     replica: ReplicaSettings,
     registrations: Registrations,
     eras: Eras,
@@ -99,7 +102,10 @@ async fn run_traced(mut arguments: RunArguments) -> Result<Exit, Failure> {
     let listener = if arguments.stdio { None } else { Some(listen(&config).await?) };
     let options = ClientOptions { tenant: arguments.tenant.clone(), ..Default::default() };
     let options = arguments.credentials.add_to(options)?;
-    let files = FollowedFiles { files, listen: arguments.listen };
+    let safety = arguments.server_config().load(Vec::new())?.config.safety;
+    let wrong = |problem| Failure::new(with_causes(&ServeError::Rules(problem)));
+    let scanner = scanner(&safety).map_err(wrong)?;
+    let files = FollowedFiles { files, listen: arguments.listen, safety };
     let data = data_dir(arguments.data_dir.as_deref(), &arguments.server_config(), Vec::new())?;
     let credentials = login::store_if_needed(&config, &data)?;
     let replica = ReplicaSettings::read(&config, &arguments.server_config())?;
@@ -118,6 +124,7 @@ async fn run_traced(mut arguments: RunArguments) -> Result<Exit, Failure> {
         credentials,
         stop,
         files,
+        scanner,
         replica,
         registrations,
         eras,
@@ -127,7 +134,8 @@ async fn run_traced(mut arguments: RunArguments) -> Result<Exit, Failure> {
     match &arguments.server {
         Some(server) => {
             let keys = prepared.named_keys(&arguments).await?;
-            prepared.serve(&Client::lazy(server, options)?, keys).await?;
+            let plane = Client::lazy(server, options)?;
+            Box::pin(prepared.serve(&plane, keys)).await?;
         }
         None => prepared.serve_with_plane(&arguments, options).await?,
     }
@@ -280,12 +288,12 @@ impl Prepared {
     /// Serves before a plane within this process, with the API keys of a store.
     async fn serve_with_keys(self, plane: &Client, store: &StoreConfig) -> Result<(), Failure> {
         if !self.takes_keys() {
-            return self.serve(plane, None).await;
+            return Box::pin(self.serve(plane, None)).await;
         }
         // The plane makes the store; while it starts, its port refuses nobody and answers nobody.
         plane.with_deadline(PLANE_START).health("").await?;
         let keys = open_now(store).await.map_err(|error| Failure::new(with_causes(&error)))?;
-        self.serve(plane, Some(keys)).await
+        Box::pin(self.serve(plane, Some(keys))).await
     }
 
     /// Opens the store of API keys that the file names, if it takes any.
@@ -328,6 +336,7 @@ impl Prepared {
         let gateway =
             Gateway::start(config, plane, credentials, replica, registrations, supervisor, eras)
                 .map_err(|error| Failure::usage(error.to_string()))?;
+        gateway.set_scanner(self.scanner);
         if let Some(endpoint) = self.endpoint {
             gateway.set_endpoint(endpoint);
         }

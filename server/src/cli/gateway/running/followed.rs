@@ -3,18 +3,21 @@
 use std::net::SocketAddr;
 
 use futures_util::future::select_all;
+use toolgate_config::SafetyConfig;
 use toolgate_mcp::{Gateway, WatchedFile};
 
 use crate::cli::failure::Failure;
 use crate::cli::gateway::files::GatewayFiles;
 use crate::cli::output;
-use crate::serve::Hangups;
+use crate::serve::{Hangups, scanner};
 
 /// Files of the gateway, which are read again while it runs.
 pub(super) struct FollowedFiles {
     pub(super) files: GatewayFiles,
     /// Address of the command line, in place of the file's.
     pub(super) listen: Option<SocketAddr>,
+    /// Rules for texts of servers, whose file is read again on SIGHUP.
+    pub(super) safety: SafetyConfig,
 }
 
 impl FollowedFiles {
@@ -36,7 +39,7 @@ impl FollowedFiles {
         loop {
             let changed = watched.iter_mut().map(|file| Box::pin(file.changed()));
             tokio::select! {
-                () = hangups.next() => {}
+                () = hangups.next() => self.take_rules(&gateway).await,
                 _changed = select_all(changed) => {}
             }
             for file in &mut watched {
@@ -52,6 +55,25 @@ impl FollowedFiles {
                     let problem = failure.message();
                     output::warn(format_args!("{problem}; the servers stay as they were"));
                 }
+            }
+        }
+    }
+
+    /// Takes the operator's rules for texts of servers anew. A file with mistakes changes nothing; the routing plane says what they
+    /// are where it is within this process.
+    async fn take_rules(&self, gateway: &Gateway) {
+        if self.safety.rules_file.is_none() {
+            return;
+        }
+        let safety = self.safety.clone();
+        // Compiling patterns keeps a core busy for a while.
+        match tokio::task::spawn_blocking(move || scanner(&safety)).await {
+            Ok(Ok(scanner)) => gateway.set_scanner(scanner),
+            Ok(Err(problem)) => {
+                output::warn(format_args!("safety.rules_file: {problem}; the rules before stay"));
+            }
+            Err(problem) => {
+                output::warn(format_args!("safety.rules_file can't be read again: {problem}"));
             }
         }
     }

@@ -62,10 +62,11 @@ fn is_settled(server: &ServerOverview) -> bool {
     *is_held || has_failed || is_ready(server)
 }
 
-/// Returns a line for each tool that is left out or waits for approval, once. `told` holds those that are now.
+/// Returns a line for each tool, prompt or resource that is left out or waits for approval, once. `told` holds those that are now.
 fn kept_back(overview: &Overview, told: &mut BTreeSet<String>) -> Vec<String> {
     let findings = |server: &ServerOverview| -> Vec<String> {
-        server.findings.iter().map(|finding| format!("{}: {finding}", server.name)).collect()
+        let all = server.findings.iter().chain(&server.withheld);
+        all.map(|finding| format!("{}: {finding}", server.name)).collect()
     };
     let now: Vec<String> = overview.servers.iter().flat_map(findings).collect();
     let before = std::mem::replace(told, now.iter().cloned().collect());
@@ -191,6 +192,7 @@ mod tests {
             restarts: 0,
             problem: if is_held { "set HUB_TOKEN" } else { "" }.to_owned(),
             findings: Vec::new(),
+            withheld: Vec::new(),
             is_held,
             is_circuit_open: false,
             unbelieved_readers: if is_held { 0 } else { 1 },
@@ -215,6 +217,7 @@ mod tests {
             restarts: 0,
             problem: problem.to_owned(),
             findings: Vec::new(),
+            withheld: Vec::new(),
             is_held: false,
             is_circuit_open: false,
             unbelieved_readers: 0,

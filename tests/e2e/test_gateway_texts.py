@@ -1,0 +1,134 @@
+"""Prompts and resources behind a gateway: left out for poisoned texts, and audited."""
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gateway_process import GatewayProcess, Json, message
+from test_quarantine import HARMLESS, POISON
+from toolgate_command import run
+
+POISONED = Path(__file__).with_name("poisoned_mcp_server.py")
+LISTS = {
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+FACES = ["/mcp", "/mcp/all", "/mcp/s/sea"]
+OWN = "/mcp/s/sea"
+SECRET = "sea:///moon?token=secret"
+
+
+def config(text: Path, trust: str = "standard") -> str:
+    command = json.dumps([sys.executable, str(POISONED), str(text)])
+    audit = json.dumps(str(text.with_name("audit.jsonl")))
+    gateway = f"[gateway]\naudit_file = {audit}\n"
+    return f'{gateway}[server.sea]\ncommand = {command}\ntrust = "{trust}"\n'
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """The file with the text of the first of each list."""
+    text = tmp_path / "tides.txt"
+    text.write_text(POISON)
+    return text
+
+
+@pytest.fixture
+def gateway(binary: Path, tmp_path: Path, text: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(binary, tmp_path, config(text)) as gateway:
+        yield gateway
+
+
+def listed(gateway: GatewayProcess, face: str) -> list[list[str]]:
+    """The items of each list of a face, by the last word of their names."""
+    lists = []
+    for method, items in LISTS.items():
+        status, answer = gateway.post(face, message(method, {}))
+        assert status == 200, answer
+        keys = [
+            item.get("uri") or item.get("uriTemplate") or item["name"]
+            for item in answer["result"][items]
+        ]
+        lists.append([key.replace("__", "/").rsplit("/", 1)[-1] for key in keys])
+    return lists
+
+
+def fetch(gateway: GatewayProcess, face: str, method: str, name: str) -> Json:
+    """The answer to a request for a prompt or a resource."""
+    field = "uri" if method == "resources/read" else "name"
+    _, answer = gateway.post(face, message(method, {field: name}), {"Mcp-Name": name})
+    return answer
+
+
+def fetched(gateway: GatewayProcess, what: str) -> list[Json]:
+    """The answers to the requests of both ways for a prompt and a resource."""
+    return [
+        fetch(gateway, "/mcp", "prompts/get", f"sea__{what}"),
+        fetch(gateway, OWN, "prompts/get", what),
+        fetch(gateway, "/mcp", "resources/read", f"sea+sea:///{what}"),
+        fetch(gateway, OWN, "resources/read", f"sea:///{what}"),
+    ]
+
+
+def records(gateway: GatewayProcess) -> list[Json]:
+    """The lines of the audit of prompts and resources."""
+    lines = (gateway.folder / "audit.jsonl").read_text().splitlines()
+    read: list[Json] = [json.loads(line) for line in lines]
+    return [record for record in read if record["event"] in ("prompt", "resource")]
+
+
+def test_poisoned_prompts_and_resources_are_left_out_and_not_fetched(
+    gateway: GatewayProcess, binary: Path, text: Path
+) -> None:
+    for face in FACES:
+        assert listed(gateway, face) == [["moon"]] * 3
+    for refused in fetched(gateway, "tides"):
+        assert refused["error"]["code"] == -32602
+        assert "keeps this" in refused["error"]["message"]
+    assert all("result" in answer for answer in fetched(gateway, "moon"))
+    status = run(binary, "gateway", "status", "--url", gateway.url).stdout
+    assert "sea: prompt tides is left out" in status
+    assert "sea: resource sea:///tides is left out" in status
+    text.write_text(HARMLESS)
+    for face in FACES:
+        assert listed(gateway, face) == [["tides", "moon"]] * 3
+    assert all("result" in answer for answer in fetched(gateway, "tides"))
+    assert "prompt tides" not in run(binary, "gateway", "status", "--url", gateway.url).stdout
+
+
+def test_an_operator_says_whose_texts_are_not_looked_at(
+    binary: Path, tmp_path: Path, text: Path
+) -> None:
+    """By trust, and by `safety.scan`, as with tools."""
+    unscanned = ("--data-dir", str(tmp_path / "data"), "--set", "safety.scan=false")
+    with GatewayProcess(binary, tmp_path, config(text), unscanned) as gateway:
+        assert listed(gateway, "/mcp") == [["tides", "moon"]] * 3
+    with GatewayProcess(binary, tmp_path, config(text)) as gateway:
+        assert listed(gateway, "/mcp") == [["moon"]] * 3
+        gateway.change(config(text, "trusted"), "was read again")
+        assert listed(gateway, "/mcp") == [["tides", "moon"]] * 3
+
+
+def test_each_prompt_and_resource_that_is_fetched_is_a_line_of_the_audit(
+    gateway: GatewayProcess,
+) -> None:
+    listed(gateway, "/mcp")
+    fetch(gateway, "/mcp", "prompts/get", "sea__moon")
+    fetch(gateway, "/mcp", "prompts/get", "sea__tides")
+    fetch(gateway, "/mcp", "prompts/get", "absent__moon")
+    fetch(gateway, OWN, "resources/read", SECRET)
+    got, refused, unknown, read = records(gateway)
+    assert (got["event"], got["server"], got["prompt"]) == ("prompt", "sea", "moon")
+    assert (got["verdict"], got["outcome"]) == ("allowed", "done")
+    assert got["result_bytes"] > 0
+    assert (refused["prompt"], refused["verdict"]) == ("tides", "QUARANTINED")
+    assert refused["outcome"] == "refused"
+    assert (unknown["server"], unknown["outcome"]) == ("", "refused")
+    assert (read["event"], read["server"], read["scheme"]) == ("resource", "sea", "sea")
+    assert read["uri"] == hashlib.sha256(SECRET.encode()).hexdigest()
+    told = (gateway.folder / "audit.jsonl").read_text()
+    assert not any(word in told for word in ("token=secret", "was got", "was read"))
