@@ -3060,7 +3060,7 @@ type GateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant. Absent: "default" while authentication is off.
 	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	// The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+	// The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
 	ActiveSetHandle string `protobuf:"bytes,2,opt,name=active_set_handle,json=activeSetHandle,proto3" json:"active_set_handle,omitempty"`
 	// The model's calls, 1 to 128.
 	Calls []*RequestedCall `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`

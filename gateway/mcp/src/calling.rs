@@ -251,6 +251,7 @@ async fn verdict_on(
     };
     let request = v1::GateRequest {
         calls: vec![requested],
+        active_set_handle: gateway.history().intent_of(&of.caller.owner(), &call.tool),
         state: Some(of.caller.state(gateway)),
         evidence: evidence as i32,
         ..Default::default()

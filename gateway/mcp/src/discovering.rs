@@ -62,7 +62,12 @@ pub(crate) async fn discover(
     let tools: Vec<&v1::ActiveTool> = found.tools.iter().filter(is_here).collect();
     if is_counted {
         gateway.counts(caller).searches.fetch_add(1, Ordering::Relaxed);
-        let shown = tools.iter().map(|tool| tool.model_name.clone()).collect();
+        let shown: Vec<String> = tools.iter().map(|tool| tool.model_name.clone()).collect();
+        // Others have no intent that memory could learn for: they name tools, or words were enough.
+        if found.form() == v1::SearchForm::Natural {
+            let handle = found.active_set_handle.clone();
+            gateway.history().wanted(&caller.owner(), shown.clone(), handle);
+        }
         gateway.count(caller, &gateway.history().searched(&caller.owner(), shown));
     }
     let readers = Readers::of(gateway, caller, &tools).await;

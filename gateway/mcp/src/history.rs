@@ -1,4 +1,5 @@
-//! Calls that principals made through the gateway, by which preconditions are judged, and searches that led to them.
+//! Calls that principals made through the gateway, by which preconditions are judged, and searches that led to them, by which the
+//! routing plane's memory learns.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ use parking_lot::Mutex;
 use toolgate_client::v1;
 
 use crate::caller::Owner;
+use crate::discovering::shown_name;
 
 /// Time for which a call counts.
 const KEPT: Duration = Duration::from_secs(60 * 60);
@@ -34,6 +36,15 @@ struct Kept {
 struct Past {
     calls: VecDeque<PastCall>,
     searches: VecDeque<OpenSearch>,
+    intents: VecDeque<Intent>,
+}
+
+/// Search in a model's own words, with what the routing plane knows its intent by. No words are kept.
+struct Intent {
+    at: Instant,
+    tools: Vec<String>,
+    handle: String,
+    calls: u32,
 }
 
 struct PastCall {
@@ -73,6 +84,30 @@ impl History {
         Decided { hits: 0, misses: misses as u64 }
     }
 
+    /// Notes a search in a model's own words that showed these tools, and the plane's handle of it.
+    pub(crate) fn wanted(&self, owner: &Owner, tools: Vec<String>, handle: String) {
+        if tools.is_empty() || handle.is_empty() {
+            return;
+        }
+        let mut kept = self.0.lock();
+        let intents = &mut kept.past(owner).intents;
+        intents.push_front(Intent { at: Instant::now(), tools, handle, calls: 0 });
+        intents.truncate(HIT_WITHIN as usize);
+    }
+
+    /// Returns the handle of the principal's last search that showed a tool, by the name that a model calls it by, within the calls
+    /// and the time in which a search may be a hit; empty if there is none.
+    pub(crate) fn intent_of(&self, owner: &Owner, called: &str) -> String {
+        let kept = self.0.lock();
+        let intents = kept.principals.get(owner).map(|past| &past.intents);
+        let is_for = |intent: &&Intent| {
+            intent.at.elapsed() < OPEN_FOR
+                && intent.tools.iter().any(|tool| tool == called || shown_name(tool) == called)
+        };
+        let found = intents.and_then(|intents| intents.iter().find(is_for));
+        found.map_or_else(String::new, |intent| intent.handle.clone())
+    }
+
     /// Notes a call.
     pub(crate) fn called(&self, owner: &Owner, tool: &str, is_success: bool) -> Decided {
         let mut kept = self.0.lock();
@@ -81,6 +116,8 @@ impl History {
         if past.calls.len() > CALLS_MAX {
             past.calls.pop_front();
         }
+        past.intents.iter_mut().for_each(|intent| intent.calls += 1);
+        past.intents.retain(|intent| intent.calls < HIT_WITHIN);
         let before = past.searches.len();
         past.searches.retain(|search| !search.tools.iter().any(|shown| shown == tool));
         let hits = before - past.searches.len();
@@ -182,6 +219,39 @@ mod tests {
         let expired = history.expired(now + OPEN_FOR);
         assert_eq!(expired, [(p.clone(), Decided { hits: 0, misses: 1 })]);
         assert_eq!(history.called(&p, "a", true), Decided::default());
+    }
+
+    #[test]
+    fn a_call_is_for_the_last_search_that_showed_its_tool() {
+        let history = History::default();
+        let p = owner("t", "p");
+        let tools = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        history.wanted(&p, tools(&["mcp__a__x", "mcp__a__y"]), "first".to_owned());
+        history.wanted(&p, tools(&["mcp__a__x"]), "second".to_owned());
+        history.wanted(&p, tools(&[]), "nothing was shown".to_owned());
+        assert_eq!(history.intent_of(&p, "a__x"), "second");
+        assert_eq!(history.intent_of(&p, "mcp__a__y"), "first");
+        assert_eq!(history.intent_of(&p, "a__z"), "");
+        for other in [owner("t", "q"), owner("u", "p")] {
+            assert_eq!(history.intent_of(&other, "a__x"), "");
+        }
+        for _ in 0..4 {
+            history.called(&p, "mcp__a__y", true);
+            assert_eq!(history.intent_of(&p, "a__y"), "first", "another tool may be called too");
+        }
+        history.called(&p, "mcp__a__y", true);
+        assert_eq!(history.intent_of(&p, "a__y"), "", "five calls are behind it");
+    }
+
+    #[test]
+    fn searches_whose_intent_is_kept_are_bounded() {
+        let history = History::default();
+        let p = owner("t", "p");
+        for place in 0..100 {
+            history.wanted(&p, vec![format!("mcp__a__{place}")], "handle".to_owned());
+        }
+        assert_eq!(history.intent_of(&p, "a__99"), "handle");
+        assert_eq!(history.intent_of(&p, "a__94"), "");
     }
 
     #[test]

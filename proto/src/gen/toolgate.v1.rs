@@ -3741,7 +3741,7 @@ pub struct GateRequest {
     /// The tenant. Absent: "default" while authentication is off.
     #[prost(string, tag = "1")]
     pub tenant: ::prost::alloc::string::String,
-    /// The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+    /// The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
     #[prost(string, tag = "2")]
     pub active_set_handle: ::prost::alloc::string::String,
     /// The model's calls, 1 to 128.

@@ -125,7 +125,6 @@ pub(super) fn calls(wire: &[v1::RequestedCall]) -> Result<Vec<ReadCall>, Error> 
 /// Parses the evidence of what the model was shown. The gate checks the content of a handle.
 pub(super) fn evidence(evidence: i32, handle: String) -> Result<Evidence, Error> {
     let by_handle = "is missing: send the handle that Route gave for this turn";
-    let by_tags = "must be absent where `evidence` goes by tags";
     let has_handle = !handle.is_empty();
     match v1::Evidence::try_from(evidence) {
         Ok(v1::Evidence::Unspecified | v1::Evidence::Handle) if has_handle => {
@@ -134,7 +133,6 @@ pub(super) fn evidence(evidence: i32, handle: String) -> Result<Evidence, Error>
         Ok(v1::Evidence::Unspecified | v1::Evidence::Handle) => {
             Err(Error::field("active_set_handle", by_handle))
         }
-        Ok(_) if has_handle => Err(Error::field("active_set_handle", by_tags)),
         Ok(v1::Evidence::Tags) => Ok(Evidence::Tags),
         Ok(v1::Evidence::Catalog) => Ok(Evidence::Catalog),
         Err(_) => Err(Error::field("evidence", "must be a value of Evidence")),

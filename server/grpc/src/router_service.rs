@@ -153,12 +153,14 @@ impl RouterService for Routing {
         let edge = &self.edge;
         edge.call(Method::Gate, call, |caller, tenant, message, deadline| async move {
             let mut calls = request::calls(&message.calls)?;
+            let intent_handle = message.active_set_handle.clone();
             let evidence = request::evidence(message.evidence, message.active_set_handle)?;
             let goes_by_tags = !matches!(evidence, Evidence::Handle(_));
             let state = state::parse(message.state, &edge.pipeline.limits.now(), &caller)?;
             let holder = Holder { tenant: &tenant, principal: caller.principal() };
             let query = GateQuery {
                 evidence,
+                intent_handle,
                 calls: calls.iter_mut().map(|read| std::mem::take(&mut read.call)).collect(),
                 state,
                 min_revision: message.min_revision,

@@ -85,7 +85,13 @@ async fn a_damaged_policy_is_told_and_lets_nothing_pass() {
     let t = tenant("acme");
     let calls = vec![call("mcp__s__alpha")];
     let evidence = Evidence::Handle(handle);
-    let query = GateQuery { evidence, calls, state: AgentState::default(), min_revision: 0 };
+    let query = GateQuery {
+        evidence,
+        intent_handle: String::new(),
+        calls,
+        state: AgentState::default(),
+        min_revision: 0,
+    };
     let holder = Holder { tenant: &t, principal: "" };
     let told = restarted.plane.gate.judge(holder, query, None).await.err().expect("no verdict");
     assert!(matches!(told, Error::StoreDamaged(_)), "{told:?}");

@@ -208,7 +208,7 @@ async fn judged_by_tag(
     let holder = Holder { tenant: &tenant, principal };
     let calls = vec![call];
     let state = AgentState::default();
-    let query = GateQuery { evidence, calls, state, min_revision: 0 };
+    let query = GateQuery { evidence, intent_handle: String::new(), calls, state, min_revision: 0 };
     let judged = world.plane.gate.judge(holder, query, None).await.expect("verdicts");
     let verdict = judged.verdicts.into_iter().next().expect("a verdict");
     verdict.map(|_allowed| ()).map_err(|refused| refused.code)

@@ -201,10 +201,42 @@ async fn gate_as(
         let calls = vec![call(&model_name); times.min(100)];
         let evidence = Evidence::Handle(turn.handle.clone());
         let state = AgentState::default();
-        let query = GateQuery { evidence, calls, state, min_revision: 0 };
+        let query =
+            GateQuery { evidence, intent_handle: String::new(), calls, state, min_revision: 0 };
         let gated = world.plane.gate.judge(holder, query, None).await.expect("verdicts");
         assert!(gated.verdicts.iter().all(Result::is_ok));
     }
+}
+
+#[tokio::test]
+async fn calls_without_a_handle_teach_for_the_search_that_found_their_tools() {
+    let world = world(on()).await;
+    let acme = tenant("acme");
+    let ann = Holder { tenant: &acme, principal: "ann" };
+    let search = look_for("please archive the old boxes of the cellar");
+    let searched = world.plane.router.search(ann, search, None).await.expect("an answer");
+    assert!(found(&searched).contains(&ARCHIVE.to_owned()), "{:?}", found(&searched));
+    assert!(!found(&searched).contains(&"mcp__box__other_29".to_owned()));
+    let gated = async |principal: &str, tool: &str, intent_handle: &str| {
+        let holder = Holder { tenant: &acme, principal };
+        let query = GateQuery {
+            evidence: Evidence::Catalog,
+            intent_handle: intent_handle.to_owned(),
+            calls: vec![call(tool)],
+            state: AgentState::default(),
+            min_revision: 0,
+        };
+        let gated = world.plane.gate.judge(holder, query, None).await.expect("verdicts");
+        assert!(gated.verdicts[0].is_ok(), "a handle is evidence of nothing there");
+        kept(&world).await;
+        exemplars(&world, "acme").await
+    };
+    assert_eq!(gated("ann", ARCHIVE, "").await, 0);
+    assert_eq!(gated("ann", ARCHIVE, "no handle").await, 0);
+    assert_eq!(gated("eve", ARCHIVE, &searched.handle).await, 0, "it is another principal's");
+    assert_eq!(gated("ann", "mcp__box__other_29", &searched.handle).await, 0, "it was not found");
+    assert_eq!(gated("ann", ARCHIVE, &searched.handle).await, 1);
+    assert_eq!(exemplars(&world, "other").await, 0);
 }
 
 #[tokio::test]

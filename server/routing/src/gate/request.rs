@@ -26,6 +26,9 @@ use toolgate_store::Revision;
 pub struct GateQuery {
     /// Evidence of the tools that the model was shown.
     pub evidence: Evidence,
+    /// Handle whose tools, where they are called, are remembered for its intent; empty for none. It is evidence of nothing.
+    /// Read if `evidence` is no handle.
+    pub intent_handle: String,
     /// Calls that the model wants to make.
     pub calls: Vec<Call>,
     /// Current state of the agent.
@@ -115,7 +118,7 @@ impl Gate {
         query: GateQuery,
         deadline: Option<Instant>,
     ) -> Result<Verdicts, Error> {
-        let GateQuery { evidence, calls, state, min_revision } = query;
+        let GateQuery { evidence, intent_handle, calls, state, min_revision } = query;
         let snapshot = self.shards.reach(holder.tenant, min_revision, deadline).await?;
         let currency = self.shards.currency(holder.tenant, &snapshot);
         self.shards.freshness().vouch(currency)?;
@@ -127,6 +130,10 @@ impl Gate {
             holder,
             now: self.shards.clock(),
             is_strict: matches!(evidence, Evidence::Tags),
+        };
+        let searched = match evidence {
+            Evidence::Handle(_) => None,
+            Evidence::Tags | Evidence::Catalog => self.searched(holder, &intent_handle),
         };
         let active = match evidence {
             Evidence::Handle(handle) => ActiveSet::open(&handle, &self.key, holder),
@@ -151,19 +158,43 @@ impl Gate {
         };
         let verdicts = judging.verdicts(&self.warmer).await?;
         let judged = Verdicts { snapshot, verdicts };
-        if let Some(intent_embedding) = intent_embedding {
-            self.remember(holder, &judged, &intent_embedding);
+        if let Some(intent) = &intent_embedding {
+            self.remember(holder, &judged, intent, |_any| true);
+        }
+        if let Some(ActiveSet { tools, intent_embedding: Some(intent), .. }) = &searched {
+            let is_found = |tool: &Tool| tools.iter().any(|found| found.id == tool.key);
+            self.remember(holder, &judged, intent, is_found);
         }
         Ok(judged)
     }
 
-    /// Remembers the allowed calls for the intent that the tools were chosen for, where calls are remembered.
-    fn remember(&self, holder: Holder<'_>, judged: &Verdicts, intent: &QuantizedEmbedding) {
+    /// Returns the active set of a handle whose calls are to be remembered; `None` if it is not this holder's, or has expired.
+    fn searched(&self, holder: Holder<'_>, handle: &str) -> Option<ActiveSet> {
+        if handle.is_empty() || self.memory.is_none() {
+            return None;
+        }
+        let set = ActiveSet::open(handle, &self.key, holder).ok()?;
+        (!set.has_expired(self.shards.clock())).then_some(set)
+    }
+
+    /// Remembers the allowed calls for the intent that the tools were chosen for, where calls are remembered, and the tools are
+    /// those that it was for.
+    fn remember(
+        &self,
+        holder: Holder<'_>,
+        judged: &Verdicts,
+        intent: &QuantizedEmbedding,
+        is_for: impl Fn(&Tool) -> bool,
+    ) {
         let Some(memory) = &self.memory else { return };
         let principal = holder.principal_key(&self.key);
         let at_ms = now_ms();
-        for allowed in judged.verdicts.iter().flatten() {
-            let tool = judged.snapshot.tool(allowed.slot).id.clone();
+        let called = judged.verdicts.iter().flatten();
+        for tool in called.map(|allowed| judged.snapshot.tool(allowed.slot)) {
+            if !is_for(tool) {
+                continue;
+            }
+            let tool = tool.id.clone();
             let intent_embedding = intent.clone();
             memory.observe(holder.tenant, Observation { tool, intent_embedding, principal, at_ms });
         }

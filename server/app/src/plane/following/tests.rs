@@ -116,6 +116,7 @@ async fn gate(plane: &Plane, handle: &str) -> Result<bool, Error> {
     let call = Call { tool: "mcp__s__t0".to_owned(), ..Call::default() };
     let query = GateQuery {
         evidence: Evidence::Handle(handle.to_owned()),
+        intent_handle: String::new(),
         calls: vec![call],
         state: AgentState::default(),
         min_revision: 0,

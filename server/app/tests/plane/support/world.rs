@@ -210,7 +210,8 @@ impl World {
     ) -> (Arc<Snapshot>, Vec<Verdict>) {
         let tenant = tenant(tenant_name);
         let evidence = Evidence::Handle(handle.to_owned());
-        let query = GateQuery { evidence, calls, state, min_revision: 0 };
+        let query =
+            GateQuery { evidence, intent_handle: String::new(), calls, state, min_revision: 0 };
         let gated = self.plane.gate.judge(holder(&tenant), query, None).await;
         let verdicts = gated.expect("verdicts");
         (verdicts.snapshot, verdicts.verdicts)

@@ -1747,7 +1747,7 @@ class GateRequest(_message.Message):
     tenant: _builtins.str
     """The tenant. Absent: "default" while authentication is off."""
     active_set_handle: _builtins.str
-    """The handle that Route gave for this turn. Required unless `evidence` says otherwise."""
+    """The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it."""
     min_revision: _builtins.int
     """As in RouteRequest."""
     evidence: Global___Evidence.ValueType

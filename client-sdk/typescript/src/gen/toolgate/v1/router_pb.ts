@@ -1399,7 +1399,7 @@ export type GateRequest = Message<"toolgate.v1.GateRequest"> & {
   tenant: string;
 
   /**
-   * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+   * The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
    *
    * @generated from field: string active_set_handle = 2;
    */

@@ -104,7 +104,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object activeSetHandle_ = "";
   /**
    * <pre>
-   * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+   * The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -125,7 +125,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+   * The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -867,7 +867,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object activeSetHandle_ = "";
     /**
      * <pre>
-     * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+     * The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -887,7 +887,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+     * The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -908,7 +908,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+     * The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -925,7 +925,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+     * The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>
@@ -939,7 +939,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+     * The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
      * </pre>
      *
      * <code>string active_set_handle = 2;</code>

@@ -32,7 +32,7 @@ public interface GateRequestOrBuilder extends
 
   /**
    * <pre>
-   * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+   * The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
@@ -41,7 +41,7 @@ public interface GateRequestOrBuilder extends
   java.lang.String getActiveSetHandle();
   /**
    * <pre>
-   * The handle that Route gave for this turn. Required unless `evidence` says otherwise.
+   * The handle that Route gave for this turn. Required unless `evidence` says otherwise: then calls are only remembered by it.
    * </pre>
    *
    * <code>string active_set_handle = 2;</code>
