@@ -4,6 +4,7 @@ python plain_mcp_server.py
 
 Where PLAIN_LOG names a file, each message that comes is a line of it, and each start an empty
 object. PLAIN_TOOLS is a number of tools beside its four; a list has pages of 500 tools.
+PLAIN_CLAIM is a number of characters that it wants shown of each result.
 """
 
 import json
@@ -63,6 +64,9 @@ def listed(start: int) -> Json:
         for number in range(count)
     ]
     tools = [*TOOLS, *more]
+    if claim := os.environ.get("PLAIN_CLAIM"):
+        claimed = {"anthropic/maxResultSizeChars": int(claim)}
+        tools = [{**tool, "_meta": claimed} for tool in tools]
     end = start + PAGE
     page: Json = {"tools": tools[start:end]}
     return page if end >= len(tools) else {**page, "nextCursor": str(end)}

@@ -70,6 +70,27 @@ def test_a_tool_that_was_not_shown_is_found_and_called(gateway: GatewayProcess) 
     assert gateway.text("call_read_tool", {"name": read}) == "x"
 
 
+def test_a_server_that_claims_long_results_has_them_as_far_as_the_operator_lets_it(
+    binary: Path, tmp_path: Path
+) -> None:
+    claim = 'env = { PLAIN_CLAIM = "1000000000" }\n'
+    limits = '[gateway]\nresult_limit = "1KiB"\nresult_limit_max = "8KiB"\n'
+    doubted = plain_server("doubted", trust="untrusted") + claim
+    config = limits + plain_server("own") + claim + doubted + plain_server("modest")
+
+    def shown(gateway: GatewayProcess, server: str, count: int) -> int:
+        named = {"name": f"{server}__list_lines", "arguments": {"count": count}}
+        return len(gateway.text("call_tool", named))
+
+    with GatewayProcess(binary, tmp_path, config) as gateway:
+        few = len(lines(300))
+        assert 2_048 < few < 8_192
+        assert shown(gateway, "own", 300) == few
+        assert few < shown(gateway, "own", 5_000) < 9_000
+        for server in ("doubted", "modest"):
+            assert shown(gateway, server, 300) < 2_048
+
+
 def test_results_keep_fields_and_contents_that_no_library_knows(gateway: GatewayProcess) -> None:
     result = gateway.call("call_tool", {"name": "notes__read_note", "arguments": {}})
     assert list(result)[:2] == ["zeta", "content"]

@@ -361,8 +361,7 @@ async fn send(
             })?
         }
     };
-    let limit = gateway.tool(&server, &name).and_then(|tool| tool.result_characters);
-    let limit = limit.unwrap_or(0).max(of.result_limit);
+    let limit = gateway.claimed_limit(&server, &name).max(of.result_limit);
     gathered::rename_links(&server, &mut result);
     cutting::cut(&mut result, limit, &of.caller.owner(), gateway.results());
     Ok(result)

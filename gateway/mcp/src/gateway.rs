@@ -862,6 +862,15 @@ impl Gateway {
         own + count(&instructions_of(&behind)) as usize
     }
 
+    /// Returns the bytes of text that a server wants shown of a tool's results, as far as the operator lets it say so; 0 if it does not.
+    pub(crate) fn claimed_limit(&self, server: &str, name: &str) -> usize {
+        if self.server(server).is_none_or(|server| server.trust == Trust::Untrusted) {
+            return 0;
+        }
+        let claimed = self.tool(server, name).and_then(|tool| tool.result_characters);
+        claimed.unwrap_or(0).min(self.config().gateway.result_limit_max)
+    }
+
     /// Returns true if the tool only reads, by the operator's word or that of a server that is believed.
     pub(crate) fn is_read_only(&self, server: &str, name: &str) -> bool {
         let says_so = || self.tool(server, name).is_some_and(|tool| tool.says_read_only);

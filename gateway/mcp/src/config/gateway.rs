@@ -35,6 +35,9 @@ pub struct GatewayConfig {
     /// Most bytes of text of a result that a host is sent; the rest is read by `read_result`.
     #[serde(deserialize_with = "size")]
     pub result_limit: usize,
+    /// Most bytes of text of a result, where its server asks for more than `result_limit`. An untrusted one is not asked.
+    #[serde(deserialize_with = "size")]
+    pub result_limit_max: usize,
     /// Time of a call without an answer or progress.
     #[serde(deserialize_with = "duration")]
     pub call_timeout: Duration,
@@ -98,6 +101,7 @@ impl Default for GatewayConfig {
             load_all_up_to: 0,
             shown_names: ShownNames::Assist,
             result_limit: 32 << 10,
+            result_limit_max: 512 << 10,
             call_timeout: Duration::from_secs(60),
             question_timeout: Duration::from_secs(5 * 60),
             max_connections: 1_024,

@@ -61,6 +61,7 @@ fn mistakes_are_told_with_a_remedy() {
         ("[gateway.tls]\ncert_file = \"c\"", "need each other"),
         ("[gateway]\ncolour = 1", "unknown field"),
         ("[gateway]\nresult_limit = \"1KB\"", "no size"),
+        ("[gateway]\nresult_limit_max = \"1KB\"", "no size"),
         ("[gateway]\ncall_timeout = \"1h\"", "no duration"),
         ("[server.a]", "either `command` or `url`"),
         ("[server.a]\ncommand = [\"x\"]\nurl = \"https://x\"", "either"),
