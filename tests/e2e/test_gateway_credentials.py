@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 import httpx
 import pytest
 from authorization_server import AuthorizationServer, machine_client
+from forward_proxy import ForwardProxy
 from gateway_process import GatewayProcess, Json, message, text_of
 from guarded_mcp_server import GuardedServer
 from toolgate_command import PATIENT_PLANE, command_environment
@@ -40,7 +41,9 @@ def guarded(issuer: AuthorizationServer) -> Iterator[GuardedServer]:
 
 
 class Gateway(GatewayProcess):
-    """A gateway whose server need not be ready at the start."""
+    """A gateway whose server need not be ready at the start, with variables if there are any."""
+
+    variables: Mapping[str, str] = {}
 
     def start(self, until: str = "needs login") -> "Gateway":
         self.begin()
@@ -59,7 +62,7 @@ class Gateway(GatewayProcess):
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             text=True,
-            env={**command_environment(), **PATIENT_PLANE},
+            env={**command_environment(), **PATIENT_PLANE, **self.variables},
         )
         # Always read, so that it never waits for a reader.
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -383,6 +386,31 @@ def test_a_callers_token_goes_no_further(
         assert text_of(result) == "a"
     assert guarded.authorizations
     assert not any(callers in sent for sent in guarded.authorizations)
+
+
+def test_a_proxy_of_the_network_is_followed_to_the_authorization_server_too(
+    binary: Path,
+    tmp_path: Path,
+    issuer: AuthorizationServer,
+    guarded: GuardedServer,
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret-basic")
+    more = (
+        'auth = "client-credentials"\n'
+        f'oauth = {{ client_id = "basic", client_secret = "file:{secret}", scopes = ["mcp"] }}'
+    )
+    with ForwardProxy() as network:
+        gateway = Gateway(binary, tmp_path, config(guarded.url, more))
+        names = ("NO_PROXY", "ALL_PROXY", "HTTPS_PROXY")
+        unset = {cased: "" for name in names for cased in (name, name.lower())}
+        gateway.variables = {**unset, "HTTP_PROXY": network.url, "http_proxy": network.url}
+        with gateway.start(" ready: "):
+            assert text_of(gateway.echo("a")) == "a"
+        assert any(asked == guarded.url for asked in network.asked), network.asked
+        of_issuer = [asked for asked in network.asked if asked.startswith(issuer.issuer)]
+    assert any("/.well-known/" in asked for asked in of_issuer), network.asked
+    assert any("/.well-known/" not in asked for asked in of_issuer), "the token came by it too"
 
 
 def test_another_issuer_than_the_operators_is_refused(

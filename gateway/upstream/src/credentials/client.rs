@@ -1,5 +1,6 @@
 //! Requests to authorization servers. Their URLs come from servers' answers, so that each is checked: https beyond this
-//! machine, no address of a private network, no redirect, little to read, little time.
+//! machine, no address of a private network, no redirect, little to read, little time. Proxies of the environment are followed, as
+//! for the servers themselves.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -7,13 +8,14 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
-use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{StatusCode, Uri};
+use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use url::Url;
 use url::form_urlencoded::Serializer;
+use url::{Host, Url};
 
 use super::addresses::{is_loopback, is_public, literal};
 use super::{CredentialError, Secret};
@@ -33,11 +35,14 @@ pub(super) type Lookup = fn(String) -> BoxFuture<'static, std::io::Result<Vec<So
 /// Client for requests to authorization servers.
 #[derive(Debug, Clone)]
 pub(crate) struct AuthClient {
-    /// For origins of the operator's file.
+    /// For origins of the operator's file, and for what goes by a proxy.
     open: reqwest::Client,
-    /// For all others.
+    /// For all others. It connects to the address that was checked.
     guarded: reqwest::Client,
     trust: Arc<Trust>,
+    /// Proxies that `open` follows.
+    proxies: Arc<Matcher>,
+    lookup: Lookup,
 }
 
 /// Trust in URLs.
@@ -81,8 +86,11 @@ impl AuthClient {
         };
         Ok(Self {
             open: built(builder()?)?,
-            guarded: built(builder()?.dns_resolver(Arc::new(resolver)))?,
+            // A proxy would resolve names where nothing can be checked.
+            guarded: built(builder()?.no_proxy().dns_resolver(Arc::new(resolver)))?,
             trust,
+            proxies: Arc::new(Matcher::from_system()),
+            lookup,
         })
     }
 
@@ -91,7 +99,7 @@ impl AuthClient {
         &self,
         url: &Url,
     ) -> Result<Option<T>, CredentialError> {
-        let request = self.client_for(url)?.get(url.clone()).header(ACCEPT, JSON);
+        let request = self.client_for(url).await?.get(url.clone()).header(ACCEPT, JSON);
         let Answer { status, body } = answer(url, request).await?;
         if status.is_client_error() {
             return Ok(None);
@@ -114,7 +122,8 @@ impl AuthClient {
         basic: Option<(&str, &Secret)>,
     ) -> Result<Answer, CredentialError> {
         let body = Serializer::new(String::new()).extend_pairs(fields).finish();
-        let mut request = self.client_for(url)?.post(url.clone()).header(CONTENT_TYPE, FORM);
+        let client = self.client_for(url).await?;
+        let mut request = client.post(url.clone()).header(CONTENT_TYPE, FORM);
         if let Some((id, secret)) = basic {
             request = request.basic_auth(encoded(id), Some(encoded(secret.reveal())));
         }
@@ -123,7 +132,8 @@ impl AuthClient {
 
     /// Posts JSON.
     pub(crate) async fn json(&self, url: &Url, body: &Value) -> Result<Answer, CredentialError> {
-        let request = self.client_for(url)?.post(url.clone()).header(CONTENT_TYPE, JSON);
+        let client = self.client_for(url).await?;
+        let request = client.post(url.clone()).header(CONTENT_TYPE, JSON);
         answer(url, request.header(ACCEPT, JSON).body(body.to_string())).await
     }
 
@@ -147,7 +157,8 @@ impl AuthClient {
 
     async fn challenge_to(&self, server: &Url, message: &Value) -> Result<String, CredentialError> {
         let request = self
-            .client_for(server)?
+            .client_for(server)
+            .await?
             .post(server.clone())
             .header(CONTENT_TYPE, JSON)
             .header(ACCEPT, "application/json, text/event-stream")
@@ -158,7 +169,7 @@ impl AuthClient {
     }
 
     /// Returns the client for a URL, if it may be asked at all.
-    fn client_for(&self, url: &Url) -> Result<&reqwest::Client, CredentialError> {
+    async fn client_for(&self, url: &Url) -> Result<&reqwest::Client, CredentialError> {
         check_scheme(url)?;
         if self.trust.origins.contains(&url.origin()) {
             return Ok(&self.open);
@@ -167,7 +178,38 @@ impl AuthClient {
             Some(address) => !self.trust.admits(address),
             None => is_loopback(url) && !self.trust.takes_loopback,
         };
-        if refused { Err(private(&shown(url))) } else { Ok(&self.guarded) }
+        if refused {
+            return Err(private(&shown(url)));
+        }
+        if !self.is_proxied(url) {
+            return Ok(&self.guarded);
+        }
+        if let Some(Host::Domain(name)) = url.host() {
+            self.check_name(name).await?;
+        }
+        Ok(&self.open)
+    }
+
+    /// Returns true if a proxy of the environment is asked for a URL.
+    fn is_proxied(&self, url: &Url) -> bool {
+        let url: Option<Uri> = url.as_str().parse().ok();
+        url.is_some_and(|url| self.proxies.intercept(&url).is_some())
+    }
+
+    /// Refuses a name of a private network before a proxy, which may reach one, looks it up. By TLS a server of another name, whose
+    /// address the proxy might be given instead, gets nothing.
+    async fn check_name(&self, name: &str) -> Result<(), CredentialError> {
+        let looked_up = tokio::time::timeout(TIMEOUT, (self.lookup)(name.to_owned())).await;
+        let Ok(Ok(addresses)) = looked_up else {
+            return Err(unavailable(&format!(
+                "{name} can't be looked up here, and a server's answer named it, so that no proxy is asked for it: set `oauth.issuer` if it is right"
+            )));
+        };
+        if addresses.is_empty() || !addresses.iter().all(|address| self.trust.admits(address.ip()))
+        {
+            return Err(private(name));
+        }
+        Ok(())
     }
 }
 
@@ -194,8 +236,7 @@ impl Resolve for GuardedResolver {
 
 fn builder() -> Result<reqwest::ClientBuilder, CredentialError> {
     let builder = client_builder().map_err(|error| unavailable(&error.to_string()))?;
-    // A proxy would resolve names where nothing can be checked.
-    Ok(builder.no_proxy().timeout(TIMEOUT))
+    Ok(builder.timeout(TIMEOUT))
 }
 
 /// Returns whether secrets may be sent to a URL: by https, or on this machine.
@@ -283,16 +324,56 @@ fn encoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn origins_of_the_operators_file_may_be_private() {
+    #[tokio::test]
+    async fn origins_of_the_operators_file_may_be_private() {
         let url = |text: &str| Url::parse(text).expect("a URL");
         let client = AuthClient::new(&url("https://10.0.0.1/mcp"), &[url("https://10.0.0.2:8443")]);
         let client = client.expect("a client");
         for place in ["https://10.0.0.1/x", "https://10.0.0.2:8443/x", "https://a.example"] {
-            assert!(client.client_for(&url(place)).is_ok(), "{place}");
+            assert!(client.client_for(&url(place)).await.is_ok(), "{place}");
         }
         for place in ["https://10.0.0.1:8443/x", "https://10.0.0.2/x", "http://10.0.0.1/x"] {
-            assert!(client.client_for(&url(place)).is_err(), "{place}");
+            assert!(client.client_for(&url(place)).await.is_err(), "{place}");
+        }
+    }
+
+    #[tokio::test]
+    async fn names_that_a_proxy_would_look_up_are_looked_up_here_first() {
+        let url = |text: &str| Url::parse(text).expect("a URL");
+        let lookup: Lookup = |name| {
+            Box::pin(async move {
+                let address = match &*name {
+                    "inside.example" => "10.1.2.3:0",
+                    "outside.example" => "1.1.1.1:0",
+                    _ => return Err(std::io::Error::other("no such name")),
+                };
+                Ok(vec![address.parse().expect("an address")])
+            })
+        };
+        let operator = [url("https://unknown.example")];
+        let client = AuthClient::with_lookup(&url("https://tools.example/mcp"), &operator, lookup);
+        let mut client = client.expect("a client");
+        let proxies = Matcher::builder().all("http://10.9.9.9:3128").no("direct.example").build();
+        client.proxies = Arc::new(proxies);
+        let asked = async |client: &AuthClient, place: &str| {
+            let asked = client.client_for(&url(place)).await;
+            asked.map(|chosen| std::ptr::eq(chosen, &client.open))
+        };
+        for place in ["https://tools.example/x", "https://unknown.example/x"] {
+            assert!(asked(&client, place).await.expect("a client"), "the operator named {place}");
+        }
+        for place in ["https://outside.example/x", "https://1.1.1.1/x"] {
+            assert!(asked(&client, place).await.expect("a client"), "{place}");
+        }
+        let direct = asked(&client, "https://direct.example/x").await;
+        assert!(!direct.expect("a client"), "the guarded one looks it up");
+        for (place, told) in [
+            ("https://inside.example/x", "inside.example is in a private network"),
+            ("https://10.1.2.3/x", "is in a private network"),
+            ("https://nowhere.example/x", "nowhere.example can't be looked up here"),
+        ] {
+            let error = asked(&client, place).await.expect_err("an error").to_string();
+            assert!(error.contains(told), "{error}");
         }
     }
 }
