@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use toolgate_upstream::{Entry, Limits, Start, Upstream, UpstreamError};
 
-use super::waiting::waits_for;
+use super::waiting::{FileVariables, waits_for};
 use super::{
     AuthMethod, Config, ConfigError, EntryFile, ServerConfig, StartConfig, authorization, env_file,
     values,
@@ -22,12 +22,22 @@ impl Config {
     /// # Errors
     /// Same errors as [`Self::entries`].
     pub(crate) fn entry(&self, name: &str, server: &ServerConfig) -> Result<Entry, ConfigError> {
+        self.entry_of(name, server, server.file_variables(env_file::read))
+    }
+
+    /// Returns what [`Self::entry`] does, with a file of variables that has been read: once, since another time it may be another.
+    pub(super) fn entry_of(
+        &self,
+        name: &str,
+        server: &ServerConfig,
+        file: FileVariables,
+    ) -> Result<Entry, ConfigError> {
         let wrong = |problem: &str| ConfigError::server(name, problem);
         if !is_server_name(name) {
             return Err(wrong("the name must have 1 to 64 of A-Z a-z 0-9 _ -, and no \"__\""));
         }
         // Before the values are read: a file that comes amid this is not there yet, and nothing is started with a text in its place.
-        let waits_for = waits_for(&server.missing());
+        let waits_for = waits_for(&server.missing_beside(&file));
         let upstream = match (&server.command[..], &server.url) {
             ([written, ..], None) => {
                 let words: Vec<String> =
@@ -35,7 +45,7 @@ impl Config {
                 if let Some(problem) = self.program_problem(server, written, &words[0]) {
                     return Err(wrong(&problem));
                 }
-                let upstream = process(name, server, &words)?;
+                let upstream = process(name, server, &words, file)?;
                 match self.path_problem(server, &upstream) {
                     Some(problem) => return Err(wrong(&problem)),
                     None => upstream,
@@ -109,7 +119,12 @@ impl Config {
     }
 }
 
-fn process(name: &str, server: &ServerConfig, words: &[String]) -> Result<Upstream, ConfigError> {
+fn process(
+    name: &str,
+    server: &ServerConfig,
+    words: &[String],
+    file: FileVariables,
+) -> Result<Upstream, ConfigError> {
     let wrong = |problem: String| ConfigError::server(name, &problem);
     if !server.headers.is_empty() {
         return Err(wrong("`headers` are for a `url`; a `command` has `env`".to_owned()));
@@ -123,11 +138,8 @@ fn process(name: &str, server: &ServerConfig, words: &[String]) -> Result<Upstre
     })?;
     let mut upstream = Upstream::parse(&words).map_err(|error| wrong(error.to_string()))?;
     if let Upstream::Process(launch) = &mut upstream {
-        if let Some(file) = &server.env_file {
-            // What can't be read is waited for.
-            let variables = env_file::read(&server.text(file)).unwrap_or_default();
-            launch.environment.extend(variables);
-        }
+        // What can't be read is waited for.
+        launch.environment.extend(file.variables);
         for (variable, value) in &server.env {
             launch.environment.insert(variable.clone(), server.value(value));
         }

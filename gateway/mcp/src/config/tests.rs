@@ -337,6 +337,25 @@ fn variables_of_a_file_reach_the_program_and_env_goes_before_them() {
 }
 
 #[test]
+fn a_file_of_variables_that_changes_after_it_was_read_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("own.env");
+    std::fs::write(&path, "A=1\n").expect("written");
+    let text = format!("[server.a]\ncommand = [\"x\"]\nenv_file = \"{}\"", path.display());
+    let config = parsed(&text).expect("a configuration");
+    let server = &config.server["a"];
+    let variables = server.file_variables(|path| {
+        let read = super::env_file::read(path);
+        std::fs::remove_file(path).expect("removed");
+        read
+    });
+    let entry = config.entry_of("a", server, variables).expect("an entry");
+    assert_eq!(entry.waits_for, None);
+    let Upstream::Process(launch) = &entry.upstream else { panic!("a process") };
+    assert_eq!(launch.environment["A"], "1");
+}
+
+#[test]
 fn a_program_that_is_not_known_yet_waits_and_is_checked_once_it_is() {
     let text = |program: &str| {
         format!(

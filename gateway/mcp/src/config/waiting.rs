@@ -39,10 +39,23 @@ impl MissingValue {
     }
 }
 
+/// Content of a server's file of variables, as it was when it was read; nothing without one.
+#[derive(Default)]
+pub(super) struct FileVariables {
+    pub(super) variables: BTreeMap<String, String>,
+    /// Reasons for which there is none: what its name needs, or else the file itself.
+    lacks: Vec<Lack>,
+}
+
 impl ServerConfig {
     /// Returns the values that need what is not there, in the order of their keys.
     #[must_use]
     pub fn missing(&self) -> Vec<MissingValue> {
+        self.missing_beside(&self.file_variables(env_file::read))
+    }
+
+    /// Returns what [`Self::missing`] does, with a file of variables that has been read.
+    pub(super) fn missing_beside(&self, file: &FileVariables) -> Vec<MissingValue> {
         let mut missing = Vec::new();
         let mut add = |key: &str, lacks: Vec<Lack>| {
             let remedy = self.file.remedy(key);
@@ -58,9 +71,7 @@ impl ServerConfig {
         if let Some(cwd) = &self.cwd {
             add("cwd", lacks_of_value(cwd, self.file));
         }
-        if let Some(file) = &self.env_file {
-            add("env_file", self.lacks_of_variables(file));
-        }
+        add("env_file", file.lacks.clone());
         for (table, values) in [("env", &self.env), ("headers", &self.headers)] {
             for (name, value) in values {
                 add(&format!("{table}.{name}"), lacks_of_value(value, self.file));
@@ -73,14 +84,23 @@ impl ServerConfig {
         missing
     }
 
-    /// Returns what a file of variables lacks: what its name needs, or else the file itself.
-    fn lacks_of_variables(&self, file: &str) -> Vec<Lack> {
+    /// Reads the file of variables, if the server has one.
+    pub(super) fn file_variables(
+        &self,
+        read: impl FnOnce(&str) -> Result<BTreeMap<String, String>, String>,
+    ) -> FileVariables {
+        let Some(file) = &self.env_file else { return FileVariables::default() };
         let lacks = lacks_of_text(file, self.file);
         if !lacks.is_empty() {
-            return lacks;
+            return FileVariables { lacks, ..FileVariables::default() };
         }
         let path = self.text(file);
-        env_file::read(&path).err().map(|problem| Lack::File(path, problem)).into_iter().collect()
+        match read(&path) {
+            Ok(variables) => FileVariables { variables, ..FileVariables::default() },
+            Err(problem) => {
+                FileVariables { lacks: vec![Lack::File(path, problem)], ..FileVariables::default() }
+            }
+        }
     }
 }
 
