@@ -112,11 +112,21 @@ class LegacyHost:
         params = {"requestId": self._last_id, "reason": "no longer wanted"}
         self._tell({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
-    def updates(self) -> Generator[Json]:
-        """The messages that belong to no request."""
+    @contextmanager
+    def listening(self) -> Iterator[Iterator[Json]]:
+        """The messages that belong to no request, from now on."""
         request = urllib.request.Request(self._url, headers=ACCEPT | self._headers)
         with urllib.request.urlopen(request, timeout=60) as response:
-            yield from _messages(response)
+            yield _messages(response)
+
+    def updates(self) -> Generator[Json]:
+        """The messages that belong to no request."""
+        with self.listening() as messages:
+            yield from messages
+
+    def tell(self, method: str) -> None:
+        """Sends a notification."""
+        self._tell({"jsonrpc": "2.0", "method": method})
 
     def leave(self) -> None:
         """Ends the session, whatever runs."""

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 use parking_lot::Mutex;
 use rmcp::model::{
-    CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ServerConfig,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, Extensions, Implementation, ServerConfig,
     SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
@@ -184,6 +184,13 @@ impl ServerHandler for Face {
         Ok(())
     }
 
+    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+        let Ok(caller) = self.caller_of(&context.extensions) else { return };
+        let client = context.peer.peer_info().map(|info| info.client_info.clone());
+        let host = host::name_of(&context.extensions, client);
+        self.gateway.fleet().roots_changed(&caller.turn_name(), &host);
+    }
+
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         tokio::spawn(following::session(context.peer, self.changes()));
     }
@@ -272,7 +279,12 @@ impl Face {
 
     /// Returns the caller of a request.
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
-        let parts = context.extensions.get::<Parts>();
+        self.caller_of(&context.extensions)
+    }
+
+    /// Returns the caller of a message.
+    fn caller_of(&self, extensions: &Extensions) -> Result<Caller, ErrorData> {
+        let parts = extensions.get::<Parts>();
         let brought = parts.and_then(|parts| parts.extensions.get::<Caller>());
         let caller = brought.or(self.host.as_ref()).filter(|caller| caller.tenant == self.tenant);
         // Whoever let the request in has said who calls.

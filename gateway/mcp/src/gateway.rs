@@ -29,6 +29,7 @@ use crate::connecting::Connecting;
 use crate::definitions::{
     Behind, definitions, instructions as instructions_of, read_result, tokens_of,
 };
+use crate::elicited::{self, Elicited};
 use crate::history::{Decided, History};
 use crate::host::Failure;
 use crate::keeping::keep_running;
@@ -66,6 +67,7 @@ struct Shared {
     results: Results,
     history: History,
     parked: Parked,
+    elicited: Elicited,
     seal: Seal,
     ended: Ended,
     audit: Audit,
@@ -77,6 +79,7 @@ struct Shared {
     tools: Mutex<HashMap<String, Arc<KnownTools>>>,
     registered: Registered,
     following: JoinHandle<()>,
+    completing: JoinHandle<()>,
     credentials: Option<CredentialStore>,
     /// Pages for logins of persons, once they are served.
     connecting: OnceLock<Arc<Connecting>>,
@@ -260,6 +263,8 @@ impl Gateway {
             registered.clone(),
             registrations,
         ));
+        let elicited = Elicited::default();
+        let completing = tokio::spawn(elicited::follow(elicited.clone(), fleet.completions()));
         Ok(Self(Arc::new(Shared {
             config,
             servers,
@@ -268,6 +273,7 @@ impl Gateway {
             results: Results::at(seal.sealed_place()),
             history: History::default(),
             parked: Parked::default(),
+            elicited,
             seal,
             ended: Ended::new(ended),
             audit,
@@ -279,6 +285,7 @@ impl Gateway {
             tools: Mutex::default(),
             registered,
             following,
+            completing,
             credentials,
             connecting: OnceLock::new(),
             endpoint: OnceLock::new(),
@@ -326,6 +333,7 @@ impl Gateway {
     /// Ends the servers.
     pub async fn close(&self) {
         self.0.following.abort();
+        self.0.completing.abort();
         self.0.fleet.close().await;
     }
 
@@ -534,6 +542,10 @@ impl Gateway {
 
     pub(crate) fn parked(&self) -> &Parked {
         &self.0.parked
+    }
+
+    pub(crate) fn elicited(&self) -> &Elicited {
+        &self.0.elicited
     }
 
     pub(crate) fn resumable(&self) -> &Arc<Resumable> {

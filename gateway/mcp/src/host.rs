@@ -5,8 +5,11 @@ use std::borrow::Cow;
 
 use futures_util::future::join_all;
 use rmcp::RoleServer;
-use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, LoggingLevel, ProtocolVersion};
-use rmcp::service::RequestContext;
+use rmcp::model::{
+    ClientCapabilities, ErrorCode, ErrorData, Extensions, Implementation, LoggingLevel,
+    ProtocolVersion,
+};
+use rmcp::service::{Peer, RequestContext};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -25,6 +28,10 @@ use crate::tasks;
 
 /// Time for which a host may keep a server's own state.
 const STATE_KEPT: std::time::Duration = std::time::Duration::from_secs(60 * 60);
+
+/// Code of an error by which a server of 2025-11-25 sends a person to pages, and the most pages of one.
+const URL_REQUIRED: i64 = -32_042;
+const URLS_MAX: usize = 16;
 
 /// Host whose request is being answered.
 #[derive(Clone)]
@@ -85,6 +92,26 @@ impl Host<'_> {
     ) -> Result<RawObject, Failure> {
         passing::set_meta(&mut params, self.context, self.level);
         let asked = self.asked(server);
+        let outcome = self.request_of_era(server, method, params, asked).await;
+        if let Err(Failure::Server(RequestError::Server { code: URL_REQUIRED, data, .. })) =
+            &outcome
+        {
+            let asked = data.as_ref().and_then(|data| data["elicitations"].as_array());
+            for question in asked.into_iter().flatten().take(URLS_MAX) {
+                self.gateway.elicited().note(server, question, self.peer());
+            }
+        }
+        outcome
+    }
+
+    /// Sends a request in the way of the host's revision, and of what it may be asked.
+    async fn request_of_era(
+        &self,
+        server: &str,
+        method: &str,
+        mut params: Map<String, Value>,
+        asked: Option<AskedHost>,
+    ) -> Result<RawObject, Failure> {
         if is_modern(self.context) {
             return Box::pin(self.request_modern(server, method, params, asked)).await;
         }
@@ -213,6 +240,9 @@ impl Host<'_> {
                 Step::Ended(outcome) => return parsed(outcome),
                 Step::Asked(questions) => {
                     let questions = declared(questions, &capabilities);
+                    for question in &questions {
+                        self.gateway.elicited().note(server, &question.params, self.peer());
+                    }
                     join_all(questions.into_iter().map(|question| asking::put(self, question)))
                         .await;
                 }
@@ -244,6 +274,11 @@ impl Host<'_> {
         }
     }
 
+    /// Returns the session that hears of pages that a person is through with; `None` for a host of 2026-07-28, which hears of none.
+    fn peer(&self) -> Option<Peer<RoleServer>> {
+        (!is_modern(self.context)).then(|| self.context.peer.clone())
+    }
+
     /// Returns what the host declares.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         self.context.client_capabilities().unwrap_or_default()
@@ -259,8 +294,9 @@ impl Host<'_> {
         let capabilities = capabilities.as_object_mut()?;
         capabilities.retain(|name, _| asking::CAPABILITIES.contains(&name.as_str()));
         if let Some(roots) = capabilities.get_mut("roots") {
-            // Changes of roots are not passed on.
-            *roots = json!({});
+            // A host of 2026-07-28 tells of no changes.
+            let tells = !is_modern(self.context) && roots["listChanged"] == true;
+            *roots = if tells { json!({"listChanged": true}) } else { json!({}) };
         }
         if capabilities.is_empty() {
             return None;
@@ -271,14 +307,18 @@ impl Host<'_> {
 
     /// Returns the name of the host within its principal: its session, or what it tells of itself where there is none.
     fn name(&self) -> String {
-        let parts = self.context.extensions.get::<axum::http::request::Parts>();
-        let session = parts.and_then(|parts| parts.headers.get(SESSION_HEADER));
-        if let Some(session) = session.and_then(|session| session.to_str().ok()) {
-            return format!("session {session}");
-        }
-        let client = self.context.client_info();
-        client.map(|client| format!("{} {}", client.name, client.version)).unwrap_or_default()
+        name_of(&self.context.extensions, self.context.client_info())
     }
+}
+
+/// Returns the name of the host that sent a message, within its principal.
+pub(crate) fn name_of(extensions: &Extensions, client: Option<Implementation>) -> String {
+    let parts = extensions.get::<axum::http::request::Parts>();
+    let session = parts.and_then(|parts| parts.headers.get(SESSION_HEADER));
+    if let Some(session) = session.and_then(|session| session.to_str().ok()) {
+        return format!("session {session}");
+    }
+    client.map(|client| format!("{} {}", client.name, client.version)).unwrap_or_default()
 }
 
 /// Returns the questions that the host says it answers; the others are refused.

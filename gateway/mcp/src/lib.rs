@@ -16,6 +16,7 @@ mod connecting;
 mod cutting;
 mod definitions;
 mod discovering;
+mod elicited;
 mod face;
 mod followed;
 mod following;

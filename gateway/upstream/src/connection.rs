@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientConfig,
-    ClientRequest, CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation,
-    ProtocolVersion, RequestId, RequestMetaObject, ResourceUpdatedNotificationParam, ServerResult,
-    SubscriptionFilter,
+    ClientRequest, CustomNotification, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    Implementation, ProtocolVersion, RequestId, RequestMetaObject,
+    ResourceUpdatedNotificationParam, ServerResult, SubscriptionFilter,
 };
 use rmcp::service::{
     ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RequestContext,
@@ -41,6 +41,9 @@ pub(crate) const RELISTEN: Duration = Duration::from_secs(1);
 
 /// Time for a process to leave after its standard input was closed, and again after SIGTERM.
 pub(crate) const LEAVE: Duration = Duration::from_secs(2);
+
+/// Notification that a person is through with a page that the server sent them to.
+const COMPLETE: &str = "notifications/elicitation/complete";
 
 /// Changes that wait for a slow listener. More are dropped.
 const CHANGES_WAITING: usize = 64;
@@ -116,10 +119,20 @@ pub struct ListChange {
     pub list: Change,
 }
 
+/// Page of a server that a person is through with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// Name of the server in the fleet.
+    pub server: Arc<str>,
+    /// ID of the question that led to the page, as the server made it.
+    pub elicitation: Arc<str>,
+}
+
 /// Receivers of what a server tells without being asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) server: Arc<str>,
+    pub(crate) completions: broadcast::Sender<Completion>,
     pub(crate) tools: watch::Sender<u64>,
     pub(crate) changes: broadcast::Sender<ListChange>,
     /// URIs of resources that changed.
@@ -130,7 +143,8 @@ impl Default for Told {
     fn default() -> Self {
         let tools = watch::channel(0).0;
         let resources = broadcast::channel(CHANGES_WAITING).0;
-        Self { server: Arc::from(""), tools, changes: changes(), resources }
+        let completions = completions();
+        Self { server: Arc::from(""), completions, tools, changes: changes(), resources }
     }
 }
 
@@ -138,6 +152,13 @@ impl Told {
     pub(crate) fn resource_changed(&self, uri: &str) {
         // Nobody may be listening.
         let _nobody = self.resources.send(Arc::from(uri));
+    }
+
+    fn completed(&self, elicitation: &str) {
+        let completion =
+            Completion { server: Arc::clone(&self.server), elicitation: Arc::from(elicitation) };
+        // Nobody may be listening.
+        let _nobody = self.completions.send(completion);
     }
 
     pub(crate) fn tools_changed(&self) {
@@ -149,6 +170,11 @@ impl Told {
         let _nobody =
             self.changes.send(ListChange { server: Arc::clone(&self.server), list: change });
     }
+}
+
+/// Returns a sender of completions that nobody receives yet.
+pub(crate) fn completions() -> broadcast::Sender<Completion> {
+    broadcast::channel(CHANGES_WAITING).0
 }
 
 /// Returns a sender of changes that nobody receives yet.
@@ -186,6 +212,18 @@ impl ClientHandler for Handler {
         _context: NotificationContext<RoleClient>,
     ) {
         self.told.resource_changed(&params.uri);
+    }
+
+    /// Hears of pages that persons are through with, which the library has no type for.
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let params = notification.params.filter(|_| notification.method == COMPLETE);
+        if let Some(id) = params.as_ref().and_then(|params| params["elicitationId"].as_str()) {
+            self.told.completed(id);
+        }
     }
 
     /// Puts a question of the server, which the tap has given its name, to the host of its call.
@@ -407,6 +445,14 @@ impl Connection {
         match serde_json::from_value::<RequestMetaObject>(Value::Object(meta)) {
             Ok(meta) => options.with_meta(meta),
             Err(_) => options,
+        }
+    }
+
+    /// Tells a server of an older revision that its host's roots have changed.
+    pub(crate) async fn roots_changed(&self) {
+        if !self.is_modern() {
+            // The connection may be gone.
+            let _gone = self.service.peer().notify_roots_list_changed().await;
         }
     }
 

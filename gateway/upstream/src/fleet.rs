@@ -12,7 +12,9 @@ use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::{LEAVE, ListChange, RELISTEN, ServerIdentity, changes};
+use crate::connection::{
+    Completion, LEAVE, ListChange, RELISTEN, ServerIdentity, changes, completions,
+};
 use crate::credentials::{CredentialStore, Requester};
 use crate::eras::Eras;
 use crate::processes::Processes;
@@ -256,6 +258,7 @@ struct Surroundings {
     eras: Eras,
     tasks: TaskTracker,
     list_changes: broadcast::Sender<ListChange>,
+    completions: broadcast::Sender<Completion>,
     /// Resources that hosts follow, by server. They are kept when an entry changes.
     watched: Arc<Mutex<HashMap<String, Arc<Watched>>>>,
     tuning: Tuning,
@@ -373,6 +376,7 @@ impl Fleet {
             eras,
             tasks: TaskTracker::new(),
             list_changes: changes(),
+            completions: completions(),
             watched: Arc::default(),
             tuning,
         };
@@ -439,6 +443,20 @@ impl Fleet {
     #[must_use]
     pub fn list_changes(&self) -> broadcast::Receiver<ListChange> {
         self.0.surroundings.list_changes.subscribe()
+    }
+
+    /// Returns the receiver of the pages of servers that persons are through with.
+    #[must_use]
+    pub fn completions(&self) -> broadcast::Receiver<Completion> {
+        self.0.surroundings.completions.subscribe()
+    }
+
+    /// Tells the servers that may ask a host of a principal for its roots that these have changed, if the host said that it tells so.
+    pub fn roots_changed(&self, principal: &str, host: &str) {
+        let servers = self.0.servers.lock().clone();
+        for server in servers {
+            server.roots_changed(principal, host);
+        }
     }
 
     /// Returns a counter that changes with each status and listing.

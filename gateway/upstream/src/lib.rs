@@ -25,7 +25,7 @@ mod sse;
 mod tap;
 mod target;
 
-pub use connection::{Change, Connection, ListChange, ServerIdentity};
+pub use connection::{Change, Completion, Connection, ListChange, ServerIdentity};
 pub use credentials::{
     Authorization, CredentialError, CredentialStore, Login, LoginClient, OAuthClient, Owner,
     Requester, Secret, is_safe, log_out,

@@ -34,6 +34,10 @@ impl ServerHandler for Traced {
         self.0.accepted_subscription_filter(requested)
     }
 
+    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+        self.0.on_roots_list_changed(context).await;
+    }
+
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         self.0.on_initialized(context).await;
     }

@@ -5,7 +5,7 @@
 //! well.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -51,6 +51,8 @@ pub(super) struct Owned {
 #[derive(Debug)]
 struct Own {
     principal: String,
+    /// Host that may be asked on it, if one may.
+    host: Option<String>,
     authorizer: Option<Arc<Authorizer>>,
     capabilities: ClientCapabilities,
     turns: Turns,
@@ -60,6 +62,8 @@ struct Own {
     waiting: watch::Sender<usize>,
     /// Opened by the first call, and again after it was lost.
     connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
+    /// The same for whoever tells it something: who holds the lock above may keep a call from ending the connection.
+    opened: Mutex<Weak<Connection>>,
     usage: Mutex<Usage>,
     ended: CancellationToken,
 }
@@ -122,6 +126,10 @@ impl Own {
     /// Returns whether all calls that it may run wait for answers.
     fn is_waiting(&self) -> bool {
         *self.waiting.borrow() >= self.concurrency
+    }
+
+    fn tells_of_roots(&self) -> bool {
+        self.capabilities.roots.as_ref().is_some_and(|roots| roots.list_changed == Some(true))
     }
 
     /// Waits until all calls that it may run wait for answers.
@@ -202,6 +210,20 @@ impl Server {
         })
     }
 
+    /// Tells the server on the connections of a host that its roots have changed, if it was told on them that the host tells so.
+    pub(super) fn roots_changed(&self, principal: &str, host: &str) {
+        let is_concerned = |own: &&Arc<Own>| {
+            own.principal == principal && own.host.as_deref() == Some(host) && own.tells_of_roots()
+        };
+        let concerned: Vec<Arc<Own>> =
+            self.own.0.lock().values().filter(is_concerned).cloned().collect();
+        for own in concerned {
+            // One that is being opened has not asked yet.
+            let Some(connection) = own.opened.lock().upgrade() else { continue };
+            self.surroundings.tasks.spawn(async move { connection.roots_changed().await });
+        }
+    }
+
     /// Waits for a turn on a connection of a host. A connection whose calls begin to wait for answers meanwhile is left for
     /// another.
     async fn turn_on_own(
@@ -251,6 +273,7 @@ impl Server {
         };
         let own = Arc::new(Own {
             principal: principal.to_owned(),
+            host: asker.as_ref().map(|asker| asker.host.clone()),
             authorizer: authorizer.clone(),
             concurrency,
             waiting: watch::Sender::new(0),
@@ -258,6 +281,7 @@ impl Server {
                 .unwrap_or_default(),
             turns: Turns::new(concurrency, limits.queue),
             connection: tokio::sync::Mutex::default(),
+            opened: Mutex::default(),
             usage: Mutex::new(Usage { calls: 0, last: Instant::now() }),
             ended: CancellationToken::new(),
         });
@@ -297,6 +321,7 @@ impl Server {
             opened = Box::pin(opening) => opened,
         };
         let opened = Arc::new(opened?);
+        *own.opened.lock() = Arc::downgrade(&opened);
         *connection = Some(Arc::clone(&opened));
         Ok(opened)
     }

@@ -133,6 +133,7 @@ impl Server {
             told: Told {
                 server: Arc::from(entry.name.as_str()),
                 changes: surroundings.list_changes.clone(),
+                completions: surroundings.completions.clone(),
                 resources: surroundings.watched(&entry.name).sender(),
                 ..Told::default()
             },
