@@ -54,6 +54,8 @@ Talk = Callable[[ToolgateProcess, str, Path, dict[str, Any]], list[Request]]
 CLAUDE, GPT = "claude-opus-4-8", "gpt-5.5"
 """Models that take tools amid a conversation."""
 
+FLASH = "gemini-3.5-flash"
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -113,6 +115,7 @@ class Api:
 CHAT = Api("Chat Completions", "openai_chat", GPT, takes_native=False)
 RESPONSES = Api("Responses", "openai_responses", GPT)
 MESSAGES = Api("Messages", "anthropic", CLAUDE)
+GEMINI = Api("Gemini", "gemini", FLASH, takes_native=False)
 
 
 @dataclass(frozen=True)
@@ -219,7 +222,7 @@ AGENTS = [
     *PROVIDERS,
     *(
         Agent("own loop, Python", of_python(own_loop_talk.FRAMEWORK, **said), api)
-        for api, said in SAID.items()
+        for api, said in {**SAID, GEMINI: {"api": GEMINI.form, "model": GEMINI.model}}.items()
     ),
     *(
         Agent("own loop, TypeScript", of_node("loop-talk", **said), api)
@@ -340,8 +343,9 @@ def tables(server: ToolgateProcess, folder: Path, chosen: Chosen, before: Page) 
     counter = Counter()
     yield (
         "Requests of Chat Completions and Responses are priced by OpenAI's rules, those of "
-        "Messages by Anthropic's. Before is what was sent without Toolgate: all tools, which "
-        "`deferral` off sends; after is what it sends by default."
+        "Messages by Anthropic's, and those of Gemini by Google's. Before is what was sent "
+        "without Toolgate: all tools, which `deferral` off sends; after is what it sends by "
+        "default."
     )
     for catalog in CATALOGS:
         own = folder / catalog

@@ -24,12 +24,17 @@ def answered(api: str, call: Call | None, number: int) -> Json:
     """Returns an answer with a call, or with `ANSWER`.
 
     Args:
-        api: "openai_chat", "openai_responses" or "anthropic".
+        api: "openai_chat", "openai_responses", "anthropic" or "gemini".
         call: The name and the arguments of a tool.
         number: The number of the answer in its conversation, which its identifiers have: LangChain
             takes answers with the same identifier for one.
     """
-    forms = {"openai_chat": _completion, "openai_responses": _response, "anthropic": _message}
+    forms = {
+        "openai_chat": _completion,
+        "openai_responses": _response,
+        "anthropic": _message,
+        "gemini": _candidate,
+    }
     return forms[api](call, f"call_{number}")
 
 
@@ -69,3 +74,11 @@ def _message(call: Call | None, made: str) -> Json:
     answer |= {"stop_reason": "tool_use" if call else "end_turn", "stop_sequence": None}
     usage = {"input_tokens": 1, "output_tokens": 1}
     return {**answer, "content": [block], "usage": usage}
+
+
+def _candidate(call: Call | None, made: str) -> Json:
+    part: Json = {"text": ANSWER}
+    if call is not None:
+        part = {"functionCall": {"id": made, "name": call[0], "args": call[1]}}
+    content = {"role": "model", "parts": [part]}
+    return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]}
