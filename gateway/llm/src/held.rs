@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -12,6 +12,9 @@ use http_body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
+
+/// Most bytes of a piece, so that a host that reads a large one slowly is seen to read.
+const PIECE_MAX: usize = 64 << 10;
 
 /// Body that keeps `T` until it ends or is dropped.
 struct Holding<T> {
@@ -52,14 +55,15 @@ pub(crate) fn holding_in_time<T: Unpin + Send + 'static>(
 ) -> Response {
     response.map(|body| {
         let open = Some(Holding { body, _held: held });
-        let state = Arc::new(Mutex::new(State { open, is_late: false, unread_since: None }));
+        let rest = Bytes::new();
+        let state = Arc::new(Mutex::new(State { open, rest, is_late: false, unread_since: None }));
         let watch = tokio::spawn(watch(Arc::downgrade(&state), limit)).abort_handle();
-        Body::new(Watched { state, watch })
+        Body::new(ReadInTime { state, watch })
     })
 }
 
 /// Body whose host must go on reading.
-struct Watched<T> {
+struct ReadInTime<T> {
     state: Arc<Mutex<State<T>>>,
     watch: AbortHandle,
 }
@@ -67,6 +71,8 @@ struct Watched<T> {
 struct State<T> {
     /// Body, until it has ended or is given up.
     open: Option<Holding<T>>,
+    /// Rest of its last piece.
+    rest: Bytes,
     /// True once the body was given up.
     is_late: bool,
     /// Time of the last piece, until the next one is asked for.
@@ -89,12 +95,39 @@ impl<T> State<T> {
             tracing::debug!("an answer is given up: its host stopped reading (llm.write_timeout)");
             self.is_late = true;
             self.open = None;
+            self.rest = Bytes::new();
         }
         self.open.is_some().then_some(until)
     }
 }
 
-impl<T: Unpin> http_body::Body for Watched<T> {
+impl<T: Unpin> State<T> {
+    /// Returns the next piece, which is no larger than those that hosts are watched by.
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            let Some(open) = &mut self.open else { return Poll::Ready(None) };
+            let frame = match ready!(http_body::Body::poll_frame(Pin::new(open), cx)) {
+                Some(Ok(frame)) => frame,
+                ended => {
+                    self.open = None;
+                    return Poll::Ready(ended);
+                }
+            };
+            match frame.into_data() {
+                Ok(data) if data.len() > PIECE_MAX => self.rest = data,
+                Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Err(frame) => return Poll::Ready(Some(Ok(frame))),
+            }
+        }
+        let piece = self.rest.split_to(self.rest.len().min(PIECE_MAX));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+}
+
+impl<T: Unpin> http_body::Body for ReadInTime<T> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -108,29 +141,34 @@ impl<T: Unpin> http_body::Body for Watched<T> {
             let late = io::Error::new(io::ErrorKind::TimedOut, "the host stopped reading");
             return Poll::Ready(Some(Err(axum::Error::new(late))));
         }
-        let Some(open) = &mut state.open else { return Poll::Ready(None) };
-        let polled = http_body::Body::poll_frame(Pin::new(open), cx);
-        match &polled {
-            Poll::Ready(Some(Ok(_))) => state.unread_since = Some(Instant::now()),
-            Poll::Ready(Some(Err(_)) | None) => state.open = None,
-            // The provider is waited for, not the host.
-            Poll::Pending => {}
+        let polled = state.poll_piece(cx);
+        // While a piece is waited for, the provider is, and not the host.
+        if matches!(polled, Poll::Ready(Some(Ok(_)))) {
+            state.unread_since = Some(Instant::now());
         }
         polled
     }
 
     fn is_end_stream(&self) -> bool {
         let state = self.state.lock();
-        !state.is_late && state.open.as_ref().is_none_or(http_body::Body::is_end_stream)
+        let is_at_end = || state.open.as_ref().is_none_or(http_body::Body::is_end_stream);
+        !state.is_late && state.rest.is_empty() && is_at_end()
     }
 
     fn size_hint(&self) -> SizeHint {
         let state = self.state.lock();
-        state.open.as_ref().map(http_body::Body::size_hint).unwrap_or_default()
+        let hint = state.open.as_ref().map(http_body::Body::size_hint).unwrap_or_default();
+        let rest = state.rest.len() as u64;
+        let mut with_rest = SizeHint::new();
+        with_rest.set_lower(hint.lower() + rest);
+        if let Some(upper) = hint.upper() {
+            with_rest.set_upper(upper + rest);
+        }
+        with_rest
     }
 }
 
-impl<T> Drop for Watched<T> {
+impl<T> Drop for ReadInTime<T> {
     fn drop(&mut self) {
         self.watch.abort();
     }
@@ -169,6 +207,23 @@ mod tests {
         sleep(LIMIT * 2).await;
         assert!(place.upgrade().is_none(), "its place is free");
         pieces.next().await.expect("an error").expect_err("the answer is cut, and does not end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_reads_a_large_piece_slowly_is_seen_to_read() {
+        let whole = Bytes::from(vec![b'x'; 3 * PIECE_MAX + 1]);
+        let response = holding_in_time(Response::new(Body::from(whole.clone())), (), LIMIT);
+        let body = response.into_body();
+        assert_eq!(http_body::Body::size_hint(&body).exact(), Some(whole.len() as u64));
+        let mut pieces = body.into_data_stream();
+        let mut read = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.expect("it is not given up");
+            assert!(piece.len() <= PIECE_MAX, "{}", piece.len());
+            read.extend(piece);
+            sleep(LIMIT - Duration::from_secs(1)).await;
+        }
+        assert!(read == whole);
     }
 
     #[tokio::test(start_paused = true)]

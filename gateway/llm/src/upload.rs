@@ -47,7 +47,7 @@ pub(crate) struct Broken {
 }
 
 /// Body that is watched.
-struct Watched {
+struct WatchedBody {
     pieces: Pieces,
     progress: watch::Sender<Progress>,
 }
@@ -67,7 +67,7 @@ impl Upload {
             Payload::Pieces(pieces) => pieces,
         };
         let (sender, progress) = watch::channel(Progress::default());
-        let watched = Watched { pieces, progress: sender };
+        let watched = WatchedBody { pieces, progress: sender };
         (Payload::Pieces(Box::pin(watched.into_stream())), Self(progress))
     }
 
@@ -116,7 +116,7 @@ fn chunks(bytes: Bytes) -> Pieces {
     }))
 }
 
-impl Watched {
+impl WatchedBody {
     /// Returns the pieces, each of which is noted.
     fn into_stream(self) -> impl Stream<Item = Piece> {
         stream::unfold(self, |mut watched| async move {
