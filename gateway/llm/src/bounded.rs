@@ -13,7 +13,7 @@ pub(crate) struct Bounds {
 }
 
 /// Entries of tenants, by a key. Where there is no place for one more, the tenant that has most loses the older half of its
-/// own.
+/// own, if that gives one.
 #[derive(Debug)]
 pub(crate) struct Bounded<K, V> {
     bounds: Bounds,
@@ -36,7 +36,7 @@ struct Holding<'a> {
     amount: usize,
 }
 
-impl<K: Hash + Eq, V> Bounded<K, V> {
+impl<K: Copy + Hash + Eq, V> Bounded<K, V> {
     pub(crate) fn new(bounds: Bounds) -> Self {
         Self { bounds, entries: HashMap::new(), bytes: 0, clock: 0 }
     }
@@ -54,16 +54,19 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.entries.is_empty()
     }
 
-    /// Keeps an entry of so many bytes in the place of the one of its key. It is not kept if it is larger than all that is
-    /// held, or if no other tenant holds more than this one would.
+    /// Keeps an entry of so many bytes in the place of the one of its key. It is not kept, and no other is lost for it, if it is
+    /// larger than all that is held, or if no other tenant holds more than this one would.
     pub(crate) fn insert(&mut self, tenant: &Arc<str>, key: K, value: V, bytes: usize) {
         self.remove(&key);
-        if bytes > self.bounds.bytes {
-            return;
-        }
-        while self.is_full_for(bytes) {
-            if !self.make_place(tenant, bytes) {
+        if self.bounds.has_no_place(self.entries.len(), self.bytes, bytes).is_some() {
+            // Half at once, so that this is rare.
+            let half = |entries: usize| entries.div_ceil(2);
+            let Ok(victims) = give_way(self.bounds, self.held(), Newcomer { tenant, bytes }, half)
+            else {
                 return;
+            };
+            for victim in victims {
+                self.remove(&victim);
             }
         }
         self.clock += 1;
@@ -78,32 +81,89 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         }
     }
 
-    fn is_full_for(&self, bytes: usize) -> bool {
-        self.has_all_entries() || self.bytes + bytes > self.bounds.bytes
-    }
-
-    fn has_all_entries(&self) -> bool {
-        self.entries.len() >= self.bounds.entries
-    }
-
-    /// Drops the older half of the tenant that gives way. Returns false if that is `tenant`, and it has none.
-    fn make_place(&mut self, tenant: &Arc<str>, bytes: usize) -> bool {
-        let by_number = self.has_all_entries();
-        let amount = |bytes| if by_number { 1 } else { bytes };
-        let held = self.entries.values().map(|entry| (&entry.tenant, amount(entry.bytes)));
-        let victim = gives_way(held, tenant, amount(bytes));
-        let of_victim = self.entries.values().filter(|entry| entry.tenant == victim);
-        // Half at once, so that this is rare.
-        let mut used: Vec<u64> = of_victim.map(|entry| entry.used).collect();
-        used.sort_unstable();
-        let Some(last) = used.get(used.len() / 2).copied() else { return false };
-        let bytes = &mut self.bytes;
-        self.entries.retain(|_, entry| {
-            let stays = entry.tenant != victim || entry.used > last;
-            *bytes -= if stays { 0 } else { entry.bytes };
-            stays
+    fn held(&self) -> Vec<Held<'_, K>> {
+        let held = self.entries.iter().map(|(key, entry)| Held {
+            key: *key,
+            tenant: &entry.tenant,
+            bytes: entry.bytes,
+            used: entry.used,
+            may_go: true,
         });
-        true
+        held.collect()
+    }
+}
+
+/// Bound that has no place for one more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scarce {
+    Entries,
+    Bytes,
+}
+
+/// Entry that is held while a place is looked for.
+#[derive(Debug)]
+pub(crate) struct Held<'a, K> {
+    pub(crate) key: K,
+    pub(crate) tenant: &'a Arc<str>,
+    pub(crate) bytes: usize,
+    /// Time of its last use; later ones are larger.
+    pub(crate) used: u64,
+    /// True if it may give its place.
+    pub(crate) may_go: bool,
+}
+
+/// Entry that wants a place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Newcomer<'a> {
+    pub(crate) tenant: &'a Arc<str>,
+    pub(crate) bytes: usize,
+}
+
+impl Bounds {
+    /// Returns the bound that has no place for one more of so many bytes.
+    fn has_no_place(self, entries: usize, held: usize, bytes: usize) -> Option<Scarce> {
+        if entries >= self.entries {
+            return Some(Scarce::Entries);
+        }
+        (held + bytes > self.bytes).then_some(Scarce::Bytes)
+    }
+}
+
+/// Returns the keys of the entries that give their places to a newcomer: of the tenant that has most, those that were not used
+/// for longest. `at_once` says how many of so many go at a time.
+///
+/// # Errors
+/// The bound for which there is no place, whatever gives way. Nothing should be lost for the newcomer then.
+pub(crate) fn give_way<K>(
+    bounds: Bounds,
+    mut held: Vec<Held<'_, K>>,
+    newcomer: Newcomer<'_>,
+    at_once: fn(usize) -> usize,
+) -> Result<Vec<K>, Scarce> {
+    let Newcomer { tenant, bytes } = newcomer;
+    if bytes > bounds.bytes {
+        return Err(Scarce::Bytes);
+    }
+    held.sort_unstable_by_key(|entry| entry.used);
+    let mut victims = Vec::new();
+    loop {
+        let all = held.iter().map(|entry| entry.bytes).sum();
+        let Some(scarce) = bounds.has_no_place(held.len(), all, bytes) else { return Ok(victims) };
+        let amount = |bytes| if scarce == Scarce::Entries { 1 } else { bytes };
+        let amounts = held.iter().map(|entry| (entry.tenant, amount(entry.bytes)));
+        let victim = gives_way(amounts, tenant, amount(bytes));
+        let may_go = |entry: &Held<'_, K>| entry.may_go && *entry.tenant == victim;
+        let count = at_once(held.iter().filter(|entry| may_go(entry)).count());
+        let mut gone = 0;
+        let going = held.extract_if(.., |entry| {
+            let goes = gone < count && may_go(entry);
+            gone += usize::from(goes);
+            goes
+        });
+        victims.extend(going.map(|entry| entry.key));
+        if gone == 0 {
+            return Err(scarce);
+        }
     }
 }
 
@@ -182,7 +242,20 @@ mod tests {
         assert!(bounded.get(&0).is_some());
         bounded.insert(&tenant("a"), 4, (), 1);
         let left: Vec<bool> = (0..5).map(|number| bounded.get(&number).is_some()).collect();
-        assert_eq!(left, [true, false, false, false, true]);
-        assert_eq!(bounded.len(), 2);
+        assert_eq!(left, [true, false, false, true, true], "half of them");
+        assert_eq!(bounded.len(), 3);
+    }
+
+    #[test]
+    fn nothing_is_lost_for_an_entry_that_finds_no_place() {
+        let mut bounded = Bounded::new(Bounds { entries: 100, bytes: 100 });
+        bounded.insert(&tenant("a"), 1, (), 45);
+        bounded.insert(&tenant("a"), 2, (), 45);
+        bounded.insert(&tenant("c"), 3, (), 60);
+        assert!(bounded.get(&3).is_none(), "one of 45 is less than it would have");
+        assert!(bounded.get(&1).is_some() && bounded.get(&2).is_some());
+        bounded.insert(&tenant("c"), 3, (), 40);
+        assert!(bounded.get(&3).is_some(), "the older of 45 gives way");
+        assert!(bounded.get(&1).is_none() && bounded.get(&2).is_some());
     }
 }

@@ -19,7 +19,7 @@ use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::Api;
 use toolgate_serving::{Owner, Shares};
 
-use crate::bounded::{Bounds, gives_way};
+use crate::bounded::{Bounds, Held, Newcomer, Scarce, give_way};
 use crate::chat::PassReason;
 use crate::definitions::Given;
 use crate::{gemini, raw};
@@ -103,15 +103,6 @@ struct Slot {
     /// Bytes of its definitions, as they came.
     bytes: usize,
     used: u64,
-}
-
-/// Outcome of making room for a set.
-#[derive(Debug, Default)]
-struct Room {
-    /// Sets that lost their place and that the plane still has.
-    evicted: Vec<Arc<Toolset>>,
-    /// Reason for which there is none all the same.
-    refusal: Option<PassReason>,
 }
 
 /// Answer of the plane about a set.
@@ -327,12 +318,7 @@ impl Toolsets {
         // One that failed gives its own place.
         known.sets.remove(&digest);
         let bytes = tools.iter().map(|tool| tool.text.len()).sum();
-        let room = known.make_room(self.bounds, tenant, bytes);
-        let evicted = room.evicted;
-        if let Some(reason) = room.refusal {
-            tokio::spawn(forget_each(self.plane.clone(), evicted));
-            return Err(reason);
-        }
+        let evicted = known.make_place(self.bounds, tenant, bytes)?;
         let (sender, state) = watch::channel(State::Starting);
         let tools = tools.to_vec();
         let plane = self.plane.with_deadline(REGISTRATION_MAX);
@@ -376,40 +362,36 @@ impl Toolsets {
 }
 
 impl Known {
-    /// Makes room for one set of a tenant: drops those that were not used for longest, of the tenant that has most. One whose
-    /// registration is under way stays, because nobody would take it out of the plane again.
-    fn make_room(&mut self, bounds: Bounds, tenant: &Arc<str>, bytes: usize) -> Room {
-        let mut room = Room::default();
-        if bytes > bounds.bytes {
-            room.refusal = Some("no-memory");
-            return room;
-        }
-        loop {
-            let by_number = self.sets.len() >= bounds.entries;
-            let held: usize = self.sets.values().map(|slot| slot.bytes).sum();
-            if !by_number && held + bytes <= bounds.bytes {
-                return room;
-            }
-            let amount = |bytes| if by_number { 1 } else { bytes };
-            let holders = self.sets.values().map(|slot| (&slot.tenant, amount(slot.bytes)));
-            let victim = gives_way(holders, tenant, amount(bytes));
-            let Some(slot) = self.take_oldest(&victim) else {
-                room.refusal = Some(if by_number { "busy" } else { "no-memory" });
-                return room;
-            };
-            if let State::Ready(toolset) = &*slot.state.borrow() {
-                room.evicted.push(Arc::clone(toolset));
-            }
-        }
-    }
-
-    /// Takes the set of a tenant out that was not used for longest, of those whose registration has ended.
-    fn take_oldest(&mut self, tenant: &Arc<str>) -> Option<Slot> {
-        let is_settled = |slot: &Slot| !matches!(*slot.state.borrow(), State::Starting);
-        let of_tenant = self.sets.iter().filter(|(_, slot)| slot.tenant == *tenant);
-        let settled = of_tenant.filter(|(_, slot)| is_settled(slot));
-        let oldest = settled.min_by_key(|(_, slot)| slot.used).map(|(digest, _)| *digest)?;
-        self.sets.remove(&oldest)
+    /// Makes a place for one set of a tenant: drops those that were not used for longest, of the tenant that has most. One whose
+    /// registration is under way stays, because nobody would take it out of the plane again. Returns what the plane still has of
+    /// the sets that lost their place.
+    ///
+    /// # Errors
+    /// The reason why there is no place. Nothing is dropped then.
+    fn make_place(
+        &mut self,
+        bounds: Bounds,
+        tenant: &Arc<str>,
+        bytes: usize,
+    ) -> Result<Vec<Arc<Toolset>>, PassReason> {
+        let held = self.sets.iter().map(|(digest, slot)| Held {
+            key: *digest,
+            tenant: &slot.tenant,
+            bytes: slot.bytes,
+            used: slot.used,
+            may_go: !matches!(*slot.state.borrow(), State::Starting),
+        });
+        let victims = give_way(bounds, held.collect(), Newcomer { tenant, bytes }, |_| 1);
+        let victims = victims.map_err(|scarce| match scarce {
+            Scarce::Entries => "busy",
+            Scarce::Bytes => "no-memory",
+        })?;
+        let evicted = victims.iter().filter_map(|digest| self.sets.remove(digest));
+        let ready = evicted.filter_map(|slot| match &*slot.state.borrow() {
+            State::Ready(toolset) => Some(Arc::clone(toolset)),
+            State::Starting | State::Failed(_) => None,
+        });
+        Ok(ready.collect())
     }
 }
 
@@ -632,13 +614,14 @@ pub(crate) mod tests {
         let slot = Slot { tenant: Arc::clone(&tenant), state, registering, bytes: 1, used: 1 };
         known.sets.insert([1; 32], slot);
         let bounds = |entries| Bounds { entries, bytes: 100 };
-        assert_eq!(known.make_room(bounds(1), &tenant, 1).refusal, Some("busy"));
+        let mut evicted = |entries| {
+            let evicted = known.make_place(bounds(entries), &tenant, 1);
+            evicted.map(|evicted| [evicted.len(), known.sets.len()])
+        };
+        assert_eq!(evicted(1), Err("busy"));
         sender.send_replace(State::Failed(Instant::now()));
-        assert_eq!(known.make_room(bounds(2), &tenant, 1).refusal, None);
-        assert_eq!(known.sets.len(), 1);
-        let room = known.make_room(bounds(1), &tenant, 1);
-        assert!(room.evicted.is_empty() && room.refusal.is_none());
-        assert!(known.sets.is_empty());
+        assert_eq!(evicted(2), Ok([0, 1]));
+        assert_eq!(evicted(1), Ok([0, 0]), "the plane has nothing of it");
     }
 
     fn plane() -> Client {
@@ -691,17 +674,16 @@ pub(crate) mod tests {
             Self { known: Known::default(), state, registering, _sender: sender }
         }
 
-        /// Adds a set, and returns what became of the room for it.
-        fn add(&mut self, number: u8, tenant: &str, bytes: usize) -> Room {
+        /// Adds a set, and returns the number of those that leave the plane for it.
+        fn add(&mut self, number: u8, tenant: &str, bytes: usize) -> Result<usize, PassReason> {
             let tenant: Arc<str> = Arc::from(tenant);
-            let room = self.known.make_room(Bounds { entries: 4, bytes: 100 }, &tenant, bytes);
-            if room.refusal.is_none() {
-                let state = self.state.clone();
-                let registering = self.registering.clone();
-                let slot = Slot { tenant, state, registering, bytes, used: number.into() };
-                self.known.sets.insert([number; 32], slot);
-            }
-            room
+            let bounds = Bounds { entries: 4, bytes: 100 };
+            let evicted = self.known.make_place(bounds, &tenant, bytes)?;
+            let state = self.state.clone();
+            let registering = self.registering.clone();
+            let slot = Slot { tenant, state, registering, bytes, used: number.into() };
+            self.known.sets.insert([number; 32], slot);
+            Ok(evicted.len())
         }
 
         fn has(&self, number: u8) -> bool {
@@ -712,9 +694,9 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn one_tenants_sets_are_not_evicted_for_anothers() {
         let mut sets = Sets::new();
-        sets.add(0, "a", 1);
+        assert_eq!(sets.add(0, "a", 1), Ok(0));
         for number in 1..10 {
-            assert_eq!(sets.add(number, "b", 1).refusal, None);
+            assert_eq!(sets.add(number, "b", 1), Ok(usize::from(number > 3)));
         }
         assert_eq!(sets.known.sets.len(), 4);
         assert!(sets.has(0), "the oldest is of the tenant that has one");
@@ -723,17 +705,25 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn sets_are_bounded_by_bytes_with_shares_by_tenant() {
         let mut sets = Sets::new();
-        sets.add(0, "a", 20);
-        sets.add(1, "b", 40);
-        sets.add(2, "b", 40);
-        let room = sets.add(3, "b", 70);
-        assert_eq!((room.refusal, room.evicted.len()), (None, 2), "both leave the plane");
+        assert_eq!(sets.add(0, "a", 20), Ok(0));
+        assert_eq!(sets.add(1, "b", 40), Ok(0));
+        assert_eq!(sets.add(2, "b", 40), Ok(0));
+        assert_eq!(sets.add(3, "b", 70), Ok(2), "both leave the plane");
         assert!(sets.has(0) && sets.has(3), "who has less loses nothing");
-        assert_eq!(sets.add(4, "b", 101).refusal, Some("no-memory"), "it is larger than all");
+        assert_eq!(sets.add(4, "b", 101), Err("no-memory"), "it is larger than all");
         assert!(sets.has(3), "nothing is lost for it");
-        assert_eq!(sets.add(5, "c", 90).refusal, Some("no-memory"), "nobody has more");
-        assert_eq!(sets.add(6, "c", 30).refusal, None);
+        assert_eq!(sets.add(5, "c", 90), Err("no-memory"), "nobody has more");
+        assert_eq!(sets.add(6, "c", 30), Ok(1));
         assert!(sets.has(0) && !sets.has(3), "who has most gives way");
+    }
+
+    #[tokio::test]
+    async fn no_set_is_lost_for_one_that_finds_no_place() {
+        let mut sets = Sets::new();
+        assert_eq!(sets.add(0, "a", 45), Ok(0));
+        assert_eq!(sets.add(1, "a", 45), Ok(0));
+        assert_eq!(sets.add(2, "c", 60), Err("no-memory"), "one of 45 is less than it would have");
+        assert!(sets.has(0) && sets.has(1));
     }
 
     #[test]
