@@ -124,6 +124,36 @@ enum State {
 }
 
 impl Registered {
+    /// Takes what the plane says of tools, which it may tell in another order. A tool that it rejects is known by its place,
+    /// because its name may not have been read.
+    ///
+    /// # Errors
+    /// The problem with an answer that lacks a tool, which may be quarantined: the plane shortens large ones.
+    fn add_each(
+        &mut self,
+        tools: &[&DeferredTool],
+        outcomes: &[v1::ToolOutcome],
+    ) -> Result<(), String> {
+        let is_rejected = |outcome: &&v1::ToolOutcome| outcome.kind() == OutcomeKind::Rejected;
+        let place = |outcome: &v1::ToolOutcome| {
+            let end = outcome.field.find(']').map_or(0, |end| end + 1);
+            outcome.field[..end].to_owned()
+        };
+        let rejected: HashMap<String, &v1::ToolOutcome> =
+            outcomes.iter().filter(is_rejected).map(|outcome| (place(outcome), outcome)).collect();
+        let stored = outcomes.iter().filter(|outcome| !is_rejected(outcome));
+        let stored: HashMap<&str, &v1::ToolOutcome> =
+            stored.map(|outcome| (outcome.name.as_str(), outcome)).collect();
+        for (at, tool) in tools.iter().enumerate() {
+            let outcome = rejected.get(&format!("tools[{at}]"));
+            let outcome = outcome.or_else(|| stored.get(tool.place().1));
+            let outcome =
+                outcome.ok_or_else(|| format!("it lacks the outcome of {:?}", tool.name))?;
+            self.add(&tool.name, outcome);
+        }
+        Ok(())
+    }
+
     /// Takes what the plane says of a tool.
     fn add(&mut self, name: &str, outcome: &v1::ToolOutcome) {
         match outcome.kind() {
@@ -473,9 +503,8 @@ async fn register_all(
         };
         let registered = plane.register_server(request).await?;
         all.revision = all.revision.max(registered.catalog_revision);
-        for (tool, outcome) in of_server.iter().zip(&registered.outcomes) {
-            all.add(&tool.name, outcome);
-        }
+        all.add_each(&of_server, &registered.outcomes)
+            .map_err(|problem| Error::Answer { endpoint: plane.endpoint().to_owned(), problem })?;
     }
     Ok(all)
 }
@@ -724,6 +753,41 @@ pub(crate) mod tests {
         assert_eq!(sets.add(1, "a", 45), Ok(0));
         assert_eq!(sets.add(2, "c", 60), Err("no-memory"), "one of 45 is less than it would have");
         assert!(sets.has(0) && sets.has(1));
+    }
+
+    fn outcome(name: &str, kind: OutcomeKind, field: &str) -> v1::ToolOutcome {
+        let is_stored = field.is_empty();
+        v1::ToolOutcome {
+            name: name.to_owned(),
+            kind: kind.into(),
+            model_name: if is_stored { format!("model_{name}") } else { String::new() },
+            field: field.to_owned(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn outcomes_are_those_of_the_tools_that_they_name() {
+        let tools = ["a", "b", "c", "d"].map(|name| {
+            let text = format!(r#"{{"name":"mcp__s__{name}","input_schema":{{}}}}"#);
+            read(Api::Anthropic, &text).expect("a function")
+        });
+        let tools: Vec<&DeferredTool> = tools.iter().collect();
+        let outcomes = [
+            outcome("gone", OutcomeKind::Removed, ""),
+            outcome("", OutcomeKind::Rejected, "tools[3].inputSchema"),
+            outcome("c", OutcomeKind::Quarantined, ""),
+            outcome("b", OutcomeKind::Unchanged, ""),
+            outcome("a", OutcomeKind::Accepted, ""),
+        ];
+        let mut registered = Registered::default();
+        registered.add_each(&tools, &outcomes).expect("an outcome of each");
+        assert_eq!(registered.withheld, HashSet::from(["mcp__s__c".to_owned()]));
+        let names = [("model_a", "mcp__s__a"), ("model_b", "mcp__s__b")];
+        let names = names.map(|(of_plane, own)| (of_plane.to_owned(), own.to_owned()));
+        assert_eq!(registered.names, HashMap::from(names));
+        let shortened = Registered::default().add_each(&tools, &outcomes[..4]);
+        assert_eq!(shortened, Err(r#"it lacks the outcome of "mcp__s__a""#.to_owned()));
     }
 
     #[test]
