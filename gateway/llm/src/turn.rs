@@ -45,8 +45,8 @@ pub(crate) const SWITCHED_OFF: PassReason = "switched-off";
 /// Names of servers that a model is told that searches for nothing.
 const SERVERS_SHOWN_MAX: usize = 20;
 
-/// Time from a turn's first search on in which searches are answered.
-const SEARCHING_MAX: Duration = Duration::from_secs(8);
+/// Time from a turn's first search or refused call on for what the host does not see of it.
+const HIDDEN_MAX: Duration = Duration::from_secs(8);
 
 /// Most bytes of a model's name that the plane takes.
 const MODEL_MAX: usize = 256;
@@ -124,7 +124,8 @@ pub(crate) struct Turn {
     /// Computed tokens of what the first request has in the place of the deferred tools.
     instead: u64,
     searches: u32,
-    searching_since: Option<Instant>,
+    /// Time of the first search or refused call.
+    hidden_since: Option<Instant>,
     /// Answers that were taken back.
     refusals: u32,
     /// Names of tools whose schema the model was told in a refusal.
@@ -309,7 +310,7 @@ impl Decider {
             owner: 0,
             further: Vec::new(),
             searches: 0,
-            searching_since: None,
+            hidden_since: None,
             refusals: 0,
             told_schemas: Vec::new(),
         }
@@ -541,7 +542,7 @@ impl Turn {
     /// Returns the cl100k tokens of so many bytes of a request, at the rate of the definitions. To count them would take longer than
     /// the decision.
     pub(crate) fn tokens_in(&self, bytes: usize) -> u64 {
-        let share = self.toolset.tools.iter().map(|tool| tool.text.len()).sum::<usize>().max(1);
+        let share = self.chat.deferred.iter().map(|tool| tool.text.len()).sum::<usize>().max(1);
         let tokens = self.toolset.tokens.max(1) as usize;
         u64::try_from(bytes.saturating_mul(tokens) / share).unwrap_or(u64::MAX)
     }
@@ -742,6 +743,7 @@ impl Turn {
         searches: &[Search],
     ) -> Option<String> {
         self.refusals += 1;
+        self.begin_hidden();
         self.hide(&said);
         let mut found = Vec::with_capacity(searches.len());
         for search in searches {
@@ -780,14 +782,19 @@ impl Turn {
 
     /// Returns the time that is left for what the host does not see of the turn.
     pub(crate) fn time_left(&self) -> Duration {
-        let spent = self.searching_since.map_or(Duration::ZERO, |since| since.elapsed());
-        SEARCHING_MAX.saturating_sub(spent)
+        let spent = self.hidden_since.map_or(Duration::ZERO, |since| since.elapsed());
+        HIDDEN_MAX.saturating_sub(spent)
+    }
+
+    /// Begins the time for what the host does not see, if it has not begun. Returns what is left of it.
+    fn begin_hidden(&mut self) -> Duration {
+        self.hidden_since.get_or_insert_with(Instant::now);
+        self.time_left()
     }
 
     async fn answer(&mut self, search: &Search) -> String {
         self.searches += 1;
-        self.searching_since.get_or_insert_with(Instant::now);
-        let left = self.time_left();
+        let left = self.begin_hidden();
         if self.searches > SEARCHES_MAX || left.is_zero() {
             self.searches = SEARCHES_MAX + 1;
             return failure("enough_searches", "Go on with the tools that you have.");
@@ -963,6 +970,37 @@ pub(crate) mod tests {
         }
         assert!(!is_blank(&json!({ "query": "mail" })) && !is_blank(&json!({ "query": 7 })));
         assert!(!is_blank(&json!("{")) && !is_blank(&json!("{\"query\":\"mail\"}")));
+    }
+
+    fn request_with(tools: &[&str]) -> String {
+        let tool = |name: &&str| json!({ "name": name, "input_schema": { "type": "object" } });
+        let asked = [json!({ "role": "user", "content": "Hello." })];
+        let tools: Vec<Value> = tools.iter().map(tool).collect();
+        json!({ "model": "m", "tools": tools, "messages": asked }).to_string()
+    }
+
+    #[tokio::test]
+    async fn tokens_are_those_of_the_tools_that_are_deferred() {
+        let text = request_with(&["mcp__git__log", "mcp__git__rejected"]);
+        let mut turn = turn(Api::Anthropic, &text, GateConfig::Off);
+        // The plane rejected the second, whose tokens it has not counted.
+        turn.chat.keep(|name| name == "mcp__git__rejected");
+        Arc::get_mut(&mut turn.toolset).expect("nobody else has it").tokens = 20;
+        let bytes = turn.chat.deferred[0].text.len();
+        assert_eq!(turn.tokens_in(bytes), 20);
+        assert_eq!(turn.tokens_in(10 * bytes), 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_calls_alone_have_the_turns_time() {
+        let text = request_with(&["mcp__git__log"]);
+        let mut turn = turn(Api::Anthropic, &text, GateConfig::Enforce);
+        assert_eq!(turn.time_left(), HIDDEN_MAX);
+        for _ in 0..2 {
+            turn.refuse(Vec::new(), &[], &[], &[]).await.expect("a request");
+            tokio::time::advance(HIDDEN_MAX / 4).await;
+        }
+        assert_eq!(turn.time_left(), HIDDEN_MAX / 2);
     }
 
     #[test]
