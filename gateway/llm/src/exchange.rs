@@ -151,6 +151,7 @@ impl Exchange {
         } else if has_calls {
             self.turn.observe((!is_cut).then_some(calls));
         }
+        self.turn.note_searched(&said);
         if searches.is_empty() || has_calls {
             self.turn.look_up(&searches).await;
             return None;
@@ -327,6 +328,7 @@ impl Streaming {
     /// Returns the body of the request that answers searches; `None` if the answer is the turn's last.
     async fn searched(&mut self) -> Option<String> {
         let turn = &mut self.exchange.turn;
+        turn.note_searched(self.machine.said());
         match self.machine.end() {
             End::Done(searches) => {
                 turn.look_up(&searches).await;

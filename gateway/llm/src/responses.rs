@@ -114,6 +114,21 @@ pub(crate) fn is_answerable(item: &Value) -> bool {
     item["type"].as_str().is_some_and(|kind| ANSWERABLE.contains(&kind))
 }
 
+/// Returns true if items, as the model wrote them, are searches that the proxy answers.
+pub(crate) fn are_searches(items: &[Value]) -> bool {
+    items.iter().all(|item| {
+        let name = item["name"].as_str().unwrap_or_default();
+        let named = || call_in(item["arguments"].as_str().unwrap_or_default()).name;
+        let is_within = || is_envelope(name) && named().is_some_and(|name| is_search(&name));
+        item["type"] == "function_call" && (is_search(name) || is_within())
+    })
+}
+
+/// Returns true if items are taken back where a call of their answer is refused: those from a call on.
+pub(crate) fn are_taken_back(items: &[Value]) -> bool {
+    items.first().is_some_and(is_answerable)
+}
+
 /// Returns the calls of a whole answer that texts answer.
 pub(crate) fn calls(answer: &Value) -> Vec<Call> {
     answer["output"].as_array().into_iter().flatten().filter_map(call_of).collect()

@@ -144,6 +144,14 @@ impl Machine {
         }
     }
 
+    /// Returns the items of an answer that has ended, as the model wrote them, where thoughts are items.
+    pub(crate) fn said(&self) -> &[Value] {
+        match self {
+            Self::Responses(stream) => stream.said(),
+            Self::Anthropic(_) | Self::Chat(_) | Self::Gemini(_) => &[],
+        }
+    }
+
     /// Says how the answer ended.
     pub(crate) fn end(&mut self) -> End {
         match self {

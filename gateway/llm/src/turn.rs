@@ -30,7 +30,7 @@ use crate::provider::Provider;
 use crate::raw;
 use crate::refusals::{CalledModel, Refusals};
 use crate::remembered::{Remembered, State};
-use crate::responses;
+use crate::responses::{self, are_searches, are_taken_back};
 use crate::savings::{Account, Savings};
 use crate::switch::Switch;
 use crate::thoughts::Thoughts;
@@ -655,7 +655,6 @@ impl Turn {
 
     /// Answers searches, and returns the text of the request that the model goes on with. `None` if enough was searched.
     pub(crate) async fn go_on(&mut self, said: Vec<Value>, searches: &[Search]) -> Option<String> {
-        self.hide(&said);
         // After the last answer, which says that it is the last, nothing is asked again.
         if self.searches > SEARCHES_MAX {
             self.leave(searches);
@@ -675,11 +674,21 @@ impl Turn {
         request
     }
 
-    /// Notes thoughts that the host may have seen without what they led to.
-    fn hide(&self, said: &[Value]) {
-        if self.chat.api == Api::OpenAiResponses {
-            self.decider.thoughts.note(&self.tenant, self.owner, said);
+    /// Notes thoughts of an answer that led to hidden searches alone: the host may have seen them.
+    pub(crate) fn note_searched(&self, said: &[Value]) {
+        self.hide(&self.thoughts_before(said, are_searches));
+    }
+
+    /// Returns the keys of thoughts in an answer that led to nothing but what is hidden from the host.
+    fn thoughts_before(&self, said: &[Value], is_hidden: fn(&[Value]) -> bool) -> Vec<u64> {
+        match self.chat.api {
+            Api::OpenAiResponses => self.decider.thoughts.keys(self.owner, said, is_hidden),
+            Api::Anthropic | Api::OpenAiChat | Api::Gemini => Vec::new(),
         }
+    }
+
+    fn hide(&self, thoughts: &[u64]) {
+        self.decider.thoughts.note(&self.tenant, thoughts);
     }
 
     /// Adds what the model said and the results of its calls to the messages behind the host's.
@@ -744,7 +753,8 @@ impl Turn {
     ) -> Option<String> {
         self.refusals += 1;
         self.begin_hidden();
-        self.hide(&said);
+        let taken_back = self.thoughts_before(&said, are_taken_back);
+        let searched = self.thoughts_before(&said, are_searches);
         let mut found = Vec::with_capacity(searches.len());
         for search in searches {
             found.push(self.answer(search).await);
@@ -755,7 +765,11 @@ impl Turn {
         self.say(said, &Results { searches, found: &found, calls, told: &told });
         self.account.told_refusals();
         let request = caught(|| self.request()).ok();
-        if request.is_none() {
+        if request.is_some() {
+            self.hide(&taken_back);
+        } else {
+            // The calls go to the host, with the thoughts that led to them.
+            self.hide(&searched);
             self.leave(searches);
         }
         request
@@ -972,6 +986,12 @@ pub(crate) mod tests {
         assert!(!is_blank(&json!("{")) && !is_blank(&json!("{\"query\":\"mail\"}")));
     }
 
+    /// Returns the thoughts that a turn's decider remembers, of the turn's host.
+    pub(crate) fn thoughts(turn: &Turn) -> Arc<Thoughts> {
+        assert_eq!(turn.owner, 0);
+        Arc::clone(&turn.decider.thoughts)
+    }
+
     fn request_with(tools: &[&str]) -> String {
         let tool = |name: &&str| json!({ "name": name, "input_schema": { "type": "object" } });
         let asked = [json!({ "role": "user", "content": "Hello." })];
@@ -1001,6 +1021,28 @@ pub(crate) mod tests {
             tokio::time::advance(HIDDEN_MAX / 4).await;
         }
         assert_eq!(turn.time_left(), HIDDEN_MAX / 2);
+    }
+
+    #[tokio::test]
+    async fn thoughts_of_calls_that_could_not_be_taken_back_stay() {
+        let tool = json!({ "type": "function", "name": "mcp__git__log",
+            "parameters": { "type": "object" } });
+        let text = json!({ "model": "m", "tools": [tool], "input": "Hello." }).to_string();
+        let thought = |id: &str| json!({ "type": "reasoning", "id": id });
+        let call = |name: &str| json!({ "type": "function_call", "name": name, "call_id": name, "arguments": "{}" });
+        let said =
+            [thought("r1"), call("mcp__git__log"), thought("r2"), call("toolgate_search_tools")];
+        let next = json!({ "input": [thought("r1"), thought("r2")] }).to_string();
+        for (is_built, left) in [(true, vec![]), (false, vec![thought("r1")])] {
+            let mut turn = turn(Api::OpenAiResponses, &text, GateConfig::Enforce);
+            if !is_built {
+                turn.asked = Some(Strategy::Pass);
+            }
+            let body = turn.refuse(said.to_vec(), &[], &[], &[]).await;
+            assert_eq!(body.is_some(), is_built);
+            let sent = thoughts(&turn).without(0, &next).expect("a thought leads to nothing");
+            assert_eq!(sent, json!({ "input": left }).to_string());
+        }
     }
 
     #[test]

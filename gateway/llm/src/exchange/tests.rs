@@ -208,6 +208,38 @@ async fn items_that_openai_did_not_keep_are_a_refusal_behind_a_search() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn thoughts_of_a_search_beside_a_call_of_the_hosts_are_left_out_later() {
+    let thought = |id: &str| json!({ "type": "reasoning", "id": id });
+    let call = |name: &str| {
+        json!({ "type": "function_call", "id": name, "call_id": name, "name": name,
+            "arguments": "{}", "status": "completed" })
+    };
+    let output = [thought("r1"), call("Bash"), thought("r2"), call("toolgate_search_tools")];
+    let response = json!({ "id": "m", "status": "completed", "output": output });
+    let items = output.iter().enumerate().map(
+        |(at, item)| json!({ "type": "response.output_item.done", "output_index": at, "item": item }),
+    );
+    let mut streamed: Vec<Value> = items.collect();
+    streamed.push(json!({ "type": "response.completed", "response": response }));
+    for gate in [GateConfig::Off, GateConfig::Enforce] {
+        for is_stream in [true, false] {
+            let (turn, asked) = exchange(Api::OpenAiResponses, gate, events(""));
+            let thoughts = turn::tests::thoughts(&turn.turn);
+            if is_stream {
+                read_all(turn.stream(events(&data(&streamed)))).await;
+            } else {
+                turn.whole(json_answer(&response.to_string())).await;
+            }
+            assert!(asked.lock().is_empty(), "the call goes to the host");
+            let next = json!({ "input": [thought("r1"), call("Bash"), thought("r2")] });
+            let sent = thoughts.without(0, &next.to_string());
+            let left = json!({ "input": [thought("r1"), call("Bash")] }).to_string();
+            assert_eq!(sent, Some(left), "{gate:?} {is_stream}");
+        }
+    }
+}
+
 fn json_answer(text: &str) -> Answer {
     answer(StatusCode::OK, "application/json", ending(vec![text.to_owned().into()]))
 }

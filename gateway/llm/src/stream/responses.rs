@@ -407,6 +407,11 @@ impl ResponsesStream {
         !self.has_others
     }
 
+    /// Returns the output of this answer, as the model wrote it.
+    pub(super) fn said(&self) -> &[Value] {
+        &self.said
+    }
+
     /// Takes this answer back from its first call on. Returns what the model said, as items, and its searches.
     pub(super) fn take_back(&mut self) -> (Vec<Value>, Vec<Search>) {
         let mut passed = std::mem::take(&mut self.passed);
