@@ -148,9 +148,13 @@ impl Chat {
             self.definitions.put_back(tool.list, tool.text);
         }
         self.own = self.definitions.own();
-        let names = names_of(&self.deferred);
+        self.join_names(&names_of(&self.deferred));
+    }
+
+    /// Writes calls of tools in namespaces under the names that models get in their place.
+    fn join_names(&mut self, names: &Names) {
         for message in &mut self.messages {
-            responses::join_names(message, &names);
+            responses::join_names(message, names);
         }
     }
 
@@ -160,28 +164,20 @@ impl Chat {
             return;
         }
         let taken = self.deferred.extract_if(.., |tool| withheld.contains(&tool.name));
-        self.withheld_bytes += taken.map(|tool| tool.text.len() + 1).sum::<usize>();
-        let mut left: HashSet<&str> = self.deferred.iter().map(|tool| tool.name.as_str()).collect();
-        let tools = &self.text[self.tools_at.clone()];
-        let read = Definitions::read(self.api, tools, |given| {
-            let tool = DeferredTool::read(self.api, given);
-            tool.is_some_and(|tool| withheld.contains(&tool.name) || left.remove(&*tool.name))
-        });
-        // They could be read before.
-        if let Some(definitions) = read {
-            self.own = definitions.own();
-            self.definitions = definitions;
-        }
+        let taken: Vec<DeferredTool> = taken.collect();
+        self.withheld_bytes += taken.iter().map(|tool| tool.text.len() + 1).sum::<usize>();
+        // The envelope takes calls of them as well.
+        self.join_names(&names_of(&taken));
+        self.definitions.remove(withheld);
+        self.own = self.definitions.own();
     }
 
     /// Returns the text of the request as it came, without some of its tools.
     pub(crate) fn without(&self, withheld: &HashSet<String>) -> Option<String> {
         let tools = &self.text[self.tools_at.clone()];
-        let definitions = Definitions::read(self.api, tools, |given| {
-            let tool = DeferredTool::read(self.api, given);
-            tool.is_some_and(|tool| withheld.contains(&tool.name))
-        });
-        let tools = definitions?.text(&[]);
+        let mut definitions = Definitions::read(self.api, tools, |_| false)?;
+        definitions.remove(withheld);
+        let tools = definitions.text(&[]);
         Some(raw::edited(&self.text, &[(self.tools_at.clone(), tools)]))
     }
 
@@ -371,6 +367,7 @@ fn tail(text: &str, bytes: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolgate_llm::envelope::{CALL_TOOL_NAME, wrap_history};
 
     use super::*;
 
@@ -467,6 +464,36 @@ mod tests {
         assert_eq!(within.without(&withheld).as_deref(), Some(alone));
         within.withhold(&withheld);
         assert!(within.deferred.is_empty());
+    }
+
+    fn poison() -> HashSet<String> {
+        HashSet::from(["mcp__git__log".to_owned()])
+    }
+
+    #[test]
+    fn calls_of_a_withheld_tool_in_a_namespace_stand_in_the_envelope() {
+        let other = r#"{"type":"function","name":"mcp__a__b","parameters":{}}"#;
+        let call = r#"{"type":"function_call","call_id":"c","namespace":"mcp__git","name":"log","arguments":"{}"}"#;
+        let text = format!(r#"{{"model":"m","tools":[{NAMESPACE},{other}],"input":[{call}]}}"#);
+        let mut chat = read_by(Api::OpenAiResponses, &text).expect("a chat");
+        chat.withhold(&poison());
+        chat.keep(|_| false);
+        wrap_history(Api::OpenAiResponses, &mut chat.messages, &HashSet::new());
+        let arguments = r#"{"name":"mcp__git__log","arguments":{}}"#;
+        let expected = json!({ "type": "function_call", "call_id": "c", "name": CALL_TOOL_NAME,
+            "arguments": arguments });
+        assert_eq!(chat.messages, [expected]);
+    }
+
+    #[test]
+    fn what_is_withheld_twice_moves_no_tool_out_of_its_namespace() {
+        let twice = r#"{"type":"function","name":"mcp__a__b","parameters":{}}"#;
+        let text =
+            format!(r#"{{"model":"m","tools":[{twice},{twice},{NAMESPACE}],"input":[ 1.0 ]}}"#);
+        let mut chat = read_by(Api::OpenAiResponses, &text).expect("a chat");
+        chat.withhold(&HashSet::from(["mcp__a__b".to_owned()]));
+        chat.keep(|_| true);
+        assert_eq!(chat.own, [serde_json::from_str::<Value>(NAMESPACE).expect("JSON")]);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Definitions of tools in the text of a request: those that stay keep their bytes and their places.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_json::Value;
 use toolgate_llm::strategy::Api;
 
 use crate::raw;
+use crate::toolset::DeferredTool;
 
 /// Definitions that stay in a request.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Definitions {
 enum Entry {
     One(Definition),
     List(List),
+    /// A definition that was removed. It is in no text, so that lists keep their places.
+    Removed,
 }
 
 /// Definition of the host's own.
@@ -82,6 +86,7 @@ impl Definitions {
         let mut own = Vec::new();
         for entry in &self.entries {
             match entry {
+                Entry::Removed => {}
                 // Those of Gemini's that are no functions have no name that matters here.
                 Entry::One(definition) => own.push(definition.value.clone()),
                 Entry::List(list) if self.api == Api::Gemini => own.extend(list.values()),
@@ -106,6 +111,30 @@ impl Definitions {
         }
     }
 
+    /// Removes the definitions of functions that have these names in requests.
+    pub(crate) fn remove(&mut self, names: &HashSet<String>) {
+        let api = self.api;
+        let is_named = |definition: &Definition, at: Option<usize>, namespace: Option<&str>| {
+            let Definition { text, value } = definition;
+            let tool = DeferredTool::read(api, &Given { text, value, list: at, namespace });
+            tool.is_some_and(|tool| names.contains(&tool.name))
+        };
+        for (at, entry) in self.entries.iter_mut().enumerate() {
+            match entry {
+                Entry::One(definition) if is_named(definition, None, None) => {
+                    *entry = Entry::Removed;
+                }
+                Entry::One(_) | Entry::Removed => {}
+                Entry::List(list) => {
+                    let namespace = list.value["name"].as_str();
+                    let before = list.kept.len();
+                    list.kept.retain(|definition| !is_named(definition, Some(at), namespace));
+                    list.is_thinned |= list.kept.len() < before;
+                }
+            }
+        }
+    }
+
     /// Returns the text of `tools` with further definitions behind those that stay.
     pub(crate) fn text(&self, further: &[Value]) -> String {
         let further: Vec<String> = further.iter().map(Value::to_string).collect();
@@ -113,6 +142,7 @@ impl Definitions {
         let mut left = if self.api == Api::Gemini { further.as_slice() } else { &[] };
         for entry in &self.entries {
             match entry {
+                Entry::Removed => {}
                 Entry::One(definition) => texts.push(definition.text.clone()),
                 // The first list that lost functions gets those of the proxy.
                 Entry::List(list) if list.is_thinned && !left.is_empty() => {
@@ -245,6 +275,21 @@ mod tests {
         assert_eq!(definitions.own(), [json!({ "name": "d1" })]);
         definitions.put_back(None, "{}".to_owned());
         assert_eq!(definitions.text(&[]), r#"[{"functionDeclarations":[{"name":"d1"}]},{}]"#);
+    }
+
+    #[test]
+    fn what_is_removed_moves_no_list() {
+        let tool =
+            |name: &str| format!(r#"{{"type":"function","name":"{name}","parameters":{{}}}}"#);
+        let within = format!(r#"{{"type":"namespace","name":"n","tools":[{}]}}"#, tool("d1"));
+        let text = format!("[{},{},{within}]", tool("a"), tool("b"));
+        let mut definitions = read(Api::OpenAiResponses, &text);
+        definitions.remove(&HashSet::from(["a".to_owned()]));
+        // The list stood third, and stands there still.
+        definitions.put_back(Some(2), tool("d1"));
+        assert_eq!(definitions.text(&[]), format!("[{},{within}]", tool("b")));
+        definitions.remove(&HashSet::from(["b".to_owned(), "n__d1".to_owned()]));
+        assert_eq!((definitions.text(&[]).as_str(), definitions.own().len()), ("[]", 0));
     }
 
     #[test]
