@@ -53,7 +53,8 @@ def test_the_original_of_a_refused_request_has_no_poisoned_tool(start_afresh: St
         refused = proxy.ask(PATH, body.encode())
         later = proxy.ask(PATH, body.encode())
         sent = [one.json for one in provider.sent]
-    assert (refused.note, later.note) == ("pass; reason=refused", "pass; reason=refused-before")
+    assert refused.note == "pass; reason=refused; withheld=1"
+    assert later.note == "pass; reason=refused-before; withheld=1"
     assert MORE in json.dumps(sent[0])
     assert sent[1:] == [json.loads(clean)] * 2
 
@@ -72,3 +73,74 @@ def test_the_operator_may_have_it_sent(start: StartProxy, settings: str) -> None
         proxy = start(provider, settings)
         for _ in range(2):
             assert proxy.ask(PATH, request()).status == 200
+
+
+TIDES = {"name": POISONED, "description": POISON}
+SCHEMA = {"type": "object"}
+CHATS = [
+    pytest.param(
+        PATH,
+        {
+            "model": "claude-sonnet-5",
+            "max_tokens": 100,
+            "tools": [{**TIDES, "input_schema": SCHEMA}],
+            "tool_choice": {"type": "auto"},
+            "messages": [{"role": "user", "content": HARMLESS}],
+        },
+        {"tool_choice": {"type": "any"}},
+        id="anthropic",
+    ),
+    pytest.param(
+        "/openai/v1/chat/completions",
+        {
+            "model": "gpt-5.5",
+            "tools": [{"type": "function", "function": {**TIDES, "parameters": SCHEMA}}],
+            "tool_choice": "auto",
+            "parallel_tool_calls": False,
+            "messages": [{"role": "user", "content": HARMLESS}],
+        },
+        {"tool_choice": "required"},
+        id="chat",
+    ),
+    pytest.param(
+        "/openai/v1/responses",
+        {
+            "model": "gpt-5.5",
+            "store": False,
+            "tools": [{"type": "function", **TIDES, "parameters": SCHEMA}],
+            "tool_choice": "auto",
+            "parallel_tool_calls": False,
+            "input": [{"role": "user", "content": HARMLESS}],
+        },
+        {"tool_choice": "required"},
+        id="responses",
+    ),
+    pytest.param(
+        "/gemini/v1beta/models/gemini-3-pro:generateContent",
+        {
+            "tools": [{"functionDeclarations": [{**TIDES, "parametersJsonSchema": SCHEMA}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
+            "contents": [{"role": "user", "parts": [{"text": HARMLESS}]}],
+        },
+        {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}},
+        id="gemini",
+    ),
+]
+OF_CALLS = {"tools", "tool_choice", "parallel_tool_calls", "toolConfig"}
+
+
+@pytest.mark.parametrize(("path", "asked", "forcing"), CHATS)
+def test_a_request_whose_tools_are_all_poisoned_has_none(
+    start: StartProxy, path: str, asked: Json, forcing: Json
+) -> None:
+    with serving(Provider(done())) as provider:
+        proxy = start(provider)
+        got = proxy.ask(path, asked)
+        forced = proxy.ask(path, {**asked, **forcing})
+        [sent] = [one.json for one in provider.sent]
+    assert got.note == "pass; reason=nothing-to-defer; withheld=1"
+    left = {name: value for name, value in asked.items() if name not in OF_CALLS}
+    assert sent == {**left, **({"toolConfig": {}} if "toolConfig" in asked else {})}
+    assert forced.status == 400
+    assert "toolgate: all tools of this request are quarantined" in forced.body.decode()
+    assert "id_rsa" not in forced.body.decode()

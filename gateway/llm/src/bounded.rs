@@ -54,6 +54,11 @@ impl<K: Copy + Hash + Eq, V> Bounded<K, V> {
         self.entries.is_empty()
     }
 
+    /// Returns true if a tenant has an entry.
+    pub(crate) fn has_any_of(&self, tenant: &str) -> bool {
+        self.entries.values().any(|entry| *entry.tenant == *tenant)
+    }
+
     /// Keeps an entry of so many bytes in the place of the one of its key. It is not kept, and no other is lost for it, if it is
     /// larger than all that is held, or if no other tenant holds more than this one would.
     pub(crate) fn insert(&mut self, tenant: &Arc<str>, key: K, value: V, bytes: usize) {
@@ -75,7 +80,8 @@ impl<K: Copy + Hash + Eq, V> Bounded<K, V> {
         self.entries.insert(key, entry);
     }
 
-    fn remove(&mut self, key: &K) {
+    /// Forgets an entry.
+    pub(crate) fn remove(&mut self, key: &K) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.bytes;
         }

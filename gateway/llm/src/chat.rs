@@ -60,33 +60,17 @@ impl Chat {
     ) -> Result<Self, PassReason> {
         let fields = raw::fields(&text).ok_or("shape")?;
         let named = |name: &str| fields.iter().find(|field| field.name == name);
-        let tools = named("tools").ok_or("no-tools")?.text;
-        let messages = named(messages_field(api)).ok_or("shape")?.text;
         let body = settings(api, &fields);
+        let listed = Listed::read(api, &fields, &body, config)?;
+        let Listed { tools, definitions, deferred, mark } = listed;
+        let messages = named(messages_field(api)).ok_or("shape")?.text;
         doubt(api, &body)?;
         let conversation = conversation(api, messages)?;
-        let chosen = chosen(api, &body);
-        let mut deferred = Vec::new();
-        let mut known = HashSet::new();
-        let mut mark = None;
-        let definitions = Definitions::read(api, tools, |given| {
-            let Some(tool) = DeferredTool::read(api, given) else { return false };
-            let name = tool.within.as_ref().map_or(&tool.name, |within| &within.name);
-            let is_kept = chosen.contains(&tool.name) || chosen.contains(name);
-            // Of two of one name, a call could mean either.
-            if is_kept || !may_be_deferred(&tool.name, config) || !known.insert(tool.name.clone()) {
-                return false;
-            }
-            mark = given.value.get("cache_control").cloned().or(mark.take());
-            deferred.push(tool);
-            true
-        });
         let text_of = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
         let model = match api {
             Api::Gemini => gemini::model(path).map(str::to_owned),
             _ => text_of("model"),
         };
-        let definitions = definitions.ok_or("shape")?;
         let chat = Self {
             api,
             model: model.ok_or("shape")?,
@@ -173,12 +157,11 @@ impl Chat {
     }
 
     /// Returns the text of the request as it came, without some of its tools.
-    pub(crate) fn without(&self, withheld: &HashSet<String>) -> Option<String> {
-        let tools = &self.text[self.tools_at.clone()];
-        let mut definitions = Definitions::read(self.api, tools, |_| false)?;
-        definitions.remove(withheld);
-        let tools = definitions.text(&[]);
-        Some(raw::edited(&self.text, &[(self.tools_at.clone(), tools)]))
+    ///
+    /// # Errors
+    /// [`Unsendable`] if the provider takes no such request.
+    pub(crate) fn without(&self, withheld: &HashSet<String>) -> Result<String, Unsendable> {
+        without(self.api, &self.text, withheld)
     }
 
     /// Returns the text of the request with these tools and messages. `tools` begin with the host's own; `messages` were
@@ -226,6 +209,122 @@ impl Chat {
         }
         format!("[{}]", texts.join(","))
     }
+}
+
+/// Tools of a request as the host listed them.
+struct Listed<'a> {
+    /// Text of the list.
+    tools: &'a str,
+    definitions: Definitions,
+    /// Tools that may be deferred, in their order. They are not among the definitions.
+    deferred: Vec<DeferredTool>,
+    /// Mark of a cached prefix that the last of them with one has.
+    mark: Option<Value>,
+}
+
+impl<'a> Listed<'a> {
+    /// Reads the tools among the fields of a request with these settings.
+    fn read(
+        api: Api,
+        fields: &[raw::Field<'a>],
+        settings: &Map<String, Value>,
+        config: &LlmConfig,
+    ) -> Result<Self, PassReason> {
+        let tools = fields.iter().find(|field| field.name == "tools").ok_or("no-tools")?.text;
+        let chosen = chosen(api, settings);
+        let mut deferred = Vec::new();
+        let mut known = HashSet::new();
+        let mut mark = None;
+        let definitions = Definitions::read(api, tools, |given| {
+            let Some(tool) = DeferredTool::read(api, given) else { return false };
+            let name = tool.within.as_ref().map_or(&tool.name, |within| &within.name);
+            let is_kept = chosen.contains(&tool.name) || chosen.contains(name);
+            // Of two of one name, a call could mean either.
+            if is_kept || !may_be_deferred(&tool.name, config) || !known.insert(tool.name.clone()) {
+                return false;
+            }
+            mark = given.value.get("cache_control").cloned().or(mark.take());
+            deferred.push(tool);
+            true
+        });
+        let definitions = definitions.ok_or("shape")?;
+        Ok(Self { tools, definitions, deferred, mark })
+    }
+}
+
+/// Returns the tools of a request that may be deferred. Its messages are not read.
+///
+/// # Errors
+/// The reason for which it can't be read.
+pub(crate) fn deferred(
+    api: Api,
+    text: &str,
+    config: &LlmConfig,
+) -> Result<Vec<DeferredTool>, PassReason> {
+    let fields = raw::fields(text).ok_or("shape")?;
+    let listed = Listed::read(api, &fields, &settings(api, &fields), config)?;
+    Ok(listed.deferred)
+}
+
+/// Request that no provider takes: the host has a tool called, or Anthropic's conversation has calls, and no tool may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unsendable;
+
+/// Returns the text of a request as it came, without some of its tools. If none is left to call, what the host says of calls
+/// goes too.
+///
+/// # Errors
+/// [`Unsendable`] if the provider takes no such request.
+pub(crate) fn without(
+    api: Api,
+    text: &str,
+    withheld: &HashSet<String>,
+) -> Result<String, Unsendable> {
+    // It could be read before.
+    let fields = raw::fields(text).ok_or(Unsendable)?;
+    let tools = fields.iter().find(|field| field.name == "tools").ok_or(Unsendable)?.text;
+    let mut definitions = Definitions::read(api, tools, |_| false).ok_or(Unsendable)?;
+    definitions.remove(withheld);
+    let left = definitions.text(&[]);
+    if definitions.has_callable() {
+        return Ok(raw::edited(text, &[(place(text, tools), left)]));
+    }
+    let messages = fields.iter().find(|field| field.name == messages_field(api));
+    let has_calls = api == Api::Anthropic && messages.is_some_and(|field| has_calls(field.text));
+    if has_calls || is_forced(api, &settings(api, &fields)) {
+        return Err(Unsendable);
+    }
+    let fields = fields.iter().filter_map(|field| {
+        let text = match field.name.as_str() {
+            "tools" if left == "[]" => None,
+            "tools" => Some(left.clone()),
+            "tool_choice" | "parallel_tool_calls" if api != Api::Gemini => None,
+            "toolConfig" | "tool_config" if api == Api::Gemini => {
+                Some(gemini::without_calling(field.text))
+            }
+            _ => Some(field.text.to_owned()),
+        };
+        Some((field.name.as_str(), text?))
+    });
+    Ok(raw::object(fields))
+}
+
+/// Returns true if the host has the model call a tool, whatever it would say.
+fn is_forced(api: Api, settings: &Map<String, Value>) -> bool {
+    if api == Api::Gemini {
+        return gemini::is_forced(settings);
+    }
+    let choice = settings.get("tool_choice").unwrap_or(&Value::Null);
+    let kind = choice["type"].as_str().or(choice.as_str());
+    !choice.is_null() && !kind.is_some_and(|kind| ["auto", "none"].contains(&kind))
+}
+
+/// Returns true if there are calls in Anthropic's messages, or results of calls. It takes those with tools alone.
+fn has_calls(messages: &str) -> bool {
+    let messages: Vec<Value> = serde_json::from_str(messages).unwrap_or_default();
+    let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+    let mut kinds = blocks.filter_map(|block| block["type"].as_str());
+    kinds.any(|kind| ["tool_use", "tool_result"].contains(&kind))
 }
 
 /// Returns true if a message is an addition and not what became of the host's.
@@ -447,7 +546,7 @@ mod tests {
         let mut chat = read(&request(&[OWN, TOOL, other, second].join(" , "), "")).expect("a chat");
         let withheld = HashSet::from(["mcp__git__log".to_owned()]);
         let original = request(&format!("{OWN},{other}"), "");
-        assert_eq!(chat.without(&withheld).as_deref(), Some(original.as_str()));
+        assert_eq!(chat.without(&withheld), Ok(original));
         chat.withhold(&withheld);
         let names: Vec<&str> = chat.deferred.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!((names.as_slice(), chat.own.len()), (&["mcp__git__diff"][..], 1));
@@ -461,13 +560,78 @@ mod tests {
         )
         .expect("a chat");
         let alone = r#"{"model":"m","tools":[{"type":"local_shell"}],"input":[ 1.0 ]}"#;
-        assert_eq!(within.without(&withheld).as_deref(), Some(alone));
+        assert_eq!(within.without(&withheld), Ok(alone.to_owned()));
         within.withhold(&withheld);
         assert!(within.deferred.is_empty());
     }
 
     fn poison() -> HashSet<String> {
         HashSet::from(["mcp__git__log".to_owned()])
+    }
+
+    /// Returns a request with `mcp__git__log` alone, and with further fields.
+    fn alone(api: Api, more: &str) -> String {
+        let tool = match api {
+            Api::Anthropic => TOOL,
+            Api::OpenAiChat => {
+                r#"{"type":"function","function":{"name":"mcp__git__log","parameters":{}}}"#
+            }
+            Api::OpenAiResponses => NAMESPACE,
+            Api::Gemini => r#"{"functionDeclarations":[{"name":"mcp__git__log"}]}"#,
+        };
+        format!(r#"{{"x":1.0, "tools":[{tool}],{more}}}"#)
+    }
+
+    #[test]
+    fn a_request_that_lost_all_tools_says_nothing_of_calls() {
+        for (api, more, left) in [
+            (
+                Api::Anthropic,
+                r#""tool_choice":{"type":"auto"},"messages":[{"role":"user","content":[{"type":"text"}]}]"#,
+                r#""messages":[{"role":"user","content":[{"type":"text"}]}]"#,
+            ),
+            (
+                Api::OpenAiChat,
+                r#""tool_choice":"auto","parallel_tool_calls":false,"messages":[{"tool_calls":[{ }]}]"#,
+                r#""messages":[{"tool_calls":[{ }]}]"#,
+            ),
+            (
+                Api::OpenAiResponses,
+                r#""tool_choice":"none","parallel_tool_calls":true,"input":"h\u00e9""#,
+                r#""input":"h\u00e9""#,
+            ),
+            (
+                Api::Gemini,
+                r#""contents":[],"toolConfig":{"functionCallingConfig":{"mode":"AUTO"},"retrievalConfig":{ }}"#,
+                r#""contents":[],"toolConfig":{"retrievalConfig":{ }}"#,
+            ),
+        ] {
+            let expected = format!(r#"{{"x":1.0,{left}}}"#);
+            assert_eq!(without(api, &alone(api, more), &poison()), Ok(expected));
+        }
+        let beside = r#"{"tools":[{"functionDeclarations":[{"name":"mcp__git__log"}]},{ "googleSearch":{}}],"tool_config":{"function_calling_config":{"mode":"AUTO"}}}"#;
+        let left = r#"{"tools":[{ "googleSearch":{}}],"tool_config":{}}"#;
+        assert_eq!(without(Api::Gemini, beside, &poison()), Ok(left.to_owned()));
+    }
+
+    #[test]
+    fn a_request_that_must_have_tools_is_not_sent_without() {
+        for (api, more) in [
+            (Api::Anthropic, r#""tool_choice":{"type":"any"},"messages":[]"#),
+            (Api::Anthropic, r#""messages":[{"content":[{"type":"tool_use","name":"x"}]}]"#),
+            (Api::Anthropic, r#""messages":[{"content":[{"type":"tool_result"}]}]"#),
+            (Api::OpenAiChat, r#""tool_choice":"required","messages":[]"#),
+            (
+                Api::OpenAiResponses,
+                r#""tool_choice":{"type":"allowed_tools","mode":"required","tools":[]},"input":[]"#,
+            ),
+            (Api::Gemini, r#""toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"contents":[]"#),
+        ] {
+            assert_eq!(without(api, &alone(api, more), &poison()), Err(Unsendable), "{more}");
+        }
+        let more = r#""tool_choice":{"type":"any"},"messages":[]"#;
+        let beside = alone(Api::Anthropic, more).replace(TOOL, &format!("{TOOL},{OWN}"));
+        assert!(without(Api::Anthropic, &beside, &poison()).is_ok(), "one is left to call");
     }
 
     #[test]
@@ -494,6 +658,14 @@ mod tests {
         chat.withhold(&HashSet::from(["mcp__a__b".to_owned()]));
         chat.keep(|_| true);
         assert_eq!(chat.own, [serde_json::from_str::<Value>(NAMESPACE).expect("JSON")]);
+    }
+
+    #[test]
+    fn tools_are_read_where_messages_are_not() {
+        let text = request(TOOL, "").replace(r#""messages" : ["#, r#""messages" : [ 7,"#);
+        let read = deferred(Api::Anthropic, &text, &config(StrategyConfig::Auto));
+        let names: Vec<String> = read.expect("tools").into_iter().map(|tool| tool.name).collect();
+        assert_eq!(names, ["mcp__git__log"], "they are few, and there is a strange message");
     }
 
     #[test]

@@ -135,6 +135,15 @@ impl Definitions {
         }
     }
 
+    /// Returns true if there is something that a host can have the model call: of Gemini's tools that are functions alone.
+    pub(crate) fn has_callable(&self) -> bool {
+        self.entries.iter().any(|entry| match entry {
+            Entry::One(_) => self.api != Api::Gemini,
+            Entry::List(list) => !list.kept.is_empty(),
+            Entry::Removed => false,
+        })
+    }
+
     /// Returns the text of `tools` with further definitions behind those that stay.
     pub(crate) fn text(&self, further: &[Value]) -> String {
         let further: Vec<String> = further.iter().map(Value::to_string).collect();
@@ -285,11 +294,13 @@ mod tests {
         let text = format!("[{},{},{within}]", tool("a"), tool("b"));
         let mut definitions = read(Api::OpenAiResponses, &text);
         definitions.remove(&HashSet::from(["a".to_owned()]));
+        assert!(definitions.has_callable());
         // The list stood third, and stands there still.
         definitions.put_back(Some(2), tool("d1"));
         assert_eq!(definitions.text(&[]), format!("[{},{within}]", tool("b")));
         definitions.remove(&HashSet::from(["b".to_owned(), "n__d1".to_owned()]));
         assert_eq!((definitions.text(&[]).as_str(), definitions.own().len()), ("[]", 0));
+        assert!(!definitions.has_callable());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use toolgate_llm::strategy::Api;
 
 use crate::answer::{self, Asked};
 use crate::busy::{is_busy, pause};
+use crate::chat::Unsendable;
 use crate::gate;
 use crate::provider::Provider;
 use crate::sse::Splitter;
@@ -42,7 +43,7 @@ pub(crate) struct Exchange {
     pub(crate) turn: Turn,
 }
 
-/// Request as a host sent it.
+/// Request as a host sent it. Tools that are withheld are taken out when it is sent.
 pub(crate) struct Original {
     pub(crate) head: Head,
     pub(crate) body: Bytes,
@@ -50,19 +51,24 @@ pub(crate) struct Original {
 
 impl Exchange {
     /// Sends a request of the turn.
-    pub(crate) async fn send(&mut self, body: String) -> Result<Answer, Failure> {
-        self.way.send(&self.head, Payload::Whole(body.into())).await
+    pub(crate) async fn send(&mut self, body: Bytes) -> Result<Answer, Failure> {
+        self.way.send(&self.head, Payload::Whole(body)).await
     }
 
-    /// Sends the request as the host sent it.
+    /// Sends the request as the host sent it, without the tools that are withheld.
     pub(crate) async fn send_original(&mut self) -> Result<Answer, Failure> {
+        if let Some(text) = self.turn.original()? {
+            self.original.head.headers.remove(header::CONTENT_LENGTH);
+            self.original.body = text.into();
+        }
         let Original { head, body } = &self.original;
         self.way.send(head, Payload::Whole(body.clone())).await
     }
 
     /// Sends the request behind a search, once more if the provider has no time for it and the turn has. If the provider
-    /// refuses it, the original is sent once, which has all tools.
+    /// refuses it, the original is sent once.
     async fn go_on(&mut self, body: String) -> Result<Answer, Failure> {
+        let body = Bytes::from(body);
         let tokens = self.turn.tokens_in(body.len());
         let mut answer = self.send(body.clone()).await?;
         let pause = is_busy(answer.status).then(|| pause(&answer.headers, self.turn.time_left()));
@@ -79,9 +85,9 @@ impl Exchange {
         }
         drop(answer);
         ask_for_plain(&mut self.original.head.headers);
-        let tokens = self.turn.tokens_in(self.original.body.len());
         let answer = self.send_original().await?;
         if answer.status.is_success() {
+            let tokens = self.turn.tokens_in(self.original.body.len());
             self.turn.account().hop(tokens);
             self.turn.refused();
         }
@@ -207,6 +213,14 @@ impl Exchange {
             let piece = streaming.next().await?;
             Some((piece, streaming))
         }))
+    }
+}
+
+impl From<Unsendable> for Failure {
+    fn from(_: Unsendable) -> Self {
+        let message = "all tools of this request are quarantined, and it can't be sent without any: it has a tool called, or its \
+                       messages have calls. The proxy's log names the tools; those of llm.keep are sent whatever they say";
+        Self { status: StatusCode::BAD_REQUEST, message: message.to_owned() }
     }
 }
 

@@ -13,6 +13,9 @@ pub(crate) const STOPPED: &str = "STOP";
 /// Field of a part with the signature of the thoughts before it. It stands with the first of several calls.
 const SIGNATURE: &str = "thoughtSignature";
 
+/// Both names of the field of a `toolConfig` that says how functions are called.
+const CALLING: [&str; 2] = ["functionCallingConfig", "function_calling_config"];
+
 /// Deepest schema that is converted.
 const NESTING_MAX: usize = 64;
 
@@ -299,10 +302,21 @@ pub(crate) fn chosen(body: &Map<String, Value>) -> Vec<String> {
     names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
+/// Returns true if the host has the model call a function, whatever it would say.
+pub(crate) fn is_forced(body: &Map<String, Value>) -> bool {
+    calling(body)["mode"] == "ANY"
+}
+
+/// Returns the text of a `toolConfig` without what it says of calls.
+pub(crate) fn without_calling(config: &str) -> String {
+    let fields = raw::fields(config).unwrap_or_default();
+    let left = fields.iter().filter(|field| !CALLING.contains(&field.name.as_str()));
+    raw::object(left.map(|field| (field.name.as_str(), field.text.to_owned())))
+}
+
 fn calling(body: &Map<String, Value>) -> Value {
     let config = ["toolConfig", "tool_config"].iter().find_map(|name| body.get(*name));
-    let keys = ["functionCallingConfig", "function_calling_config"];
-    let calling = config.and_then(|config| keys.iter().find_map(|key| config.get(*key)));
+    let calling = config.and_then(|config| CALLING.iter().find_map(|key| config.get(*key)));
     calling.cloned().unwrap_or_default()
 }
 

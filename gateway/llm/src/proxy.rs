@@ -22,7 +22,7 @@ use toolgate_client::Client;
 use toolgate_llm::strategy::Api;
 use toolgate_serving::{Owner as Holder, Share, Shares};
 
-use crate::chat::PassReason;
+use crate::chat::{PassReason, Unsendable};
 use crate::config::Config;
 use crate::exchange::{Exchange, Original, ask_for_plain, is_compressed, is_refusal, is_stream};
 use crate::guard::Names;
@@ -32,7 +32,7 @@ use crate::provider::Provider;
 use crate::savings::{Account, Savings};
 use crate::serving::{Pace, Peer, serve_routes};
 use crate::tenant::{Authentication, Caller, PresentedKey, Refusal, key_of, own_key_of};
-use crate::turn::{Decider, Owner, SWITCHED_OFF, Turn, caught, warm_up};
+use crate::turn::{Decider, Owner, SWITCHED_OFF, Thinned, Turn, caught, warm_up, with_withheld};
 use crate::upstream::{Failure, Head, PIECE_MAX, Upstream, UpstreamError, is_climbing};
 use crate::way::{Answer, Carrier, Payload, Pieces, Way};
 use crate::{gemini, headers, undeferred};
@@ -404,29 +404,47 @@ impl Shared {
             chat.head.headers.remove(header::CONTENT_LENGTH);
             bytes = followed.into_bytes();
         }
-        let decided = self.decide(&chat, &bytes).await;
-        if let Some(text) = self.without_quarantined(&chat, &bytes) {
-            chat.head.headers.remove(header::CONTENT_LENGTH);
-            bytes = text.into_bytes();
-        }
-        match decided {
+        match self.decide(&chat, &bytes).await {
             Ok((turn, body)) => {
                 turn.account().added(turn.strategy(), begun.elapsed());
                 let original = Original { head: chat.head, body: bytes.into() };
                 let response = rewritten(turn, chat.way, original, body).await;
                 holding(response, memory)
             }
-            Err(mut reason) => {
-                if let Some(loaded) = self.undeferred(&mut chat, &bytes).await {
-                    reason = SWITCHED_OFF;
-                    bytes = loaded.into_bytes();
-                }
-                let account = self.account(&chat, &bytes);
-                account.passed(reason);
-                account.added("pass", begun.elapsed());
-                pass(&mut chat.way, &chat.head, Payload::Whole(bytes.into()), reason).await
+            Err(reason) => self.pass_chat(chat, bytes, reason, begun).await,
+        }
+    }
+
+    /// Sends a chat request that was decided on, as it came but for tools that are withheld.
+    async fn pass_chat(
+        &self,
+        mut chat: Chat,
+        mut bytes: Vec<u8>,
+        mut reason: PassReason,
+        begun: Instant,
+    ) -> Response {
+        let mut withheld = 0;
+        match self.without_quarantined(&chat, &bytes) {
+            Ok(None) => {}
+            Ok(Some(thinned)) => {
+                chat.head.headers.remove(header::CONTENT_LENGTH);
+                withheld = thinned.withheld;
+                bytes = thinned.text.into_bytes();
+            }
+            Err(unsendable) => {
+                self.savings.metrics().refused("quarantined");
+                return refused(chat.head.provider, &unsendable.into());
             }
         }
+        if let Some(loaded) = self.undeferred(&mut chat, &bytes).await {
+            reason = SWITCHED_OFF;
+            bytes = loaded.into_bytes();
+        }
+        let account = self.account(&chat, &bytes);
+        account.passed(reason);
+        account.added("pass", begun.elapsed());
+        let note = with_withheld(note_of_pass(reason), withheld);
+        pass_noted(&mut chat.way, &chat.head, Payload::Whole(bytes.into()), &note).await
     }
 
     /// Sends a request that has OpenAI make a conversation shorter. It may go on from an answer, and hold thoughts, as a chat
@@ -455,12 +473,18 @@ impl Shared {
     }
 
     /// Returns a request without the tools that the routing plane quarantined. `None` if it has none of them.
-    fn without_quarantined(&self, chat: &Chat, bytes: &[u8]) -> Option<String> {
-        let text = std::str::from_utf8(bytes).ok()?;
+    fn without_quarantined(
+        &self,
+        chat: &Chat,
+        bytes: &[u8],
+    ) -> Result<Option<Thinned>, Unsendable> {
         let is_plain = !chat.head.headers.contains_key(header::CONTENT_ENCODING);
-        let path = chat.head.url.path();
-        is_plain
-            .then(|| self.decider.without_quarantined(chat.api, path, text, &chat.caller.tenant))?
+        match std::str::from_utf8(bytes) {
+            Ok(text) if is_plain => {
+                self.decider.without_quarantined(chat.api, text, &chat.caller.tenant)
+            }
+            Ok(_) | Err(_) => Ok(None),
+        }
     }
 
     /// Takes what the host defers by itself out of a request, and out of its headers, while the operator has switched deferral
@@ -550,7 +574,7 @@ async fn rewritten(turn: Turn, way: Way, original: Original, body: String) -> Re
     ask_for_plain(&mut head.headers);
     headers::add_betas(&mut head.headers, turn.betas());
     let mut exchange = Exchange { way, head, original, turn };
-    let answer = match exchange.send(body).await {
+    let answer = match exchange.send(body.into()).await {
         Ok(answer) => answer,
         Err(failure) => return refused(exchange.head.provider, &failure),
     };
@@ -587,18 +611,29 @@ async fn original_of(mut exchange: Exchange) -> Response {
                 exchange.turn.refused();
             }
             exchange.turn.account().passed("refused");
-            handed_on(answer, "pass; reason=refused")
+            let note = with_withheld(note_of_pass("refused"), exchange.turn.withheld());
+            handed_on(answer, &note)
         }
         Err(failure) => refused(exchange.head.provider, &failure),
     }
 }
 
 /// Sends a request as it comes, and hands on its answer as it comes.
-async fn pass(way: &mut Way, head: &Head, body: Payload, reason: &str) -> Response {
+async fn pass(way: &mut Way, head: &Head, body: Payload, reason: PassReason) -> Response {
+    pass_noted(way, head, body, &note_of_pass(reason)).await
+}
+
+/// Sends a request as it comes, and hands on its answer with a note.
+async fn pass_noted(way: &mut Way, head: &Head, body: Payload, note: &str) -> Response {
     match way.send(head, body).await {
-        Ok(answer) => handed_on(answer, &format!("pass; reason={reason}")),
+        Ok(answer) => handed_on(answer, note),
         Err(failure) => refused(head.provider, &failure),
     }
+}
+
+/// Returns what an answer's header says of a request that was sent as it came.
+fn note_of_pass(reason: PassReason) -> String {
+    format!("pass; reason={reason}")
 }
 
 fn handed_on(answer: Answer, note: &str) -> Response {

@@ -56,6 +56,12 @@ impl<'de> Visitor<'de> for Fields {
     }
 }
 
+/// Returns the text of an object with these fields, by their names and texts.
+pub(crate) fn object<'a>(fields: impl Iterator<Item = (&'a str, String)>) -> String {
+    let written = fields.map(|(name, text)| format!("{}:{text}", Value::from(name)));
+    format!("{{{}}}", written.collect::<Vec<_>>().join(","))
+}
+
 /// Returns a text with other texts in some of its places, which are in order.
 pub(crate) fn edited(text: &str, edits: &[(Range<usize>, String)]) -> String {
     let mut edited = String::with_capacity(text.len());

@@ -19,7 +19,7 @@ use toolgate_llm::render::Tool;
 use toolgate_llm::strategy::Api;
 use toolgate_serving::{Owner, Shares};
 
-use crate::bounded::{Bounds, Held, Newcomer, Scarce, give_way};
+use crate::bounded::{Bounded, Bounds, Held, Newcomer, Scarce, give_way};
 use crate::chat::PassReason;
 use crate::definitions::Given;
 use crate::{gemini, raw};
@@ -71,7 +71,7 @@ pub(crate) struct Toolset {
     /// Its tools, without those that the plane quarantined.
     pub(crate) tools: Vec<DeferredTool>,
     /// Names of the tools that the plane quarantined. No model is told of them.
-    pub(crate) withheld: HashSet<String>,
+    pub(crate) withheld: Arc<HashSet<String>>,
     /// cl100k tokens of the definitions that the plane can find.
     pub(crate) tokens: u64,
     /// Names in requests, by those that the plane gave.
@@ -84,9 +84,17 @@ pub(crate) struct Toolset {
 pub(crate) struct Toolsets {
     plane: Client,
     known: Arc<Mutex<Known>>,
+    withheld: Arc<Mutex<Withheld>>,
     turns: Shares,
     bounds: Bounds,
 }
+
+/// Names of quarantined tools by the digest of their set, which outlive that: one that the plane lost, or that gave way, is not
+/// sent with them before it is registered anew.
+type Withheld = Bounded<[u8; 32], Arc<HashSet<String>>>;
+
+/// Sets whose quarantined tools are remembered.
+const WITHHELD: Bounds = Bounds { entries: 1_024, bytes: 4 << 20 };
 
 #[derive(Debug, Default)]
 struct Known {
@@ -277,7 +285,8 @@ impl Toolset {
 impl Toolsets {
     pub(crate) fn new(plane: Client, bounds: Bounds) -> Self {
         let turns = Shares::new(REGISTRATIONS_MAX);
-        Self { plane, known: Arc::default(), turns, bounds }
+        let withheld = Arc::new(Mutex::new(Bounded::new(WITHHELD)));
+        Self { plane, known: Arc::default(), withheld, turns, bounds }
     }
 
     /// Returns true if a tenant's set is known, so that no registration has to be waited for.
@@ -287,12 +296,27 @@ impl Toolsets {
 
     /// Returns true if the plane quarantined a tool of one of a tenant's sets.
     pub(crate) fn withholds(&self, tenant: &str) -> bool {
+        if self.withheld.lock().has_any_of(tenant) {
+            return true;
+        }
         let known = self.known.lock();
         let mut of_tenant = known.sets.values().filter(|slot| *slot.tenant == *tenant);
         of_tenant.any(|slot| match &*slot.state.borrow() {
             State::Ready(toolset) => !toolset.withheld.is_empty(),
             State::Starting | State::Failed(_) => false,
         })
+    }
+
+    /// Returns the names of the tools of a tenant's set that the plane quarantined when it answered for it last, also where it does
+    /// not know the set any more. `None` if there are none.
+    pub(crate) fn withheld(
+        &self,
+        tenant: &str,
+        tools: &[DeferredTool],
+    ) -> Option<Arc<HashSet<String>>> {
+        let known = self.known(tenant, tools).map(|toolset| Arc::clone(&toolset.withheld));
+        let remembered = || self.withheld.lock().get(&digest(tenant, tools)).cloned();
+        known.or_else(remembered).filter(|withheld| !withheld.is_empty())
     }
 
     /// Returns a tenant's set if the plane has answered for it already.
@@ -352,10 +376,15 @@ impl Toolsets {
         let (sender, state) = watch::channel(State::Starting);
         let tools = tools.to_vec();
         let plane = self.plane.with_deadline(REGISTRATION_MAX);
+        let withheld = Arc::clone(&self.withheld);
+        let of_tenant = Arc::clone(tenant);
         let registering = tokio::spawn(async move {
             let outcome = register(&plane, digest, tools).await;
             let state = match outcome {
-                Ok(toolset) => State::Ready(Arc::new(toolset)),
+                Ok(toolset) => {
+                    withhold(&mut withheld.lock(), &of_tenant, digest, &toolset.withheld);
+                    State::Ready(Arc::new(toolset))
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a set of tools can't be registered; its requests are sent as they come");
                     State::Failed(Instant::now())
@@ -425,6 +454,21 @@ impl Known {
     }
 }
 
+/// Remembers which tools of a set the plane quarantined.
+fn withhold(
+    remembered: &mut Withheld,
+    tenant: &Arc<str>,
+    digest: [u8; 32],
+    names: &Arc<HashSet<String>>,
+) {
+    if names.is_empty() {
+        remembered.remove(&digest);
+        return;
+    }
+    let bytes = names.iter().map(|name| size_of::<String>() + name.len()).sum();
+    remembered.insert(tenant, digest, Arc::clone(names), bytes);
+}
+
 /// Returns the digest of a tenant's set. Another tenant's is another one, also of the same tools.
 fn digest(tenant: &str, tools: &[DeferredTool]) -> [u8; 32] {
     let mut digest = Sha256::new();
@@ -471,6 +515,7 @@ async fn register(
     let tokens = tools.iter().zip(counted).filter(|(tool, _)| is_found(tool));
     let tokens = tokens.map(|(_, count)| count).sum();
     tools.retain(|tool| !withheld.contains(&tool.name));
+    let withheld = Arc::new(withheld);
     Ok(Toolset { tenant, revision, tools, withheld, tokens, names, servers })
 }
 
@@ -575,11 +620,17 @@ pub(crate) mod tests {
             tenant: "llm-x".to_owned(),
             revision: 1,
             tools: tools.to_vec(),
-            withheld: HashSet::new(),
+            withheld: Arc::default(),
             tokens: 0,
             names: tools.iter().map(name).collect(),
             servers: Vec::new(),
         }
+    }
+
+    /// Has a tenant's set be one whose tools the plane has quarantined, each of them, before it lost the set.
+    pub(crate) fn quarantine(toolsets: &Toolsets, tenant: &Arc<str>, tools: &[DeferredTool]) {
+        let names = Arc::new(tools.iter().map(|tool| tool.name.clone()).collect());
+        withhold(&mut toolsets.withheld.lock(), tenant, digest(tenant, tools), &names);
     }
 
     fn read(api: Api, text: &str) -> Option<DeferredTool> {
@@ -788,6 +839,32 @@ pub(crate) mod tests {
         assert_eq!(registered.names, HashMap::from(names));
         let shortened = Registered::default().add_each(&tools, &outcomes[..4]);
         assert_eq!(shortened, Err(r#"it lacks the outcome of "mcp__s__a""#.to_owned()));
+    }
+
+    #[tokio::test]
+    async fn what_was_quarantined_is_withheld_until_the_set_is_registered_anew() {
+        let toolsets = Toolsets::new(plane(), Bounds { entries: 4, bytes: 100 });
+        let tools =
+            [read(Api::Anthropic, r#"{"name":"t","input_schema":{}}"#).expect("a function")];
+        let tenant: Arc<str> = Arc::from("a");
+        let names = Arc::new(HashSet::from(["t".to_owned()]));
+        let set = Toolset { withheld: Arc::clone(&names), ..known(&tools) };
+        let state = watch::channel(State::Ready(Arc::new(set))).1;
+        let registering = tokio::spawn(std::future::pending::<()>()).abort_handle();
+        let slot = Slot { tenant: Arc::clone(&tenant), state, registering, bytes: 1, used: 1 };
+        toolsets.known.lock().sets.insert(digest("a", &tools), slot);
+        assert_eq!(toolsets.withheld("a", &tools).as_ref(), Some(&names));
+        let settle = |names: &Arc<HashSet<String>>| {
+            withhold(&mut toolsets.withheld.lock(), &tenant, digest("a", &tools), names);
+        };
+        settle(&names);
+        toolsets.drop("a", &tools);
+        assert!(toolsets.withholds("a") && !toolsets.knows("a", &tools));
+        assert_eq!(toolsets.withheld("a", &tools).as_ref(), Some(&names));
+        assert_eq!(toolsets.withheld("b", &tools), None, "another tenant's");
+        settle(&Arc::default());
+        assert!(!toolsets.withholds("a"), "the plane takes it now");
+        assert_eq!(toolsets.withheld("a", &tools), None);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use toolgate_llm::strategy::{
 
 use crate::answer::{Results, Search};
 use crate::bounded::Bounds;
-use crate::chat::{Chat, PassReason, intent};
+use crate::chat::{self, Chat, PassReason, Unsendable, intent};
 use crate::config::{Config, GateConfig, LlmConfig, StrategyConfig};
 use crate::gate::{self, Call, Check, Judged};
 use crate::kept::{Behind, Kept, PREVIOUS};
@@ -87,6 +87,19 @@ struct Conversation<'a> {
     tools: &'a [DeferredTool],
     /// Keys of its beginnings.
     keys: &'a [u64],
+}
+
+/// Request as it came, but for tools that are withheld.
+pub(crate) struct Thinned {
+    pub(crate) text: String,
+    /// Number of the tools.
+    pub(crate) withheld: usize,
+}
+
+impl Thinned {
+    fn of(api: Api, text: &str, withheld: &HashSet<String>) -> Result<Self, Unsendable> {
+        Ok(Self { text: chat::without(api, text, withheld)?, withheld: withheld.len() })
+    }
 }
 
 /// Turn whose tools were deferred.
@@ -205,27 +218,25 @@ impl Decider {
 
     /// Returns a request as it came, without the tools that the plane quarantined. `None` if it is to be sent with all of them:
     /// none is known to be quarantined, or the operator wants everything sent as it comes.
+    ///
+    /// # Errors
+    /// [`Unsendable`] if the provider takes no such request.
     pub(crate) fn without_quarantined(
         &self,
         api: Api,
-        path: &str,
         text: &str,
         tenant: &Arc<str>,
-    ) -> Option<String> {
+    ) -> Result<Option<Thinned>, Unsendable> {
         let is_passing = self.settings().strategy == StrategyConfig::Pass;
         if is_passing || !self.toolsets.withholds(tenant) {
-            return None;
+            return Ok(None);
         }
-        let without = || {
-            let chat = Chat::read(api, path, text.to_owned(), self.settings())?;
-            let toolset = self.toolsets.known(tenant, &chat.deferred);
-            let withheld = toolset.map(|toolset| toolset.withheld.clone()).unwrap_or_default();
-            if withheld.is_empty() {
-                return Err("strategy");
-            }
-            chat.without(&withheld).ok_or("shape")
-        };
-        caught(without).ok()
+        let thinned = caught(|| {
+            let deferred = chat::deferred(api, text, self.settings())?;
+            let withheld = self.toolsets.withheld(tenant, &deferred);
+            Ok(withheld.map(|withheld| Thinned::of(api, text, &withheld)))
+        });
+        thinned.ok().flatten().transpose()
     }
 
     async fn route(
@@ -562,10 +573,21 @@ impl Turn {
         let deferred = self.chat.deferred.len();
         let note =
             format!("{}; deferred={deferred}; shown={}", self.strategy.name(), self.active.len());
-        match self.toolset.withheld.len() {
-            0 => note,
-            withheld => format!("{note}; withheld={withheld}"),
-        }
+        with_withheld(note, self.withheld())
+    }
+
+    /// Returns the number of tools that are withheld from the request.
+    pub(crate) fn withheld(&self) -> usize {
+        self.toolset.withheld.len()
+    }
+
+    /// Returns the request as the host sent it, without the tools that are withheld. `None` if none is.
+    ///
+    /// # Errors
+    /// [`Unsendable`] if the provider takes no such request.
+    pub(crate) fn original(&self) -> Result<Option<String>, Unsendable> {
+        let withheld = &self.toolset.withheld;
+        if withheld.is_empty() { Ok(None) } else { self.chat.without(withheld).map(Some) }
     }
 
     /// Returns the betas that the request needs beside the host's, for the header `anthropic-beta`.
@@ -863,6 +885,11 @@ impl Turn {
     }
 }
 
+/// Returns what an answer's header says of a request, with the number of tools that are withheld from it.
+pub(crate) fn with_withheld(note: String, withheld: usize) -> String {
+    if withheld == 0 { note } else { format!("{note}; withheld={withheld}") }
+}
+
 /// Returns the names that calls of a definition's tools may have. Chat Completions nest them, and a namespace has several.
 fn names_of(definition: &Value) -> Vec<String> {
     let nested = [&definition["function"]["name"], &definition["custom"]["name"]];
@@ -997,6 +1024,27 @@ pub(crate) mod tests {
         let asked = [json!({ "role": "user", "content": "Hello." })];
         let tools: Vec<Value> = tools.iter().map(tool).collect();
         json!({ "model": "m", "tools": tools, "messages": asked }).to_string()
+    }
+
+    #[tokio::test]
+    async fn what_was_quarantined_is_in_no_request_of_a_set_that_the_plane_lost() {
+        let text = request_with(&["Bash", "mcp__git__log"]);
+        let turn = turn(Api::Anthropic, &text, GateConfig::Off);
+        let without = || turn.decider.without_quarantined(Api::Anthropic, &text, &turn.tenant);
+        assert!(without().is_ok_and(|thinned| thinned.is_none()));
+        toolset::tests::quarantine(&turn.decider.toolsets, &turn.tenant, &turn.chat.deferred);
+        let thinned = without().ok().flatten().expect("a tool is withheld");
+        assert_eq!((thinned.text, thinned.withheld), (request_with(&["Bash"]), 1));
+    }
+
+    #[tokio::test]
+    async fn the_original_has_no_tool_that_is_withheld() {
+        let text = request_with(&["Bash", "mcp__git__log", "mcp__git__diff"]);
+        let mut turn = turn(Api::Anthropic, &text, GateConfig::Off);
+        assert_eq!(turn.original(), Ok(None), "the host's bytes are sent");
+        let toolset = Arc::get_mut(&mut turn.toolset).expect("nobody else has it");
+        toolset.withheld = Arc::new(HashSet::from(["mcp__git__log".to_owned()]));
+        assert_eq!(turn.original(), Ok(Some(request_with(&["Bash", "mcp__git__diff"]))));
     }
 
     #[tokio::test]
