@@ -100,6 +100,14 @@ def test_poisoned_prompts_and_resources_are_left_out_and_not_fetched(
     assert "prompt tides" not in run(binary, "gateway", "status", "--url", gateway.url).stdout
 
 
+def test_what_no_host_has_listed_is_looked_at_before_it_is_fetched(
+    gateway: GatewayProcess,
+) -> None:
+    for refused in fetched(gateway, "tides"):
+        assert "keeps this" in refused["error"]["message"]
+    assert all("result" in answer for answer in fetched(gateway, "moon"))
+
+
 def test_an_operator_says_whose_texts_are_not_looked_at(
     binary: Path, tmp_path: Path, text: Path
 ) -> None:

@@ -61,7 +61,7 @@ enum Subject {
         definition: String,
     },
     Prompt {
-        /// Prompt as the host names it.
+        /// Prompt as its server names it, or as the host does where there is no such server.
         prompt: String,
     },
     Resource {

@@ -1,13 +1,14 @@
 //! Prompts and resources of all servers, under names that say whose they are: `server__prompt`, `server+uri`, and
 //! `ui://server/rest` for user interfaces.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use toolgate_upstream::{Request, ServerState};
+use toolgate_upstream::{Request, RequestError, ServerState};
 
 use crate::caller::Caller;
 use crate::config::Trust;
@@ -21,8 +22,9 @@ const LIST_TIME: Duration = Duration::from_secs(10);
 /// Scheme of user interfaces, by which hosts know what to show (MCP Apps).
 const UI: &str = "ui://";
 
-/// Most pages of a server's list.
+/// Most pages of a server's list, and most bytes of its items.
 const PAGES_MAX: usize = 100;
+const LIST_BYTES_MAX: usize = 32 << 20;
 
 /// Kind of things that are listed: the capability of a server, the method, the list in its result, and the field that gets the
 /// server's name.
@@ -172,15 +174,44 @@ async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String)
     let is_own = gateway.server(&server).is_some_and(|server| server.is_per_principal());
     let kept = gateway.fleet().kept_list(&server, kind.method()).filter(|_| !is_own);
     let listed = match kept {
-        Some(items) => Items { items, is_whole: true },
+        Some(items) => Some(Items { items, is_whole: true }),
         None => asked_list(gateway, caller, kind, &server).await,
     };
+    // What nobody saw is looked at the next time.
+    let Some(listed) = listed else { return Vec::new() };
     let items = vetted(gateway, caller, kind, &server, listed).await;
     items.iter().map(|item| kind.renamed(&server, item)).collect()
 }
 
+/// Has the list of a server looked at, if nobody had it yet: it says what is not fetched.
+pub(crate) async fn look_at(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) {
+    let list = list_name(gateway, caller, kind, server);
+    let lacks_list =
+        gateway.fleet().listing(server).is_some() && !has(gateway, server, kind.capability());
+    if !lacks_list && gateway.vetting().is_unseen(&list, trust_of(gateway, server)) {
+        let listed = list_of(gateway, caller, kind, server.to_owned()).await;
+        tracing::debug!(server, items = listed.len(), "a list was looked at before a request");
+    }
+}
+
+/// Returns the reason for which a prompt or resource is not fetched; `None` if it is.
+pub(crate) fn withheld(
+    gateway: &Gateway,
+    caller: &Caller,
+    kind: Kind,
+    server: &str,
+    name: &str,
+) -> Option<Arc<str>> {
+    let list = list_name(gateway, caller, kind, server);
+    gateway.vetting().withheld(&list, trust_of(gateway, server), name)
+}
+
+fn trust_of(gateway: &Gateway, server: &str) -> Trust {
+    gateway.server(server).map_or(Trust::Standard, |server| server.trust)
+}
+
 /// Returns the name of a server's list, as a caller is given it.
-pub(crate) fn list_name(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) -> ListName {
+fn list_name(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) -> ListName {
     let config = gateway.server(server);
     let is_own = config.is_some_and(|server| server.is_per_principal());
     ListName { server: server.to_owned(), kind, owner: is_own.then(|| caller.owner()) }
@@ -194,9 +225,8 @@ async fn vetted(
     server: &str,
     listed: Items,
 ) -> Vec<Box<RawValue>> {
-    let trust = gateway.server(server).map_or(Trust::Standard, |server| server.trust);
     let list = list_name(gateway, caller, kind, server);
-    gateway.vetting().keep(list, trust, listed).await
+    gateway.vetting().keep(list, trust_of(gateway, server), listed).await
 }
 
 /// Takes what [`vetted`] leaves out from a page of a list as its server gave it. `is_first` is true for the first page.
@@ -219,11 +249,10 @@ pub(crate) async fn vet_page(
     }
 }
 
-/// Asks a server for its list.
-async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) -> Items {
+/// Asks a server for its list; `None` if it can't be asked.
+async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) -> Option<Items> {
     let deadline = Instant::now() + LIST_TIME;
-    let mut items = Vec::new();
-    let part = |items| Items { items, is_whole: false };
+    let mut read = Pages::default();
     let mut params = Map::new();
     for _page in 0..PAGES_MAX {
         let request = Request {
@@ -239,21 +268,54 @@ async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str
             Ok(Ok(page)) => page,
             Ok(Err(error)) => {
                 tracing::warn!(server, %error, "a list is no JSON object");
-                return part(items);
+                return Some(read.part());
             }
             Err(error) => {
                 tracing::warn!(server, %error, method = kind.method(), "a list is left out");
-                return part(items);
+                let is_answered = matches!(
+                    error,
+                    RequestError::Server { .. }
+                        | RequestError::TooLarge { .. }
+                        | RequestError::Timeout { .. }
+                );
+                return (is_answered || !read.items.is_empty()).then(|| read.part());
             }
         };
-        items.extend(page.items(kind.list()).into_iter().map(ToOwned::to_owned));
+        if !read.add(&page, kind) {
+            tracing::warn!(server, method = kind.method(), "a list ends before 32 MiB");
+            return Some(read.part());
+        }
         match page.text("nextCursor").filter(|cursor| !cursor.is_empty()) {
             Some(cursor) => params.insert("cursor".to_owned(), Value::from(cursor)),
-            None => return Items { items, is_whole: true },
+            None => return Some(Items { is_whole: true, ..read.part() }),
         };
     }
     tracing::warn!(server, method = kind.method(), "a list ends after {PAGES_MAX} pages");
-    part(items)
+    Some(read.part())
+}
+
+/// Items of a list whose pages are read one by one.
+#[derive(Default)]
+struct Pages {
+    items: Vec<Box<RawValue>>,
+    bytes: usize,
+}
+
+impl Pages {
+    /// Adds a page, and returns whether it is within the bound; else it is left out.
+    fn add(&mut self, page: &RawObject, kind: Kind) -> bool {
+        let items = page.items(kind.list());
+        self.bytes += items.iter().map(|item| item.get().len()).sum::<usize>();
+        let fits = self.bytes <= LIST_BYTES_MAX;
+        if fits {
+            self.items.extend(items.into_iter().map(ToOwned::to_owned));
+        }
+        fits
+    }
+
+    fn part(self) -> Items {
+        Items { items: self.items, is_whole: false }
+    }
 }
 
 /// Takes the server's name off the prompt or resource that a request names, and returns it; `None` if it names none of the
@@ -371,6 +433,19 @@ mod tests {
         assert_eq!(renamed(linked), shown);
         let plain = r#"{"content":[ {"type":"text","text":"no link"} ]}"#;
         assert_eq!(renamed(plain), plain);
+    }
+
+    #[test]
+    fn a_list_is_bounded_however_many_pages_it_has() {
+        let page = |bytes: usize| {
+            let text = format!(r#"{{"prompts":["{}"]}}"#, "x".repeat(bytes - 2));
+            RawObject::parse(text).expect("an object")
+        };
+        let mut pages = Pages::default();
+        assert!(pages.add(&page(LIST_BYTES_MAX - 10), Kind::Prompts));
+        assert!(pages.add(&page(10), Kind::Prompts));
+        assert!(!pages.add(&page(10), Kind::Prompts));
+        assert_eq!(pages.part().items.len(), 2);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Texts of servers that hosts put into a model's prompt and that no catalog has: instructions, and the lists of prompts and
 //! resources. They are held against the rules of tools' texts.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ const VERDICTS_MAX: usize = 16_384;
 const LISTS_MAX: usize = 4_096;
 const WITHHELD_MAX: usize = 4_096;
 
+/// Most bytes of a name that are kept; of a longer one, its hash is.
+const NAME_BYTES_MAX: usize = 1 << 10;
+
 /// Most characters that are shown of the name of an item.
 const NAME_MAX: usize = 64;
 
@@ -35,6 +39,7 @@ struct Shared {
     scanner: RwLock<Option<Arc<Scanner>>>,
     /// Reasons to leave items out, `None` for those that are shown, by the SHA-256 of tier and text.
     verdicts: Mutex<HashMap<[u8; 32], Option<Arc<str>>>>,
+    /// Items that are left out of each list that was looked at.
     withheld: Mutex<HashMap<ListName, Withheld>>,
 }
 
@@ -128,8 +133,20 @@ impl Vetting {
     }
 
     /// Returns the reason for which an item is left out, by the list that its server gave last.
-    pub(crate) fn withheld(&self, list: &ListName, name: &str) -> Option<Arc<str>> {
-        self.0.withheld.lock().get(list)?.get(name).cloned()
+    pub(crate) fn withheld(&self, list: &ListName, trust: Trust, name: &str) -> Option<Arc<str>> {
+        if !self.looks_at(trust) {
+            return None;
+        }
+        self.0.withheld.lock().get(list)?.get(&*kept_name(name)).cloned()
+    }
+
+    /// Returns true if a list is to be looked at, and was not yet.
+    pub(crate) fn is_unseen(&self, list: &ListName, trust: Trust) -> bool {
+        self.looks_at(trust) && !self.0.withheld.lock().contains_key(list)
+    }
+
+    fn looks_at(&self, trust: Trust) -> bool {
+        tier(trust).bar().is_some() && self.0.scanner.read().is_some()
     }
 
     /// Returns a line for each item of a server that is left out: of everybody's lists, and of those of principals whose tenants
@@ -173,13 +190,19 @@ impl Vetting {
         let before = all.remove(&list).unwrap_or_default();
         let mut now = if listed.is_whole { Withheld::new() } else { before.clone() };
         let mut shown = Vec::new();
+        let mut left_out = Vec::new();
         for (item, reason) in listed.items.into_iter().zip(reasons) {
             let name = name_of(list.kind, &item);
-            let Some(reason) = reason else {
-                now.remove(&name);
-                shown.push(item);
-                continue;
-            };
+            match reason {
+                Some(reason) => left_out.push((name, reason)),
+                None => {
+                    now.remove(&name);
+                    shown.push(item);
+                }
+            }
+        }
+        // Of two with one name, the worse counts, wherever it stands.
+        for (name, reason) in left_out {
             if !before.contains_key(&name) {
                 let server = &*list.server;
                 tracing::warn!(server, "{}", line(&list, &name, &reason));
@@ -188,12 +211,10 @@ impl Vetting {
                 now.insert(name, reason);
             }
         }
-        if !now.is_empty() {
-            if all.len() >= LISTS_MAX {
-                all.clear();
-            }
-            all.insert(list, now);
+        if all.len() >= LISTS_MAX {
+            all.clear();
         }
+        all.insert(list, now);
         shown
     }
 }
@@ -259,6 +280,8 @@ fn as_definition(mut item: Map<String, Value>) -> Value {
         let mut schema = Map::new();
         schema.insert("properties".to_owned(), Value::Object(properties));
         item.remove("arguments");
+        // A field of this name is read as well.
+        schema.extend(item.remove("inputSchema").map(|own| ("own".to_owned(), own)));
         item.insert("inputSchema".to_owned(), Value::Object(schema));
     }
     Value::Object(item)
@@ -267,7 +290,16 @@ fn as_definition(mut item: Map<String, Value>) -> Value {
 /// Returns the name that a server gives an item; empty if it gives none.
 fn name_of(kind: Kind, item: &RawValue) -> String {
     let object = RawObject::parse(item.get().to_owned()).unwrap_or_default();
-    object.text(kind.key()).unwrap_or_default().into_owned()
+    kept_name(&object.text(kind.key()).unwrap_or_default()).into_owned()
+}
+
+/// Returns the name by which an item is known here.
+fn kept_name(name: &str) -> Cow<'_, str> {
+    if name.len() <= NAME_BYTES_MAX {
+        return Cow::Borrowed(name);
+    }
+    let start = &name[..name.floor_char_boundary(NAME_MAX)];
+    Cow::Owned(format!("{start}... {}", hex::encode(Sha256::digest(name))))
 }
 
 #[cfg(test)]
@@ -287,6 +319,10 @@ mod tests {
     fn items(items: &[Value]) -> Items {
         let raw = |item: &Value| RawValue::from_string(item.to_string()).expect("JSON");
         Items { items: items.iter().map(raw).collect(), is_whole: true }
+    }
+
+    fn withheld(vetting: &Vetting, list: &ListName, name: &str) -> Option<Arc<str>> {
+        vetting.withheld(list, Trust::Standard, name)
     }
 
     async fn kept(vetting: &Vetting, trust: Trust, listed: Items) -> Vec<String> {
@@ -316,6 +352,7 @@ mod tests {
                 json!({"name": "bad", "description": SUSPICIOUS}),
                 json!({"name": "titled", "title": SUSPICIOUS}),
                 json!({"name": "argued", "arguments": [{"name": "x", "description": SUSPICIOUS}]}),
+                json!({"name": "schemed", "arguments": [], "inputSchema": SUSPICIOUS}),
                 json!({"name": "twice", "arguments": [{"name": "x"}, {"name": "x", "description": SUSPICIOUS}]}),
             ])
         };
@@ -323,13 +360,15 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(kept(&vetting, Trust::Standard, listed()).await, ["plain"]);
         }
-        assert!(vetting.withheld(&prompts(), "bad").is_some());
-        assert!(vetting.withheld(&prompts(), "plain").is_none());
-        assert_eq!(vetting.withheld_of("sea", |_| true).len(), 4);
-        assert_eq!(kept(&vetting, Trust::Trusted, listed()).await.len(), 5);
+        assert!(withheld(&vetting, &prompts(), "bad").is_some());
+        assert!(withheld(&vetting, &prompts(), "plain").is_none());
+        assert_eq!(vetting.withheld_of("sea", |_| true).len(), 5);
+        assert_eq!(kept(&vetting, Trust::Trusted, listed()).await.len(), 6);
+        let bad = withheld(&vetting, &prompts(), "bad");
+        assert!(bad.is_some() && vetting.withheld(&prompts(), Trust::Trusted, "bad").is_none());
         vetting.replace(None);
-        assert_eq!(kept(&vetting, Trust::Standard, listed()).await.len(), 5, "nothing is scanned");
-        assert!(vetting.withheld(&prompts(), "bad").is_none());
+        assert_eq!(kept(&vetting, Trust::Standard, listed()).await.len(), 6, "nothing is scanned");
+        assert!(withheld(&vetting, &prompts(), "bad").is_none());
     }
 
     #[tokio::test]
@@ -342,7 +381,7 @@ mod tests {
             Items { items: vec![item], is_whole: true }
         };
         assert!(kept(&vetting, Trust::Standard, listed()).await.is_empty());
-        assert!(vetting.withheld(&prompts(), "huge").is_some());
+        assert!(withheld(&vetting, &prompts(), "huge").is_some());
         assert_eq!(kept(&vetting, Trust::Trusted, listed()).await, ["huge"]);
     }
 
@@ -355,10 +394,47 @@ mod tests {
         let mended = json!({"name": "bad", "description": "Reviews a change."});
         let page = Items { is_whole: false, ..items(&[mended]) };
         assert_eq!(kept(&vetting, Trust::Standard, page).await, ["bad"]);
-        assert!(vetting.withheld(&prompts(), "bad").is_none());
-        assert!(vetting.withheld(&prompts(), "other").is_some(), "a page is not the whole list");
+        assert!(withheld(&vetting, &prompts(), "bad").is_none());
+        assert!(withheld(&vetting, &prompts(), "other").is_some(), "a page is not the whole list");
         kept(&vetting, Trust::Standard, items(&[])).await;
-        assert!(vetting.withheld(&prompts(), "other").is_none());
+        assert!(withheld(&vetting, &prompts(), "other").is_none());
+    }
+
+    #[tokio::test]
+    async fn of_two_with_one_name_the_worse_counts() {
+        let bad = json!({"name": "twin", "description": SUSPICIOUS});
+        let good = json!({"name": "twin", "description": "Reviews a change."});
+        for both in [[bad.clone(), good.clone()], [good, bad]] {
+            let vetting = Vetting::default();
+            assert_eq!(kept(&vetting, Trust::Standard, items(&both)).await, ["twin"]);
+            assert!(withheld(&vetting, &prompts(), "twin").is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn long_names_take_no_place_and_are_found() {
+        let vetting = Vetting::default();
+        let name = |end: &str| format!("{}{end}", "x".repeat(NAME_BYTES_MAX));
+        let bad = json!({"name": name("bad"), "description": SUSPICIOUS});
+        kept(&vetting, Trust::Standard, items(&[bad])).await;
+        assert!(withheld(&vetting, &prompts(), &name("bad")).is_some());
+        assert!(withheld(&vetting, &prompts(), &name("good")).is_none());
+        let kept = vetting.0.withheld.lock();
+        let names: usize = kept.values().flat_map(|list| list.keys()).map(String::len).sum();
+        assert!(names < 2 * NAME_MAX + 64, "{names}");
+    }
+
+    #[tokio::test]
+    async fn a_list_that_nobody_looked_at_is_unseen() {
+        let vetting = Vetting::default();
+        assert!(vetting.is_unseen(&prompts(), Trust::Standard));
+        assert!(!vetting.is_unseen(&prompts(), Trust::Trusted), "nobody looks at it");
+        kept(&vetting, Trust::Standard, items(&[])).await;
+        assert!(!vetting.is_unseen(&prompts(), Trust::Standard));
+        vetting.forget();
+        assert!(vetting.is_unseen(&prompts(), Trust::Standard));
+        vetting.replace(None);
+        assert!(!vetting.is_unseen(&prompts(), Trust::Standard));
     }
 
     #[tokio::test]
@@ -381,8 +457,8 @@ mod tests {
         };
         let bad = items(&[json!({"name": "bad", "description": SUSPICIOUS})]);
         vetting.keep(of("acme"), Trust::Standard, bad).await;
-        assert!(vetting.withheld(&of("acme"), "bad").is_some());
-        assert!(vetting.withheld(&of("other"), "bad").is_none());
+        assert!(withheld(&vetting, &of("acme"), "bad").is_some());
+        assert!(withheld(&vetting, &of("other"), "bad").is_none());
         assert_eq!(vetting.withheld_of("sea", |tenant| tenant == "acme").len(), 1);
         assert!(vetting.withheld_of("sea", |tenant| tenant == "other").is_empty());
     }

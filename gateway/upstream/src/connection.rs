@@ -42,6 +42,9 @@ pub(crate) const RELISTEN: Duration = Duration::from_secs(1);
 /// Time for a process to leave after its standard input was closed, and again after SIGTERM.
 pub(crate) const LEAVE: Duration = Duration::from_secs(2);
 
+/// Most bytes of the ID of a page that is passed on.
+const PAGE_ID_MAX: usize = 1 << 10;
+
 /// Notification that a person is through with a page that the server sent them to.
 const COMPLETE: &str = "notifications/elicitation/complete";
 
@@ -221,7 +224,8 @@ impl ClientHandler for Handler {
         _context: NotificationContext<RoleClient>,
     ) {
         let params = notification.params.filter(|_| notification.method == COMPLETE);
-        if let Some(id) = params.as_ref().and_then(|params| params["elicitationId"].as_str()) {
+        let id = params.as_ref().and_then(|params| params["elicitationId"].as_str());
+        if let Some(id) = id.filter(|id| id.len() <= PAGE_ID_MAX) {
             self.told.completed(id);
         }
     }

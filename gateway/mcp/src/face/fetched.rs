@@ -26,8 +26,8 @@ impl Face {
         let mut audited = self.gateway.audit().begin_fetch(&caller, kind, &params);
         audited.is_at(server);
         let name = params.get(kind.key()).and_then(Value::as_str).unwrap_or_default();
-        let list = gathered::list_name(&self.gateway, &caller, kind, server);
-        if let Some(reason) = self.gateway.vetting().withheld(&list, name) {
+        gathered::look_at(&self.gateway, &caller, kind, server).await;
+        if let Some(reason) = gathered::withheld(&self.gateway, &caller, kind, server, name) {
             audited.is_refused("QUARANTINED");
             audited.ends(Outcome::Refused, 0).await;
             let problem = format!("the gateway keeps this {} back: {reason}", kind.noun());

@@ -5,6 +5,7 @@
 //! well.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -64,6 +65,10 @@ struct Own {
     connection: tokio::sync::Mutex<Option<Arc<Connection>>>,
     /// The same for whoever tells it something: who holds the lock above may keep a call from ending the connection.
     opened: Mutex<Weak<Connection>>,
+    /// True while the server is to be told of roots, and nobody has begun to.
+    has_new_roots: AtomicBool,
+    /// Held by whoever tells it of roots.
+    telling: tokio::sync::Mutex<()>,
     usage: Mutex<Usage>,
     ended: CancellationToken,
 }
@@ -130,6 +135,17 @@ impl Own {
 
     fn tells_of_roots(&self) -> bool {
         self.capabilities.roots.as_ref().is_some_and(|roots| roots.list_changed == Some(true))
+    }
+
+    /// Tells the server once of all changes of roots until now.
+    async fn tell_of_roots(&self) {
+        let _turn = self.telling.lock().await;
+        self.has_new_roots.store(false, Ordering::Release);
+        // One that is being opened has not asked yet.
+        let connection = self.opened.lock().upgrade();
+        if let Some(connection) = connection {
+            connection.roots_changed().await;
+        }
     }
 
     /// Waits until all calls that it may run wait for answers.
@@ -218,9 +234,10 @@ impl Server {
         let concerned: Vec<Arc<Own>> =
             self.own.0.lock().values().filter(is_concerned).cloned().collect();
         for own in concerned {
-            // One that is being opened has not asked yet.
-            let Some(connection) = own.opened.lock().upgrade() else { continue };
-            self.surroundings.tasks.spawn(async move { connection.roots_changed().await });
+            if own.has_new_roots.swap(true, Ordering::AcqRel) {
+                continue;
+            }
+            self.surroundings.tasks.spawn(async move { own.tell_of_roots().await });
         }
     }
 
@@ -282,6 +299,8 @@ impl Server {
             turns: Turns::new(concurrency, limits.queue),
             connection: tokio::sync::Mutex::default(),
             opened: Mutex::default(),
+            has_new_roots: AtomicBool::new(false),
+            telling: tokio::sync::Mutex::default(),
             usage: Mutex::new(Usage { calls: 0, last: Instant::now() }),
             ended: CancellationToken::new(),
         });

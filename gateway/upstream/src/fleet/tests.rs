@@ -627,3 +627,21 @@ async fn a_lazy_server_lists_its_tools_and_is_started_by_the_first_call() {
     assert_eq!((status.state, status.restarts), (ServerState::Ready, 1));
     fleet.close().await;
 }
+
+#[tokio::test]
+async fn changes_of_roots_that_come_together_are_told_once() {
+    let mut asking = entry("a");
+    asking.limits.own_connections = 1;
+    let fleet = fleet(vec![asking]);
+    let capabilities = json!({"roots": {"listChanged": true}});
+    let asker = Asker { host: "h".to_owned(), capabilities, questions: mpsc::channel(1).0 };
+    let request = Request { asker: Some(asker), ..tool("state") };
+    fleet.request("a", request, later()).await.expect("an answer");
+    let tasks = &fleet.0.surroundings.tasks;
+    let before = tasks.len();
+    for _ in 0..1_000 {
+        fleet.roots_changed("someone", "h");
+    }
+    assert_eq!(tasks.len(), before + 1);
+    fleet.close().await;
+}
