@@ -179,7 +179,7 @@ class ModernHost:
         named = params.get("name") or params.get("uri") or params.get("taskId")
         if named:
             headers["Mcp-Name"] = named
-        params = params | {"_meta": self._meta}
+        params = params | {"_meta": self._meta | params.get("_meta", {})}
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         with _post(self._url, message, headers) as response:
             yield from _messages(response)

@@ -21,12 +21,15 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value};
+use tokio::sync::broadcast;
+use toolgate_upstream::ServerMessage;
 
 use crate::caller::Caller;
 use crate::changing::FaceChanges;
 use crate::config::Exposed;
 use crate::followed::{FOLLOWED_MAX, Followed};
 use crate::gateway::Gateway;
+use crate::hearing::{self, Hearing};
 use crate::host::{self, Host};
 use crate::passing::SessionLevel;
 use crate::placed::{AwaitedResult, LineResults};
@@ -83,6 +86,8 @@ pub(crate) struct Face {
     /// Caller of every request; `None` if each request brings its own.
     host: Option<Caller>,
     level: SessionLevel,
+    /// Messages of servers since the handshake of this session, until somebody hears them.
+    messages: Arc<Mutex<Option<broadcast::Receiver<ServerMessage>>>>,
     /// Resources that the host of this session follows.
     followed: Arc<Mutex<Option<Followed>>>,
     /// Results for a host on standard streams.
@@ -114,6 +119,7 @@ impl ServerHandler for Face {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, METHOD, None));
         }
         *self.level.lock() = Some(request.level);
+        // Servers of the other faces hear of it with the next request of the host.
         let Exposure::Server(server) = &self.exposure else { return Ok(()) };
         if self.gateway.fleet().listing(server).is_some_and(|listing| listing.is_modern()) {
             return Ok(());
@@ -192,6 +198,19 @@ impl ServerHandler for Face {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if let Ok(caller) = self.caller_of(&context.extensions) {
+            let client = context.peer.peer_info().map(|info| info.client_info.clone());
+            let hearing = Hearing {
+                gateway: self.gateway.clone(),
+                exposure: self.exposure.clone(),
+                host: host::name_of(&context.extensions, client),
+                caller,
+                level: Arc::clone(&self.level),
+            };
+            let since = self.messages.lock().take();
+            let messages = since.unwrap_or_else(|| self.gateway.fleet().messages());
+            tokio::spawn(hearing::session(context.peer.clone(), hearing, messages));
+        }
         tokio::spawn(following::session(context.peer, self.changes()));
     }
 }
@@ -262,8 +281,9 @@ impl Face {
     /// Creates the face of a tenant, whose requests bring their [`Caller`] in the extensions of their HTTP request.
     pub(crate) fn of_tenant(gateway: Gateway, exposure: Exposure, tenant: Arc<str>) -> Self {
         let level = SessionLevel::default();
+        let messages = Arc::default();
         let followed = Arc::default();
-        Self { gateway, exposure, tenant, host: None, level, followed, lines: None }
+        Self { gateway, exposure, tenant, host: None, level, messages, followed, lines: None }
     }
 
     /// Creates the face of one host on standard streams, which is the caller of every request.
@@ -295,7 +315,7 @@ impl Face {
     /// Returns the face of another session.
     pub(crate) fn for_session(&self) -> Self {
         let level = SessionLevel::default();
-        Self { level, followed: Arc::default(), ..self.clone() }
+        Self { level, messages: Arc::default(), followed: Arc::default(), ..self.clone() }
     }
 
     /// Follows the lists of this face from now on.
@@ -318,7 +338,24 @@ impl Face {
 
     fn host<'a>(&'a self, context: &'a RequestContext<RoleServer>, caller: &'a Caller) -> Host<'a> {
         let principal = caller.turn_name();
-        Host { gateway: &self.gateway, context, caller, principal, level: *self.level.lock() }
+        Host {
+            gateway: &self.gateway,
+            context,
+            caller,
+            principal,
+            level: *self.level.lock(),
+            sees_servers: self.shows_several(),
+        }
+    }
+
+    /// Keeps what servers say from now on for the session whose handshake this is.
+    pub(crate) fn listens(&self) {
+        *self.messages.lock() = Some(self.gateway.fleet().messages());
+    }
+
+    /// Returns true if things of several servers are behind this face.
+    fn shows_several(&self) -> bool {
+        !matches!(self.exposure, Exposure::Server(_))
     }
 
     /// Returns true if a search is a model's.

@@ -12,13 +12,14 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use toolgate_upstream::{Question, Request, RequestError};
 
 use crate::asking;
 use crate::caller::Caller;
 use crate::gateway::Gateway;
-use crate::live::{AskedHost, Live, Step};
+use crate::live::{AskedHost, Live, NOTES_MAX, Step};
 use crate::parked::Waiting;
 use crate::passing;
 use crate::raw::RawObject;
@@ -43,6 +44,8 @@ pub(crate) struct Host<'a> {
     pub(crate) principal: String,
     /// Least level of messages that it set for its session.
     pub(crate) level: Option<LoggingLevel>,
+    /// True if its face has several servers, so that messages say whose they are.
+    pub(crate) sees_servers: bool,
 }
 
 /// Reason for which a request has no result.
@@ -189,7 +192,7 @@ impl Host<'_> {
         mut waiting: Waiting,
         purpose: &Purpose<'_>,
     ) -> Result<RawObject, Failure> {
-        let hearer = passing::Hearer::of(self.context, self.level);
+        let hearer = self.hearer(purpose.server);
         let capabilities = self.capabilities();
         loop {
             if waiting.open.is_empty() {
@@ -233,7 +236,7 @@ impl Host<'_> {
         asked: AskedHost,
     ) -> Result<RawObject, Failure> {
         let mut call = Live::start(self.gateway, server, self.plain(method, params), asked);
-        let hearer = passing::Hearer::of(self.context, self.level);
+        let hearer = self.hearer(server);
         let capabilities = self.capabilities();
         loop {
             match call.step(hearer.as_ref()).await {
@@ -250,6 +253,12 @@ impl Host<'_> {
         }
     }
 
+    /// Returns the host as one that hears what a server tells during its request; `None` if it wants to hear nothing.
+    fn hearer(&self, server: &str) -> Option<passing::Hearer> {
+        let named = self.sees_servers.then_some(server);
+        passing::Hearer::of(self.context, self.level, named)
+    }
+
     /// Sends a request once.
     async fn send(
         &self,
@@ -257,10 +266,16 @@ impl Host<'_> {
         method: &str,
         params: Map<String, Value>,
     ) -> Result<RawObject, Failure> {
-        let progress = passing::notes(self.context, self.level);
-        let request = Request { progress, ..self.plain(method, params) };
+        let mut request = self.plain(method, params);
         let deadline = Instant::now() + self.gateway.call_time_max();
-        parsed(self.gateway.fleet().request(server, request, deadline).await)
+        let fleet = self.gateway.fleet();
+        let Some(hearer) = self.hearer(server) else {
+            return parsed(fleet.request(server, request, deadline).await);
+        };
+        let (telling, notes) = mpsc::channel(NOTES_MAX);
+        request.progress = Some(telling);
+        let answer = fleet.request(server, request, deadline);
+        parsed(passing::tell_until(&hearer, notes, answer).await)
     }
 
     fn plain(&self, method: &str, params: Map<String, Value>) -> Request {

@@ -22,6 +22,7 @@ mod followed;
 mod following;
 mod gateway;
 mod gathered;
+mod hearing;
 mod history;
 mod host;
 mod http;

@@ -17,7 +17,7 @@ use crate::passing::Hearer;
 const QUESTIONS_OPEN: usize = 16;
 
 /// Notes of a call that wait to be sent. More are dropped.
-const NOTES_MAX: usize = 16;
+pub(crate) const NOTES_MAX: usize = 16;
 
 /// Time in which questions that come together are told together.
 const TOGETHER: Duration = Duration::from_millis(100);

@@ -1,7 +1,9 @@
 //! Metadata of a host's request that goes to the server, and notes of the server that come back on the request's stream.
 #![expect(deprecated, reason = "both eras: logging is deprecated in the newer")]
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rmcp::RoleServer;
@@ -10,10 +12,16 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, RequestContext};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
-/// Notes of a call that wait to be sent. More are dropped.
-const NOTES_MAX: usize = 16;
+use crate::host::is_modern;
+
+/// Time for the last notes of a call to be sent.
+const LAST_NOTES: Duration = Duration::from_secs(1);
+
+/// Least level for a session of a revision before 2026-07-28 that set none. What is sent then is the server's to decide; below
+/// this level are messages that another host may have asked for.
+const UNSET: LoggingLevel = LoggingLevel::Info;
 
 /// Least level of messages that a host of a revision before 2026-07-28 set for its session; `None` before it did.
 pub(crate) type SessionLevel = Arc<Mutex<Option<LoggingLevel>>>;
@@ -45,47 +53,103 @@ pub(crate) struct Hearer {
     peer: Peer<RoleServer>,
     token: Option<Value>,
     level: Option<LoggingLevel>,
+    /// Server whose name the host is to see in messages.
+    named: Option<String>,
 }
 
 impl Hearer {
-    /// Returns the host of a request; `None` if it wants to hear nothing.
+    /// Returns the host of a request; `None` if it wants to hear nothing. Its session has set `level`; messages have the name of
+    /// the server that is `named`.
     pub(crate) fn of(
         context: &RequestContext<RoleServer>,
         level: Option<LoggingLevel>,
+        named: Option<&str>,
     ) -> Option<Self> {
         let token = context.meta.get_progress_token();
         let token = token.and_then(|token| serde_json::to_value(token).ok());
-        let level = context.meta.log_level().or(level);
+        let session = || (!is_modern(context)).then(|| level_of(level));
+        let level = context.meta.log_level().or_else(session);
         let wants_nothing = token.is_none() && level.is_none();
-        (!wants_nothing).then(|| Self { peer: context.peer.clone(), token, level })
+        let named = named.map(str::to_owned);
+        (!wants_nothing).then(|| Self { peer: context.peer.clone(), token, level, named })
     }
 
     /// Tells the host, and returns whether it is still there.
     pub(crate) async fn tell(&self, note: Value) -> bool {
         let told = match read(note, self.token.as_ref(), self.level) {
             Some(Note::Progress(progress)) => self.peer.notify_progress(progress).await,
-            Some(Note::Message(message)) => self.peer.notify_logging_message(message).await,
+            Some(Note::Message(message)) => {
+                let message = with_name(message, self.named.as_deref());
+                self.peer.notify_logging_message(message).await
+            }
             None => Ok(()),
         };
         told.is_ok()
     }
 }
 
-/// Returns the receiver of what a server tells during a call.
-pub(crate) fn notes(
-    context: &RequestContext<RoleServer>,
-    level: Option<LoggingLevel>,
-) -> Option<mpsc::Sender<Value>> {
-    let hearer = Hearer::of(context, level)?;
-    let (sender, mut notes) = mpsc::channel::<Value>(NOTES_MAX);
-    tokio::spawn(async move {
-        while let Some(note) = notes.recv().await {
+/// Tells a host what its server says until the answer comes, and then what the server said before it.
+pub(crate) async fn tell_until<T>(
+    hearer: &Hearer,
+    mut notes: mpsc::Receiver<Value>,
+    answer: impl Future<Output = T>,
+) -> T {
+    let answered = Notify::new();
+    let tell = async {
+        loop {
+            let note = tokio::select! {
+                biased;
+                note = notes.recv() => note,
+                () = answered.notified() => None,
+            };
+            let Some(note) = note else { return };
             if !hearer.tell(note).await {
                 return;
             }
         }
-    });
-    Some(sender)
+    };
+    let mut tell = pin!(tell);
+    let mut answer = pin!(answer);
+    let answer = tokio::select! {
+        biased;
+        answer = &mut answer => answer,
+        () = &mut tell => return answer.await,
+    };
+    answered.notify_one();
+    // A host that takes nothing gets the answer all the same.
+    let _late = tokio::time::timeout(LAST_NOTES, tell).await;
+    answer
+}
+
+/// Returns the message of a server's notification, with the name of the server if it is to be `named`; `None` if it is below the
+/// level of a session, or none.
+pub(crate) fn message(
+    params: Value,
+    level: Option<LoggingLevel>,
+    named: Option<&str>,
+) -> Option<LoggingMessageNotificationParam> {
+    match read(params, None, Some(level_of(level)))? {
+        Note::Message(message) => Some(with_name(message, named)),
+        Note::Progress(_) => None,
+    }
+}
+
+/// Returns the least level of messages for a session that may have set one.
+fn level_of(set: Option<LoggingLevel>) -> LoggingLevel {
+    set.unwrap_or(UNSET)
+}
+
+/// Returns a message whose logger says which server it is of, where several are behind one face.
+fn with_name(
+    mut message: LoggingMessageNotificationParam,
+    named: Option<&str>,
+) -> LoggingMessageNotificationParam {
+    if let Some(server) = named {
+        let logger = message.logger.take();
+        let logger = logger.map_or_else(|| server.to_owned(), |own| format!("{server}/{own}"));
+        message.logger = Some(logger);
+    }
+    message
 }
 
 /// Note of a server that a host gets.
@@ -143,6 +207,28 @@ mod tests {
         assert!(read(note("notice"), None, least).is_none());
         assert!(read(note("emergency"), None, None).is_none());
         assert!(read(json!({"level": "no level", "data": 1}), None, least).is_none());
+    }
+
+    #[test]
+    fn a_message_says_whose_it_is_where_several_servers_are_behind_one_face() {
+        let logger = |own: Value, named: Option<&str>| {
+            let params = json!({"level": "info", "logger": own, "data": 1});
+            message(params, None, named).expect("a message").logger
+        };
+        assert_eq!(logger(json!("db"), Some("notes")).as_deref(), Some("notes/db"));
+        assert_eq!(logger(Value::Null, Some("notes")).as_deref(), Some("notes"));
+        assert_eq!(logger(json!("db"), None).as_deref(), Some("db"));
+    }
+
+    #[test]
+    fn a_session_without_a_level_hears_no_details() {
+        let is_heard = |level: &str, least: Option<LoggingLevel>| {
+            message(json!({"level": level, "data": 1}), least, None).is_some()
+        };
+        assert!(is_heard("info", None) && !is_heard("debug", None));
+        assert!(is_heard("debug", Some(LoggingLevel::Debug)));
+        assert!(!is_heard("info", Some(LoggingLevel::Error)));
+        assert!(message(json!({"progress": 1, "progressToken": 1}), None, None).is_none());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use rmcp::{ClientHandler, RoleClient};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{OnceCell, broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use toolgate_telemetry::McpSpan;
 
@@ -42,6 +42,13 @@ pub(crate) const RELISTEN: Duration = Duration::from_secs(1);
 /// Time for a process to leave after its standard input was closed, and again after SIGTERM.
 pub(crate) const LEAVE: Duration = Duration::from_secs(2);
 
+/// Request that sets the least level of a server's messages, and the time that it has.
+const SET_LEVEL: &str = "logging/setLevel";
+const LEVEL_SET: Duration = Duration::from_secs(5);
+
+/// Field of a request's metadata with the level of messages that its host wants.
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
 /// Most bytes of the ID of a page that is passed on.
 const PAGE_ID_MAX: usize = 1 << 10;
 
@@ -63,6 +70,8 @@ pub struct Connection {
     transport: &'static str,
     stderr: StandardError,
     changes: watch::Receiver<u64>,
+    /// Set once the server was asked for messages of every level.
+    is_heard: OnceCell<()>,
     /// Subscription to changes of servers of 2026-07-28; ends with the connection.
     _subscription: Option<AbortOnDrop>,
     /// First pause before a subscription that ended is opened again.
@@ -131,10 +140,33 @@ pub struct Completion {
     pub elicitation: Arc<str>,
 }
 
+/// Message of a server that belongs to no request that hears it: a line of its log.
+#[derive(Debug, Clone)]
+pub struct ServerMessage {
+    /// Name of the server in the fleet.
+    pub server: Arc<str>,
+    /// Owner of the connection that it came on; `None` for the one that all share.
+    pub owner: Option<Arc<ConnectionOwner>>,
+    /// Parameters of `notifications/message`.
+    pub params: Arc<Value>,
+}
+
+/// Owner of a connection that is not shared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectionOwner {
+    /// Principal whose requests it takes.
+    pub principal: String,
+    /// Host of the principal, if it is one host's; its name as in [`Asker::host`](crate::Asker::host).
+    pub host: Option<String>,
+}
+
 /// Receivers of what a server tells without being asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) server: Arc<str>,
+    /// Owner of the connection, if it is not shared.
+    pub(crate) owner: Option<Arc<ConnectionOwner>>,
+    pub(crate) messages: broadcast::Sender<ServerMessage>,
     pub(crate) completions: broadcast::Sender<Completion>,
     pub(crate) tools: watch::Sender<u64>,
     pub(crate) changes: broadcast::Sender<ListChange>,
@@ -146,8 +178,15 @@ impl Default for Told {
     fn default() -> Self {
         let tools = watch::channel(0).0;
         let resources = broadcast::channel(CHANGES_WAITING).0;
-        let completions = completions();
-        Self { server: Arc::from(""), completions, tools, changes: changes(), resources }
+        Self {
+            server: Arc::from(""),
+            owner: None,
+            messages: messages(),
+            completions: completions(),
+            tools,
+            changes: changes(),
+            resources,
+        }
     }
 }
 
@@ -155,6 +194,16 @@ impl Told {
     pub(crate) fn resource_changed(&self, uri: &str) {
         // Nobody may be listening.
         let _nobody = self.resources.send(Arc::from(uri));
+    }
+
+    pub(crate) fn said(&self, params: Value) {
+        let message = ServerMessage {
+            server: Arc::clone(&self.server),
+            owner: self.owner.clone(),
+            params: Arc::new(params),
+        };
+        // Nobody may be listening.
+        let _nobody = self.messages.send(message);
     }
 
     fn completed(&self, elicitation: &str) {
@@ -173,6 +222,11 @@ impl Told {
         let _nobody =
             self.changes.send(ListChange { server: Arc::clone(&self.server), list: change });
     }
+}
+
+/// Returns a sender of messages that nobody receives yet.
+pub(crate) fn messages() -> broadcast::Sender<ServerMessage> {
+    broadcast::channel(CHANGES_WAITING).0
 }
 
 /// Returns a sender of completions that nobody receives yet.
@@ -266,6 +320,8 @@ pub(crate) struct Outgoing {
     pub(crate) method: String,
     pub(crate) params: Map<String, Value>,
     pub(crate) progress: Option<mpsc::Sender<Value>>,
+    /// Principal that it is sent for; `None` for the gateway itself.
+    pub(crate) principal: Option<String>,
     /// Host that can be asked, if it can.
     pub(crate) asking: Option<Asking>,
     /// Time without an answer or progress.
@@ -346,8 +402,10 @@ impl Connection {
         era: Option<Era>,
     ) -> Result<Self, UpstreamError> {
         let changes = told.tools.subscribe();
-        let handler =
-            |tap: &Tap| Handler { info: info.clone(), told: told.clone(), tap: tap.clone() };
+        let handler = |tap: &Tap| {
+            tap.tells(told.clone());
+            Handler { info: info.clone(), told: told.clone(), tap: tap.clone() }
+        };
         let handshake = async {
             match upstream {
                 Upstream::Process(launch) => {
@@ -368,13 +426,63 @@ impl Connection {
         let Agreed { service, tap, transport } = agreed;
         let relisten = limits.relisten;
         let subscription = subscribe(&service, told, relisten);
-        Ok(Self { service, tap, transport, stderr, changes, _subscription: subscription, relisten })
+        Ok(Self {
+            service,
+            tap,
+            transport,
+            stderr,
+            changes,
+            is_heard: OnceCell::new(),
+            _subscription: subscription,
+            relisten,
+        })
     }
 
     /// Sends a request, and returns the bytes of its result. When the returned future is dropped, the call is cancelled.
     pub(crate) async fn call(&self, outgoing: Outgoing) -> Result<Box<RawValue>, CallError> {
-        let Outgoing { method, mut params, progress, asking, idle, deadline, span } = outgoing;
-        let (call, answer) = Call::new(&method, progress, asking);
+        let sets_level = outgoing.method == SET_LEVEL;
+        let wants_messages =
+            outgoing.params.get("_meta").is_some_and(|meta| !meta[LOG_LEVEL].is_null());
+        if wants_messages && !sets_level {
+            Box::pin(self.hear_all(outgoing.deadline)).await;
+        }
+        let result = self.exchange(outgoing).await;
+        if sets_level && result.is_ok() {
+            // Another call may have been faster.
+            let _known = self.is_heard.set(());
+        }
+        result
+    }
+
+    /// Has a server of an older revision send messages of every level, once. The connection may be shared: each host picks its own
+    /// level, and a connection that was opened anew knows none.
+    async fn hear_all(&self, deadline: Instant) {
+        let told = self.service.peer().peer_info();
+        if self.is_modern() || told.is_none_or(|told| told.capabilities.logging.is_none()) {
+            return;
+        }
+        let asking = || async {
+            let outgoing = Outgoing {
+                method: SET_LEVEL.to_owned(),
+                params: Map::from_iter([("level".to_owned(), Value::from("debug"))]),
+                progress: None,
+                principal: None,
+                asking: None,
+                idle: LEVEL_SET,
+                deadline: deadline.min(Instant::now() + LEVEL_SET),
+                span: McpSpan::untraced(),
+            };
+            // A server that refuses it sends what it likes.
+            let _refused = self.exchange(outgoing).await;
+        };
+        self.is_heard.get_or_init(asking).await;
+    }
+
+    /// Sends a request as it is, and returns the bytes of its result.
+    async fn exchange(&self, outgoing: Outgoing) -> Result<Box<RawValue>, CallError> {
+        let Outgoing { method, mut params, progress, principal, asking, idle, deadline, span } =
+            outgoing;
+        let (call, answer) = Call::new(&method, progress, principal, asking);
         let options = self.options(params.remove("_meta"));
         let mut request = CustomRequest::new(method, Some(Value::Object(params)));
         request.extensions.insert(Arc::clone(&call));
@@ -444,7 +552,9 @@ impl Connection {
         meta.remove("progressToken");
         meta.remove("io.modelcontextprotocol/protocolVersion");
         if !self.is_modern() {
-            meta.retain(|key, _| !key.starts_with("io.modelcontextprotocol/client"));
+            meta.retain(|key, _| {
+                key != LOG_LEVEL && !key.starts_with("io.modelcontextprotocol/client")
+            });
         }
         match serde_json::from_value::<RequestMetaObject>(Value::Object(meta)) {
             Ok(meta) => options.with_meta(meta),
@@ -616,6 +726,7 @@ impl Connection {
             method: REQUEST.to_owned(),
             params: cursor.into_iter().collect(),
             progress: None,
+            principal: None,
             asking: None,
             idle: LIST,
             deadline: Instant::now() + LIST,

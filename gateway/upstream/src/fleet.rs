@@ -13,7 +13,8 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::{
-    Completion, LEAVE, ListChange, RELISTEN, ServerIdentity, changes, completions,
+    Completion, LEAVE, ListChange, RELISTEN, ServerIdentity, ServerMessage, changes, completions,
+    messages,
 };
 use crate::credentials::{CredentialStore, Requester};
 use crate::eras::Eras;
@@ -259,6 +260,7 @@ struct Surroundings {
     tasks: TaskTracker,
     list_changes: broadcast::Sender<ListChange>,
     completions: broadcast::Sender<Completion>,
+    messages: broadcast::Sender<ServerMessage>,
     /// Resources that hosts follow, by server. They are kept when an entry changes.
     watched: Arc<Mutex<HashMap<String, Arc<Watched>>>>,
     tuning: Tuning,
@@ -377,6 +379,7 @@ impl Fleet {
             tasks: TaskTracker::new(),
             list_changes: changes(),
             completions: completions(),
+            messages: messages(),
             watched: Arc::default(),
             tuning,
         };
@@ -449,6 +452,12 @@ impl Fleet {
     #[must_use]
     pub fn completions(&self) -> broadcast::Receiver<Completion> {
         self.0.surroundings.completions.subscribe()
+    }
+
+    /// Returns the receiver of messages of servers that belong to no request that hears them.
+    #[must_use]
+    pub fn messages(&self) -> broadcast::Receiver<ServerMessage> {
+        self.0.surroundings.messages.subscribe()
     }
 
     /// Tells the servers that may ask a host of a principal for its roots that these have changed, if the host said that it tells so.

@@ -25,7 +25,9 @@ mod sse;
 mod tap;
 mod target;
 
-pub use connection::{Change, Completion, Connection, ListChange, ServerIdentity};
+pub use connection::{
+    Change, Completion, Connection, ConnectionOwner, ListChange, ServerIdentity, ServerMessage,
+};
 pub use credentials::{
     Authorization, CredentialError, CredentialStore, Login, LoginClient, OAuthClient, Owner,
     Requester, Secret, is_safe, log_out,

@@ -5,8 +5,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -20,6 +21,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::connection::Told;
 use crate::lines::{Line, id_of};
 use crate::question::{Asking, NoAnswer, Question};
 
@@ -29,8 +31,15 @@ pub(crate) const QUESTION: &str = "toolgate/question";
 /// Methods of questions.
 const QUESTIONS: [&str; 3] = ["elicitation/create", "sampling/createMessage", "roots/list"];
 
+/// Time after which a server is taken to have done with a call that was given up, and most principals of such calls.
+const GIVEN_UP_KEPT: Duration = Duration::from_secs(10 * 60);
+const GIVEN_UP_MAX: usize = 64;
+
 /// Most questions of one call.
 const QUESTIONS_MAX: usize = 64;
+
+/// Most bytes of a message or of progress that is passed on. Longer ones are dropped.
+const NOTE_BYTES_MAX: usize = 64 << 10;
 
 /// Code of an error whose own code can't be read.
 const INTERNAL_ERROR: i64 = -32603;
@@ -70,6 +79,8 @@ pub(crate) struct Call {
     open: AtomicUsize,
     /// True if the library needs the answer as well: it mirrors parameters of listed tools into headers.
     lists_tools: bool,
+    /// Principal that it is for; `None` for the gateway itself.
+    principal: Option<String>,
 }
 
 /// Question that has no answer yet. The time without an answer of its call stands still.
@@ -93,10 +104,14 @@ struct Shared {
     calls: Mutex<HashMap<i64, Pending>>,
     /// True once a call was given up: a question that comes on no call's stream may be its.
     has_given_up: AtomicBool,
+    /// Principals of such calls: what the server says may be about theirs.
+    given_up: Mutex<GivenUp>,
     ended: CancellationToken,
     /// The transport is dropped, and with it the process.
     gone: CancellationToken,
     probe: Mutex<Probe>,
+    /// Receivers of messages that belong to no call.
+    told: OnceLock<Told>,
     /// Exit status of the process that ended by itself.
     exit: Mutex<Option<ExitStatus>>,
     heard: Heard,
@@ -117,6 +132,10 @@ struct Probe {
     /// True if the server has answered the question before `initialize`, and knows it.
     is_known_late: bool,
 }
+
+/// Principals of calls that were given up, with the time of the last. `None` stands for more of them.
+#[derive(Debug, Default)]
+struct GivenUp(HashMap<Option<String>, Instant>);
 
 #[derive(Debug)]
 struct Pending {
@@ -160,6 +179,7 @@ impl Call {
     pub(crate) fn new(
         method: &str,
         progress: Option<mpsc::Sender<Value>>,
+        principal: Option<String>,
         asking: Option<Asking>,
     ) -> (Arc<Self>, oneshot::Receiver<Answer>) {
         let (sender, receiver) = oneshot::channel();
@@ -172,6 +192,7 @@ impl Call {
             asked: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
             lists_tools: method == "tools/list",
+            principal,
         };
         (Arc::new(call), receiver)
     }
@@ -214,6 +235,9 @@ impl Call {
     /// Passes on what a server says while the call runs. What a slow reader leaves lying is dropped.
     fn tell(&self, params: &RawValue) {
         let Some(progress) = &self.progress else { return };
+        if params.get().len() > NOTE_BYTES_MAX {
+            return;
+        }
         if let Ok(params) = serde_json::from_str(params.get()) {
             let _full = progress.try_send(params);
         }
@@ -221,6 +245,12 @@ impl Call {
 }
 
 impl Tap {
+    /// Hands messages that belong to no call to `told` from now on.
+    pub(crate) fn tells(&self, told: Told) {
+        // A connection has one.
+        let _first = self.0.told.set(told);
+    }
+
     /// Notes a message that is about to be sent, and returns its call.
     pub(crate) fn sending(&self, message: &ClientJsonRpcMessage) -> Option<Arc<Call>> {
         match message {
@@ -240,7 +270,10 @@ impl Tap {
                     &notification.notification
                     && let Some(id) = cancelled.params.request_id.as_ref().and_then(number)
                 {
-                    self.0.calls.lock().remove(&id);
+                    let given_up = self.0.calls.lock().remove(&id);
+                    if let Some(principal) = given_up.and_then(|call| call.call.principal.clone()) {
+                        self.0.given_up.lock().note(principal);
+                    }
                     self.0.has_given_up.store(true, Ordering::Release);
                 }
                 None
@@ -432,17 +465,48 @@ impl Tap {
             }
             "notifications/message" => match stream {
                 Some(call) => call.tell(params),
-                None => {
-                    // Standard streams don't say whose it is: with one call under way there is no doubt.
-                    let calls = self.0.calls.lock();
-                    let mut calls = calls.values();
-                    if let (Some(only), None) = (calls.next(), calls.next()) {
-                        only.call.tell(params);
-                    }
-                }
+                None => self.logged(params),
             },
             _ => {}
         }
+    }
+
+    /// Passes on a message on the stream of no call. Standard streams don't say whose it is: with one call of a host under way there
+    /// is no doubt, unless another principal has given one up that may go on; with none it is nobody's; and else it is dropped.
+    fn logged(&self, params: &RawValue) {
+        let calls = self.0.calls.lock();
+        let mut of_hosts = calls.values().filter(|call| call.call.principal.is_some());
+        match (of_hosts.next(), of_hosts.next()) {
+            (Some(only), None) => {
+                let others = self.0.given_up.lock().has_others(only.call.principal.as_deref());
+                if !others {
+                    only.call.tell(params);
+                }
+            }
+            (None, _) => {
+                if let Some(told) = self.0.told.get()
+                    && params.get().len() <= NOTE_BYTES_MAX
+                    && let Ok(params) = serde_json::from_str(params.get())
+                {
+                    told.said(params);
+                }
+            }
+            (Some(_), Some(_)) => {}
+        }
+    }
+}
+
+impl GivenUp {
+    fn note(&mut self, principal: String) {
+        let known = Some(principal);
+        let has_room = self.0.len() < GIVEN_UP_MAX || self.0.contains_key(&known);
+        self.0.insert(known.filter(|_| has_room), Instant::now());
+    }
+
+    /// Returns whether a call of another principal may go on.
+    fn has_others(&mut self, principal: Option<&str>) -> bool {
+        self.0.retain(|_, since| since.elapsed() < GIVEN_UP_KEPT);
+        self.0.keys().any(|given_up| given_up.as_deref() != principal)
     }
 }
 
@@ -527,4 +591,24 @@ fn number(id: &RequestId) -> Option<i64> {
 /// Returns an ID from its JSON. Some servers write numbers back as strings.
 pub(crate) fn numeric(id: &str) -> Option<i64> {
     id.trim_matches('"').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_were_given_up_are_remembered_for_a_while_and_within_a_bound() {
+        let mut given_up = GivenUp::default();
+        assert!(!given_up.has_others(Some("ann")));
+        given_up.note("ann".to_owned());
+        assert!(!given_up.has_others(Some("ann")) && given_up.has_others(Some("bob")));
+        tokio::time::advance(GIVEN_UP_KEPT).await;
+        assert!(!given_up.has_others(Some("bob")));
+        for number in 0..2 * GIVEN_UP_MAX {
+            given_up.note(number.to_string());
+        }
+        assert_eq!(given_up.0.len(), GIVEN_UP_MAX + 1);
+        assert!(given_up.0.contains_key(&None));
+    }
 }

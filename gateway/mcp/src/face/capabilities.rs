@@ -20,8 +20,8 @@ impl Face {
             for capability in ["prompts", "resources"].into_iter().filter(|one| is_offered(one)) {
                 offered[capability] = json!({"listChanged": true});
             }
-            if is_offered("completions") {
-                offered["completions"] = json!({});
+            for capability in ["completions", "logging"].into_iter().filter(|one| is_offered(one)) {
+                offered[capability] = json!({});
             }
             let mut servers = self.servers().into_iter();
             if servers.any(|server| gathered::is_followable(&self.gateway, &server)) {

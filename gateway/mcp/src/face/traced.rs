@@ -48,6 +48,7 @@ impl ServerHandler for Traced {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let span = self.span(Some("initialize"), &context);
+        self.0.listens();
         ended(&span, self.0.initialize(request, context).instrument(span.span().clone()).await)
     }
 

@@ -21,7 +21,7 @@ use super::server::{RETRY_AFTER, Server};
 use super::spawning::start_in;
 use super::turns::{Busy, Turn, Turns};
 use super::{Request, RequestError};
-use crate::connection::{CallError, Connection, Outgoing};
+use crate::connection::{CallError, Connection, ConnectionOwner, Outgoing};
 use crate::credentials::Authorizer;
 use crate::question::{Asker, Asking};
 use crate::target::Upstream;
@@ -51,9 +51,8 @@ pub(super) struct Owned {
 /// Connection of one host, or of one principal.
 #[derive(Debug)]
 struct Own {
-    principal: String,
-    /// Host that may be asked on it, if one may.
-    host: Option<String>,
+    /// Principal, and the host that may be asked on it, if one may.
+    owner: Arc<ConnectionOwner>,
     authorizer: Option<Arc<Authorizer>>,
     capabilities: ClientCapabilities,
     turns: Turns,
@@ -108,14 +107,15 @@ impl OwnConnections {
 
     /// Makes room for one more of a principal. Returns false if all are in use.
     fn make_room(connections: &mut HashMap<Key, Arc<Own>>, principal: &str, limit: usize) -> bool {
-        let of_principal = connections.values().filter(|own| own.principal == principal).count();
+        let of_principal =
+            connections.values().filter(|own| own.owner.principal == principal).count();
         let running = connections.values().filter(|own| !own.is_waiting()).count();
         let has_many = of_principal >= limit * OF_PRINCIPAL;
         if !has_many && running < limit && connections.len() < limit * OF_ALL {
             return true;
         }
         let idle = connections.iter().filter(|(_, own)| {
-            own.usage.lock().calls == 0 && (!has_many || own.principal == principal)
+            own.usage.lock().calls == 0 && (!has_many || own.owner.principal == principal)
         });
         let oldest = idle.min_by_key(|(_, own)| own.usage.lock().last);
         let oldest = oldest.map(|(key, _)| key.clone());
@@ -206,6 +206,7 @@ impl Server {
             method: request.method,
             params: request.params,
             progress: request.progress,
+            principal: Some(request.principal),
             asking: owned.asker.map(|asker| Asking {
                 questions: asker.questions,
                 waiting: using.0.waiting.clone(),
@@ -229,7 +230,8 @@ impl Server {
     /// Tells the server on the connections of a host that its roots have changed, if it was told on them that the host tells so.
     pub(super) fn roots_changed(&self, principal: &str, host: &str) {
         let is_concerned = |own: &&Arc<Own>| {
-            own.principal == principal && own.host.as_deref() == Some(host) && own.tells_of_roots()
+            let ConnectionOwner { principal: its, host: asked } = &*own.owner;
+            its == principal && asked.as_deref() == Some(host) && own.tells_of_roots()
         };
         let concerned: Vec<Arc<Own>> =
             self.own.0.lock().values().filter(is_concerned).cloned().collect();
@@ -289,8 +291,10 @@ impl Server {
             Upstream::Http(_) => limits.concurrency,
         };
         let own = Arc::new(Own {
-            principal: principal.to_owned(),
-            host: asker.as_ref().map(|asker| asker.host.clone()),
+            owner: Arc::new(ConnectionOwner {
+                principal: principal.to_owned(),
+                host: asker.as_ref().map(|asker| asker.host.clone()),
+            }),
             authorizer: authorizer.clone(),
             concurrency,
             waiting: watch::Sender::new(0),
@@ -324,7 +328,8 @@ impl Server {
         }
         let opening = async {
             let turn = self.spawn_turn().await;
-            let opened = self.connect(own.capabilities.clone(), own.authorizer.clone());
+            let owner = Some(Arc::clone(&own.owner));
+            let opened = self.connect(own.capabilities.clone(), own.authorizer.clone(), owner);
             let opened = start_in(turn, self.surroundings.tuning.spawn, opened).await;
             opened.map_err(|error| match &own.authorizer {
                 Some(_) => self.refusal_to_connect(&error),

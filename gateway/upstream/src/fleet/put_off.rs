@@ -56,6 +56,7 @@ async fn items(
             method: method.to_owned(),
             params: params.clone(),
             progress: None,
+            principal: None,
             asking: None,
             idle: LIST_TIME,
             deadline: until,

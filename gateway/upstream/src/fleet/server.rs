@@ -22,7 +22,9 @@ use super::turns::{Busy, Turns};
 use super::{
     Entry, Listing, Request, RequestError, ServerState, ServerStatus, Start, Surroundings,
 };
-use crate::connection::{CallError, Change, Connection, ConnectionLimits, Outgoing, Told, client};
+use crate::connection::{
+    CallError, Change, Connection, ConnectionLimits, ConnectionOwner, Outgoing, Told, client,
+};
 use crate::credentials::Authorizer;
 use crate::eras::Era;
 use crate::error::UpstreamError;
@@ -134,6 +136,7 @@ impl Server {
                 server: Arc::from(entry.name.as_str()),
                 changes: surroundings.list_changes.clone(),
                 completions: surroundings.completions.clone(),
+                messages: surroundings.messages.clone(),
                 resources: surroundings.watched(&entry.name).sender(),
                 ..Told::default()
             },
@@ -235,6 +238,7 @@ impl Server {
             method: request.method,
             params: request.params,
             progress: request.progress,
+            principal: Some(request.principal),
             asking: None,
             idle: limits.call_timeout,
             deadline,
@@ -365,7 +369,7 @@ impl Server {
             let end = match self.open().await {
                 Ok(connection) => {
                     let ready = Instant::now();
-                    let end = self.serve(&connection).await;
+                    let end = Box::pin(self.serve(&connection)).await;
                     self.live.lock().connection = None;
                     connection.shut_down(tuning.leave * 4).await;
                     if ready.elapsed() >= pauses.healthy_after {
@@ -453,7 +457,7 @@ impl Server {
         // The time of a start is its own: waiting for a turn takes none of it.
         let began = Instant::now();
         let until = began + self.entry.limits.start_timeout;
-        let connecting = self.connect(ClientCapabilities::default(), None);
+        let connecting = self.connect(ClientCapabilities::default(), None, None);
         let connecting = Box::pin(start_in(turn, tuning.spawn, connecting));
         let connection = self.before_end(until, connecting).await?;
         let connection = Arc::new(connection.map_err(|error| self.end_of(error))?);
@@ -527,20 +531,23 @@ impl Server {
     }
 
     /// Connects to the server, with a principal's own credential if there is one, and declares what it may ask. Its era is the one
-    /// that is remembered; if that is wrong, it is asked for each.
+    /// that is remembered; if that is wrong, it is asked for each. `owner` is whose the connection is, if it is not shared.
     pub(super) async fn connect(
         &self,
         capabilities: ClientCapabilities,
         own: Option<Arc<Authorizer>>,
+        owner: Option<Arc<ConnectionOwner>>,
     ) -> Result<Connection, UpstreamError> {
         let mut recalled = self.surroundings.eras.recall(&self.entry.upstream);
-        let opened = self.connect_by(recalled.era(), capabilities.clone(), own.clone()).await;
+        let told = Told { owner, ..self.told.clone() };
+        let opened =
+            self.connect_by(recalled.era(), capabilities.clone(), own.clone(), told.clone()).await;
         let opened = match opened {
             Err(UpstreamError::Handshake { asks_for_login: false, .. })
                 if recalled.era().is_some() =>
             {
                 recalled.forget();
-                self.connect_by(None, capabilities, own).await
+                self.connect_by(None, capabilities, own, told).await
             }
             opened => opened,
         };
@@ -561,6 +568,7 @@ impl Server {
         era: Option<Era>,
         capabilities: ClientCapabilities,
         own: Option<Arc<Authorizer>>,
+        told: Told,
     ) -> Result<Connection, UpstreamError> {
         let limits = ConnectionLimits {
             handshake: self.entry.limits.start_timeout,
@@ -572,7 +580,6 @@ impl Server {
         };
         let stderr = self.stderr.clone();
         let client = client(capabilities);
-        let told = self.told.clone();
         let authorizer = own.or_else(|| self.authorizer.clone());
         let upstream = &self.entry.upstream;
         Connection::open_within(upstream, client, limits, stderr, told, authorizer, era).await
@@ -678,6 +685,7 @@ impl Server {
                 method: method.to_owned(),
                 params: Map::new(),
                 progress: None,
+                principal: None,
                 asking: None,
                 idle: time,
                 deadline: Instant::now() + time,

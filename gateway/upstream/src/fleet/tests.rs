@@ -399,6 +399,41 @@ async fn progress_and_messages_reach_the_caller() {
     fleet.close().await;
 }
 
+/// Calls the tool that tells of progress and then says something. Returns whether the caller hears that.
+async fn hears_a_line(fleet: &Fleet, principal: &str, notes: usize) -> bool {
+    let (sender, mut told) = mpsc::channel(8);
+    let request =
+        Request { progress: Some(sender), ..tool_with("progress", &json!({}), principal) };
+    let releasing = async {
+        let mut lines = Vec::new();
+        for _ in 0..notes {
+            lines.push(told.recv().await.expect("a note"));
+        }
+        ask(fleet, "a", "release").await.expect("an answer");
+        while let Ok(note) = told.try_recv() {
+            lines.push(note);
+        }
+        lines.iter().any(|note| note["data"] == "a line")
+    };
+    let (_result, is_heard) = tokio::join!(fleet.request("a", request, later()), releasing);
+    is_heard
+}
+
+#[tokio::test]
+async fn nobody_hears_what_may_be_about_a_call_that_another_gave_up() {
+    let fleet = fleet(vec![entry("a")]);
+    let mut holding = Box::pin(fleet.request("a", tool_with("hold", &json!({}), "ann"), later()));
+    tokio::select! {
+        outcome = &mut holding => panic!("{outcome:?}"),
+        _held = until_state(&fleet, "a", |state| state["held"] != json!([])) => {}
+    }
+    drop(holding);
+    until_state(&fleet, "a", |state| state["cancelled"] != json!([])).await;
+    assert!(!hears_a_line(&fleet, "bob", 1).await);
+    assert!(hears_a_line(&fleet, "ann", 2).await);
+    fleet.close().await;
+}
+
 #[tokio::test]
 async fn a_server_that_starts_is_waited_for_until_the_deadline() {
     let mut slow = entry("a");
@@ -425,6 +460,7 @@ async fn a_connection_alone_tells_changes_and_its_end() {
         method: request.method,
         params: request.params,
         progress: None,
+        principal: None,
         asking: None,
         idle: LONG,
         deadline: later(),

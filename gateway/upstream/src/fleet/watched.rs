@@ -166,6 +166,7 @@ impl Server {
             method: method.to_owned(),
             params,
             progress: None,
+            principal: None,
             asking: None,
             idle: SUBSCRIBE,
             deadline: Instant::now() + SUBSCRIBE,
