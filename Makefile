@@ -241,7 +241,7 @@ test-mcp-conformance: tools debug-bin model ## The official MCP conformance suit
 		PYTHONPATH=tests/e2e $(VENV)/bin/pytest -q --numprocesses 4 --dist loadfile --no-loadscope-reorder \
 		tests/mcp/test_older_server.py tests/mcp/test_conformance.py tests/mcp/test_client_conformance.py \
 		tests/mcp/test_questions.py tests/mcp/test_replicas.py tests/mcp/test_changes.py tests/mcp/test_notifications.py \
-		tests/mcp/test_logging.py
+		tests/mcp/test_logging.py tests/mcp/test_older_tasks.py
 
 .PHONY: test-mcp-servers
 test-mcp-servers: tools debug-bin model ## Twelve real MCP servers, each compared with itself behind a gateway; downloads them

@@ -20,6 +20,7 @@ use crate::gateway::Gateway;
 use crate::gathered;
 use crate::host::{Failure, Host, LOST};
 use crate::raw::{RawObject, list_of};
+use crate::tasks::older;
 
 /// Refusal before any server has listed its tools.
 const NO_TOOLS_YET: &str =
@@ -36,7 +37,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) host: Host<'a>,
     /// Most bytes of text of its results.
     pub(crate) result_limit: usize,
-    /// Answers of the host to questions of the call, and the state that it carries: `inputResponses` and `requestState`.
+    /// Answers of the host to questions of the call, and the state that it carries: `inputResponses` and `requestState`; and `task`,
+    /// if the call is to run as one.
     pub(crate) answers: Map<String, Value>,
     /// True if only tools that read may be called.
     pub(crate) is_read_only: bool,
@@ -369,7 +371,7 @@ async fn send(
 
 /// Returns true if a result ends its call: it neither asks the host nor stands for a task.
 pub(crate) fn is_end(result: &RawObject) -> bool {
-    !asking::asks(result) && !result.is("resultType", "task")
+    !asking::asks(result) && !result.is("resultType", "task") && !older::is_begun(result)
 }
 
 /// Returns a failure as a result, so that the model sees what happened and what to do.

@@ -34,7 +34,8 @@ use crate::host::{self, Host};
 use crate::passing::SessionLevel;
 use crate::placed::{AwaitedResult, LineResults};
 use crate::raw::RawObject;
-use crate::{definitions, following, placed, relayed, tasks};
+use crate::tasks::{self, Answered, older};
+use crate::{cutting, definitions, following, gathered, placed, relayed};
 use answers::{finish, protocol_error};
 pub(crate) use traced::Traced;
 
@@ -238,10 +239,7 @@ impl Face {
                         Exposure::Server(server) => Some(server.as_str()),
                         Exposure::Search | Exposure::All => None,
                     };
-                    let caller = self.caller(context)?;
-                    let host = self.host(context, &caller);
-                    let answer = tasks::request(&host, only, method, params).await;
-                    answer.map_err(|(server, failure)| protocol_error(&server, failure))
+                    self.task(only, method, params, context).await
                 }
                 Exposure::Search | Exposure::All => self.answer(method, params, context).await,
                 Exposure::Server(server) => {
@@ -258,6 +256,27 @@ impl Face {
         let has_authentication = !self.gateway.config().gateway.auth.methods.is_empty();
         let scope = if has_authentication { "private" } else { "public" };
         finish(&mut result, method, is_modern, scope);
+        Ok(result)
+    }
+
+    /// Answers a request about tasks, which are those of `only` where the face has one server.
+    async fn task(
+        &self,
+        only: Option<&str>,
+        method: &str,
+        params: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<RawObject, ErrorData> {
+        let caller = self.caller(context)?;
+        let host = self.host(context, &caller);
+        let answer = Box::pin(tasks::request(&host, only, method, params)).await;
+        let answered = answer.map_err(|(server, failure)| protocol_error(&server, failure))?;
+        let Answered { server, mut result } = answered;
+        if only.is_none() && method == older::RESULT {
+            gathered::rename_links(&server, &mut result);
+            let limit = self.result_limit(context);
+            cutting::cut(&mut result, limit, &caller.owner(), self.gateway.results());
+        }
         Ok(result)
     }
 

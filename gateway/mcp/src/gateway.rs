@@ -43,6 +43,7 @@ use crate::replicas::Replica;
 use crate::results::Results;
 use crate::sealed::Seal;
 use crate::sessions::Ended;
+use crate::tasks::begun::BegunTasks;
 use crate::vetting::Vetting;
 
 /// Time for a question to the routing plane.
@@ -68,6 +69,7 @@ struct Shared {
     history: History,
     parked: Parked,
     elicited: Elicited,
+    begun_tasks: BegunTasks,
     seal: Seal,
     ended: Ended,
     audit: Audit,
@@ -139,6 +141,8 @@ pub(crate) struct ListedName {
 pub(crate) struct KnownTool {
     /// True if the server says that the tool only reads.
     pub(crate) says_read_only: bool,
+    /// True if it runs as a task of 2025-11-25 alone.
+    pub(crate) needs_task: bool,
     /// Most characters of a result that the server wants shown, if it says so.
     pub(crate) result_characters: Option<usize>,
     /// Parameters that hosts repeat in headers; none where the schema breaks the rule for them.
@@ -222,6 +226,8 @@ struct ListedTool {
     name: String,
     #[serde(default)]
     annotations: Value,
+    #[serde(default)]
+    execution: Value,
     #[serde(default, rename = "_meta")]
     meta: Value,
     #[serde(default, rename = "inputSchema")]
@@ -274,6 +280,7 @@ impl Gateway {
             history: History::default(),
             parked: Parked::default(),
             elicited,
+            begun_tasks: BegunTasks::default(),
             seal,
             ended: Ended::new(ended),
             audit,
@@ -542,6 +549,10 @@ impl Gateway {
 
     pub(crate) fn parked(&self) -> &Parked {
         &self.0.parked
+    }
+
+    pub(crate) fn begun_tasks(&self) -> &BegunTasks {
+        &self.0.begun_tasks
     }
 
     pub(crate) fn elicited(&self) -> &Elicited {
@@ -999,11 +1010,12 @@ impl KnownTools {
 impl KnownTool {
     fn of(listed: &ListedTool, raw: &RawValue) -> Self {
         let says_read_only = listed.annotations["readOnlyHint"] == true;
+        let needs_task = listed.execution["taskSupport"] == "required";
         let characters = listed.meta["anthropic/maxResultSizeChars"].as_u64();
         let result_characters = characters.and_then(|count| usize::try_from(count).ok());
         let parameters = Arc::new(HeaderParameters::of(&listed.schema).unwrap_or_default());
         let definition = Arc::from(hex::encode(Sha256::digest(raw.get().as_bytes())));
-        Self { says_read_only, result_characters, parameters, definition }
+        Self { says_read_only, needs_task, result_characters, parameters, definition }
     }
 }
 

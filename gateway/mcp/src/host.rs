@@ -25,7 +25,7 @@ use crate::passing;
 use crate::raw::RawObject;
 use crate::sealed::{Content, Purpose};
 use crate::sessions::SESSION_HEADER;
-use crate::tasks;
+use crate::tasks::{self, older};
 
 /// Time for which a host may keep a server's own state.
 const STATE_KEPT: std::time::Duration = std::time::Duration::from_secs(60 * 60);
@@ -94,8 +94,13 @@ impl Host<'_> {
         mut params: Map<String, Value>,
     ) -> Result<RawObject, Failure> {
         passing::set_meta(&mut params, self.context, self.level);
-        let asked = self.asked(server);
-        let outcome = self.request_of_era(server, method, params, asked).await;
+        let outcome = match older::way(self, server, method, &mut params) {
+            Some(way) => Box::pin(older::call(self, server, params, way)).await,
+            None => {
+                let asked = self.asked(server);
+                self.request_of_era(server, method, params, asked).await
+            }
+        };
         if let Err(Failure::Server(RequestError::Server { code: URL_REQUIRED, data, .. })) =
             &outcome
         {
@@ -260,7 +265,7 @@ impl Host<'_> {
     }
 
     /// Sends a request once.
-    async fn send(
+    pub(crate) async fn send(
         &self,
         server: &str,
         method: &str,
@@ -278,7 +283,7 @@ impl Host<'_> {
         parsed(passing::tell_until(&hearer, notes, answer).await)
     }
 
-    fn plain(&self, method: &str, params: Map<String, Value>) -> Request {
+    pub(crate) fn plain(&self, method: &str, params: Map<String, Value>) -> Request {
         Request {
             method: method.to_owned(),
             params,

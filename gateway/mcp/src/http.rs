@@ -34,7 +34,7 @@ use crate::face::{Exposure, Face, ResultLimit, Traced, Uncounted};
 use crate::gateway::Gateway;
 use crate::metrics;
 use crate::mirrored;
-use crate::placed::{LineResults, ResultPlace};
+use crate::placed::{self, LineResults, ResultPlace};
 use crate::relayed;
 use crate::replicas::Others;
 use crate::sessions::{Carried, SESSION_HEADER, SealedSession, Sessions};
@@ -453,6 +453,7 @@ impl Served {
         let served = self.sessions.served(session.as_ref(), caller, &purpose, serving).await;
         match result {
             Some(place) => place.fill(served),
+            None if relayed::opens_session(&message) => placed::greeting(served),
             None => served,
         }
     }

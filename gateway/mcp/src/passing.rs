@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rmcp::RoleServer;
 use rmcp::model::{
     LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, RequestMetaObject,
+    TASKS_EXTENSION_ID,
 };
 use rmcp::service::{Peer, RequestContext};
 use serde_json::{Map, Value};
@@ -34,7 +35,14 @@ pub(crate) fn set_meta(
     level: Option<LoggingLevel>,
 ) {
     let mut meta = context.meta.clone();
-    meta.set_client_capabilities(context.client_capabilities().unwrap_or_default());
+    let mut capabilities = context.client_capabilities().unwrap_or_default();
+    if !is_modern(context)
+        && let Some(extensions) = &mut capabilities.extensions
+    {
+        // Tasks of this form are of 2026-07-28.
+        extensions.remove(TASKS_EXTENSION_ID);
+    }
+    meta.set_client_capabilities(capabilities);
     with_level(&mut meta, level);
     if let Ok(meta) = serde_json::to_value(meta) {
         params.insert("_meta".to_owned(), meta);

@@ -16,6 +16,12 @@ use crate::raw::RawObject;
 /// Beginning of a mark. No result is a text.
 const MARK: &str = "toolgate-result-";
 
+/// Name of an experimental capability in the place of the tasks of 2025-11-25, which the library has no type for.
+pub(crate) const TASKS_MARK: &str = "toolgate/tasks-of-2025-11-25";
+
+/// Capability of these tasks.
+const TASKS: &[u8] = br#""tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#;
+
 /// Hexadecimal digits of a mark.
 const MARK_DIGITS: usize = 32;
 
@@ -109,6 +115,23 @@ impl ResultPlace {
     }
 }
 
+/// Returns a message of the library with the capability of tasks in the place of its mark.
+pub(crate) fn with_tasks(message: Bytes) -> Bytes {
+    let mark = format!("\"experimental\":{{\"{TASKS_MARK}\":{{}}}}");
+    let Some(at) = message.windows(mark.len()).position(|window| window == mark.as_bytes()) else {
+        return message;
+    };
+    [&message[..at], TASKS, &message[at + mark.len()..]].concat().into()
+}
+
+/// Returns the answer to a handshake with the capability of tasks in the place of its mark.
+pub(crate) fn greeting(response: Response) -> Response {
+    response.map(|body| {
+        let chunks = body.into_data_stream().map(|chunk| chunk.map(with_tasks));
+        Body::from_stream(chunks)
+    })
+}
+
 /// Returns a part of a JSON text without ends of lines, which would end an event of a stream: between values they mean
 /// nothing, and within texts they are escapes.
 fn one_line(part: &Bytes) -> Bytes {
@@ -187,7 +210,7 @@ impl LineResults {
                 parts.push(line.slice(place.end..));
                 parts
             }
-            None => vec![line],
+            None => vec![with_tasks(line)],
         }
     }
 }
@@ -223,6 +246,20 @@ mod tests {
     }
 
     #[test]
+    fn tasks_stand_in_the_place_of_their_mark() {
+        let marked = json!({"experimental": {TASKS_MARK: {}}, "tools": {}});
+        let capabilities: rmcp::model::ServerCapabilities =
+            serde_json::from_value(marked).expect("capabilities");
+        let told = json!({"capabilities": capabilities, "instructions": TASKS_MARK}).to_string();
+        let told: Value = serde_json::from_slice(&with_tasks(told.into())).expect("JSON");
+        let tasks = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+        assert_eq!(told["capabilities"], json!({"tools": {}, "tasks": tasks}));
+        assert_eq!(told["instructions"], TASKS_MARK);
+        let quoted = json!(format!("\"experimental\":{{\"{TASKS_MARK}\":{{}}}}")).to_string();
+        assert_eq!(with_tasks(quoted.clone().into()), quoted, "a text of a server");
+    }
+
+    #[test]
     fn results_of_sessions_are_there_for_streams_that_are_taken_up_again() {
         let resumable = Arc::new(Resumable::default());
         let send = |text: &str| {
@@ -249,6 +286,8 @@ mod tests {
         let written = |line: String| String::from_utf8(lines.filled(line).concat()).expect("text");
         assert_eq!(written(line.clone()), "{\"id\":1,\"result\":{\"a\": 1e400}}");
         assert_eq!(written(line.clone()), line, "it is gone");
+        let greeting = format!("{{\"experimental\":{{\"{TASKS_MARK}\":{{}}}}}}");
+        assert!(written(greeting).starts_with("{\"tasks\":{"));
         for other in ["{}", "\"toolgate-result-", "\"toolgate-result-ä"] {
             assert_eq!(written(other.to_owned()), other);
         }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 const PREFIX: &str = "toolgate/";
 
 /// Methods that are relayed.
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 13] = [
     "completion/complete",
     "prompts/get",
     "prompts/list",
@@ -21,6 +21,8 @@ const METHODS: [&str; 11] = [
     "resources/templates/list",
     "tasks/cancel",
     "tasks/get",
+    "tasks/list",
+    "tasks/result",
     "tasks/update",
     "tools/call",
     "tools/list",
@@ -73,7 +75,7 @@ fn names_agree(method: &str, params: Option<&Value>, headers: &HeaderMap) -> boo
     let field = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
-        "tasks/cancel" | "tasks/get" | "tasks/update" => "taskId",
+        "tasks/cancel" | "tasks/get" | "tasks/result" | "tasks/update" => "taskId",
         _ => return true,
     };
     let name = params.and_then(|params| params.get(field)).and_then(Value::as_str);

@@ -602,7 +602,12 @@ impl Connection {
     pub(crate) fn capabilities(&self) -> Value {
         let info = self.service.peer().peer_info();
         let capabilities = info.map(|info| serde_json::to_value(&info.capabilities));
-        capabilities.and_then(Result::ok).unwrap_or_else(|| Value::Object(Map::new()))
+        let capabilities = capabilities.and_then(Result::ok);
+        let mut capabilities = capabilities.unwrap_or_else(|| Value::Object(Map::new()));
+        if let Some(tasks) = self.tap.tasks() {
+            capabilities["tasks"] = tasks.clone();
+        }
+        capabilities
     }
 
     /// Returns the transport: `stdio`, `http` or `sse`.

@@ -110,6 +110,8 @@ struct Shared {
     /// The transport is dropped, and with it the process.
     gone: CancellationToken,
     probe: Mutex<Probe>,
+    /// Tasks of a server of 2025-11-25, as its answer to `initialize` has them. The library has no type for them.
+    tasks: OnceLock<Value>,
     /// Receivers of messages that belong to no call.
     told: OnceLock<Told>,
     /// Exit status of the process that ended by itself.
@@ -160,6 +162,13 @@ struct Message<'a> {
     result: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
+}
+
+/// Answer to `initialize`, as far as the library does not read it.
+#[derive(Deserialize)]
+struct Greeting {
+    #[serde(default)]
+    capabilities: Value,
 }
 
 #[derive(Deserialize)]
@@ -251,6 +260,11 @@ impl Tap {
         let _first = self.0.told.set(told);
     }
 
+    /// Returns what the server says of its tasks, if it is of 2025-11-25 and has some.
+    pub(crate) fn tasks(&self) -> Option<&Value> {
+        self.0.tasks.get()
+    }
+
     /// Notes a message that is about to be sent, and returns its call.
     pub(crate) fn sending(&self, message: &ClientJsonRpcMessage) -> Option<Arc<Call>> {
         match message {
@@ -317,6 +331,7 @@ impl Tap {
         let Some(id) = message.id.and_then(|id| numeric(id.get())) else {
             return Cow::Borrowed(text);
         };
+        self.greeted(id, message.result);
         let answer = match (message.result, message.error) {
             (Some(result), None) => Answer::Result(result.to_owned()),
             (_, Some(error)) => Answer::Error(server_error(error)),
@@ -492,6 +507,20 @@ impl Tap {
                 }
             }
             (Some(_), Some(_)) => {}
+        }
+    }
+
+    /// Notes what a result says of tasks, if it answers `initialize`.
+    fn greeted(&self, id: i64, result: Option<&RawValue>) {
+        let Some(result) = result.filter(|_| self.0.probe.lock().initialize == Some(id)) else {
+            return;
+        };
+        let greeting = serde_json::from_str::<Greeting>(result.get());
+        if let Ok(mut greeting) = greeting
+            && let Some(tasks) = greeting.capabilities.get_mut("tasks")
+        {
+            // A server answers once.
+            let _first = self.0.tasks.set(tasks.take());
         }
     }
 }

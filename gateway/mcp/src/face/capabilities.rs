@@ -1,12 +1,30 @@
 //! What a face says that it can do.
 
-use rmcp::model::{ServerCapabilities, TASKS_EXTENSION_ID};
+use rmcp::model::{
+    InitializeResult, JsonObject, ProtocolVersion, ServerCapabilities, TASKS_EXTENSION_ID,
+};
 use serde_json::{Value, json};
 
 use super::{Exposure, Face};
-use crate::{gathered, tasks};
+use crate::gathered;
+use crate::placed::TASKS_MARK;
+use crate::tasks::{self, older};
 
 impl Face {
+    /// Returns the answer to a handshake of 2025-11-25 with the tasks of servers of that revision, if there are any.
+    pub(super) fn with_older_tasks(&self, mut answer: InitializeResult) -> InitializeResult {
+        let offers = |server: &str| older::are_offered(&self.gateway, server);
+        let is_offered = match &self.exposure {
+            Exposure::Server(server) => offers(server),
+            Exposure::Search | Exposure::All => self.servers().iter().any(|server| offers(server)),
+        };
+        if answer.protocol_version == ProtocolVersion::V_2025_11_25 && is_offered {
+            let experimental = answer.capabilities.experimental.get_or_insert_default();
+            experimental.insert(TASKS_MARK.to_owned(), JsonObject::new());
+        }
+        answer
+    }
+
     fn servers(&self) -> Vec<String> {
         let servers = self.gateway.servers_of(&self.tenant);
         servers.into_iter().map(|status| status.name).collect()

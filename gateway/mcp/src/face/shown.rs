@@ -155,7 +155,10 @@ impl Face {
                 serves_tool(name);
             }
             let tool = whole.as_deref().unwrap_or(name);
-            return Ok(calling::call_directly(&self.gateway, of(false), tool, arguments).await);
+            let mut of = of(false);
+            // The gateway's own tools run as no tasks.
+            of.answers.extend(params.get("task").map(|task| ("task".to_owned(), task.clone())));
+            return Ok(calling::call_directly(&self.gateway, of, tool, arguments).await);
         }
         serves_tool(name);
         Ok(match name {

@@ -49,7 +49,8 @@ impl ServerHandler for Traced {
     ) -> Result<InitializeResult, ErrorData> {
         let span = self.span(Some("initialize"), &context);
         self.0.listens();
-        ended(&span, self.0.initialize(request, context).instrument(span.span().clone()).await)
+        let answer = self.0.initialize(request, context).instrument(span.span().clone()).await;
+        ended(&span, answer.map(|answer| self.0.with_older_tasks(answer)))
     }
 
     async fn discover(
