@@ -108,6 +108,33 @@ async fn intents_that_wait_go_to_a_gpu_in_one_request() {
     assert!((joined - 100.0).abs() < 1e-9, "{joined}");
     let answered = holding.setup.metric("toolgate_embed_answered_total{tier=\"gpu\"}");
     assert!((answered - 108.0).abs() < 1e-9, "{answered}");
+    // Those that were sent at once count as well.
+    let waited = holding.setup.metric("toolgate_embed_join_wait_seconds_count");
+    assert!((waited - 108.0).abs() < 1e-9, "{waited}");
+    assert!(holding.setup.metric("toolgate_embed_join_wait_seconds_sum") > 0.0);
+}
+
+#[tokio::test]
+async fn long_texts_share_a_request_with_few() {
+    let mut holding = Holding::start("cuda:0-bf16").await;
+    let long = |number: u64| format!("hold {number} {}", "long ".repeat(2_000));
+    for number in 0..10 {
+        holding.begin(&[&long(number)], Flow::new(7));
+    }
+    let requests = holding.end().await;
+    assert_eq!(sizes(&requests), [2, 4, 4], "of 512 tokens each");
+}
+
+#[tokio::test]
+async fn a_request_of_long_texts_goes_alone_and_keeps_its_turn() {
+    let mut holding = Holding::start("cuda:0-bf16").await;
+    let long = format!("hold {}", "long ".repeat(2_000));
+    holding.begin(&["hold before"], Flow::new(7));
+    holding.begin(&[long.as_str(); 8], Flow::new(7));
+    for number in 0..3 {
+        holding.begin(&[&format!("hold {number}")], Flow::new(7));
+    }
+    assert_eq!(sizes(&holding.end().await), [1, 3, 8]);
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@ pub struct EncoderMetrics {
     outstanding: Family<Worker, Gauge>,
     answered: Family<Label, Counter>,
     joined: Counter,
+    join_waits: Histogram,
     failovers: Family<Label, Counter>,
     hedges: Family<Label, Counter>,
     over_budget: Family<Label, Counter>,
@@ -70,6 +71,7 @@ impl Default for EncoderMetrics {
             outstanding: Family::default(),
             answered: Family::default(),
             joined: Counter::default(),
+            join_waits: histogram(),
             failovers: Family::default(),
             hedges: Family::default(),
             over_budget: Family::default(),
@@ -102,6 +104,9 @@ impl EncoderMetrics {
         r.register("toolgate_embed_answered", help, self.answered.clone());
         let help = "Requests of callers whose texts went to a worker on a GPU together with those of others";
         r.register("toolgate_embed_joined", help, self.joined.clone());
+        let name = "toolgate_embed_join_wait";
+        let help = "Time that a short request waited before it was sent to a worker on a GPU";
+        r.register_with_unit(name, help, Unit::Seconds, self.join_waits.clone());
         let help = "Requests that went on after a worker failed them, by where to";
         r.register("toolgate_embed_failover", help, self.failovers.clone());
         let help =
@@ -233,6 +238,11 @@ impl WorkerMetrics {
         if requests > 1 {
             self.all.joined.inc_by(requests as u64);
         }
+    }
+
+    /// Records the time, in seconds, that a caller's request waited before it was sent, alone or together with others.
+    pub fn waited(&self, seconds: f64) {
+        self.all.join_waits.observe(seconds);
     }
 
     fn result(&self, result: &'static str) -> ResultOf {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use toolgate_encoder::estimated_tokens;
 use toolgate_encoder_client::{Code, EmbedAnswer, Error as ClientError, TraceContext};
 
 use super::member::{Call, Member};
@@ -17,6 +18,13 @@ const UNDER_WAY_MAX: usize = 8;
 
 /// Maximum texts in one request.
 const TEXTS_MAX: usize = 64;
+
+/// Maximum tokens, estimated, in one request of several callers: 64 intents of people. A device takes about as long for
+/// them as it takes to start a batch. More would make short texts wait for long ones, and save little.
+const TOKENS_MAX: u64 = 2_048;
+
+/// Maximum tokens that count of one text. Models for short texts read no more.
+const TOKENS_OF_A_TEXT_MAX: u64 = 512;
 
 /// Maximum requests that wait at a worker, those of callers who have left among them.
 const WAITING_MAX: usize = 1_024;
@@ -44,10 +52,16 @@ pub(super) enum NotJoined {
 pub(super) struct Pending {
     texts: Vec<String>,
     flow: Flow,
+    /// Tokens of the texts, estimated.
+    tokens: u64,
+    since: Instant,
     until: Instant,
     trace: Option<TraceContext>,
     caller: oneshot::Sender<Result<EmbedAnswer, ClientError>>,
 }
+
+/// Error of a queue in which too many requests wait.
+struct Full;
 
 /// Requests that wait to be sent to one worker. Flows take turns, so that a tenant with many requests does not hold up the
 /// others.
@@ -75,8 +89,10 @@ impl Member {
     ) -> Result<EmbedAnswer, NotJoined> {
         let ShortRequest { texts, flow, within, trace } = request;
         let (caller, answer) = oneshot::channel();
-        let pending = Pending { texts, flow, until: Instant::now() + within, trace, caller };
-        let place = self.queue.lock().push(pending).map_err(|_full| NotJoined::Full)?;
+        let since = Instant::now();
+        let tokens = tokens_of(&texts);
+        let pending = Pending { texts, flow, tokens, since, until: since + within, trace, caller };
+        let place = self.queue.lock().push(pending).map_err(|Full| NotJoined::Full)?;
         if place {
             let place = Place { member: Arc::clone(self), is_given_up: false };
             tokio::spawn(place.send_waiting());
@@ -91,6 +107,10 @@ impl Member {
     /// so that a text that the worker refuses fails no other.
     async fn send(&self, joined: Vec<Pending>) {
         self.metrics.joined(joined.len());
+        let now = Instant::now();
+        for pending in &joined {
+            self.metrics.waited((now - pending.since).as_secs_f64());
+        }
         let mut parts = vec![joined];
         while let Some(mut part) = parts.pop() {
             match self.send_once(&mut part).await {
@@ -157,13 +177,13 @@ impl Queue {
     /// Adds a request, and returns true if there is a place for it, which is taken.
     ///
     /// # Errors
-    /// The request is handed back if too many wait.
-    fn push(&mut self, pending: Pending) -> Result<bool, Pending> {
+    /// Too many wait; the request is dropped.
+    fn push(&mut self, pending: Pending) -> Result<bool, Full> {
         if self.waiting >= WAITING_MAX {
             self.forget_left();
         }
         if self.waiting >= WAITING_MAX {
-            return Err(pending);
+            return Err(Full);
         }
         let flow = pending.flow;
         let of_flow = self.pending.entry(flow).or_default();
@@ -187,24 +207,29 @@ impl Queue {
         self.waiting = self.pending.values().map(VecDeque::len).sum();
     }
 
-    /// Takes the requests of the next joined one: one of each flow in turn, up to [`TEXTS_MAX`] texts. Those whose caller
-    /// has left are dropped.
+    /// Takes the requests of the next joined one: one of each flow in turn, up to [`TEXTS_MAX`] texts and [`TOKENS_MAX`]
+    /// tokens. One request with more tokens goes alone. Those whose caller has left are dropped.
     fn take(&mut self) -> Vec<Pending> {
-        let mut taken = Vec::new();
+        let mut taken: Vec<Pending> = Vec::new();
         let mut texts = 0;
+        let mut tokens = 0;
         while let Some(flow) = self.turns.pop_front() {
             let Some(of_flow) = self.pending.get_mut(&flow) else { continue };
             while of_flow.front().is_some_and(|pending| pending.caller.is_closed()) {
                 of_flow.pop_front();
                 self.waiting -= 1;
             }
-            if of_flow.front().is_some_and(|next| texts + next.texts.len() > TEXTS_MAX) {
+            let is_too_much = |next: &Pending| {
+                texts + next.texts.len() > TEXTS_MAX || tokens + next.tokens > TOKENS_MAX
+            };
+            if !taken.is_empty() && of_flow.front().is_some_and(is_too_much) {
                 self.turns.push_front(flow);
                 break;
             }
             if let Some(pending) = of_flow.pop_front() {
                 self.waiting -= 1;
                 texts += pending.texts.len();
+                tokens += pending.tokens;
                 taken.push(pending);
             }
             if of_flow.is_empty() {
@@ -245,6 +270,13 @@ impl Drop for Place {
             self.member.queue.lock().under_way -= 1;
         }
     }
+}
+
+/// Returns the tokens that a model reads of texts, estimated.
+fn tokens_of(texts: &[String]) -> u64 {
+    let of_one =
+        |text: &String| estimated_tokens(std::slice::from_ref(text)).min(TOKENS_OF_A_TEXT_MAX);
+    texts.iter().map(of_one).sum()
 }
 
 /// Waits until no caller waits for an answer.
