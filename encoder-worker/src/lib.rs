@@ -17,6 +17,8 @@ mod telemetry;
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
@@ -40,8 +42,8 @@ use api::Face;
 use lifecycle::{Lifecycle, Phase};
 use telemetry::Metrics;
 
-/// Number of threads that answer calls; the encoder has its own.
-const CALL_THREADS: usize = 2;
+/// Least and most threads that answer calls; the encoder has its own.
+const CALL_THREADS: RangeInclusive<usize> = 2..=8;
 
 /// Time within which the collector must accept the last spans, once all calls are over.
 const LAST_SPANS_MAX: Duration = Duration::from_secs(1);
@@ -63,7 +65,8 @@ pub fn main(arguments: WorkerArguments) -> ExitCode {
 
 fn live(config: WorkerConfig, telemetry: Telemetry) -> Result<(), WorkerError> {
     let mut builder = runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(CALL_THREADS).enable_all().build();
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let runtime = builder.worker_threads(call_threads(cores)).enable_all().build();
     let runtime = runtime.map_err(WorkerError::Runtime)?;
     let outcome = runtime.block_on(async {
         let exporting = telemetry.export();
@@ -74,6 +77,12 @@ fn live(config: WorkerConfig, telemetry: Telemetry) -> Result<(), WorkerError> {
     // The drain is over: tasks that still run, such as a device that hangs, are not awaited.
     runtime.shutdown_background();
     outcome
+}
+
+/// Returns the threads that answer calls on a machine with `cores` cores: half as many, within the bounds. Answers for a
+/// GPU of hundreds of thousands of texts a second take more than two.
+fn call_threads(cores: usize) -> usize {
+    (cores / 2).clamp(*CALL_THREADS.start(), *CALL_THREADS.end())
 }
 
 /// Serves until SIGINT or SIGTERM (or, if so configured, until standard input ends), then drains.
@@ -187,4 +196,16 @@ fn announce(listener: &TcpListener, admin: &TcpListener) {
         );
     }
     info!(grpc = text(grpc), admin = text(http), "listening");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_the_cores_answer_calls_within_bounds() {
+        for (cores, threads) in [(1, 2), (4, 2), (8, 4), (16, 8), (128, 8)] {
+            assert_eq!(call_threads(cores), threads, "{cores} cores");
+        }
+    }
 }

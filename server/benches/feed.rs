@@ -131,6 +131,7 @@ async fn pool(address: &str, reference: &EncoderHandle) -> Arc<EncoderPool> {
     let config = PoolConfig {
         workers: vec![WorkerAddress::One(address.to_owned())],
         local: Vec::new(),
+        connections: None,
         attempt_timeout: Duration::from_secs(2),
         hedge: true,
         health_interval: Duration::from_millis(400),

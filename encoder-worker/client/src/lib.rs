@@ -3,6 +3,9 @@
 
 mod error;
 
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tonic::transport::{Channel, Endpoint};
@@ -25,6 +28,9 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// Connection options of an [`EncoderClient`].
 #[derive(Debug, Clone, Copy)]
 pub struct EncoderOptions {
+    /// Connections that calls are spread over. The frames of one are read and written by one thread at a time.
+    /// Default: 1.
+    pub connections: NonZeroUsize,
     /// Longest time that connecting may take. Default: 1 s.
     pub connect_timeout: Duration,
     /// Interval of keep-alive pings, which are sent even without calls. Default: 5 s.
@@ -38,6 +44,7 @@ pub struct EncoderOptions {
 impl Default for EncoderOptions {
     fn default() -> Self {
         Self {
+            connections: NonZeroUsize::MIN,
             connect_timeout: Duration::from_secs(1),
             keep_alive_interval: Duration::from_secs(5),
             keep_alive_timeout: Duration::from_secs(2),
@@ -46,12 +53,39 @@ impl Default for EncoderOptions {
     }
 }
 
-/// A connection to one encoder worker. The first call connects, and a later call connects again if the connection
-/// broke. Cloning is cheap and shares the connection.
+/// Connections to one encoder worker. Each connects with its first call, and again with a later one if it broke. Cloning
+/// is cheap and shares the connections.
 #[derive(Debug, Clone)]
 pub struct EncoderClient {
     address: String,
+    connections: Arc<[Connection]>,
+}
+
+/// One connection, and its calls under way.
+#[derive(Debug)]
+struct Connection {
     service: EncoderServiceClient<Channel>,
+    calls: AtomicUsize,
+}
+
+/// Call under way on a connection. Dropping it takes the call off.
+struct UnderWay<'a>(&'a Connection);
+
+impl<'a> UnderWay<'a> {
+    fn on(connection: &'a Connection) -> Self {
+        connection.calls.fetch_add(1, Ordering::Relaxed);
+        Self(connection)
+    }
+
+    fn service(&self) -> EncoderServiceClient<Channel> {
+        self.0.service.clone()
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Model and device of a worker.
@@ -119,7 +153,7 @@ impl TraceContext {
 }
 
 impl EncoderClient {
-    /// Creates a client of the worker at `address`, such as `127.0.0.1:7072`. It connects with its first call. Needs a
+    /// Creates a client of the worker at `address`, such as `127.0.0.1:7072`. It connects with its first calls. Needs a
     /// tokio runtime.
     ///
     /// # Errors
@@ -133,9 +167,21 @@ impl EncoderClient {
             .http2_keep_alive_interval(options.keep_alive_interval)
             .keep_alive_timeout(options.keep_alive_timeout)
             .keep_alive_while_idle(true);
-        let service = EncoderServiceClient::new(target.connect_lazy())
-            .max_decoding_message_size(options.max_message_bytes);
-        Ok(Self { address: address.to_owned(), service })
+        let connection = || Connection {
+            service: EncoderServiceClient::new(target.connect_lazy())
+                .max_decoding_message_size(options.max_message_bytes),
+            calls: AtomicUsize::new(0),
+        };
+        let connections = std::iter::repeat_with(connection).take(options.connections.get());
+        Ok(Self { address: address.to_owned(), connections: connections.collect() })
+    }
+
+    /// Chooses the connection with the fewest calls under way, the first of equals: further ones connect only when there
+    /// are calls at the same time, and one that hangs gets few.
+    fn place(&self) -> UnderWay<'_> {
+        let calls = |connection: &&Connection| connection.calls.load(Ordering::Relaxed);
+        let chosen = self.connections.iter().min_by_key(calls);
+        UnderWay::on(chosen.expect("a client has at least one connection"))
     }
 
     /// Returns the address of the worker.
@@ -149,7 +195,8 @@ impl EncoderClient {
     /// # Errors
     /// The call failed; see [`Error`].
     pub async fn describe(&self, within: Duration) -> Result<WorkerDescription, Error> {
-        let mut service = self.service.clone();
+        let place = self.place();
+        let mut service = place.service();
         let request = timed(DescribeRequest {}, within);
         let answer = self.once("Describe", within, service.describe(request)).await?;
         Ok(WorkerDescription {
@@ -172,7 +219,8 @@ impl EncoderClient {
         EmbedOptions { flow, trace }: EmbedOptions<'_>,
     ) -> Result<EmbedAnswer, Error> {
         let count = texts.len();
-        let mut service = self.service.clone();
+        let place = self.place();
+        let mut service = place.service();
         let message = EmbedRequest { texts, fingerprint: fingerprint.to_owned(), flow };
         let call = service.embed(placed(timed(message, within), trace));
         let answer = self.once("Embed", within, call).await?;
@@ -284,6 +332,24 @@ mod tests {
             let problem = parse(wrong).expect_err(wrong).to_string();
             assert!(problem.contains("expected host:port"), "{problem}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_call_goes_to_the_connection_with_the_fewest_under_way() {
+        let connections = NonZeroUsize::new(3).expect("not 0");
+        let options = EncoderOptions { connections, ..EncoderOptions::default() };
+        let client = EncoderClient::lazy("127.0.0.1:1", &options).expect("an address");
+        let number = |call: &UnderWay<'_>| {
+            client.connections.iter().position(|connection| std::ptr::eq(connection, call.0))
+        };
+        for _ in 0..3 {
+            assert_eq!(number(&client.place()), Some(0), "calls one after the other share one");
+        }
+        let calls = [client.place(), client.place(), client.place(), client.place()];
+        assert_eq!(calls.each_ref().map(number), [Some(0), Some(1), Some(2), Some(0)]);
+        let [_first, second, _third, _fourth] = calls;
+        drop(second);
+        assert_eq!(number(&client.place()), Some(1));
     }
 
     fn answer(numbers: &[f32], dimensions: u32, truncated: usize) -> EmbedResponse {

@@ -141,6 +141,8 @@ pub struct PoolConfig {
     pub workers: Vec<WorkerAddress>,
     /// Devices on which this server starts workers, one worker process on each.
     pub local: Vec<Device>,
+    /// Connections to each worker; `None` for as many as suit the cores.
+    pub connections: Option<NonZeroUsize>,
     /// Longest wait for a worker's answer to up to eight texts; more texts get more time.
     pub attempt_timeout: Duration,
     /// True if a slow worker's request is also sent to a second worker.
@@ -329,6 +331,7 @@ impl From<&Settings> for PoolConfig {
         Self {
             workers: settings.read(&keys::ENCODER_WORKERS),
             local: gpus.chain(settings.read(&keys::ENCODER_LOCAL_WORKERS)).collect(),
+            connections: NonZeroUsize::new(settings.read(&keys::ENCODER_CONNECTIONS)),
             attempt_timeout: settings.read(&keys::ENCODER_ATTEMPT_TIMEOUT),
             hedge: settings.read(&keys::ENCODER_HEDGE),
             health_interval: settings.read(&keys::ENCODER_HEALTH_INTERVAL),

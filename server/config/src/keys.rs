@@ -70,6 +70,7 @@ pub static KEYS: &[&KeySpec] = &[
     &ENCODER_WORKERS.spec,
     &ENCODER_GPUS.spec,
     &ENCODER_LOCAL_WORKERS.spec,
+    &ENCODER_CONNECTIONS.spec,
     &ENCODER_ATTEMPT_TIMEOUT.spec,
     &ENCODER_HEDGE.spec,
     &ENCODER_HEALTH_INTERVAL.spec,

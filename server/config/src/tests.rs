@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -352,6 +353,14 @@ fn workers_and_prefixes_are_read_alike_from_every_source() {
     assert_eq!(from_file.passage_prefix.as_deref(), Some(""), "none, whatever the model says");
     assert_eq!(from_environment.passage_prefix, None);
     assert!(parse("", &[], &[]).config.encoder.pool.is_empty());
+}
+
+#[test]
+fn connections_to_a_worker_follow_the_cores_unless_there_is_a_number() {
+    let of = |file: &str| parse(file, &[], &[]).config.encoder.pool.connections;
+    assert_eq!(of(""), None);
+    assert_eq!(of("[encoder]\nconnections = 0"), None);
+    assert_eq!(of("[encoder]\nconnections = 3").map(NonZeroUsize::get), Some(3));
 }
 
 #[test]

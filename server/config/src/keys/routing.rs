@@ -157,6 +157,13 @@ pub const ENCODER_LOCAL_WORKERS: Key<Vec<Device>> = Key::new(
     "Devices, such as \"cuda:3\" or \"cpu\": this server starts a worker process on each, beside \
      those of gpus.",
 );
+pub const ENCODER_CONNECTIONS: Key<usize> = Key::new(
+    "encoder.connections",
+    count(0, 64),
+    "0",
+    "Connections to each worker, which requests are spread over. 0: one for every four cores of this \
+     machine, four at most.",
+);
 pub const ENCODER_ATTEMPT_TIMEOUT: Key<Duration> = Key::new(
     "encoder.attempt_timeout",
     span(10, 60_000),

@@ -4,6 +4,7 @@
 
 mod balance;
 mod budget;
+mod connections;
 mod faults;
 mod here;
 mod joining;

@@ -26,6 +26,7 @@ pub fn config(workers: &[&Worker]) -> PoolConfig {
     PoolConfig {
         workers: workers.iter().map(address).collect(),
         local: Vec::new(),
+        connections: None,
         attempt_timeout: Duration::from_secs(1),
         hedge: false,
         health_interval: Duration::from_millis(100),

@@ -1,6 +1,7 @@
 //! Small encoder worker on a thread of its own. It can be made to misbehave, killed with all its connections, and
 //! started again at the same address.
 
+use std::collections::HashSet;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -52,6 +53,8 @@ pub struct Seen {
     pub outstanding: AtomicU32,
     /// Texts of each Embed request, including canaries.
     pub requests: Mutex<Vec<Vec<String>>>,
+    /// Connections that requests of traffic came over: those with texts that begin with `hold`.
+    pub connections: Mutex<HashSet<SocketAddr>>,
     /// Number of requests that were cancelled before the answer.
     pub cancelled: AtomicUsize,
     at_once: AtomicUsize,
@@ -65,6 +68,7 @@ impl Default for Seen {
             allowed: Semaphore::new(0),
             outstanding: AtomicU32::default(),
             requests: Mutex::default(),
+            connections: Mutex::default(),
             cancelled: AtomicUsize::default(),
             at_once: AtomicUsize::default(),
             at_once_max: AtomicUsize::default(),
@@ -197,7 +201,11 @@ impl EncoderService for Service {
         &self,
         request: Request<EmbedRequest>,
     ) -> Result<Response<EmbedResponse>, Status> {
+        let connection = request.remote_addr();
         let EmbedRequest { texts, fingerprint, .. } = request.into_inner();
+        if texts[0].starts_with("hold") {
+            self.seen.connections.lock().extend(connection);
+        }
         let mut under_way = Under::way(&self.seen, &texts);
         if fingerprint != self.fingerprint {
             under_way.answered = true;

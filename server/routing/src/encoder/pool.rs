@@ -14,11 +14,14 @@ mod reference;
 mod roster;
 mod watch;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use toolgate_encoder_client::EncoderOptions;
 use tracing::Instrument as _;
 
 pub use reference::{COMPARED_COSINE_MIN, Reference, cosine};
@@ -29,7 +32,7 @@ use attempt::Ask;
 use budget::RetryBudget;
 use comparisons::Comparisons;
 use latency::Latency;
-use roster::Roster;
+use roster::{Roster, connections_by};
 use toolgate_config::{PoolConfig, WorkerAddress};
 use toolgate_core::error::Error;
 use watch::Rounds;
@@ -79,7 +82,9 @@ impl EncoderPool {
     ) -> Self {
         let reference = Arc::new(reference);
         let rounds = Rounds::every(config.health_interval, config.attempt_timeout);
-        let roster = Arc::new(Roster::new(Arc::clone(&reference), rounds, metrics.clone()));
+        let options = options_of(config);
+        let roster = Roster::new(Arc::clone(&reference), rounds, options, metrics.clone());
+        let roster = Arc::new(roster);
         let stop = CancellationToken::new();
         follow(&config.workers, &roster, &stop);
         let comparer = comparer.filter(|_| config.compare_one_in > 0);
@@ -149,6 +154,12 @@ impl EncoderPool {
         }
         Ok(parts.into_iter().flatten().collect())
     }
+}
+
+fn options_of(config: &PoolConfig) -> EncoderOptions {
+    let by_cores = || connections_by(available_parallelism().map_or(1, NonZeroUsize::get));
+    let connections = config.connections.unwrap_or_else(by_cores);
+    EncoderOptions { connections, ..EncoderOptions::default() }
 }
 
 /// Adds the configured workers. Listed addresses are permanent. A name is looked up again and again until `stop`.

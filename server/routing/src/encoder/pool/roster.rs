@@ -2,6 +2,7 @@
 //! listed.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,6 +18,17 @@ use crate::encoder::EncoderMetrics;
 
 /// Maximum workers from one source. A name with more is most likely a mistake.
 const WORKERS_MAX: usize = 256;
+
+/// Cores of this machine for each connection to a worker, and maximum connections by cores. Callers on few cores don't
+/// wait for a connection's thread.
+const CORES_OF_A_CONNECTION: usize = 4;
+const CONNECTIONS_MAX: usize = 4;
+
+/// Returns the connections to each worker where the configuration has no number.
+pub(super) fn connections_by(cores: usize) -> NonZeroUsize {
+    let connections = (cores / CORES_OF_A_CONNECTION).min(CONNECTIONS_MAX);
+    NonZeroUsize::new(connections).unwrap_or(NonZeroUsize::MIN)
+}
 
 /// Returns a tier's name in metrics.
 pub(super) fn tier_name(tier: Tier) -> &'static str {
@@ -45,14 +57,19 @@ struct ActiveMember {
 }
 
 impl Roster {
-    pub(super) fn new(reference: Arc<Reference>, rounds: Rounds, metrics: EncoderMetrics) -> Self {
+    pub(super) fn new(
+        reference: Arc<Reference>,
+        rounds: Rounds,
+        options: EncoderOptions,
+        metrics: EncoderMetrics,
+    ) -> Self {
         Self {
             members: RwLock::default(),
             active: Mutex::default(),
             turn: AtomicUsize::new(0),
             reference,
             rounds,
-            options: EncoderOptions::default(),
+            options,
             metrics,
         }
     }
@@ -111,5 +128,17 @@ impl Roster {
 
     fn members(&self) -> Arc<Vec<Arc<Member>>> {
         Arc::clone(&self.members.read())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_cores_have_a_connection_each_up_to_four() {
+        for (cores, connections) in [(1, 1), (2, 1), (7, 1), (8, 2), (16, 4), (96, 4)] {
+            assert_eq!(connections_by(cores).get(), connections, "{cores} cores");
+        }
     }
 }
