@@ -31,7 +31,9 @@ type EmbedRequest struct {
 	// Whose texts they are, as a number that means nothing else: those of one flow wait for each other, and not for
 	// those of others. The highest bit is set where nobody waits for an answer as for a registration's: such a flow gets
 	// an eighth of what others get. Absent or 0: this request is a flow by itself.
-	Flow          uint64 `protobuf:"fixed64,3,opt,name=flow,proto3" json:"flow,omitempty"`
+	Flow uint64 `protobuf:"fixed64,3,opt,name=flow,proto3" json:"flow,omitempty"`
+	// True if the caller reads half precision. Workers that don't know this field answer in f32.
+	HalfPrecision bool `protobuf:"varint,4,opt,name=half_precision,json=halfPrecision,proto3" json:"half_precision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -87,10 +89,17 @@ func (x *EmbedRequest) GetFlow() uint64 {
 	return 0
 }
 
+func (x *EmbedRequest) GetHalfPrecision() bool {
+	if x != nil {
+		return x.HalfPrecision
+	}
+	return false
+}
+
 // The embeddings.
 type EmbedResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Little-endian f32, text by text: `texts x dimensions x 4` bytes.
+	// Little-endian f32, text by text: `texts x dimensions x 4` bytes. In half precision it is `texts x dimensions x 2`.
 	Embeddings []byte `protobuf:"bytes,1,opt,name=embeddings,proto3" json:"embeddings,omitempty"`
 	// The length of one embedding.
 	Dimensions uint32 `protobuf:"varint,2,opt,name=dimensions,proto3" json:"dimensions,omitempty"`
@@ -103,8 +112,11 @@ type EmbedResponse struct {
 	// Tokens, estimated, of the texts of other requests that wait or run at the worker as it answers. Callers balance
 	// their requests by it, because each knows its own alone.
 	OutstandingTokens uint32 `protobuf:"varint,6,opt,name=outstanding_tokens,json=outstandingTokens,proto3" json:"outstanding_tokens,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// True if the embeddings are in half precision (binary16 of IEEE 754), as the request allowed. The cosine of each with
+	// what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
+	HalfPrecision bool `protobuf:"varint,7,opt,name=half_precision,json=halfPrecision,proto3" json:"half_precision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EmbedResponse) Reset() {
@@ -177,6 +189,13 @@ func (x *EmbedResponse) GetOutstandingTokens() uint32 {
 		return x.OutstandingTokens
 	}
 	return 0
+}
+
+func (x *EmbedResponse) GetHalfPrecision() bool {
+	if x != nil {
+		return x.HalfPrecision
+	}
+	return false
 }
 
 // Asks what is loaded.
@@ -302,11 +321,12 @@ var File_toolgate_v1_encoder_proto protoreflect.FileDescriptor
 
 const file_toolgate_v1_encoder_proto_rawDesc = "" +
 	"\n" +
-	"\x19toolgate/v1/encoder.proto\x12\vtoolgate.v1\"Z\n" +
+	"\x19toolgate/v1/encoder.proto\x12\vtoolgate.v1\"\x81\x01\n" +
 	"\fEmbedRequest\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x12\n" +
-	"\x04flow\x18\x03 \x01(\x06R\x04flow\"\xe1\x01\n" +
+	"\x04flow\x18\x03 \x01(\x06R\x04flow\x12%\n" +
+	"\x0ehalf_precision\x18\x04 \x01(\bR\rhalfPrecision\"\x88\x02\n" +
 	"\rEmbedResponse\x12\x1e\n" +
 	"\n" +
 	"embeddings\x18\x01 \x01(\fR\n" +
@@ -317,7 +337,8 @@ const file_toolgate_v1_encoder_proto_rawDesc = "" +
 	"\ftoken_counts\x18\x03 \x03(\rR\vtokenCounts\x12\x1c\n" +
 	"\ttruncated\x18\x04 \x03(\bR\ttruncated\x12 \n" +
 	"\vfingerprint\x18\x05 \x01(\tR\vfingerprint\x12-\n" +
-	"\x12outstanding_tokens\x18\x06 \x01(\rR\x11outstandingTokens\"\x11\n" +
+	"\x12outstanding_tokens\x18\x06 \x01(\rR\x11outstandingTokens\x12%\n" +
+	"\x0ehalf_precision\x18\a \x01(\bR\rhalfPrecision\"\x11\n" +
 	"\x0fDescribeRequest\"\xa3\x01\n" +
 	"\x10DescribeResponse\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12 \n" +

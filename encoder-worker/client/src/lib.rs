@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use half::f16;
+use half::slice::HalfFloatSliceExt as _;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 use toolgate_proto::v1::encoder_service_client::EncoderServiceClient;
@@ -102,7 +104,7 @@ pub struct WorkerDescription {
 /// Embedding of one text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerEmbedding {
-    /// The vector, exactly as the worker sent it.
+    /// The vector, as the worker sent it.
     pub vector: Vec<f32>,
     /// True if the text was longer than the model's input and was cut.
     pub truncated: bool,
@@ -120,6 +122,9 @@ pub struct EmbedAnswer {
 /// Flow and trace that a call belongs to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EmbedOptions<'a> {
+    /// True if embeddings may come in half precision, which is half the bytes. The cosine of each with what it was in f32
+    /// is at least .9999.
+    pub half_precision: bool,
     /// Flow of the texts. At the worker, texts wait for others of the same flow, but not for those of other flows. 0
     /// means that the call is a flow of its own.
     pub flow: u64,
@@ -216,12 +221,13 @@ impl EncoderClient {
         texts: Vec<String>,
         fingerprint: &str,
         within: Duration,
-        EmbedOptions { flow, trace }: EmbedOptions<'_>,
+        EmbedOptions { half_precision, flow, trace }: EmbedOptions<'_>,
     ) -> Result<EmbedAnswer, Error> {
         let count = texts.len();
         let place = self.place();
         let mut service = place.service();
-        let message = EmbedRequest { texts, fingerprint: fingerprint.to_owned(), flow };
+        let message =
+            EmbedRequest { texts, fingerprint: fingerprint.to_owned(), flow, half_precision };
         let call = service.embed(placed(timed(message, within), trace));
         let answer = self.once("Embed", within, call).await?;
         let embeddings = read(&answer, count, fingerprint)
@@ -294,7 +300,8 @@ fn read(
         return Err("it is of another model".into());
     }
     let bytes = answer.embeddings.len();
-    let width = answer.dimensions as usize * size_of::<f32>();
+    let of_a_number = if answer.half_precision { size_of::<f16>() } else { size_of::<f32>() };
+    let width = answer.dimensions as usize * of_a_number;
     if width == 0 || width.checked_mul(count) != Some(bytes) {
         let dimensions = answer.dimensions;
         return Err(format!("{bytes} bytes are not {count} texts of {dimensions} numbers"));
@@ -302,12 +309,23 @@ fn read(
     if answer.truncated.len() != count {
         return Err(format!("`truncated` has {} values for {count} texts", answer.truncated.len()));
     }
-    let vectors = answer.embeddings.chunks_exact(width).map(|bytes| {
-        let (numbers, _) = bytes.as_chunks();
-        numbers.iter().map(|number| f32::from_le_bytes(*number)).collect()
-    });
+    let vector: fn(&[u8]) -> Vec<f32> = if answer.half_precision { halves } else { singles };
+    let vectors = answer.embeddings.chunks_exact(width).map(vector);
     let pairs = vectors.zip(&answer.truncated);
     Ok(pairs.map(|(vector, truncated)| WorkerEmbedding { vector, truncated: *truncated }).collect())
+}
+
+fn singles(bytes: &[u8]) -> Vec<f32> {
+    let (numbers, _) = bytes.as_chunks();
+    numbers.iter().map(|number| f32::from_le_bytes(*number)).collect()
+}
+
+fn halves(bytes: &[u8]) -> Vec<f32> {
+    let (numbers, _) = bytes.as_chunks();
+    let halves: Vec<_> = numbers.iter().map(|number| f16::from_le_bytes(*number)).collect();
+    let mut vector = vec![0.0; halves.len()];
+    halves.convert_to_f32_slice(&mut vector);
+    vector
 }
 
 #[cfg(test)]
@@ -367,6 +385,27 @@ mod tests {
         let read = read(&answer(&[1.0, 2.0, 3.0, 4.0], 2, 2), 2, "f").expect("a sound answer");
         let vectors: Vec<_> = read.into_iter().map(|one| one.vector).collect();
         assert_eq!(vectors, [[1.0, 2.0], [3.0, 4.0]]);
+    }
+
+    #[test]
+    fn numbers_in_half_precision_are_read_text_by_text() {
+        let numbers = [1.0, -0.5, 0.25, 0.0];
+        let halves = EmbedResponse {
+            embeddings: numbers
+                .iter()
+                .flat_map(|number| f16::from_f32(*number).to_le_bytes())
+                .collect(),
+            half_precision: true,
+            ..answer(&[], 2, 2)
+        };
+        let vectors: Vec<_> = read(&halves, 2, "f")
+            .expect("a sound answer")
+            .into_iter()
+            .map(|one| one.vector)
+            .collect();
+        assert_eq!(vectors, [[1.0, -0.5], [0.25, 0.0]]);
+        let singles = EmbedResponse { half_precision: true, ..answer(&numbers, 2, 2) };
+        assert!(read(&singles, 2, "f").is_err(), "twice the bytes");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use toolgate_telemetry::CallSpan;
 use tracing::{Instrument as _, error};
 
 use super::call_error::CallError;
-use super::{request, status};
+use super::{embeddings, request, status};
 use crate::lifecycle::{Lifecycle, Phase};
 use crate::telemetry::Metrics;
 use toolgate_encoder::{Embedding, EncoderHandle, Flow, ModelDescription, estimated_tokens};
@@ -105,6 +105,7 @@ impl Face {
         request::check(&message, &encoder.model().fingerprint)?;
         let _room = self.room(&message.texts)?;
         let outstanding = Outstanding::add(&self.outstanding, &message.texts);
+        let half_precision = message.half_precision;
         let embedded = tokio::select! {
             // If the answer and the canary's verdict come together, the answer is not trusted.
             biased;
@@ -117,7 +118,8 @@ impl Face {
             self.lifecycle.suspicion.notify_one();
         }
         let outstanding_tokens = outstanding.of_others();
-        Ok(EmbedResponse { outstanding_tokens, ..render(encoder.model(), &embedded?) })
+        let answer = render(encoder.model(), &embedded?, half_precision);
+        Ok(EmbedResponse { outstanding_tokens, ..answer })
     }
 
     fn room(&self, texts: &[String]) -> Result<SemaphorePermit<'_>, CallError> {
@@ -153,13 +155,12 @@ fn broken() -> CallError {
     CallError::Device("the canary found the device unfit".into())
 }
 
-fn render(model: &ModelDescription, embedded: &[Embedding]) -> EmbedResponse {
-    let mut embeddings = Vec::with_capacity(embedded.len() * model.dimensions * size_of::<f32>());
-    for value in embedded.iter().flat_map(|one| &one.vector) {
-        embeddings.extend_from_slice(&value.to_le_bytes());
-    }
+/// Renders an answer, in half precision if the caller reads it and it holds the embeddings.
+fn render(model: &ModelDescription, embedded: &[Embedding], half_precision: bool) -> EmbedResponse {
+    let halves = half_precision.then(|| embeddings::halves(embedded)).flatten();
     EmbedResponse {
-        embeddings: embeddings.into(),
+        half_precision: halves.is_some(),
+        embeddings: halves.unwrap_or_else(|| embeddings::singles(embedded)).into(),
         dimensions: model.dimensions as u32,
         token_counts: embedded.iter().map(|one| one.tokens).collect(),
         truncated: embedded.iter().map(|one| one.truncated).collect(),

@@ -1,5 +1,6 @@
 //! Tests of Embed, Describe, health, reflection and the limits.
 
+use half::f16;
 use serde::Deserialize;
 use tokio_stream::StreamExt;
 use tonic::transport::Channel;
@@ -66,6 +67,31 @@ async fn embeddings_are_those_of_the_model() {
     assert_eq!(about.backend, "cpu-f32");
     assert_eq!(about.fingerprint, answer.fingerprint);
     metrics_tell(&worker, golden.len() as f64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_half_precision_gets_half_the_bytes() {
+    let worker = Worker::serving("");
+    let mut client = worker.client().await;
+    let texts: Vec<_> = golden().into_iter().map(|case| case.text).collect();
+    let request = EmbedRequest { texts, ..Default::default() };
+    let exact = client.embed(request.clone()).await.expect("it embeds").into_inner();
+    assert!(!exact.half_precision, "nobody asked for it");
+    let request = EmbedRequest { half_precision: true, ..request };
+    let half = client.embed(request).await.expect("it embeds").into_inner();
+    assert!(half.half_precision);
+    assert_eq!(2 * half.embeddings.len(), exact.embeddings.len());
+    let numbers = half.embeddings.chunks(2);
+    let numbers = numbers.map(|two| f16::from_le_bytes(two.try_into().expect("two")).to_f32());
+    let numbers: Vec<f32> = numbers.collect();
+    let found = numbers.chunks(half.dimensions as usize);
+    for (vector, exact) in found.zip(vectors(&exact.embeddings, exact.dimensions)) {
+        let dot = |a: &[f32], b: &[f32]| -> f64 {
+            a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+        };
+        let cosine = dot(vector, &exact) / (dot(vector, vector) * dot(&exact, &exact)).sqrt();
+        assert!(cosine > 0.999_999, "{cosine}");
+    }
 }
 
 fn metrics_tell(worker: &Worker, texts: f64) {

@@ -1690,11 +1690,14 @@ pub struct EmbedRequest {
     /// an eighth of what others get. Absent or 0: this request is a flow by itself.
     #[prost(fixed64, tag = "3")]
     pub flow: u64,
+    /// True if the caller reads half precision. Workers that don't know this field answer in f32.
+    #[prost(bool, tag = "4")]
+    pub half_precision: bool,
 }
 /// The embeddings.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EmbedResponse {
-    /// Little-endian f32, text by text: `texts x dimensions x 4` bytes.
+    /// Little-endian f32, text by text: `texts x dimensions x 4` bytes. In half precision it is `texts x dimensions x 2`.
     #[prost(bytes = "bytes", tag = "1")]
     pub embeddings: ::prost::bytes::Bytes,
     /// The length of one embedding.
@@ -1713,6 +1716,10 @@ pub struct EmbedResponse {
     /// their requests by it, because each knows its own alone.
     #[prost(uint32, tag = "6")]
     pub outstanding_tokens: u32,
+    /// True if the embeddings are in half precision (binary16 of IEEE 754), as the request allowed. The cosine of each with
+    /// what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
+    #[prost(bool, tag = "7")]
+    pub half_precision: bool,
 }
 /// Asks what is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

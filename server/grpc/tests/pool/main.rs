@@ -6,6 +6,7 @@ mod balance;
 mod budget;
 mod connections;
 mod faults;
+mod half_precision;
 mod here;
 mod joining;
 mod membership;

@@ -30,6 +30,9 @@ pub enum Mode {
     /// Answers traffic, which is texts that begin with `hold`, only as [`Seen::allowed`] has permits. It refuses requests
     /// with a text that ends with `refused`, and fails those with one that ends with `fail`.
     Holds,
+    /// Answers texts that begin with `half` in half precision, where the caller reads it, with a vector along the first
+    /// axis.
+    Halves,
     /// Answers with embeddings of other texts.
     Wrong,
     /// Answers wrongly only to traffic: texts that begin with `lie to`.
@@ -72,6 +75,15 @@ impl Default for Seen {
             cancelled: AtomicUsize::default(),
             at_once: AtomicUsize::default(),
             at_once_max: AtomicUsize::default(),
+        }
+    }
+}
+
+impl Seen {
+    /// Notes the connection of a request of traffic.
+    fn connection_of(&self, request: &Request<EmbedRequest>) {
+        if request.get_ref().texts[0].starts_with("hold") {
+            self.connections.lock().extend(request.remote_addr());
         }
     }
 }
@@ -193,6 +205,26 @@ impl Service {
     fn mode(&self) -> Mode {
         *self.mode.lock()
     }
+
+    /// Returns an answer to `texts` texts in f32.
+    fn answer(&self, texts: usize, vectors: &[Vec<f32>]) -> EmbedResponse {
+        EmbedResponse {
+            embeddings: vectors.iter().flatten().flat_map(|value| value.to_le_bytes()).collect(),
+            dimensions: u32::try_from(DIMENSIONS).expect("small"),
+            token_counts: vec![3; texts],
+            truncated: vec![false; texts],
+            fingerprint: self.fingerprint.clone(),
+            outstanding_tokens: self.seen.outstanding.load(Ordering::SeqCst),
+            half_precision: false,
+        }
+    }
+}
+
+/// Returns the unit vector along the first axis in half precision.
+fn half_of_first_axis() -> Vec<u8> {
+    let mut bytes = vec![0; 2 * DIMENSIONS];
+    bytes[..2].copy_from_slice(&0x3c00_u16.to_le_bytes());
+    bytes
 }
 
 #[tonic::async_trait]
@@ -201,11 +233,8 @@ impl EncoderService for Service {
         &self,
         request: Request<EmbedRequest>,
     ) -> Result<Response<EmbedResponse>, Status> {
-        let connection = request.remote_addr();
-        let EmbedRequest { texts, fingerprint, .. } = request.into_inner();
-        if texts[0].starts_with("hold") {
-            self.seen.connections.lock().extend(connection);
-        }
+        self.seen.connection_of(&request);
+        let EmbedRequest { texts, fingerprint, half_precision, .. } = request.into_inner();
         let mut under_way = Under::way(&self.seen, &texts);
         if fingerprint != self.fingerprint {
             under_way.answered = true;
@@ -220,7 +249,7 @@ impl EncoderService for Service {
             Mode::Holds if texts[0].starts_with("hold") => {
                 self.seen.allowed.acquire().await.expect("open").forget();
             }
-            Mode::Holds => {}
+            Mode::Holds | Mode::Halves => {}
             Mode::Wrong => vectors = vec![embedding("something else"); texts.len()],
             Mode::WrongToTraffic => {
                 let lied_to = texts.iter().zip(&mut vectors);
@@ -243,14 +272,12 @@ impl EncoderService for Service {
             }
             _ => {}
         }
-        Ok(Response::new(EmbedResponse {
-            embeddings: vectors.iter().flatten().flat_map(|value| value.to_le_bytes()).collect(),
-            dimensions: u32::try_from(DIMENSIONS).expect("small"),
-            token_counts: vec![3; texts.len()],
-            truncated: vec![false; texts.len()],
-            fingerprint,
-            outstanding_tokens: self.seen.outstanding.load(Ordering::SeqCst),
-        }))
+        let answer = self.answer(texts.len(), &vectors);
+        if half_precision && mode == Mode::Halves && texts[0].starts_with("half") {
+            let embeddings = half_of_first_axis().repeat(texts.len()).into();
+            return Ok(Response::new(EmbedResponse { embeddings, half_precision, ..answer }));
+        }
+        Ok(Response::new(answer))
     }
 
     async fn describe(

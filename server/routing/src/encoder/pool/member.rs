@@ -364,7 +364,12 @@ impl Member {
     pub(super) async fn call(&self, call: Call) -> Result<EmbedAnswer, ClientError> {
         let Call { texts, flow, within, trace } = call;
         let own = OnTheWire::add(&self.on_the_wire, tokens_of(&texts));
-        let options = EmbedOptions { flow: flow.number(), trace: trace.as_ref() };
+        let options = EmbedOptions {
+            // The answers of a GPU are many enough for their bytes to count.
+            half_precision: self.tier() == Tier::Gpu,
+            flow: flow.number(),
+            trace: trace.as_ref(),
+        };
         let answer = self.client.embed(texts, &self.fingerprint, within, options).await?;
         let of_this_server = self.on_the_wire.load(Ordering::Relaxed).saturating_sub(own.tokens);
         let of_others = u64::from(answer.outstanding_tokens).saturating_sub(of_this_server);

@@ -27,6 +27,7 @@ class EmbedRequest(_message.Message):
     TEXTS_FIELD_NUMBER: _builtins.int
     FINGERPRINT_FIELD_NUMBER: _builtins.int
     FLOW_FIELD_NUMBER: _builtins.int
+    HALF_PRECISION_FIELD_NUMBER: _builtins.int
     fingerprint: _builtins.str
     """The fingerprint that the caller expects. Another one is FAILED_PRECONDITION. Absent: any."""
     flow: _builtins.int
@@ -34,6 +35,8 @@ class EmbedRequest(_message.Message):
     those of others. The highest bit is set where nobody waits for an answer as for a registration's: such a flow gets
     an eighth of what others get. Absent or 0: this request is a flow by itself.
     """
+    half_precision: _builtins.bool
+    """True if the caller reads half precision. Workers that don't know this field answer in f32."""
     @_builtins.property
     def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """1 to 256 texts, 32 KiB each at most."""
@@ -44,10 +47,11 @@ class EmbedRequest(_message.Message):
         texts: _abc.Iterable[_builtins.str] | None = ...,
         fingerprint: _builtins.str = ...,
         flow: _builtins.int = ...,
+        half_precision: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprint", b"fingerprint", "flow", b"flow", "texts", b"texts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprint", b"fingerprint", "flow", b"flow", "half_precision", b"half_precision", "texts", b"texts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -65,8 +69,9 @@ class EmbedResponse(_message.Message):
     TRUNCATED_FIELD_NUMBER: _builtins.int
     FINGERPRINT_FIELD_NUMBER: _builtins.int
     OUTSTANDING_TOKENS_FIELD_NUMBER: _builtins.int
+    HALF_PRECISION_FIELD_NUMBER: _builtins.int
     embeddings: _builtins.bytes
-    """Little-endian f32, text by text: `texts x dimensions x 4` bytes."""
+    """Little-endian f32, text by text: `texts x dimensions x 4` bytes. In half precision it is `texts x dimensions x 2`."""
     dimensions: _builtins.int
     """The length of one embedding."""
     fingerprint: _builtins.str
@@ -74,6 +79,10 @@ class EmbedResponse(_message.Message):
     outstanding_tokens: _builtins.int
     """Tokens, estimated, of the texts of other requests that wait or run at the worker as it answers. Callers balance
     their requests by it, because each knows its own alone.
+    """
+    half_precision: _builtins.bool
+    """True if the embeddings are in half precision (binary16 of IEEE 754), as the request allowed. The cosine of each with
+    what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
     """
     @_builtins.property
     def token_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -92,10 +101,11 @@ class EmbedResponse(_message.Message):
         truncated: _abc.Iterable[_builtins.bool] | None = ...,
         fingerprint: _builtins.str = ...,
         outstanding_tokens: _builtins.int = ...,
+        half_precision: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "embeddings", b"embeddings", "fingerprint", b"fingerprint", "outstanding_tokens", b"outstanding_tokens", "token_counts", b"token_counts", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "embeddings", b"embeddings", "fingerprint", b"fingerprint", "half_precision", b"half_precision", "outstanding_tokens", b"outstanding_tokens", "token_counts", b"token_counts", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -167,6 +167,21 @@ private static final long serialVersionUID = 0L;
     return flow_;
   }
 
+  public static final int HALF_PRECISION_FIELD_NUMBER = 4;
+  private boolean halfPrecision_ = false;
+  /**
+   * <pre>
+   * True if the caller reads half precision. Workers that don't know this field answer in f32.
+   * </pre>
+   *
+   * <code>bool half_precision = 4;</code>
+   * @return The halfPrecision.
+   */
+  @java.lang.Override
+  public boolean getHalfPrecision() {
+    return halfPrecision_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -189,6 +204,9 @@ private static final long serialVersionUID = 0L;
     }
     if (flow_ != 0L) {
       output.writeFixed64(3, flow_);
+    }
+    if (halfPrecision_ != false) {
+      output.writeBool(4, halfPrecision_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -214,6 +232,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeFixed64Size(3, flow_);
     }
+    if (halfPrecision_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(4, halfPrecision_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -235,6 +257,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getFingerprint())) return false;
     if (getFlow()
         != other.getFlow()) return false;
+    if (getHalfPrecision()
+        != other.getHalfPrecision()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -255,6 +279,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + FLOW_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getFlow());
+    hash = (37 * hash) + HALF_PRECISION_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getHalfPrecision());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -394,6 +421,7 @@ private static final long serialVersionUID = 0L;
           com.google.protobuf.LazyStringArrayList.emptyList();
       fingerprint_ = "";
       flow_ = 0L;
+      halfPrecision_ = false;
       return this;
     }
 
@@ -437,6 +465,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000004) != 0)) {
         result.flow_ = flow_;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.halfPrecision_ = halfPrecision_;
+      }
     }
 
     @java.lang.Override
@@ -468,6 +499,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getFlow() != 0L) {
         setFlow(other.getFlow());
+      }
+      if (other.getHalfPrecision() != false) {
+        setHalfPrecision(other.getHalfPrecision());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -511,6 +545,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 25
+            case 32: {
+              halfPrecision_ = input.readBool();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -813,6 +852,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearFlow() {
       bitField0_ = (bitField0_ & ~0x00000004);
       flow_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private boolean halfPrecision_ ;
+    /**
+     * <pre>
+     * True if the caller reads half precision. Workers that don't know this field answer in f32.
+     * </pre>
+     *
+     * <code>bool half_precision = 4;</code>
+     * @return The halfPrecision.
+     */
+    @java.lang.Override
+    public boolean getHalfPrecision() {
+      return halfPrecision_;
+    }
+    /**
+     * <pre>
+     * True if the caller reads half precision. Workers that don't know this field answer in f32.
+     * </pre>
+     *
+     * <code>bool half_precision = 4;</code>
+     * @param value The halfPrecision to set.
+     * @return This builder for chaining.
+     */
+    public Builder setHalfPrecision(boolean value) {
+
+      halfPrecision_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * True if the caller reads half precision. Workers that don't know this field answer in f32.
+     * </pre>
+     *
+     * <code>bool half_precision = 4;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearHalfPrecision() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      halfPrecision_ = false;
       onChanged();
       return this;
     }

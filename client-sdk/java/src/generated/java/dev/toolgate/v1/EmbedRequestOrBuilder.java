@@ -82,4 +82,14 @@ public interface EmbedRequestOrBuilder extends
    * @return The flow.
    */
   long getFlow();
+
+  /**
+   * <pre>
+   * True if the caller reads half precision. Workers that don't know this field answer in f32.
+   * </pre>
+   *
+   * <code>bool half_precision = 4;</code>
+   * @return The halfPrecision.
+   */
+  boolean getHalfPrecision();
 }

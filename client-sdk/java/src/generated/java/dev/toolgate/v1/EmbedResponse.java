@@ -55,7 +55,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.ByteString embeddings_ = com.google.protobuf.ByteString.EMPTY;
   /**
    * <pre>
-   * Little-endian f32, text by text: `texts x dimensions x 4` bytes.
+   * Little-endian f32, text by text: `texts x dimensions x 4` bytes. In half precision it is `texts x dimensions x 2`.
    * </pre>
    *
    * <code>bytes embeddings = 1;</code>
@@ -228,6 +228,22 @@ private static final long serialVersionUID = 0L;
     return outstandingTokens_;
   }
 
+  public static final int HALF_PRECISION_FIELD_NUMBER = 7;
+  private boolean halfPrecision_ = false;
+  /**
+   * <pre>
+   * True if the embeddings are in half precision (binary16 of IEEE 754), as the request allowed. The cosine of each with
+   * what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
+   * </pre>
+   *
+   * <code>bool half_precision = 7;</code>
+   * @return The halfPrecision.
+   */
+  @java.lang.Override
+  public boolean getHalfPrecision() {
+    return halfPrecision_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -268,6 +284,9 @@ private static final long serialVersionUID = 0L;
     }
     if (outstandingTokens_ != 0) {
       output.writeUInt32(6, outstandingTokens_);
+    }
+    if (halfPrecision_ != false) {
+      output.writeBool(7, halfPrecision_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -318,6 +337,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(6, outstandingTokens_);
     }
+    if (halfPrecision_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(7, halfPrecision_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -345,6 +368,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getFingerprint())) return false;
     if (getOutstandingTokens()
         != other.getOutstandingTokens()) return false;
+    if (getHalfPrecision()
+        != other.getHalfPrecision()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -372,6 +397,9 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getFingerprint().hashCode();
     hash = (37 * hash) + OUTSTANDING_TOKENS_FIELD_NUMBER;
     hash = (53 * hash) + getOutstandingTokens();
+    hash = (37 * hash) + HALF_PRECISION_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getHalfPrecision());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -513,6 +541,7 @@ private static final long serialVersionUID = 0L;
       truncated_ = emptyBooleanList();
       fingerprint_ = "";
       outstandingTokens_ = 0;
+      halfPrecision_ = false;
       return this;
     }
 
@@ -566,6 +595,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000020) != 0)) {
         result.outstandingTokens_ = outstandingTokens_;
       }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.halfPrecision_ = halfPrecision_;
+      }
     }
 
     @java.lang.Override
@@ -615,6 +647,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getOutstandingTokens() != 0) {
         setOutstandingTokens(other.getOutstandingTokens());
+      }
+      if (other.getHalfPrecision() != false) {
+        setHalfPrecision(other.getHalfPrecision());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -695,6 +730,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000020;
               break;
             } // case 48
+            case 56: {
+              halfPrecision_ = input.readBool();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 56
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -715,7 +755,7 @@ private static final long serialVersionUID = 0L;
     private com.google.protobuf.ByteString embeddings_ = com.google.protobuf.ByteString.EMPTY;
     /**
      * <pre>
-     * Little-endian f32, text by text: `texts x dimensions x 4` bytes.
+     * Little-endian f32, text by text: `texts x dimensions x 4` bytes. In half precision it is `texts x dimensions x 2`.
      * </pre>
      *
      * <code>bytes embeddings = 1;</code>
@@ -727,7 +767,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Little-endian f32, text by text: `texts x dimensions x 4` bytes.
+     * Little-endian f32, text by text: `texts x dimensions x 4` bytes. In half precision it is `texts x dimensions x 2`.
      * </pre>
      *
      * <code>bytes embeddings = 1;</code>
@@ -743,7 +783,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Little-endian f32, text by text: `texts x dimensions x 4` bytes.
+     * Little-endian f32, text by text: `texts x dimensions x 4` bytes. In half precision it is `texts x dimensions x 2`.
      * </pre>
      *
      * <code>bytes embeddings = 1;</code>
@@ -1165,6 +1205,53 @@ private static final long serialVersionUID = 0L;
     public Builder clearOutstandingTokens() {
       bitField0_ = (bitField0_ & ~0x00000020);
       outstandingTokens_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private boolean halfPrecision_ ;
+    /**
+     * <pre>
+     * True if the embeddings are in half precision (binary16 of IEEE 754), as the request allowed. The cosine of each with
+     * what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
+     * </pre>
+     *
+     * <code>bool half_precision = 7;</code>
+     * @return The halfPrecision.
+     */
+    @java.lang.Override
+    public boolean getHalfPrecision() {
+      return halfPrecision_;
+    }
+    /**
+     * <pre>
+     * True if the embeddings are in half precision (binary16 of IEEE 754), as the request allowed. The cosine of each with
+     * what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
+     * </pre>
+     *
+     * <code>bool half_precision = 7;</code>
+     * @param value The halfPrecision to set.
+     * @return This builder for chaining.
+     */
+    public Builder setHalfPrecision(boolean value) {
+
+      halfPrecision_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * True if the embeddings are in half precision (binary16 of IEEE 754), as the request allowed. The cosine of each with
+     * what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
+     * </pre>
+     *
+     * <code>bool half_precision = 7;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearHalfPrecision() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      halfPrecision_ = false;
       onChanged();
       return this;
     }

@@ -12,7 +12,7 @@ public interface EmbedResponseOrBuilder extends
 
   /**
    * <pre>
-   * Little-endian f32, text by text: `texts x dimensions x 4` bytes.
+   * Little-endian f32, text by text: `texts x dimensions x 4` bytes. In half precision it is `texts x dimensions x 2`.
    * </pre>
    *
    * <code>bytes embeddings = 1;</code>
@@ -118,4 +118,15 @@ public interface EmbedResponseOrBuilder extends
    * @return The outstandingTokens.
    */
   int getOutstandingTokens();
+
+  /**
+   * <pre>
+   * True if the embeddings are in half precision (binary16 of IEEE 754), as the request allowed. The cosine of each with
+   * what it was in f32 is at least .9999. Embeddings that half precision can't hold so well come in f32.
+   * </pre>
+   *
+   * <code>bool half_precision = 7;</code>
+   * @return The halfPrecision.
+   */
+  boolean getHalfPrecision();
 }
