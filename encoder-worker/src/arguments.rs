@@ -22,7 +22,7 @@ use toolgate_model_hub::KnownModel;
 /// What `--help` says after the options.
 pub const HELP: &str = "\
 Examples:
-  --device cuda:0 --max-batch-tokens 16384                         the first GPU, in large batches
+  --device cuda:0                                                  the first GPU
   --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --log-format json   on free ports, for a supervisor
 
 The log event \"listening\" has the addresses in its fields grpc and admin; \"serving\" comes when the
@@ -90,14 +90,9 @@ pub struct WorkerArguments {
     )]
     pub queue_capacity: NonZeroUsize,
     /// Tokens that one batch holds at most. Larger batches use the device better; smaller ones let a short
-    /// text pass a long one sooner. A GPU wants thousands.
-    #[arg(
-        long,
-        env = "TOOLGATE_WORKER_MAX_BATCH_TOKENS",
-        default_value = "256",
-        value_name = "COUNT"
-    )]
-    pub max_batch_tokens: NonZeroUsize,
+    /// text pass a long one sooner. Without it, 16384 on a GPU and 256 on a CPU.
+    #[arg(long, env = "TOOLGATE_WORKER_MAX_BATCH_TOKENS", value_name = "COUNT")]
+    pub max_batch_tokens: Option<NonZeroUsize>,
     /// How long calls in progress may take to end once the worker is told to stop.
     #[arg(
         long,
@@ -154,7 +149,7 @@ impl WorkerArguments {
             model_dir,
             encoder: EncoderConfig {
                 queue_capacity: self.queue_capacity.get(),
-                max_batch_tokens: self.max_batch_tokens.get(),
+                max_batch_tokens: self.max_batch_tokens.map(NonZeroUsize::get),
                 threads: self.threads,
                 device: self.device,
                 format: self.format,
@@ -230,11 +225,19 @@ mod tests {
         let config = parsed.worker.config().expect("it makes sense");
         assert_eq!(config.encoder.device, Device::Cuda(1));
         assert_eq!(config.encoder.format, NumberFormat::Bf16);
-        assert_eq!((config.encoder.queue_capacity, config.encoder.max_batch_tokens), (7, 9));
+        assert_eq!(config.encoder.queue_capacity, 7);
+        assert_eq!(config.encoder.max_batch_tokens, Some(9));
         assert_eq!(config.encoder.threads.map(NonZeroUsize::get), Some(2));
         assert_eq!(config.drain, Duration::from_secs(3));
         assert_eq!(config.canary.interval, Duration::from_millis(500));
         assert_eq!(config.model_dir, PathBuf::from("m"));
+    }
+
+    #[test]
+    fn batches_follow_the_device_unless_a_number_is_given() {
+        let parsed = Line::try_parse_from(["worker", "--model-dir", "m"]).expect("a good line");
+        let config = parsed.worker.config().expect("it makes sense");
+        assert_eq!(config.encoder.max_batch_tokens, None);
     }
 
     #[test]

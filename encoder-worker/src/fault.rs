@@ -118,6 +118,10 @@ impl Backend for Faulty {
         self.inner.name()
     }
 
+    fn batch_tokens(&self) -> usize {
+        self.inner.batch_tokens()
+    }
+
     fn settle(&mut self) {
         self.inner.settle();
     }

@@ -31,7 +31,7 @@ const BATCH: Duration = Duration::from_micros(255);
 /// Time that it takes for a token: an estimate for a six-layer encoder on an H100.
 const TOKEN: Duration = Duration::from_nanos(130);
 
-/// Most tokens of a batch, as the chart sets it for GPUs.
+/// Most tokens of a batch, as on a GPU.
 const BATCH_TOKENS: usize = 16_384;
 
 const DIMENSIONS: usize = 384;
@@ -53,6 +53,10 @@ struct Modelled {
 impl Backend for Modelled {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn batch_tokens(&self) -> usize {
+        BATCH_TOKENS
     }
 
     fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
@@ -85,9 +89,10 @@ fn vector(tokens: &[u32]) -> Vec<f32> {
 
 fn encoder(name: &'static str, time: Option<Arc<DeviceTime>>) -> EncoderHandle {
     let dir = default_model_dir().expect("a home directory");
-    let config = EncoderConfig { max_batch_tokens: BATCH_TOKENS, ..EncoderConfig::default() };
-    EncoderHandle::spawn_around(&dir, &config, |_| Box::new(Modelled { name, time }))
-        .expect("the model is there: toolgate model fetch")
+    EncoderHandle::spawn_around(&dir, &EncoderConfig::default(), |_| {
+        Box::new(Modelled { name, time })
+    })
+    .expect("the model is there: toolgate model fetch")
 }
 
 /// One setting of the benchmark.

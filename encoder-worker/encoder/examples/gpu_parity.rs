@@ -54,6 +54,7 @@ fn model_dir() -> PathBuf {
 }
 
 fn encoder(device: Device, format: NumberFormat, max_batch_tokens: usize) -> EncoderHandle {
+    let max_batch_tokens = Some(max_batch_tokens);
     let config = EncoderConfig { device, format, max_batch_tokens, ..EncoderConfig::default() };
     EncoderHandle::spawn(&model_dir(), &config).expect("the model loads")
 }

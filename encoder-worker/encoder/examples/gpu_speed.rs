@@ -36,7 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn load(dir: &Path, device: Device) -> Result<(EncoderHandle, f64), Box<dyn Error>> {
-    let config = EncoderConfig { device, max_batch_tokens: 32_768, ..EncoderConfig::default() };
+    let max_batch_tokens = Some(32_768);
+    let config = EncoderConfig { device, max_batch_tokens, ..EncoderConfig::default() };
     let started = Instant::now();
     let encoder = EncoderHandle::spawn(dir, &config)?;
     Ok((encoder, millis(started.elapsed())))

@@ -65,6 +65,9 @@ pub trait Backend: Send {
     /// Returns the device and number format, such as `cpu-int8` or `cuda:0-bf16`.
     fn name(&self) -> &str;
 
+    /// Returns the most tokens that a batch has where nothing else was configured: as many as keep the device busy.
+    fn batch_tokens(&self) -> usize;
+
     /// Prepares the calling thread, which will make all further calls.
     fn settle(&mut self) {}
 

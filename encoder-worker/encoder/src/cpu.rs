@@ -52,6 +52,9 @@ use vectors::Vectors;
 /// Fewest tokens for each additional thread when all threads work on a batch together; fewer are not worth a wakeup.
 const TOKENS_PER_MEMBER: usize = 16;
 
+/// Tokens of a batch. A CPU embeds hardly more texts a second in larger ones.
+const BATCH_TOKENS: usize = 256;
+
 /// Threads that work on the shortest text, if the team has as many.
 const FEWEST: usize = 2;
 
@@ -170,6 +173,10 @@ struct Own<K: Kernel> {
 impl<K: Kernel> Backend for CpuBert<K> {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn batch_tokens(&self) -> usize {
+        BATCH_TOKENS
     }
 
     fn settle(&mut self) {

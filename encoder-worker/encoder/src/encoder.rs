@@ -45,9 +45,9 @@ use stats::Counters;
 pub struct EncoderConfig {
     /// Most requests that may wait or run at once; one more is refused with [`EmbedError::QueueFull`].
     pub queue_capacity: usize,
-    /// Most tokens in one batch. A single longer text still runs, alone. On a slow device batches hold fewer, so that a
-    /// short request soon passes a long one.
-    pub max_batch_tokens: usize,
+    /// Most tokens in one batch; `None` means as many as suit the device, 256 on a CPU and 16,384 on a GPU. A single longer
+    /// text still runs, alone. On a slow device batches hold fewer, so that a short request soon passes a long one.
+    pub max_batch_tokens: Option<usize>,
     /// Threads that one batch may use; `None` means one per core.
     pub threads: Option<NonZeroUsize>,
     /// Device to run on.
@@ -62,7 +62,7 @@ impl Default for EncoderConfig {
     fn default() -> Self {
         Self {
             queue_capacity: 1_024,
-            max_batch_tokens: 256,
+            max_batch_tokens: None,
             threads: None,
             device: Device::Auto,
             format: NumberFormat::Auto,
@@ -164,13 +164,9 @@ impl EncoderHandle {
         // One more for a request that goes first.
         let (requests, waiting) = sync_channel(config.queue_capacity + 1);
         let counters = Arc::new(Counters::default());
-        let device = DeviceLoop::new(
-            backend,
-            tokenizer,
-            waiting,
-            config.max_batch_tokens,
-            Arc::clone(&counters),
-        );
+        let max_batch_tokens = config.max_batch_tokens.unwrap_or_else(|| backend.batch_tokens());
+        let device =
+            DeviceLoop::new(backend, tokenizer, waiting, max_batch_tokens, Arc::clone(&counters));
         thread::Builder::new()
             .name("encoder-device".into())
             .spawn(|| {

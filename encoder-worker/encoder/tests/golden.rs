@@ -71,7 +71,7 @@ fn encoder(max_batch_tokens: usize, format: NumberFormat) -> EncoderHandle {
 
 fn adapted(max_batch_tokens: usize, format: NumberFormat, adapter: AdapterChoice) -> EncoderHandle {
     let config = EncoderConfig {
-        max_batch_tokens,
+        max_batch_tokens: Some(max_batch_tokens),
         device: Device::Cpu,
         format,
         adapter,

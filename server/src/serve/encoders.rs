@@ -105,7 +105,7 @@ async fn load(config: &EncoderConfig) -> Result<EncoderHandle, ServeError> {
     };
     let device = DeviceConfig {
         queue_capacity: config.queue_capacity,
-        max_batch_tokens: config.max_batch_tokens,
+        max_batch_tokens: Some(config.max_batch_tokens),
         threads: config.threads,
         device,
         format: config.dtype,

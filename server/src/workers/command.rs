@@ -13,9 +13,6 @@ const SIBLING: &str = "toolgate-encoder-worker";
 /// Subcommand that makes this program a worker.
 const SUBCOMMAND: &str = "encoder-worker";
 
-/// Tokens of one batch on a GPU, which needs thousands to be busy. On a CPU the worker's own default applies.
-const GPU_BATCH_TOKENS: &str = "16384";
-
 /// Time that a worker may take to finish its requests. No new ones reach it then.
 const DRAIN: &str = "2s";
 
@@ -52,9 +49,7 @@ impl WorkerCommand {
             ("--log-format", "json"),
             ("--log-level", "info"),
         ];
-        let on_gpu = matches!(device, Device::Cuda(_));
-        let batch = on_gpu.then_some(("--max-batch-tokens", GPU_BATCH_TOKENS));
-        for (flag, value) in options.into_iter().chain(batch) {
+        for (flag, value) in options {
             arguments.extend([flag.into(), value.into()]);
         }
         arguments.extend(["--adapter".into(), adapter.as_path().into()]);

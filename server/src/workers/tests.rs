@@ -129,4 +129,5 @@ fn a_worker_is_told_its_device_its_model_and_to_choose_a_port() {
         assert!(line.contains(part), "{line}");
     }
     assert_eq!(command.name, "cuda:3");
+    assert!(!line.contains("--max-batch-tokens"), "the worker knows its device: {line}");
 }

@@ -17,6 +17,9 @@ use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
 use crate::weights::{Weights, WeightsFile};
 
+/// Tokens of a batch: with fewer, much of a GPU's time goes into starting its kernels.
+const BATCH_TOKENS: usize = 16_384;
+
 /// Model on one GPU.
 struct CudaBert<T> {
     name: String,
@@ -75,6 +78,10 @@ impl<T: Element> CudaBert<T> {
 impl<T: Element> Backend for CudaBert<T> {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn batch_tokens(&self) -> usize {
+        BATCH_TOKENS
     }
 
     fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {

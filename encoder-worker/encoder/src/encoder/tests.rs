@@ -34,6 +34,10 @@ impl Backend for DrivenBackend {
         "driven"
     }
 
+    fn batch_tokens(&self) -> usize {
+        7
+    }
+
     fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
         self.entered.send(batch.clone()).expect("the test listens");
         let step = self.steps.recv().expect("the test drives");
@@ -66,10 +70,10 @@ type Running = JoinHandle<Result<Vec<Embedding>, EmbedError>>;
 
 impl Rig {
     fn new(queue_capacity: usize, max_batch_tokens: usize) -> Self {
-        Self::on(&TinyModel::new(), queue_capacity, max_batch_tokens)
+        Self::on(&TinyModel::new(), queue_capacity, Some(max_batch_tokens))
     }
 
-    fn on(model: &TinyModel, queue_capacity: usize, max_batch_tokens: usize) -> Self {
+    fn on(model: &TinyModel, queue_capacity: usize, max_batch_tokens: Option<usize>) -> Self {
         let dir = ModelDir::open(model.path()).expect("the directory is right");
         let tokenizer = TextTokenizer::load(&dir).expect("the tokenizer is right");
         let (entered_sender, entered) = channel();
@@ -167,6 +171,17 @@ async fn batches_keep_the_token_budget_and_a_small_request_passes_a_large_one() 
     assert_eq!(rig.entered(), [ids_of("a b c d e f g")], "over the budget, but alone");
     rig.step(Step::Answer);
     assert_eq!(large.await.expect("no panic").expect("it embeds").len(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_number_a_batch_has_as_many_tokens_as_suit_the_device() {
+    let rig = Rig::on(&TinyModel::new(), 8, None);
+    let running = rig.request(&["a", "b", "c"], None, 1);
+    assert_eq!(rig.entered(), [ids_of("a"), ids_of("b")], "the device says 7");
+    rig.step(Step::Answer);
+    assert_eq!(rig.entered(), [ids_of("c")]);
+    rig.step(Step::Answer);
+    running.await.expect("no panic").expect("it embeds");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -292,7 +307,7 @@ fn dropping_the_last_handle_stops_the_thread() {
 fn truncation_is_at_the_models_limit_and_reported() {
     let model = TinyModel::new();
     model.write_json("sentence_bert_config.json", &json!({"max_seq_length": 8}));
-    let rig = Rig::on(&model, 8, 100);
+    let rig = Rig::on(&model, 8, Some(100));
     rig.step(Step::Answer);
     let texts = ["a b c d e f", "a b c d e f g", ""].map(String::from);
     let embedded = rig.encoder.embed_blocking(texts.to_vec()).expect("all embed");
@@ -306,7 +321,7 @@ fn truncation_is_at_the_models_limit_and_reported() {
 fn a_text_without_tokens_fails_its_request_and_names_the_text() {
     let model = TinyModel::new();
     model.change("tokenizer.json", &json!({"post_processor": null, "version": "1.0"}));
-    let rig = Rig::on(&model, 8, 100);
+    let rig = Rig::on(&model, 8, Some(100));
     rig.step(Step::Answer);
     let texts = ["a", "", "b"].map(String::from).to_vec();
     let error = rig.encoder.embed_blocking(texts).expect_err("it fails");
@@ -320,7 +335,7 @@ fn texts_are_lower_cased_when_the_model_says_so() {
     let model = TinyModel::new();
     let lower: Value = json!({"max_seq_length": 8, "do_lower_case": true});
     model.write_json("sentence_bert_config.json", &lower);
-    let rig = Rig::on(&model, 8, 100);
+    let rig = Rig::on(&model, 8, Some(100));
     rig.step(Step::Answer);
     rig.encoder.embed_blocking(vec!["A B".into()]).expect("it embeds");
     assert_eq!(rig.entered(), [ids_of("a b")]);

@@ -19,6 +19,10 @@ impl Backend for NoBackend {
         "none"
     }
 
+    fn batch_tokens(&self) -> usize {
+        0
+    }
+
     fn forward(&mut self, _: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
         Err(BackendError("nothing is run here".into()))
     }
