@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-pub use command::WorkerCommand;
+pub use command::{VISIBLE_GPUS, WorkerCommand};
 
 use process::Ended;
 use toolgate_routing::encoder::EncoderMetrics;

@@ -7,7 +7,7 @@ use toolgate_encoder::{Device, EncoderConfig as DeviceConfig, EncoderHandle, Loa
 use toolgate_telemetry::TraceOptions;
 
 use super::ServeError;
-use crate::workers::{SupervisorLimits, WorkerCommand, Workers};
+use crate::workers::{SupervisorLimits, VISIBLE_GPUS, WorkerCommand, Workers};
 use toolgate_config::{Config, EncoderConfig};
 use toolgate_core::error::Error;
 use toolgate_core::tokens;
@@ -69,8 +69,10 @@ fn start_workers(
     if config.pool.local.is_empty() {
         return Ok(None);
     }
+    let visible = std::env::var(VISIBLE_GPUS).ok();
     let on = |device: &Device| {
-        let command = WorkerCommand::on(*device, &config.model_dir, &config.adapter)?;
+        let visible = visible.as_deref();
+        let command = WorkerCommand::on(*device, visible, &config.model_dir, &config.adapter)?;
         Ok::<_, std::io::Error>(command.with_spans(spans))
     };
     let commands: Result<Vec<_>, _> = config.pool.local.iter().map(on).collect();

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tracing::debug;
 
-use super::command::WorkerCommand;
+use super::command::{VISIBLE_GPUS, WorkerCommand};
 use super::said;
 
 /// Reason for which a process ended.
@@ -68,6 +68,9 @@ impl WorkerCommand {
         command.args(&self.arguments).kill_on_drop(true);
         // The worker gets the model's directory, so a model name from the environment would conflict with it.
         command.env_remove("TOOLGATE_WORKER_MODEL");
+        if let Some(gpu) = &self.gpu {
+            command.env(VISIBLE_GPUS, gpu);
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         // Ctrl-C in a terminal goes to the whole process group, but the worker is needed until calls are drained.
         #[cfg(unix)]

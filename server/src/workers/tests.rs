@@ -23,6 +23,7 @@ fn shell(script: &str) -> Workers {
         name: "test".into(),
         program: "/bin/sh".into(),
         arguments: vec!["-c".into(), script.into()],
+        gpu: None,
     };
     Workers::start(vec![command], limits(), &EncoderMetrics::default())
 }
@@ -73,8 +74,12 @@ async fn a_process_that_ignores_sigterm_is_killed() {
 async fn one_that_can_not_start_is_tried_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("worker");
-    let command =
-        WorkerCommand { name: "test".into(), program: program.clone(), arguments: Vec::new() };
+    let command = WorkerCommand {
+        name: "test".into(),
+        program: program.clone(),
+        arguments: Vec::new(),
+        gpu: None,
+    };
     let workers = Workers::start(vec![command], limits(), &EncoderMetrics::default());
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(workers.addresses().borrow().is_empty());
@@ -112,13 +117,64 @@ fn pauses_double_up_to_a_bound() {
     assert_eq!(limits().pause(u32::MAX).as_millis(), 80);
 }
 
+fn command_on(device: toolgate_encoder::Device, visible: Option<&str>) -> WorkerCommand {
+    let adapter = "a/b".parse().expect("a choice");
+    WorkerCommand::on(device, visible, "m".as_ref(), &adapter).expect("a command")
+}
+
+fn line_of(command: &WorkerCommand) -> String {
+    let arguments: Vec<_> = command.arguments.iter().filter_map(|one| one.to_str()).collect();
+    arguments.join(" ")
+}
+
+#[test]
+fn gpus_that_are_listed_by_uuid_are_shown_to_one_worker_each() {
+    let cuda = toolgate_encoder::Device::Cuda;
+    let slices = Some("MIG-1a, MIG-2b,GPU-3c");
+    for (index, visible, device, gpu) in [
+        (0, slices, "cuda:0", Some("MIG-1a")),
+        (1, slices, "cuda:0", Some("MIG-2b")),
+        (2, slices, "cuda:0", Some("GPU-3c")),
+        (3, slices, "cuda:3", None),
+        (1, Some("2,3"), "cuda:1", None),
+        (1, Some(""), "cuda:1", None),
+        (1, None, "cuda:1", None),
+    ] {
+        let command = command_on(cuda(index), visible);
+        let line = line_of(&command);
+        assert!(line.contains(&format!("--device {device} ")), "{visible:?}: {line}");
+        assert_eq!(command.gpu.as_deref(), gpu, "{visible:?}");
+        assert_eq!(command.name, format!("cuda:{index}"), "as it was asked for");
+    }
+    assert_eq!(command_on(toolgate_encoder::Device::Cpu, slices).gpu, None);
+}
+
+#[tokio::test]
+async fn a_process_sees_its_own_gpu() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("seen");
+    let script = format!(
+        "echo $CUDA_VISIBLE_DEVICES > {}; echo '{{\"message\":\"listening\",\"grpc\":\"127.0.0.1:1\"}}' >&2; \
+         exec sleep 60",
+        file.display()
+    );
+    let command = WorkerCommand {
+        name: "test".into(),
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".into(), script.into()],
+        gpu: Some("MIG-1a".into()),
+    };
+    let workers = Workers::start(vec![command], limits(), &EncoderMetrics::default());
+    until(&workers, |all| !all.is_empty()).await;
+    assert_eq!(std::fs::read_to_string(&file).expect("written"), "MIG-1a\n");
+    workers.stop().await;
+}
+
 #[test]
 fn a_worker_is_told_its_device_its_model_and_to_choose_a_port() {
     let device = toolgate_encoder::Device::Cuda(3);
-    let command = WorkerCommand::on(device, "m".as_ref(), &"a/b".parse().expect("a choice"))
-        .expect("a command");
-    let arguments: Vec<_> = command.arguments.iter().filter_map(|one| one.to_str()).collect();
-    let line = arguments.join(" ");
+    let command = command_on(device, None);
+    let line = line_of(&command);
     for part in [
         "--device cuda:3",
         "--listen 127.0.0.1:0",
