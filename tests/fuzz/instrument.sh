@@ -4,7 +4,7 @@
 rustc=$1
 shift
 case "${CARGO_PKG_NAME:-}" in
-toolgate-core | toolgate-config | toolgate-store | toolgate-routing | toolgate-access | toolgate-encoder | toolgate-model-hub | toolgate-encoder-worker | toolgate-fuzz)
+toolgate-core | toolgate-config | toolgate-store | toolgate-routing | toolgate-access | toolgate-llm | toolgate-gateway-llm | toolgate-encoder | toolgate-model-hub | toolgate-encoder-worker | toolgate-fuzz)
     # shellcheck disable=SC2086 # a list of flags
     exec "$rustc" "$@" $FUZZ_FLAGS
     ;;

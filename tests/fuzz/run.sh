@@ -18,7 +18,7 @@ seconds=$1
 shift
 cd "$(dirname "$0")"
 root=$(cd ../.. && pwd)
-[ $# -gt 0 ] || set -- handle registration config policy query credentials scan
+[ $# -gt 0 ] || set -- handle registration config policy query credentials scan stream request
 
 out=${FUZZ_OUT:-$root/target/fuzz}
 host=$(rustc -vV | sed -n 's/^host: //p')
@@ -38,7 +38,8 @@ ours)
     # --workspace, as the other checks, so that dependencies have the features they were compiled with.
     FUZZ_FLAGS=$flags RUSTC_WORKSPACE_WRAPPER=$PWD/instrument.sh cargo build --quiet --locked \
         --workspace --bin fuzz_handle --bin fuzz_registration --bin fuzz_config \
-        --bin fuzz_policy --bin fuzz_query --bin fuzz_credentials --bin fuzz_scan
+        --bin fuzz_policy --bin fuzz_query --bin fuzz_credentials --bin fuzz_scan \
+        --bin fuzz_stream --bin fuzz_request
     binaries=$CARGO_TARGET_DIR/debug
     ;;
 *)

@@ -10,6 +10,8 @@ mod chat;
 mod config;
 mod definitions;
 mod exchange;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod gate;
 mod gemini;
 mod guard;

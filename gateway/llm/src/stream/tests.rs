@@ -349,6 +349,36 @@ fn a_stream_may_end_anywhere() {
     }
 }
 
+/// Runs a stream whose body ends here through a machine.
+fn run_out(api: Api, stream: &[u8]) -> Vec<u8> {
+    let mut machine = Machine::new(api);
+    let mut splitter = Splitter::default();
+    splitter.push(stream);
+    let mut out = Vec::new();
+    while let Some(event) = splitter.next() {
+        machine.event(&event, &mut out);
+    }
+    machine.event(&splitter.rest(), &mut out);
+    out
+}
+
+#[test]
+fn what_came_of_a_plain_stream_that_breaks_off_passes_with_its_bytes() {
+    let calls = [("Bash", "{ \"a\": 1.0 }"), ("Read", "{}")];
+    let streams = [
+        (Api::Anthropic, stream(&anthropic(&calls))),
+        (Api::OpenAiChat, chat("x", &calls)),
+        (Api::OpenAiResponses, responses::text("r", &calls)),
+        (Api::Gemini, stream(&gemini::answer(&calls, true))),
+    ];
+    for (api, text) in streams {
+        for end in 0..=text.len() {
+            let came = &text.as_bytes()[..end];
+            assert_eq!(run_out(api, came), came, "{api:?} {end}");
+        }
+    }
+}
+
 #[test]
 fn odd_events_pass_or_are_left_out_but_break_nothing() {
     let odd = [

@@ -15,7 +15,7 @@ fn call(name: &str, args: &str) -> Value {
 }
 
 /// A Gemini answer with a text and these calls; the end is an event of its own, or stands with the last call.
-fn answer(calls: &[(&str, &str)], is_end_apart: bool) -> Vec<Value> {
+pub(super) fn answer(calls: &[(&str, &str)], is_end_apart: bool) -> Vec<Value> {
     let mut values = vec![
         chunk(&json!([{ "text": "hm", "thought": true }]), None, 1),
         chunk(&json!([{ "text": "Wa" }]), None, 1),

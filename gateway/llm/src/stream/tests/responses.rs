@@ -52,7 +52,7 @@ fn answer(id: &str, calls: &[(&str, &str)]) -> Vec<Value> {
     values
 }
 
-fn text(id: &str, calls: &[(&str, &str)]) -> String {
+pub(super) fn text(id: &str, calls: &[(&str, &str)]) -> String {
     stream(&answer(id, calls))
 }
 
