@@ -387,6 +387,146 @@ def test_a_conversation_that_the_provider_keeps_goes_on(start: StartProxy, strea
     assert other.body == json.dumps(unknown).encode()
 
 
+NATIVE = PATIENT.replace("envelope", "native")
+
+
+def searched(query: Json, identifier: str = "ts_1") -> Json:
+    """A search by the API's own tool."""
+    return {
+        "type": "tool_search_call",
+        "id": identifier,
+        "call_id": f"call_{identifier}",
+        "execution": "client",
+        "arguments": query,
+        "status": "completed",
+    }
+
+
+def added(items: list[Json]) -> list[str]:
+    """Names of the tools that are added amid a conversation."""
+    additions = [item for item in items if item.get("type") == "additional_tools"]
+    assert all(item["role"] == "developer" for item in additions)
+    return [tool["name"] for item in additions for tool in item["tools"]]
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_native_adds_tools_amid_the_conversation(start: StartProxy, streamed: bool) -> None:
+    searching = response(said("Let me see. "), thought("rs_1"), searched(FIND_MAIL))
+    send = call("mcp__mail__send", {"city": "x"}, "call_c")
+    called = response(thought("rs_2"), send, identifier="resp_2")
+    steps = [step(searching, streamed), step(called, streamed), answer(response(said("Done.")))]
+    with serving(Provider(*steps)) as provider:
+        proxy = start(provider, NATIVE)
+        got = proxy.ask(PATH, request(stream=streamed))
+        assert got.note.startswith("native; deferred=6"), got.note
+        whole = got_response(got.body, streamed)
+        output = {"type": "function_call_output", "call_id": "call_c", "output": "sent"}
+        # A host that takes the items of the stream has the thoughts of the hidden search too.
+        items = [searching["output"][0], thought("rs_1"), thought("rs_2"), send, output]
+        again = proxy.ask(PATH, request(user(RAIN), *items))
+        first, second, third = (sent.json for sent in provider.sent)
+        assert names(provider.sent[0]) == ["exec", "web_search", "local_shell", "tool_search"]
+    assert again.note.startswith("native"), again.note
+    assert first["tools"][3]["execution"] == "client"
+    # What the host says keeps its place, and the tools of the turn stand behind it.
+    assert first["input"][0] == user(RAIN)
+    assert "mcp__weather__forecast" in added(first["input"])
+    assert "toolgate" not in json.dumps(first["input"])
+    # The host sees one answer, without the search.
+    assert whole["output"] == [searching["output"][0], thought("rs_2"), send]
+    assert (whole["id"], whole["status"]) == ("resp_1", "completed")
+    assert whole["usage"]["input_tokens"] == 20
+    # The model has its search back, with the definition that it found.
+    assert second["tools"] == first["tools"]
+    assert second["input"][: len(first["input"])] == first["input"]
+    back = [{name: item[name] for name in item if name != "id"} for item in searching["output"]]
+    *model, found = second["input"][len(first["input"]) :]
+    assert model == back
+    assert found == {
+        "type": "tool_search_output",
+        "execution": "client",
+        "call_id": "call_ts_1",
+        "status": "completed",
+        "tools": [{**function("mcp__mail__send", TOOLS["mcp__mail__send"]), "strict": False}],
+    }
+    # Later requests have additions in the same places, what was found among them, and no search.
+    assert third["tools"] == first["tools"]
+    assert third["input"][: len(first["input"])] == first["input"]
+    thoughts = [item["id"] for item in third["input"] if item.get("type") == "reasoning"]
+    assert thoughts == ["rs_2"]
+    assert "tool_search_call" not in json.dumps(third["input"])
+    assert added(third["input"]).count("mcp__mail__send") == 1
+
+
+def test_native_tools_of_namespaces_are_called_in_them(start: StartProxy) -> None:
+    called = response(call("mcp__weather__forecast", {"city": "Bern"}))
+    with serving(Provider(step(called, True), answer(response(said("No."))))) as provider:
+        proxy = start(provider, NATIVE)
+        got = proxy.ask(PATH, request(tools=namespaces(), stream=True))
+        assert got.note.startswith("native; deferred=6"), got.note
+        [item] = read(got.body)["output"]
+        plain = call("forecast", {"city": "Bern"}, namespace="mcp__weather")
+        assert parsed(item) == parsed(plain)
+        output = {"type": "function_call_output", "call_id": "call_1", "output": "dry"}
+        proxy.ask(PATH, request(user(RAIN), item, output, tools=namespaces()))
+        first, second = (sent.json["input"] for sent in provider.sent)
+    assert second[: len(first)] == first
+    assert parsed(second[len(first)]) == parsed(called["output"][0])
+
+
+@pytest.mark.parametrize("more", [{"store": True}, {"store": None}])
+def test_native_is_the_envelope_where_the_provider_keeps_the_conversation(
+    start: StartProxy, more: Json
+) -> None:
+    done = answer(response(said("No.")))
+    with serving(Provider(done)) as provider:
+        got = start(provider, NATIVE).ask(PATH, request(**more))
+        assert got.note.startswith("envelope"), got.note
+        assert CALL in names(provider.sent[0])
+
+
+def test_a_search_by_the_apis_own_tool_for_nothing_is_told_how_to_search(
+    start: StartProxy,
+) -> None:
+    searching = response(searched({}))
+    with serving(Provider(answer(searching), answer(response(said("No."))))) as provider:
+        start(provider, NATIVE).ask(PATH, request())
+        sent = provider.sent[1].json["input"]
+    output, told = sent[-2:]
+    assert (output["type"], output["tools"]) == ("tool_search_output", [])
+    assert told["role"] == "developer"
+    assert "Say in `query`" in told["content"]
+
+
+def test_a_refused_native_request_leaves_the_model_the_envelope(
+    start_afresh: StartProxy,
+) -> None:
+    refusal = answer({"error": {"message": "additional_tools", "type": "invalid"}}, 400)
+    done = answer(response(said("No.")))
+    with serving(Provider(refusal, done, done)) as provider:
+        proxy = start_afresh(provider, NATIVE)
+        asked = json.dumps(request(), indent=1).encode()
+        refused = proxy.ask(PATH, asked)
+        later = proxy.ask(PATH, asked)
+        assert provider.sent[1].body == asked
+        assert "additional_tools" not in json.dumps(provider.sent[2].json)
+    assert refused.note == "pass; reason=refused"
+    assert later.note.startswith("envelope"), later.note
+
+
+def test_a_search_that_the_provider_refuses_back_is_followed_by_the_original(
+    start_afresh: StartProxy,
+) -> None:
+    searching = step(response(searched(FIND_MAIL)), True)
+    refusal = answer({"error": {"message": "tool_search_call", "type": "invalid"}}, 400)
+    done = response(call("mcp__mail__send", {"city": "x"}), identifier="resp_2")
+    with serving(Provider(searching, refusal, step(done, True))) as provider:
+        asked = json.dumps(request(stream=True), indent=1).encode()
+        got = start_afresh(provider, NATIVE).ask(PATH, asked)
+        assert provider.sent[2].body == asked
+    assert read(got.body)["output"] == done["output"]
+
+
 def test_a_conversation_that_the_provider_keeps_is_made_shorter(start: StartProxy) -> None:
     searching = response(thought("rs_1"), call(SEARCH, FIND_MAIL, "call_s"))
     done = response(said("Done."), identifier="resp_2")

@@ -110,12 +110,23 @@ fn put(call: &mut Value, key: &str, named: NamedCall) {
     call[key] = parsed.unwrap_or_else(|| written.into());
 }
 
+/// Answer to a search.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Found {
+    /// Text for the model.
+    pub(crate) text: String,
+    /// Definitions of what was found, where the API takes them.
+    pub(crate) tools: Vec<Value>,
+    /// True if the search was not made, and the text says why.
+    pub(crate) is_refused: bool,
+}
+
 /// Results of an answer's searches, and of its calls of the host's tools. Each list has the answer's order.
 #[derive(Debug, Default)]
 pub(crate) struct Results<'a> {
     pub(crate) searches: &'a [Search],
-    /// Text for each search.
-    pub(crate) found: &'a [String],
+    /// Answer to each search.
+    pub(crate) found: &'a [Found],
     pub(crate) calls: &'a [Call],
     /// Text for each call.
     pub(crate) told: &'a [String],
@@ -124,9 +135,15 @@ pub(crate) struct Results<'a> {
 impl Results<'_> {
     /// Returns the provider's ID of each call and its text.
     pub(crate) fn by_id(&self) -> impl Iterator<Item = (&str, &str)> {
-        let searches = self.searches.iter().map(|search| search.id.as_str()).zip(self.found);
-        let calls = self.calls.iter().map(|call| call.id.as_str()).zip(self.told);
-        searches.chain(calls).map(|(id, text)| (id, text.as_str()))
+        let found = self.found.iter().map(|found| found.text.as_str());
+        let searches = self.searches.iter().map(|search| search.id.as_str()).zip(found);
+        searches.chain(self.told_by_id())
+    }
+
+    /// Returns the provider's ID of each call of the host's tools and its text.
+    pub(crate) fn told_by_id(&self) -> impl Iterator<Item = (&str, &str)> {
+        let told = self.told.iter().map(String::as_str);
+        self.calls.iter().map(|call| call.id.as_str()).zip(told)
     }
 
     /// Returns the results as messages, in the API's format. Their calls stand in what the model `said`.

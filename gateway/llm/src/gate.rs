@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolgate_client::{Client, tool_error, v1};
-use toolgate_llm::SEARCH_TOOL_NAME;
 use toolgate_llm::envelope::CALL_TOOL_NAME;
 use toolgate_llm::strategy::Api;
 
@@ -54,6 +53,8 @@ pub(crate) struct Check<'a> {
     pub(crate) own: HashSet<String>,
     /// Names of the tools that the conversation describes.
     pub(crate) shown: HashSet<String>,
+    /// Name of the search as the model has it.
+    pub(crate) search: &'static str,
 }
 
 impl Judged {
@@ -116,7 +117,7 @@ impl Check<'_> {
                 "The arguments hold no call. Write {\"name\": TOOL, \"arguments\": OBJECT}.";
             Judged::refused("no_call", message)
         } else {
-            let message = format!("There is no tool {name:?}. Find tools with {SEARCH_TOOL_NAME}.");
+            let message = format!("There is no tool {name:?}. Find tools with {}.", self.search);
             Judged::refused("unknown_tool", &message)
         }
     }

@@ -193,7 +193,7 @@ pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Value {
     let parts = said.iter().filter_map(|message| message["parts"].as_array()).flatten();
     let calls = parts.filter_map(|part| Some(&part[call_key(part)?]));
     let answers = calls.filter_map(|call| {
-        let text = if asks(call) { found.next() } else { told.next() }?;
+        let text = if asks(call) { found.next().map(|found| &found.text) } else { told.next() }?;
         let mut answer = json!({ "name": call["name"], "response": { "output": text } });
         if let Some(id) = call.get("id") {
             answer["id"] = id.clone();
@@ -334,6 +334,7 @@ mod tests {
     use toolgate_llm::strategy::Api;
 
     use super::*;
+    use crate::answer::Found;
 
     fn call(name: &str, args: &Value) -> Value {
         json!({ "functionCall": { "id": "1", "name": name, "args": args } })
@@ -417,8 +418,8 @@ mod tests {
         let said = as_history(&whole);
         assert_eq!(said["parts"][0], json!({ "text": "ab" }));
         assert_eq!(opened(&mut whole.clone()).searches.len(), 2);
-        let texts = ["one".to_owned(), "two".to_owned()];
-        let found = results(&[said], &Results { found: &texts, ..Results::default() });
+        let found = ["one", "two"].map(|text| Found { text: text.to_owned(), ..Found::default() });
+        let found = results(&[said], &Results { found: &found, ..Results::default() });
         let expected = json!([
             { "functionResponse": { "name": SEARCH_TOOL_NAME, "response": { "output": "one" }, "id": "1" } },
             { "functionResponse": { "name": CALL_TOOL_NAME, "response": { "output": "two" } } }]);

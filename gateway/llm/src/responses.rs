@@ -20,6 +20,9 @@ const OF_PROVIDER: [&str; 5] = [
 /// Calls that a text answers, whatever tool they are of.
 const ANSWERABLE: [&str; 2] = ["function_call", "custom_tool_call"];
 
+/// Kind of a search by the API's own tool, which the client executes. Of requests that are rewritten, the proxy is that.
+const TOOL_SEARCH: &str = "tool_search_call";
+
 /// Returns the reason for which a request is sent as it came.
 pub(crate) fn doubt(body: &Map<String, Value>) -> Option<&'static str> {
     let is_set = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
@@ -32,8 +35,15 @@ pub(crate) fn doubt(body: &Map<String, Value>) -> Option<&'static str> {
 
 /// Returns true if an item says that the host defers tools by itself.
 pub(crate) fn is_deferring(item: &Value) -> bool {
-    let kinds = ["tool_search_call", "tool_search_output", "additional_tools"];
+    let kinds = [TOOL_SEARCH, "tool_search_output", "additional_tools"];
     item["type"].as_str().is_some_and(|kind| kinds.contains(&kind))
+}
+
+/// Returns the search in an item, if the model made it by the API's own tool.
+pub(crate) fn search_in(item: &Value) -> Option<Search> {
+    let is_asked = item["type"] == TOOL_SEARCH && item["execution"] != "server";
+    let id = item["call_id"].as_str().unwrap_or_default().to_owned();
+    is_asked.then(|| Search { id, arguments: item["arguments"].clone() })
 }
 
 /// Returns true if an item is thoughts of the model's.
@@ -120,13 +130,14 @@ pub(crate) fn are_searches(items: &[Value]) -> bool {
         let name = item["name"].as_str().unwrap_or_default();
         let named = || call_in(item["arguments"].as_str().unwrap_or_default()).name;
         let is_within = || is_envelope(name) && named().is_some_and(|name| is_search(&name));
-        item["type"] == "function_call" && (is_search(name) || is_within())
+        let is_function = item["type"] == "function_call" && (is_search(name) || is_within());
+        is_function || search_in(item).is_some()
     })
 }
 
 /// Returns true if items are taken back where a call of their answer is refused: those from a call on.
 pub(crate) fn are_taken_back(items: &[Value]) -> bool {
-    items.first().is_some_and(is_answerable)
+    items.first().is_some_and(|first| is_answerable(first) || search_in(first).is_some())
 }
 
 /// Returns the calls of a whole answer that texts answer.
@@ -172,7 +183,8 @@ pub(crate) fn call_in(arguments: &str) -> Part {
 /// Returns true if an item is a call that the host answers.
 pub(crate) fn is_hosts(item: &Value) -> bool {
     let kind = item["type"].as_str().unwrap_or_default();
-    kind == "mcp_approval_request" || (kind.ends_with("_call") && !OF_PROVIDER.contains(&kind))
+    let is_others = OF_PROVIDER.contains(&kind) || kind == TOOL_SEARCH;
+    kind == "mcp_approval_request" || (kind.ends_with("_call") && !is_others)
 }
 
 /// Opens the envelopes in an output and takes the searches out of it, and thoughts that led to nothing else.
@@ -187,6 +199,10 @@ pub(crate) fn open_output(output: &mut Vec<Value>, names: &Names) -> Asked {
 
 /// Opens a call. Returns false if it is a search, which is noted.
 fn keep(item: &mut Value, names: &Names, asked: &mut Asked) -> bool {
+    if let Some(search) = search_in(item) {
+        asked.searches.push(search);
+        return false;
+    }
     let name = item["name"].as_str().unwrap_or_default();
     let arguments = item["arguments"].as_str().unwrap_or_default();
     if item["type"] != "function_call" || !(is_search(name) || is_envelope(name)) {
@@ -239,15 +255,36 @@ pub(crate) fn sent_back(output: &[Value], is_kept: bool) -> Vec<Value> {
     output.iter().filter(holds).map(without_id).collect()
 }
 
-/// Returns the results of calls as items, whose kind is that of the calls in what the model said.
+/// Returns the results of calls as items, whose kind is that of the calls in what the model said. That of the API's own search
+/// holds definitions and no text: what the model must be told beside is a message of the developer's.
 pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Vec<Value> {
-    let result = |(id, text): (&str, &str)| {
-        let call = said.iter().find(|item| item["call_id"] == id && is_answerable(item));
+    let called = |id: &str, is_such: fn(&Value) -> bool| {
+        said.iter().find(|item| item["call_id"] == id && is_such(item))
+    };
+    let mut items = Vec::new();
+    let mut told = Vec::new();
+    for (search, found) in results.searches.iter().zip(results.found) {
+        let id = search.id.as_str();
+        if called(id, |item| search_in(item).is_some()).is_none() {
+            items.push(
+                json!({ "type": "function_call_output", "call_id": id, "output": found.text }),
+            );
+            continue;
+        }
+        items.push(json!({ "type": "tool_search_output", "execution": "client", "call_id": id,
+            "status": "completed", "tools": found.tools }));
+        if found.is_refused {
+            told.push(json!({ "role": "developer", "content": found.text }));
+        }
+    }
+    items.extend(results.told_by_id().map(|(id, text)| {
+        let call = called(id, is_answerable);
         let is_custom = call.is_some_and(|call| call["type"] == "custom_tool_call");
         let kind = if is_custom { "custom_tool_call_output" } else { "function_call_output" };
         json!({ "type": kind, "call_id": id, "output": text })
-    };
-    results.by_id().map(result).collect()
+    }));
+    items.extend(told);
+    items
 }
 
 /// Joins two answers of one turn: what the first said comes first, and the usage is that of both.
@@ -284,6 +321,7 @@ mod tests {
     use toolgate_llm::strategy::Api;
 
     use super::*;
+    use crate::answer::Found;
     use crate::toolset::Namespaced;
 
     fn call(name: &str, arguments: &str) -> Value {
@@ -347,6 +385,46 @@ mod tests {
         }
         let mut output = vec![json!({ "type": "web_search_call" }), json!(7)];
         assert!(!open_output(&mut output, &Names::new()).has_calls);
+    }
+
+    fn tool_search(execution: &str) -> Value {
+        json!({ "type": "tool_search_call", "id": "ts", "call_id": "s1", "execution": execution,
+            "arguments": { "query": "log" }, "status": "completed" })
+    }
+
+    #[test]
+    fn searches_of_the_apis_own_tool_are_taken_out_and_answered_with_definitions() {
+        let reasoning = json!({ "type": "reasoning", "id": "r" });
+        let mut answer = json!({ "output": [reasoning, tool_search("client")] });
+        let asked = opened(&mut answer, &Names::new());
+        let search = Search { id: "s1".to_owned(), arguments: json!({ "query": "log" }) };
+        assert_eq!(asked, Asked { searches: vec![search], has_calls: false });
+        assert_eq!(answer["output"], json!([]));
+        // The provider answers these by itself.
+        let mut hosted = vec![tool_search("server")];
+        assert_eq!(open_output(&mut hosted, &Names::new()), Asked::default());
+        assert_eq!(hosted, [tool_search("server")]);
+
+        let log = json!({ "type": "function", "name": "mcp__git__log" });
+        let told = |text: &str| Found { text: text.to_owned(), ..Found::default() };
+        let found = [
+            Found { tools: vec![log.clone()], ..told("found") },
+            Found { is_refused: true, ..told("Say what for.") },
+        ];
+        let searches = ["s1", "s1"].map(|id| Search { id: id.to_owned(), arguments: json!({}) });
+        let results = Results { searches: &searches, found: &found, ..Results::default() };
+        let output = |tools: Value| {
+            json!({ "type": "tool_search_output", "execution": "client",
+            "call_id": "s1", "status": "completed", "tools": tools })
+        };
+        let told = json!({ "role": "developer", "content": "Say what for." });
+        assert_eq!(
+            super::results(&[tool_search("client")], &results),
+            [output(json!([log])), output(json!([])), told]
+        );
+        let function = call(SEARCH_TOOL_NAME, "{}");
+        let items = super::results(&[function], &results);
+        assert!(items.iter().all(|item| item["type"] == "function_call_output"), "{items:?}");
     }
 
     #[test]

@@ -122,6 +122,7 @@ mod tests {
         let message = || json!({ "type": "message", "role": "assistant" });
         for (said, count) in [
             (vec![thought("r"), search(), search()], 2),
+            (vec![thought("r"), json!({ "type": "tool_search_call" })], 2),
             (vec![thought("r"), search(), thought("s"), call("Bash")], 2),
             (vec![thought("r"), search(), call("Bash")], 0),
             (vec![thought("r"), search(), message()], 0),

@@ -12,15 +12,15 @@ use tokio::time::Instant;
 use toolgate_client::{Client, Error, ErrorReason, SearchAnswer, intent as v1_intent, v1};
 use toolgate_core::deferral::Pattern;
 use toolgate_core::tokens;
-use toolgate_llm::context_window;
 use toolgate_llm::envelope::is_envelope;
 use toolgate_llm::history;
-use toolgate_llm::render::Tool;
+use toolgate_llm::render::{Tool, openai_responses};
 use toolgate_llm::strategy::{
     Api, Endpoint, Ledger, Listing, Offer, Prepared, Reason, Strategy, Turn as Question, prepare,
 };
+use toolgate_llm::{SEARCH_TOOL_NAME, context_window};
 
-use crate::answer::{Results, Search};
+use crate::answer::{Found, Results, Search};
 use crate::bounded::Bounds;
 use crate::chat::{self, Chat, PassReason, Unsendable, intent};
 use crate::config::{Config, GateConfig, LlmConfig, StrategyConfig};
@@ -129,7 +129,7 @@ pub(crate) struct Turn {
     further: Vec<Value>,
     /// Strategy to use; `None` for the cheapest one.
     asked: Option<Strategy>,
-    /// True if the provider refused tools amid conversations with this model.
+    /// True if the conversation takes no tools amid it, or the provider refused them with this model.
     without_native: bool,
     /// Strategy of the newest request, and the betas that it needs.
     strategy: Strategy,
@@ -299,10 +299,10 @@ impl Decider {
     /// Returns a turn that nothing is known of but its conversation's state.
     fn begin(&self, chat: Chat, tenant: Arc<str>, toolset: Arc<Toolset>, state: State) -> Turn {
         let model = CalledModel::new(&tenant, chat.api, &chat.model);
-        let without_native = self.refusals.has_native(&model);
+        let without_native = !takes_native(&chat) || self.refusals.has_native(&model);
         Turn {
             account: self.savings.account(&tenant, chat.api, &chat.model),
-            asked: asked_strategy(self.settings().strategy, chat.api, without_native),
+            asked: asked_strategy(self.settings().strategy, without_native),
             without_native,
             tenant,
             chat,
@@ -532,8 +532,7 @@ impl Turn {
             model: &self.chat.model,
             base_url: self.decider.config.upstream.of(provider).as_str(),
             denied: denied.then_some(&["*"][..]),
-            // Tools amid a conversation of OpenAI's Responses are not built.
-            without_native: self.without_native || self.chat.api != Api::Anthropic,
+            without_native: self.without_native,
         }
     }
 
@@ -682,11 +681,11 @@ impl Turn {
             self.leave(searches);
             return None;
         }
-        let mut texts = Vec::with_capacity(searches.len());
+        let mut found = Vec::with_capacity(searches.len());
         for search in searches {
-            texts.push(self.answer(search).await);
+            found.push(self.answer(search).await);
         }
-        let results = Results { searches, found: &texts, ..Results::default() };
+        let results = Results { searches, found: &found, ..Results::default() };
         self.say(said, &results);
         self.account.searched(searches.len() as u64);
         let request = caught(|| self.request()).ok();
@@ -758,8 +757,9 @@ impl Turn {
         let account = self.account.clone();
         let own = self.own_names();
         let shown = self.shown_names();
+        let search = self.search_name();
         tokio::spawn(async move {
-            let check = Check { plane: &plane, toolset: &toolset, own, shown };
+            let check = Check { plane: &plane, toolset: &toolset, own, shown, search };
             note(&account, &check.judge(&calls).await);
             drop(turn);
         });
@@ -803,7 +803,14 @@ impl Turn {
             toolset: &self.toolset,
             own: self.own_names(),
             shown: self.shown_names(),
+            search: self.search_name(),
         }
+    }
+
+    /// Returns the name of the search as the model has it.
+    fn search_name(&self) -> &'static str {
+        let is_own = self.strategy == Strategy::Native && self.chat.api == Api::OpenAiResponses;
+        if is_own { "tool_search" } else { SEARCH_TOOL_NAME }
     }
 
     fn own_names(&self) -> HashSet<String> {
@@ -828,15 +835,15 @@ impl Turn {
         self.time_left()
     }
 
-    async fn answer(&mut self, search: &Search) -> String {
+    async fn answer(&mut self, search: &Search) -> Found {
         self.searches += 1;
         let left = self.begin_hidden();
         if self.searches > SEARCHES_MAX || left.is_zero() {
             self.searches = SEARCHES_MAX + 1;
-            return failure("enough_searches", "Go on with the tools that you have.");
+            return refusal("enough_searches", "Go on with the tools that you have.");
         }
         if is_blank(&search.arguments) {
-            return failure("arguments_invalid", &self.how_to_search());
+            return refusal("arguments_invalid", &self.how_to_search());
         }
         let request = v1::SearchToolsRequest {
             tenant: self.toolset.tenant.clone(),
@@ -849,7 +856,7 @@ impl Turn {
             Ok(answer) => self.found(answer),
             Err(error) => {
                 tracing::warn!(%error, "a search failed");
-                failure("search_failed", "The search is out of order. Go on without it.")
+                refusal("search_failed", "The search is out of order. Go on without it.")
             }
         }
     }
@@ -870,18 +877,42 @@ impl Turn {
         text
     }
 
-    /// Takes what a search found. Returns the text for the model, with the names of the request.
-    fn found(&mut self, answer: SearchAnswer) -> String {
+    /// Takes what a search found. Returns the answer for the model, with the names of the request.
+    fn found(&mut self, answer: SearchAnswer) -> Found {
         self.state.handle.clone_from(&answer.handle);
         self.keep();
-        let Some(mut found) = answer.found else { return answer.text };
+        let Some(mut found) = answer.found else {
+            return Found { text: answer.text, is_refused: true, ..Found::default() };
+        };
         self.activate(&found.tools);
         for tool in &mut found.tools {
             if let Some(name) = self.toolset.name(&tool.model_name) {
                 tool.model_name = name.to_owned();
             }
         }
-        SearchAnswer::from_found(found).text
+        let tools = self.definitions(&found.tools);
+        Found { text: SearchAnswer::from_found(found).text, tools, is_refused: false }
+    }
+
+    /// Returns the definitions of tools that a search found, where the API's own search answers with them.
+    fn definitions(&self, found: &[v1::ActiveTool]) -> Vec<Value> {
+        if self.chat.api != Api::OpenAiResponses || self.strategy != Strategy::Native {
+            return Vec::new();
+        }
+        let tools = found.iter().filter_map(|tool| self.toolset.tool(&tool.model_name));
+        openai_responses(&tools.collect::<Vec<_>>())
+            .map(|rendered| rendered.tools)
+            .unwrap_or_default()
+    }
+}
+
+/// Returns true if tools may be added amid a conversation. One of OpenAI's Responses that the provider keeps would keep
+/// hidden searches too, which it takes in no request without its own search, such as the host's as it came.
+fn takes_native(chat: &Chat) -> bool {
+    match chat.api {
+        Api::Anthropic => true,
+        Api::OpenAiResponses => !chat.is_kept && chat.previous.is_none(),
+        Api::OpenAiChat | Api::Gemini => false,
     }
 }
 
@@ -914,12 +945,10 @@ fn tokens_of_bytes(bytes: usize) -> u32 {
 }
 
 /// Returns the strategy that the settings ask for; `None` for the cheapest one.
-fn asked_strategy(setting: StrategyConfig, api: Api, without_native: bool) -> Option<Strategy> {
+fn asked_strategy(setting: StrategyConfig, without_native: bool) -> Option<Strategy> {
     match setting {
         StrategyConfig::Auto => None,
-        StrategyConfig::Native if api == Api::Anthropic && !without_native => {
-            Some(Strategy::Native)
-        }
+        StrategyConfig::Native if !without_native => Some(Strategy::Native),
         StrategyConfig::Cut => Some(Strategy::Cut),
         StrategyConfig::Native | StrategyConfig::Envelope | StrategyConfig::Pass => {
             Some(Strategy::Envelope)
@@ -950,8 +979,10 @@ fn is_blank(arguments: &Value) -> bool {
     query.is_some_and(|query| query.is_null() || says_nothing(query)) || *arguments == Value::Null
 }
 
-fn failure(error: &str, message: &str) -> String {
-    json!({ "error": error, "message": message }).to_string()
+/// Returns the answer to a search that was not made.
+fn refusal(error: &str, message: &str) -> Found {
+    let text = json!({ "error": error, "message": message }).to_string();
+    Found { text, is_refused: true, ..Found::default() }
 }
 
 /// Loads the tokenizer, which takes tens of milliseconds once.
@@ -1003,7 +1034,9 @@ pub(crate) mod tests {
         for arguments in [json!({}), json!(""), json!(null), json!("{}"), json!({ "query": " " })] {
             let mut turn = turn(Api::Anthropic, &request, GateConfig::Off);
             let search = Search { id: "s".to_owned(), arguments: arguments.clone() };
-            let told: Value = serde_json::from_str(&turn.answer(&search).await).expect("JSON");
+            let answer = turn.answer(&search).await;
+            assert!(answer.is_refused && answer.tools.is_empty());
+            let told: Value = serde_json::from_str(&answer.text).expect("JSON");
             let message = told["message"].as_str().unwrap_or_default();
             assert_eq!(told["error"], "arguments_invalid", "{arguments}");
             assert!(message.contains("{\"query\": \"send an e-mail\"}"), "{message}");
@@ -1090,6 +1123,27 @@ pub(crate) mod tests {
             assert_eq!(body.is_some(), is_built);
             let sent = thoughts(&turn).without(0, &next).expect("a thought leads to nothing");
             assert_eq!(sent, json!({ "input": left }).to_string());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_conversation_that_openai_keeps_takes_no_tools_amid_it() {
+        let function = json!({ "type": "function", "name": "mcp__git__log", "parameters": {} });
+        for (more, takes) in [
+            (json!({ "store": false }), true),
+            (json!({ "store": false, "previous_response_id": null }), true),
+            (json!({ "store": false, "previous_response_id": "r1" }), false),
+            (json!({ "store": true }), false),
+            (json!({ "store": null }), false),
+            (json!({}), false),
+        ] {
+            let mut request = json!({ "model": "m", "tools": [function], "input": "Hello." });
+            request
+                .as_object_mut()
+                .expect("an object")
+                .extend(more.as_object().cloned().expect("one"));
+            let turn = turn(Api::OpenAiResponses, &request.to_string(), GateConfig::Off);
+            assert_eq!(!turn.endpoint().without_native, takes, "{more}");
         }
     }
 

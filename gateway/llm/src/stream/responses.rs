@@ -10,7 +10,8 @@ use crate::answer::{Search, add_usage, is_search};
 use crate::gate::Call;
 use crate::opener::{Opener, Part};
 use crate::responses::{
-    call_in, call_of, failure, is_answerable, is_hosts, open_output, put, remove_lone, split_name,
+    call_in, call_of, failure, is_answerable, is_hosts, open_output, put, remove_lone, search_in,
+    split_name,
 };
 use crate::sse;
 use crate::toolset::Names;
@@ -135,7 +136,7 @@ impl ResponsesStream {
     fn open(&mut self, item: &Value) -> Item {
         let name = item["name"].as_str().unwrap_or_default();
         let is_call = item["type"] == "function_call";
-        if is_call && is_search(name) {
+        if (is_call && is_search(name)) || search_in(item).is_some() {
             self.numbers.are_own = true;
             return Item::Search;
         }
@@ -325,7 +326,8 @@ impl ResponsesStream {
             }
             Item::Search => {
                 let id = item["call_id"].as_str().unwrap_or_default().to_owned();
-                self.note(&item, Search { id, arguments: arguments.into() });
+                let search = Search { id, arguments: arguments.into() };
+                self.note(&item, search_in(&item).unwrap_or(search));
             }
             Item::Envelope(mut envelope) => match self.finish(&mut envelope, arguments, out) {
                 Err(search) => self.note(&item, search),

@@ -175,6 +175,48 @@ fn a_search_is_held_and_gone_on_from() {
 }
 
 #[test]
+fn a_search_by_the_apis_own_tool_is_held_and_gone_on_from() {
+    let search = json!({ "type": "tool_search_call", "id": "ts", "call_id": "s1",
+        "execution": "client", "arguments": { "query": "log" }, "status": "completed" });
+    let mut begun = search.clone();
+    begun["arguments"] = json!({});
+    let mut values = answer("r1", &[]);
+    let mut ended = values.pop().expect("an end");
+    ended["response"]["output"].as_array_mut().expect("a list").push(search.clone());
+    values.extend([
+        json!({ "type": "response.output_item.added", "output_index": 1, "item": begun }),
+        json!({ "type": "response.tool_search_call.in_progress", "output_index": 1 }),
+        json!({ "type": "response.output_item.done", "output_index": 1, "item": search }),
+        ended,
+    ]);
+    for (number, value) in values.iter_mut().enumerate() {
+        value["sequence_number"] = number.into();
+    }
+    let whole = stream(&values);
+    let mut machine = Machine::new(Api::OpenAiResponses);
+    let mut out = run(&mut machine, whole.as_bytes(), 9);
+    assert!(machine.is_holding() && !out.contains("tool_search_call"), "{out}");
+    let End::Searching(back, searches) = machine.end() else { panic!("a search") };
+    assert_eq!(back, [said(), search]);
+    let expected = Search { id: "s1".to_owned(), arguments: json!({ "query": "log" }) };
+    assert_eq!(searches, [expected]);
+    machine.go_on();
+    out += &run(&mut machine, text("r2", &[("mcp__git__log", "{}")]).as_bytes(), 9);
+    let values = shown(&out);
+    assert_eq!(items(&values), [said(), said(), item(0, "mcp__git__log", "{}")]);
+    assert_eq!(last(&values)["output"], json!([said(), said(), item(0, "mcp__git__log", "{}")]));
+    assert_eq!(machine.usage()["input_tokens"], 20);
+    // It may end anywhere.
+    for end in 0..=whole.len() {
+        let mut machine = Machine::new(Api::OpenAiResponses);
+        run(&mut machine, &whole.as_bytes()[..end], 1_000);
+        let is_asking = matches!(machine.end(), End::Searching(..));
+        assert!(!is_asking || whole[..end].contains("response.completed"), "{end}");
+        machine.give_up(&mut Vec::new());
+    }
+}
+
+#[test]
 fn a_search_beside_a_call_of_the_hosts_is_only_looked_up() {
     let mut machine = Machine::new(Api::OpenAiResponses);
     let text = text("r1", &[("toolgate_search_tools", SEARCH), ("Bash", "{}")]);
