@@ -419,7 +419,9 @@ def test_tenants_are_known_by_their_keys_and_see_their_own(
     acme = keys.create("agent", tenant="acme")["key"]
     other = keys.create("agent", tenant="other")["key"]
     admin = keys.create("admin", tenant="")["key"]
-    settings = f'{PATIENT}key_store = "{tmp_path / "keys" / "data"}"\n'
+    place = tmp_path / "place"
+    place.write_text(f"{tmp_path / 'keys' / 'data'}\n")
+    settings = f'{PATIENT}key_store = "file:{place}"\n'
     with serving(Provider(*[answer(DONE)] * 9)) as provider:
         proxy = start_afresh(provider, settings)
 

@@ -51,8 +51,8 @@ pub struct LlmConfig {
     pub request_memory: usize,
     /// Tenant of hosts, where they show no key.
     pub tenant: String,
-    /// Store of API keys that hosts must show one of: a data directory, or the URL of a PostgreSQL database. Empty: none is
-    /// needed.
+    /// Store of API keys that hosts must show one of: a data directory, or the URL of a PostgreSQL database, or `file:` and the
+    /// path of a file that holds either. Empty: none is needed.
     pub key_store: String,
     /// Rule for tools in requests.
     pub strategy: StrategyConfig,

@@ -38,7 +38,7 @@ impl HostKeys {
         if config.llm.key_store.is_empty() {
             return Ok(None);
         }
-        let store = store_at(arguments, "llm.key_store", &config.llm.key_store)?;
+        let store = store_at(arguments, "llm.key_store", &place_of(&config.llm.key_store)?)?;
         let keys = open_now(&store).await.map_err(|error| Failure::new(with_causes(&error)))?;
         let verified = AuthConfig {
             methods: vec![AuthMethod::ApiKey],
@@ -92,8 +92,40 @@ impl HostKeys {
     }
 }
 
+/// Returns the place of the store that `key_store` names, or a file that it names: a URL holds a password.
+fn place_of(key_store: &str) -> Result<String, Failure> {
+    let Some(path) = key_store.strip_prefix("file:") else { return Ok(key_store.to_owned()) };
+    let place = std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(format!("llm.key_store names {path}, which can't be read: {error}"))
+    })?;
+    match place.trim() {
+        "" => Err(Failure::usage(format!("llm.key_store names {path}, which is empty"))),
+        place => Ok(place.to_owned()),
+    }
+}
+
 impl Authentication for HostKeys {
     fn authenticate(&self, presented: PresentedKey) -> BoxFuture<'_, Result<Caller, Refusal>> {
         Box::pin(self.caller(presented))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_keys_may_stand_in_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("url");
+        let named = format!("file:{}", path.display());
+        let refused = || place_of(&named).expect_err("no place").message().to_owned();
+        assert!(refused().contains("can't be read"), "{}", refused());
+        std::fs::write(&path, " \n").expect("a file");
+        assert!(refused().ends_with("which is empty"), "{}", refused());
+        std::fs::write(&path, "postgres://u:p@db/toolgate\n").expect("a file");
+        let place = |text: &str| place_of(text).map_err(|failure| failure.message().to_owned());
+        assert_eq!(place(&named).as_deref(), Ok("postgres://u:p@db/toolgate"));
+        assert_eq!(place("/var/lib/toolgate").as_deref(), Ok("/var/lib/toolgate"));
     }
 }
