@@ -38,7 +38,7 @@ def problems(one: chart.Object) -> list[str]:
     return [f"{'/'.join(str(part) for part in error.path)}: {error.message}" for error in found]
 
 
-@pytest.mark.parametrize(("example", "count"), [("ha", 3), ("keda", 3), ("gateway", 1)])
+@pytest.mark.parametrize(("example", "count"), [("ha", 3), ("keda", 3), ("gateway", 1), ("llm", 3)])
 def test_objects_of_operators_are_as_defined(example: str, count: int) -> None:
     custom = [one for one in chart.render(chart.example(example)) if one["kind"] in chart.CUSTOM]
     assert len(custom) >= count

@@ -80,8 +80,13 @@ yes
 {{- $urls := list -}}
 {{- range .Values.gateway.servers }}{{- with .url }}{{- $urls = append $urls . }}{{- end }}{{- end -}}
 {{- with dig "auth" "jwks_url" "" .Values.gateway.config }}{{- $urls = append $urls . }}{{- end -}}
+{{- include "toolgate.portsOf" $urls -}}
+{{- end -}}
+
+{{/* Ports of URLs, each once, as JSON. */}}
+{{- define "toolgate.portsOf" -}}
 {{- $ports := list -}}
-{{- range $urls -}}
+{{- range . -}}
 {{- $default := ternary "443" "80" (hasPrefix "https://" .) -}}
 {{- $authority := regexReplaceAll "^https?://([^/]*).*$" . "${1}" -}}
 {{- $ports = append $ports (regexFind ":[0-9]+$" $authority | trimPrefix ":" | default $default | int) -}}

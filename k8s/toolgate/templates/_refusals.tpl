@@ -5,6 +5,7 @@
 {{- $embedded := eq $v.store.type "embedded" -}}
 {{- $auth := $v.auth.methods -}}
 {{- $gateway := $v.gateway -}}
+{{- $llm := $v.llm -}}
 {{- $exposed := ne $v.server.service.type "ClusterIP" -}}
 {{- $jwks := list $v.auth.jwks.url $v.auth.jwks.existingSecret | compact -}}
 {{- $rules := list
@@ -60,15 +61,27 @@
     "say" "gateway.httpRoute.enabled without gateway.enabled: there is nothing to route to.")
   (dict "when" (and $gateway.httpRoute.enabled (empty $gateway.httpRoute.parentRefs))
     "say" "gateway.httpRoute.enabled needs gateway.httpRoute.parentRefs: the Gateway that it belongs to.")
+  (dict "when" (and $llm.enabled (not (hasPrefix "https://" $llm.publicUrl)))
+    "say" "llm.enabled needs llm.publicUrl: the https URL that hosts use. Requests carry the providers' keys, so that something before the proxy ends TLS.")
+  (dict "when" (and $llm.enabled $embedded (not $llm.allowAnybody))
+    "say" "llm.enabled with store.type=embedded: the keys of hosts are in a store that only the server's pod has. Set store.type=postgresql, or llm.allowAnybody=true if something before the proxy authenticates.")
+  (dict "when" (and $llm.enabled $auth (empty $llm.planeKey.existingSecret))
+    "say" "llm.enabled with auth.methods needs llm.planeKey.existingSecret: an API key for the server.")
+  (dict "when" (and $llm.enabled $auth (not (has "api-key" $auth)))
+    "say" "llm.enabled with auth.methods needs api-key among them: the proxy calls the server with one.")
+  (dict "when" (and $llm.httpRoute.enabled (not $llm.enabled))
+    "say" "llm.httpRoute.enabled without llm.enabled: there is nothing to route to.")
+  (dict "when" (and $llm.httpRoute.enabled (empty $llm.httpRoute.parentRefs))
+    "say" "llm.httpRoute.enabled needs llm.httpRoute.parentRefs: the Gateway that it belongs to.")
 -}}
 {{- $found := list -}}
 {{- range $rules }}{{- if .when }}{{- $found = append $found .say }}{{- end }}{{- end -}}
-{{- range $name, $part := dict "server" $v.server "encoderWorker" $v.encoderWorker "gateway" $v.gateway -}}
+{{- range $name, $part := dict "server" $v.server "encoderWorker" $v.encoderWorker "gateway" $v.gateway "llm" $v.llm -}}
 {{- $needed := add (int $part.preStopSeconds) (int $part.drainSeconds) 5 -}}
 {{- if and $part.terminationGracePeriodSeconds (lt (int $part.terminationGracePeriodSeconds) (int $needed)) -}}
 {{- $found = append $found (printf "%s.terminationGracePeriodSeconds is %d: calls in progress would be cut off; preStopSeconds and drainSeconds need %d." $name (int $part.terminationGracePeriodSeconds) $needed) -}}
 {{- end -}}
-{{- $taken := get (dict "server" (list "config" "store" "tmp" "secrets" "packs" "safety" "models") "encoderWorker" (list "tmp" "cuda-cache" "models") "gateway" (list "config" "secrets" "data" "tmp")) $name -}}
+{{- $taken := get (dict "server" (list "config" "store" "tmp" "secrets" "packs" "safety" "models") "encoderWorker" (list "tmp" "cuda-cache" "models") "gateway" (list "config" "secrets" "data" "tmp") "llm" (list "config" "secrets" "tmp")) $name -}}
 {{- $extra := list -}}
 {{- range $part.extraVolumes -}}
 {{- $extra = append $extra .name -}}
