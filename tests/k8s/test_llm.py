@@ -82,9 +82,9 @@ def test_secrets_are_files_and_no_key_of_a_provider_is_among_them() -> None:
 
 
 def test_pods_come_before_they_go_and_hosts_stay_with_one() -> None:
-    objects = llm_with(replicas=3, preStopSeconds=7, drainSeconds=20)
+    objects = llm_with(preStopSeconds=7, drainSeconds=20)
     spec = chart.find(objects, "Deployment", NAME)["spec"]
-    assert spec["replicas"] == 3
+    assert spec["replicas"] == 1
     assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
     assert spec["template"]["spec"]["terminationGracePeriodSeconds"] == 32
     container = chart.main_container(objects, NAME)

@@ -135,9 +135,9 @@ pub(crate) fn are_searches(items: &[Value]) -> bool {
     })
 }
 
-/// Returns true if items are taken back where a call of their answer is refused: those from a call on.
+/// Returns true if all of these items are taken back where a call of their answer is refused: calls, and searches.
 pub(crate) fn are_taken_back(items: &[Value]) -> bool {
-    items.first().is_some_and(|first| is_answerable(first) || search_in(first).is_some())
+    items.iter().all(|item| is_answerable(item) || search_in(item).is_some())
 }
 
 /// Returns the calls of a whole answer that texts answer.

@@ -132,5 +132,12 @@ mod tests {
         ] {
             assert_eq!(thoughts.keys(1, &said, are_searches).len(), count, "{said:?}");
         }
+        // The host has the message in both.
+        for said in [
+            [thought("r"), search(), message(), call("Bash")],
+            [thought("r"), call("Bash"), message(), call("Bash")],
+        ] {
+            assert_eq!(thoughts.keys(1, &said, are_taken_back), Vec::<u64>::new(), "{said:?}");
+        }
     }
 }

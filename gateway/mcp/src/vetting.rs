@@ -116,7 +116,7 @@ impl Vetting {
             keys.iter().map(|key| verdicts.get(key).cloned()).collect()
         };
         if let Some(known) = known {
-            return self.note(list, listed, known);
+            return self.note(&scanner, list, listed, known);
         }
         let vetting = self.clone();
         // A long list keeps a core busy for a while.
@@ -124,7 +124,7 @@ impl Vetting {
             let items = listed.items.iter();
             let reasons: Vec<_> = items.map(|item| judge(&scanner, bar, list.kind, item)).collect();
             vetting.remember(&scanner, keys, &reasons);
-            vetting.note(list, listed, reasons)
+            vetting.note(&scanner, list, listed, reasons)
         });
         scanned.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a list is left out: its texts could not be looked at");
@@ -179,13 +179,16 @@ impl Vetting {
         verdicts.extend(keys.into_iter().zip(reasons.iter().cloned()).take(VERDICTS_MAX));
     }
 
-    /// Notes which items are left out, and returns the others.
+    /// Notes which items are left out by a scanner, unless it was replaced meanwhile, and returns the others.
     fn note(
         &self,
+        by: &Arc<Scanner>,
         list: ListName,
         listed: Items,
         reasons: Vec<Option<Arc<str>>>,
     ) -> Vec<Box<RawValue>> {
+        let current = self.0.scanner.read();
+        let is_current = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, by));
         let mut all = self.0.withheld.lock();
         let before = all.remove(&list).unwrap_or_default();
         let mut now = if listed.is_whole { Withheld::new() } else { before.clone() };
@@ -214,7 +217,9 @@ impl Vetting {
         if all.len() >= LISTS_MAX {
             all.clear();
         }
-        all.insert(list, now);
+        if is_current {
+            all.insert(list, now);
+        }
         shown
     }
 }

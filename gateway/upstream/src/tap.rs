@@ -15,6 +15,7 @@ use rmcp::model::{
     JsonRpcMessage, NumberOrString, RequestId, ServerJsonRpcMessage,
 };
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -104,7 +105,7 @@ struct Shared {
     calls: Mutex<HashMap<i64, Pending>>,
     /// True once a call was given up: a question that comes on no call's stream may be its.
     has_given_up: AtomicBool,
-    /// Principals of such calls: what the server says may be about theirs.
+    /// Principals of such calls, and of tasks: what the server says may be about theirs.
     given_up: Mutex<GivenUp>,
     ended: CancellationToken,
     /// The transport is dropped, and with it the process.
@@ -135,7 +136,7 @@ struct Probe {
     is_known_late: bool,
 }
 
-/// Principals of calls that were given up, with the time of the last. `None` stands for more of them.
+/// Principals of what may go on without a call under way, calls that were given up and tasks, with the time of the last. `None` stands for more of them.
 #[derive(Debug, Default)]
 struct GivenUp(HashMap<Option<String>, Instant>);
 
@@ -340,6 +341,12 @@ impl Tap {
         let Some(pending) = self.0.calls.lock().remove(&id) else {
             return Cow::Borrowed(text);
         };
+        if let Answer::Result(result) = &answer
+            && is_of_task(result)
+            && let Some(principal) = pending.call.principal.clone()
+        {
+            self.0.given_up.lock().note(principal);
+        }
         let is_listing = pending.call.lists_tools && matches!(answer, Answer::Result(_));
         pending.call.finish(answer);
         if is_listing && serde_json::from_str::<ServerJsonRpcMessage>(text).is_ok() {
@@ -617,6 +624,21 @@ fn number(id: &RequestId) -> Option<i64> {
     }
 }
 
+/// Returns true if a result is of a task, which goes on behind it: the answer to the call that began it, or its state.
+fn is_of_task(result: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Told {
+        content: Option<IgnoredAny>,
+        task: Option<IgnoredAny>,
+        #[serde(rename = "taskId")]
+        id: Option<IgnoredAny>,
+    }
+    // What is larger is no task.
+    result.get().len() <= NOTE_BYTES_MAX
+        && serde_json::from_str::<Told>(result.get())
+            .is_ok_and(|told| told.content.is_none() && (told.task.is_some() || told.id.is_some()))
+}
+
 /// Returns an ID from its JSON. Some servers write numbers back as strings.
 pub(crate) fn numeric(id: &str) -> Option<i64> {
     id.trim_matches('"').parse().ok()
@@ -639,5 +661,18 @@ mod tests {
         }
         assert_eq!(given_up.0.len(), GIVEN_UP_MAX + 1);
         assert!(given_up.0.contains_key(&None));
+    }
+
+    #[test]
+    fn a_task_is_told_by_its_beginning_and_its_state() {
+        let is_of_task = |text: &str| {
+            let result = RawValue::from_string(text.to_owned()).expect("JSON");
+            super::is_of_task(&result)
+        };
+        assert!(is_of_task(r#"{"task":{"taskId":"1","status":"working"}}"#));
+        assert!(is_of_task(r#"{"taskId":"1","status":"working"}"#));
+        assert!(!is_of_task(r#"{"content":[],"task":{"taskId":"1"}}"#));
+        assert!(!is_of_task(r#"{"tools":[]}"#));
+        assert!(!is_of_task("[1]"));
     }
 }

@@ -101,7 +101,9 @@ pub(crate) async fn call(
         }
         Way::Awaited => {
             let mut awaited = Awaited::new(host, server, &id);
-            until_ended(host, server, &id).await?;
+            let late =
+                "the tool did not end in time: its task was cancelled, and may have had effects";
+            until_ended(host, server, &id, late).await?;
             awaited.request = None;
             let mut result = host.send(server, RESULT, of_id(&id)).await?;
             if let Value::Object(mut meta) = result.value("_meta") {
@@ -143,7 +145,8 @@ pub(super) async fn request(
     let Task { server, id, shown } = Task::of(host, only, &params).map_err(refused)?;
     let failed = |failure| (server.clone(), failure);
     if method == RESULT {
-        until_ended(host, &server, &id).await.map_err(failed)?;
+        let late = "the task still runs: ask for its result again later";
+        until_ended(host, &server, &id, late).await.map_err(failed)?;
     }
     params.insert(ID.to_owned(), Value::from(id));
     let mut result = host.send(&server, method, params).await.map_err(failed)?;
@@ -170,7 +173,10 @@ async fn list(host: &Host<'_>, only: Option<&str>) -> RawObject {
     let states = begun.into_iter().map(|task| async move {
         match host.send(&task.server, GET, of_id(&task.id)).await {
             Ok(state) => Some(with_id(state, &task.shown).into_text()),
-            Err(Failure::Server(RequestError::Server { .. })) => {
+            // So a server says that it knows no such task. Other errors may pass.
+            Err(Failure::Server(RequestError::Server { code, .. }))
+                if code == i64::from(ErrorCode::INVALID_PARAMS.0) =>
+            {
                 host.gateway.begun_tasks().forget(owner, &task);
                 None
             }
@@ -184,8 +190,14 @@ async fn list(host: &Host<'_>, only: Option<&str>) -> RawObject {
     result
 }
 
-/// Waits until a task has ended. A server's own answer would keep a turn for as long, and the time of a call is shorter.
-async fn until_ended(host: &Host<'_>, server: &str, id: &str) -> Result<(), Failure> {
+/// Waits until a task has ended; `late` says that it did not in the time of a call. A server's own answer would keep a turn for as
+/// long, and the time of a call is shorter.
+async fn until_ended(
+    host: &Host<'_>,
+    server: &str,
+    id: &str,
+    late: &'static str,
+) -> Result<(), Failure> {
     let deadline = Instant::now() + host.gateway.call_time_max();
     loop {
         let state = host.send(server, GET, of_id(id)).await?;
@@ -200,7 +212,7 @@ async fn until_ended(host: &Host<'_>, server: &str, id: &str) -> Result<(), Fail
         }
         let pause = pause_of(&state);
         if Instant::now() + pause > deadline {
-            return Err(failure("the task still runs: ask for its result again later"));
+            return Err(failure(late));
         }
         sleep(pause).await;
     }
