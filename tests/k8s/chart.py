@@ -100,6 +100,15 @@ def find(objects: list[Object], kind: str, name: str = "toolgate") -> Object:
     return found[0]
 
 
+def rules(policy: Object, way: str) -> list[tuple[list[int], list[Object] | None]]:
+    """Ports and peers of a policy's rules; no peers: anywhere."""
+    peer = {"ingress": "from", "egress": "to"}[way]
+    return [
+        ([port["port"] for port in rule["ports"]], rule.get(peer))
+        for rule in policy["spec"].get(way, [])
+    ]
+
+
 def names(objects: list[Object], kind: str) -> list[str]:
     """The names of the objects of that kind."""
     return [one["metadata"]["name"] for one in objects if one["kind"] == kind]

@@ -108,29 +108,21 @@ def test_pods_come_before_they_go_and_are_asked_for_themselves() -> None:
     assert chart.main_container(image, NAME)["image"] == "with-node:1"
 
 
-def rules(policy: Object, way: str) -> list[tuple[list[int], list[Object] | None]]:
-    peer = {"ingress": "from", "egress": "to"}[way]
-    return [
-        ([port["port"] for port in rule["ports"]], rule.get(peer))
-        for rule in policy["spec"].get(way, [])
-    ]
-
-
 def test_the_gateway_reaches_the_server_its_like_and_the_servers_behind_it() -> None:
     objects = chart.render(chart.example("gateway"))
     policy = chart.find(objects, "NetworkPolicy", NAME)
     own = {"podSelector": chart.find(objects, "Deployment", NAME)["spec"]["selector"]}
     plane = {"podSelector": chart.find(objects, "Deployment")["spec"]["selector"]}
-    ways = rules(policy, "egress")
+    ways = chart.rules(policy, "egress")
     assert [ports for ports, _ in ways] == [[53, 53], [7080], [7070], [5432], [443], [8443]]
     assert ways[1][1] == [own]
     assert ways[2][1] == [plane]
-    [(ports, peers)] = rules(policy, "ingress")
+    [(ports, peers)] = chart.rules(policy, "ingress")
     assert ports == [7080]
     assert peers is not None
     assert own in peers
     assert len(peers) == 2
-    [grpc, _metrics] = rules(chart.find(objects, "NetworkPolicy"), "ingress")
+    [grpc, _metrics] = chart.rules(chart.find(objects, "NetworkPolicy"), "ingress")
     assert own in (grpc[1] or [])
 
 

@@ -111,31 +111,23 @@ def test_what_the_chart_waits_for_is_what_the_proxy_takes() -> None:
     assert spec["terminationGracePeriodSeconds"] == seconds + 5
 
 
-def rules(policy: Object, way: str) -> list[tuple[list[int], list[Object] | None]]:
-    peer = {"ingress": "from", "egress": "to"}[way]
-    return [
-        ([port["port"] for port in rule["ports"]], rule.get(peer))
-        for rule in policy["spec"].get(way, [])
-    ]
-
-
 def test_the_proxy_reaches_the_server_its_keys_and_the_providers() -> None:
     objects = chart.render(chart.example("llm"))
     policy = chart.find(objects, "NetworkPolicy", NAME)
     plane = {"podSelector": chart.find(objects, "Deployment")["spec"]["selector"]}
-    ways = rules(policy, "egress")
+    ways = chart.rules(policy, "egress")
     assert [ports for ports, _ in ways] == [[53, 53], [7070], [5432], [443], [8443]]
     assert ways[1][1] == [plane]
-    [(ports, peers)] = rules(policy, "ingress")
+    [(ports, peers)] = chart.rules(policy, "ingress")
     assert ports == [7090]
     labels = [peer["namespaceSelector"]["matchLabels"] for peer in peers or []]
     name = "kubernetes.io/metadata.name"
     assert labels == [{name: "gateways"}, {name: "monitoring"}]
     own = {"podSelector": chart.find(objects, "Deployment", NAME)["spec"]["selector"]}
-    [grpc, _metrics] = rules(chart.find(objects, "NetworkPolicy"), "ingress")
+    [grpc, _metrics] = chart.rules(chart.find(objects, "NetworkPolicy"), "ingress")
     assert own in (grpc[1] or [])
     without_keys = chart.find(llm_with(), "NetworkPolicy", NAME)
-    assert [ports for ports, _ in rules(without_keys, "egress")] == [[53, 53], [7070], [443]]
+    assert [ports for ports, _ in chart.rules(without_keys, "egress")] == [[53, 53], [7070], [443]]
 
 
 def test_the_way_in_has_what_hosts_call_and_nothing_of_operators() -> None:
@@ -167,7 +159,7 @@ def test_its_metrics_are_read_with_a_key_where_hosts_have_some() -> None:
     keyless: Values = {"llm": {"allowAnybody": False}}
     objects = chart.render(merged(POSTGRESQL, LLM, monitoring, keyless))
     assert endpoint(objects) is None
-    [(_, peers)] = rules(chart.find(objects, "NetworkPolicy", NAME), "ingress")
+    [(_, peers)] = chart.rules(chart.find(objects, "NetworkPolicy", NAME), "ingress")
     assert len(peers or []) == 1
 
 

@@ -109,33 +109,24 @@ def test_a_rotated_handle_key_and_client_certificates_are_mounted_too() -> None:
     assert chart.names(objects, "ServiceAccount") == []
 
 
-def rules(policy: Object, way: str) -> list[tuple[list[int], list[Object] | None]]:
-    """Ports and peers of a policy's rules; no peers: anywhere."""
-    peer = {"ingress": "from", "egress": "to"}[way]
-    return [
-        ([port["port"] for port in rule["ports"]], rule.get(peer))
-        for rule in policy["spec"].get(way, [])
-    ]
-
-
 def test_workers_are_reached_by_the_server_and_reach_nothing() -> None:
     objects = chart.render(chart.example("gpu"))
     policy = chart.find(objects, "NetworkPolicy", "toolgate-encoder-worker")
     assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
     server = chart.find(objects, "Deployment")["spec"]["selector"]
-    grpc, metrics = rules(policy, "ingress")
+    grpc, metrics = chart.rules(policy, "ingress")
     assert grpc == ([7072], [{"podSelector": server}])
     assert metrics[0] == [7073]
-    assert rules(policy, "egress") == []
+    assert chart.rules(policy, "egress") == []
 
 
 def test_the_server_reaches_what_it_needs() -> None:
     policy = chart.find(chart.render(chart.example("ha")), "NetworkPolicy")
-    ways = rules(policy, "egress")
+    ways = chart.rules(policy, "egress")
     assert [ports for ports, _ in ways] == [[53, 53], [7072], [5432], [4317], [443]]
     # Only keys by https may be anywhere.
     assert [ports for ports, peers in ways if peers is None] == [[443]]
-    assert [ports for ports, _ in rules(policy, "ingress")] == [[7070], [7071]]
+    assert [ports for ports, _ in chart.rules(policy, "ingress")] == [[7070], [7071]]
 
 
 def labels_of_the_test() -> dict[str, str]:
@@ -149,7 +140,7 @@ def labels_of_the_test() -> dict[str, str]:
 
 def test_without_options_the_server_reaches_names_alone() -> None:
     policy = chart.find(chart.render(), "NetworkPolicy")
-    assert [ports for ports, _ in rules(policy, "egress")] == [[53, 53]]
+    assert [ports for ports, _ in chart.rules(policy, "egress")] == [[53, 53]]
     assert policy["spec"]["ingress"][0]["from"] == [
         {"podSelector": {"matchLabels": labels_of_the_test()}},
         {"namespaceSelector": {"matchLabels": {"toolgate/client": "true"}}},
@@ -172,9 +163,9 @@ def test_ports_of_what_is_elsewhere_are_opened() -> None:
         },
     )
     policy = chart.find(chart.render(values), "NetworkPolicy")
-    ports = [ports for ports, _ in rules(policy, "egress")]
+    ports = [ports for ports, _ in chart.rules(policy, "egress")]
     assert ports == [[53, 53], [7172], [7272], [6432], [4317], [8443]]
-    assert [ports for ports, _ in rules(policy, "ingress")] == [[7070]]
+    assert [ports for ports, _ in chart.rules(policy, "ingress")] == [[7070]]
 
 
 @pytest.mark.parametrize("example", chart.EXAMPLES, ids=lambda path: path.stem)

@@ -47,7 +47,8 @@ impl<P> Elicited<P> {
     pub(crate) fn note(&self, server: &str, question: &Value, host: Option<P>) {
         let id = question["elicitationId"].as_str();
         let id = id.filter(|id| id.len() <= ID_MAX && question["mode"] == "url");
-        let (Some(id), Some(host)) = (id, host) else { return };
+        let Some(id) = id else { return };
+        let Some(host) = host else { return };
         let mut pages = self.0.lock();
         pages.push_back(Page { server: server.to_owned(), elicitation: id.to_owned(), host });
         if pages.len() > KEPT_MAX {
