@@ -48,6 +48,8 @@ type watcher struct {
 	openBy time.Time
 	// breaks counts the streams that broke since the last answer.
 	breaks int
+	// refusal is how the last stream ended, if one did.
+	refusal error
 }
 
 // errStopped is the end of a watch whose caller broke off.
@@ -61,6 +63,7 @@ func (w *watcher) run(ctx context.Context) error {
 			return nil
 		}
 		failure := w.client.errorOf(err)
+		w.refusal = err
 		w.breaks++
 		if failure.Code != codes.Unavailable || w.client.closed.Load() {
 			return failure
@@ -125,9 +128,12 @@ func (w *watcher) open(ctx context.Context, cancel func()) (grpc.ServerStreaming
 		return stream, err
 	}
 	// A service that hangs is one that is lost: an open watch tries again.
-	code := codes.DeadlineExceeded
 	if w.opened {
-		code = codes.Unavailable
+		return nil, status.Errorf(codes.Unavailable, "the watch did not open within %v", w.client.timeout)
 	}
-	return nil, status.Errorf(code, "the watch did not open within %v", w.client.timeout)
+	// The time that an earlier refusal left says nothing about the service, and the refusal does.
+	if w.refusal != nil {
+		return nil, w.refusal
+	}
+	return nil, status.Errorf(codes.DeadlineExceeded, "the watch did not open within %v", w.client.timeout)
 }
