@@ -11,6 +11,7 @@ from conftest import FakeService, fail
 
 from toolgate import AsyncClient, CatalogChange, CatalogWatch, Client, ToolgateError
 from toolgate._gen.v1 import catalog_pb2
+from toolgate.watching import Position
 
 Answer = catalog_pb2.WatchCatalogResponse
 Stream = Callable[[grpc.ServicerContext], Iterator[Answer]]
@@ -119,23 +120,28 @@ def test_a_service_that_does_not_serve_it_says_so(service: FakeService) -> None:
 
 def test_a_watch_that_never_began_fails_like_a_call() -> None:
     with (
-        Client("127.0.0.1:1", timeout=1) as client,
-        client.watch_catalog() as watch,
+        Client("127.0.0.1:1") as client,
+        client.watch_catalog(timeout=5) as watch,
         pytest.raises(ToolgateError, match="is `toolgate serve` running"),
     ):
         next(watch)
 
 
 def test_a_service_that_comes_up_in_time_is_watched(service: FakeService) -> None:
-    streams(service, *[sends()] * 5, sends(7), waits)
-    with Client(service.target) as client, client.watch_catalog(since_revision=5) as watch:
+    streams(service, *[sends()] * 4, sends(7), waits)
+    with (
+        Client(service.target) as client,
+        client.watch_catalog(since_revision=5, timeout=60) as watch,
+    ):
         assert next(watch).revision == 7
     assert set(asked(service)) <= {5, 7}
 
 
 def hangs(context: grpc.ServicerContext) -> Iterator[Answer]:
     """Does not even accept the watch."""
-    time.sleep(3)
+    left = threading.Event()
+    if context.add_callback(left.set):
+        left.wait(60)
     yield Answer(catalog_revision=1)
 
 
@@ -157,9 +163,45 @@ def test_a_service_that_does_not_accept_it_in_time(service: FakeService) -> None
         asyncio.run(watch_async())
 
 
+def test_what_is_late_after_a_refusal_ends_with_the_refusal(service: FakeService) -> None:
+    streams(service, sends(), hangs)
+    with (
+        Client(service.target) as client,
+        client.watch_catalog(timeout=5) as watch,
+        pytest.raises(ToolgateError, match="gone") as caught,
+    ):
+        next(watch)
+    assert caught.value.code is grpc.StatusCode.UNAVAILABLE
+    assert len(service.requests) == 2
+    streams(service, sends(), hangs)
+
+    async def watch_async() -> None:
+        async with AsyncClient(service.target) as client:
+            await anext(client.watch_catalog(timeout=5))
+
+    with pytest.raises(ToolgateError, match="gone"):
+        asyncio.run(watch_async())
+    assert len(service.requests) == 4
+
+
+def test_later_streams_have_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("toolgate.watching.time.monotonic", lambda: now)
+    position = Position("acme", None, "host:1", 10)
+    position.request()
+    assert position.within(8) == 8
+    now += 7
+    position.request()
+    assert position.within(8) == 3
+    now += 4
+    assert position.within(8) == 0
+    position.saw(Answer())
+    assert position.within(8) == 8
+
+
 def test_a_watch_that_was_accepted_once_asks_again_when_it_is_late(service: FakeService) -> None:
     streams(service, sends(6), hangs, sends(7), waits)
-    with Client(service.target) as client, client.watch_catalog(timeout=1) as watch:
+    with Client(service.target) as client, client.watch_catalog(timeout=5) as watch:
         assert [next(watch).revision for _ in range(2)] == [6, 7]
 
 
@@ -179,9 +221,10 @@ def test_another_thread_ends_a_watch_that_waits(service: FakeService, closed: st
         watch = client.watch_catalog()
         thread = threading.Thread(target=follow, args=[watch])
         thread.start()
-        time.sleep(0.3)
+        while not service.requests:
+            time.sleep(0.01)
         (watch if closed == "watch" else client).close()
-        thread.join(5)
+        thread.join(60)
     assert ended[-1] == "ended"
     assert len(ended) == (1 if closed == "watch" else 2)
 

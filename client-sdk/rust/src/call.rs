@@ -70,6 +70,7 @@ impl Client {
         self.check_size(rpc, &message)?;
         let end = Instant::now() + self.deadline().min(LONGEST);
         let mut attempt = 1;
+        let mut refusal = None;
         loop {
             let answering = async {
                 let request = self.request(rpc, message.clone(), end).await?;
@@ -82,9 +83,11 @@ impl Client {
                     return Ok(answer.into_inner());
                 }
                 Ok(Err(error)) => error,
-                Err(_elapsed) => return Err(self.too_late(rpc)),
+                // The time that a refusal left says nothing of the service, and the refusal does.
+                Err(_elapsed) => return Err(refusal.unwrap_or_else(|| self.too_late(rpc))),
             };
-            if Instant::now() >= end && error.reason().is_none() {
+            // The service is told the deadline of a call, and may say itself that it passed.
+            if !rpc.streams && Instant::now() >= end && error.reason().is_none() {
                 return Err(self.too_late(rpc));
             }
             if error.is_unavailable() {
@@ -97,6 +100,7 @@ impl Client {
             if !(rpc.may_repeat(&error) && allowed && in_time) {
                 return Err(error);
             }
+            refusal = rpc.streams.then_some(error);
             sleep(pause).await;
             attempt += 1;
         }
@@ -165,7 +169,11 @@ pub(crate) fn backoff(first: Duration, longest: Duration, attempt: u32) -> Durat
 
 #[cfg(test)]
 mod tests {
+    use tonic::Code;
+    use toolgate_proto::v1;
+
     use super::*;
+    use crate::options::ClientOptions;
 
     #[test]
     fn the_trace_is_sent_as_far_as_headers_can_carry_it() {
@@ -176,6 +184,33 @@ mod tests {
         let sent = metadata.get("traceparent").and_then(|value| value.to_str().ok());
         assert_eq!(sent, Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
         assert!(!metadata.contains_key("tracestate"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_is_late_after_a_refusal_ends_with_the_refusal() {
+        let cases = [
+            (Rpc::stream("WatchCatalog"), Code::Unavailable),
+            (Rpc::read("Route"), Code::DeadlineExceeded),
+        ];
+        for (rpc, code) in cases {
+            let options = ClientOptions::default();
+            let client = Client::lazy("127.0.0.1:1", options).expect("an address");
+            let mut attempts = 0;
+            let send = |_| {
+                attempts += 1;
+                let is_refused = attempts == 1;
+                async move {
+                    if is_refused {
+                        return Err(Status::unavailable("draining"));
+                    }
+                    std::future::pending().await
+                }
+            };
+            let result: Result<(), Error> =
+                client.call(rpc, v1::WatchCatalogRequest::default(), send).await;
+            let error = result.expect_err("late");
+            assert_eq!((error.code(), attempts), (Some(code), 2), "{error:?}");
+        }
     }
 
     #[test]

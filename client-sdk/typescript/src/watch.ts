@@ -23,14 +23,15 @@ export interface WatchPlan {
 /**
  * Yields changes, and resumes after a lost connection from the last revision that was seen.
  *
- * The first opening is tried for `openingMs` in all, and fails when they are over. Once the stream was open, it
- * is opened again until the caller stops.
+ * The first opening is tried for `openingMs` in all, and fails with the last refusal when they are over. Once the
+ * stream was open, it is opened again until the caller stops.
  */
 export async function* watchCatalog(plan: WatchPlan): AsyncGenerator<WatchCatalogResponse, void> {
   const { signal } = plan;
   const giveUp = performance.now() + plan.openingMs;
   let { since } = plan;
   let wasOpen = false;
+  let refusal: ConnectError | undefined;
   for (let failures = 1; ; failures++) {
     const openingMs: number = wasOpen ? plan.openingMs : giveUp - performance.now();
     const opening: Opening = new Opening(signal, openingMs);
@@ -48,9 +49,13 @@ export async function* watchCatalog(plan: WatchPlan): AsyncGenerator<WatchCatalo
     }
     wasOpen ||= opening.succeeded;
     const pause = backoff(failures, LONGEST_PAUSE_MS);
-    if (failure !== undefined && !mayResume(failure, signal, wasOpen || performance.now() + pause < giveUp)) {
-      throw failure;
+    // What was late the first time had all the time that there is.
+    const hasTime = wasOpen || (!opening.wasLate && performance.now() + pause < giveUp);
+    if (failure !== undefined && !mayResume(failure, signal, hasTime)) {
+      // The time that a refusal left says nothing of the service, and the refusal does.
+      throw opening.wasLate && !wasOpen && !signal.aborted ? (refusal ?? failure) : failure;
     }
+    refusal = failure;
     await sleep(pause, signal);
   }
 }
@@ -65,12 +70,15 @@ function mayResume(failure: ConnectError, signal: AbortSignal, hasTime: boolean)
 class Opening {
   /** True once the service has begun to answer. */
   succeeded = false;
+  /** True once it was too late for that. */
+  wasLate = false;
   readonly #abort = new AbortController();
   readonly #linked: Linked;
   readonly #timer: ReturnType<typeof setTimeout>;
 
   constructor(signal: AbortSignal, openingMs: number) {
     this.#timer = setTimeout(() => {
+      this.wasLate = true;
       this.#abort.abort(new ConnectError("the watch was not opened in time", Code.DeadlineExceeded));
     }, openingMs);
     this.#linked = linked(signal, this.#abort.signal);

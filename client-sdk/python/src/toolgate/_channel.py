@@ -34,7 +34,9 @@ _SERVICE_CONFIG = {
                 "backoffMultiplier": 2,
                 "retryableStatusCodes": ["UNAVAILABLE"],
             },
-        }
+        },
+        # A watch asks again by itself, within its time, and tells the last refusal.
+        {"name": [{"service": "toolgate.v1.CatalogService", "method": "WatchCatalog"}]},
     ],
     # When most calls fail, retries would only add to the load.
     "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},

@@ -56,6 +56,7 @@ class Position:
         self._timeout = timeout
         self._pause = _FIRST_PAUSE
         self._give_up: float | None = None
+        self._refusal: ToolgateError | None = None
         self.accepted = False
         """True if the service ever took the watch: until then, there is a deadline."""
 
@@ -64,6 +65,10 @@ class Position:
         if self._give_up is None:
             self._give_up = time.monotonic() + self._timeout
         return catalog_pb2.WatchCatalogRequest(tenant=self._tenant, since_revision=self._revision)
+
+    def within(self, seconds: float) -> float:
+        """Takes the seconds that a stream may take to open by itself; gives those that it has."""
+        return seconds if self.accepted else max(0.0, min(seconds, self._left()))
 
     def saw(self, message: catalog_pb2.WatchCatalogResponse) -> CatalogChange:
         """Moves on to a change."""
@@ -84,16 +89,24 @@ class Position:
         """
         error = None if failure is None else self._error(failure, late)
         pause = self._pause * random.uniform(0.8, 1.2)
-        if error is not None and not (self._may_wait(pause) and (late or _is_lost(error))):
-            raise error
+        if error is not None:
+            pause = max(pause, error.retry_after or 0.0)
+            if not (self._may_wait(pause, late) and (late or _is_lost(error))):
+                raise error
+            self._refusal = error
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
-        return max(pause, error.retry_after or 0.0) if error is not None else pause
+        return pause
 
-    def _may_wait(self, pause: float) -> bool:
-        left = (self._give_up or 0.0) - time.monotonic()
-        return self.accepted or pause < left
+    def _left(self) -> float:
+        return (self._give_up or 0.0) - time.monotonic()
+
+    def _may_wait(self, pause: float, late: bool) -> bool:
+        return self.accepted or (not late and pause < self._left())
 
     def _error(self, failure: grpc.RpcError, late: bool) -> ToolgateError:
+        if late and not self.accepted and self._refusal is not None:
+            # The time that a refusal left says nothing of the service, and the refusal does.
+            return self._refusal
         if late:
             code = grpc.StatusCode.DEADLINE_EXCEEDED
             return ToolgateError(code, f"{self._target} did not accept the watch in time")
@@ -154,7 +167,7 @@ class CatalogWatch(Iterator[CatalogChange]):
         self._call, self._late = call, False
         if self._closed.is_set():  # Too early for `close` to see the call.
             call.cancel()
-        timer = threading.Timer(seconds, self._give_up, [call])
+        timer = threading.Timer(self._position.within(seconds), self._give_up, [call])
         timer.daemon = True
         timer.start()
         call.initial_metadata()
@@ -185,7 +198,7 @@ async def watch(start: OpenAsync, position: Position) -> AsyncGenerator[CatalogC
         late = False
         call, seconds = await start(position.request())
         try:
-            await asyncio.wait_for(call.initial_metadata(), seconds)
+            await asyncio.wait_for(call.initial_metadata(), position.within(seconds))
             position.accepted |= not call.done()
             async for message in call:
                 yield position.saw(message)

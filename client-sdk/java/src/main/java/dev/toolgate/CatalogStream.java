@@ -34,6 +34,10 @@ final class CatalogStream implements Flow.Subscription {
     private long demand;
     private final long openBy;
     private int failures;
+
+    /** How the call before this one ended; null before there was one. */
+    private RuntimeException refusal;
+
     private boolean wasOpen;
     private boolean done;
 
@@ -124,13 +128,14 @@ final class CatalogStream implements Flow.Subscription {
         boolean isLate = attempt.isLate;
         boolean mayGoOn = isLate || status.isOk() || status.getCode() == Status.Code.UNAVAILABLE;
         boolean givesUp = !wasOpen && (isLate || pause.toNanos() >= leftToOpen());
+        RuntimeException failure =
+                isLate ? late() : connection.failure(status.isOk() ? ENDED : status, trailers);
         if (mayGoOn && !givesUp && !connection.isClosed()) {
+            refusal = failure;
             return null;
         }
-        if (isLate) {
-            return late();
-        }
-        return connection.failure(status.isOk() ? ENDED : status, trailers);
+        // The time that a refusal left says nothing of the service, and the refusal does.
+        return isLate && !wasOpen && refusal != null ? refusal : failure;
     }
 
     private long leftToOpen() {
