@@ -114,7 +114,7 @@ func TestARequestGetsTheTenantAndIsLeftAlone(t *testing.T) {
 func TestEveryCallHasADeadline(t *testing.T) {
 	service := fake.Start(t)
 	service.Answer(route, &toolgatev1.RouteResponse{})
-	client := dial(t, service.Target, toolgate.WithTimeout(3*time.Second))
+	client := dial(t, service.Target, toolgate.WithTimeout(40*time.Second))
 	longer, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, ctx := range []context.Context{t.Context(), longer} {
@@ -123,10 +123,10 @@ func TestEveryCallHasADeadline(t *testing.T) {
 		}
 	}
 	calls := service.Calls(route)
-	if left := calls[0].Left; left <= 2*time.Second || left > 3*time.Second {
+	if left := calls[0].Left; left <= 20*time.Second || left > 40*time.Second {
 		t.Errorf("the default was %v", left)
 	}
-	if left := calls[1].Left; left <= 50*time.Second {
+	if left := calls[1].Left; left <= 40*time.Second {
 		t.Errorf("the context's deadline was %v", left)
 	}
 }
@@ -227,12 +227,12 @@ func TestReasonsAreThoseOfTheContract(t *testing.T) {
 func TestNobodyListeningIsSaidSoon(t *testing.T) {
 	target := unused(t)
 	started := time.Now()
-	_, err := dial(t, target).Route(t.Context(), nil)
+	_, err := dial(t, target, toolgate.WithTimeout(time.Minute)).Route(t.Context(), nil)
 	failed := failure(t, err)
 	if failed.Code != codes.Unavailable || !strings.HasSuffix(failed.Message, "; is `toolgate serve` running at "+target+"?") {
 		t.Error(failed)
 	}
-	if took := time.Since(started); took > 3*time.Second {
+	if took := time.Since(started); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -277,14 +277,14 @@ func TestARetryThatCanNotBeInTimeIsNotMade(t *testing.T) {
 	service := fake.Start(t)
 	service.Handle(route, func(context.Context, fake.Call) (proto.Message, error) {
 		return nil, fake.Fail(codes.Unavailable, "later", &errdetails.ErrorInfo{Reason: "DRAINING", Domain: "toolgate"},
-			&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(2 * time.Minute)})
 	})
 	started := time.Now()
-	_, err := dial(t, service.Target).Route(t.Context(), nil)
+	_, err := dial(t, service.Target, toolgate.WithTimeout(time.Minute)).Route(t.Context(), nil)
 	if failed := failure(t, err); failed.Reason != toolgate.ReasonDraining || failed.Error() != "toolgate: DRAINING: later" {
 		t.Error(failed)
 	}
-	if took := time.Since(started); took > 2*time.Second || len(service.Calls(route)) != 1 {
+	if took := time.Since(started); took > 30*time.Second || len(service.Calls(route)) != 1 {
 		t.Errorf("%v and %d attempts", took, len(service.Calls(route)))
 	}
 }
@@ -324,7 +324,7 @@ func TestAServiceThatDrainsGetsNoCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	service.Health.Shutdown()
-	for range 100 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if _, err := client.Route(t.Context(), nil); err != nil {
 			if failed := failure(t, err); failed.Code != codes.Unavailable {
 				t.Error(failed)

@@ -91,9 +91,11 @@ class Places:
         return self.scripted.start()
 
     def _open_nobody(self) -> str:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return f"127.0.0.1:{probe.getsockname()[1]}"
+        # Bound and not listening: it refuses, and no other process gets the port.
+        probe = socket.socket()
+        self._closing.append(probe.close)
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
     def _open_garbage(self) -> str:
         return self._listen(lambda peer: peer.sendall(b"\xff\x00 what is this?\r\n" * 64))

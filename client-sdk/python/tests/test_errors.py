@@ -95,11 +95,14 @@ def test_nobody_listening_is_unavailable_soon() -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         started = time.monotonic()
-        with Client(f"127.0.0.1:{port}") as client, pytest.raises(ToolgateError) as caught:
+        with (
+            Client(f"127.0.0.1:{port}", timeout=60) as client,
+            pytest.raises(ToolgateError) as caught,
+        ):
             client.route("x")
     assert caught.value.code is grpc.StatusCode.UNAVAILABLE
     assert f"is `toolgate serve` running at 127.0.0.1:{port}?" in str(caught.value)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_a_service_that_says_why_it_is_unavailable_is_running(service: FakeService) -> None:

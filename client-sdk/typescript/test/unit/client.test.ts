@@ -105,11 +105,11 @@ test("each attempt is told the time that is left", async () => {
       },
     },
   });
-  await using client = new Client(fake.target, { timeoutMs: 3_000 });
+  await using client = new Client(fake.target, { timeoutMs: 60_000 });
   await client.route({});
   const [first = 0, second = 0] = told;
-  assert.equal(first, 3_000);
-  assert.ok(second <= 2_920 && second > 2_000, String(second));
+  assert.equal(first, 60_000);
+  assert.ok(second <= 59_920 && second > 30_000, String(second));
 });
 
 test("a call ends at its deadline, the client's or its own", async () => {
@@ -120,7 +120,7 @@ test("a call ends at its deadline, the client's or its own", async () => {
   const begun = performance.now();
   assert.equal((await failure(client.route({}))).code, "DEADLINE_EXCEEDED");
   assert.equal((await failure(client.route({}, { timeoutMs: 40 }))).code, "DEADLINE_EXCEEDED");
-  assert.ok(performance.now() - begun < 2_000);
+  assert.ok(performance.now() - begun < 50_000, "before the service answered");
   await assert.rejects(client.route({}, { timeoutMs: 0 }), { name: "TypeError" });
 });
 
@@ -340,18 +340,27 @@ test("a connection that breaks is UNAVAILABLE, is tried again, and is made again
 });
 
 test("closing ends calls under way and gives the connection back", async () => {
-  await using fake = await Fake.http2({
-    router: { route: (_request, { signal }) => pause(60_000, {}, { signal }) },
+  let tell = (): void => undefined;
+  const came = new Promise<void>((resolve) => {
+    tell = resolve;
   });
-  const client = new Client(fake.target);
+  await using fake = await Fake.http2({
+    router: {
+      route: (_request, { signal }) => {
+        tell();
+        return pause(60_000, {}, { signal });
+      },
+    },
+  });
+  const client = new Client(fake.target, { timeoutMs: 60_000 });
   const call = failure(client.route({}));
-  await pause(100);
+  await came;
   assert.equal(fake.connections, 1);
   client.close();
   client.close();
   assert.equal((await call).code, "CANCELLED");
-  await pause(50);
-  assert.equal(fake.connections, 0);
+  const connections = () => fake.connections;
+  while (connections() > 0) await pause(5);
   await assert.rejects(client.route({}), { name: "TypeError", message: /closed: make a new one/ });
   await assert.rejects(client.listTools().next(), /closed/);
   await assert.rejects(client.watchCatalog().next(), /closed/);
