@@ -352,7 +352,7 @@ def test_rotated_and_expiring_keys(keyed: tuple[ToolgateProcess, Keys]) -> None:
     old = keys.create("agent", label="a bot")
     with client(server, old["key"]) as before:
         handle = before.route("write a note").handle
-        new = keys.command("rotate", old["id"], "--overlap", "3s")
+        new = keys.command("rotate", old["id"], "--overlap", "10s")
         assert (new["principal"], new["label"]) == (old["principal"], "a bot")
         with client(server, new["key"]) as after:
             before.route("write a note")
@@ -361,13 +361,16 @@ def test_rotated_and_expiring_keys(keyed: tuple[ToolgateProcess, Keys]) -> None:
     short = keys.create("agent", expires="2s")
     with client(server, short["key"]) as brief:
         route_until_refused(brief)
-    listed = keys.command("list", "--tenant", "acme", "--all")["keys"]
-    states = {key["id"]: key["state"] for key in listed}
-    assert (states[old["id"]], states[new["id"]], states[short["id"]]) == (
-        "revoked",
-        "good",
-        "expired",
-    )
+    listed: list[dict[str, Any]] = []
+
+    def have_ended() -> bool:
+        # On a busy machine a server may take the end of a key for a little nearer than it is.
+        listed[:] = keys.command("list", "--tenant", "acme", "--all")["keys"]
+        states = {key["id"]: key["state"] for key in listed}
+        ended = (states[old["id"]], states[short["id"]])
+        return ended == ("revoked", "expired") and states[new["id"]] == "good"
+
+    wait_until(have_ended, lambda: str(listed))
     assert "key" not in listed[0]
     assert "secret" not in json.dumps(listed)
 

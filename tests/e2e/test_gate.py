@@ -214,11 +214,11 @@ def test_another_services_handle(start_server: StartServer, notes: Client, handl
 
 
 def test_an_expired_handle(start_server: StartServer) -> None:
-    with start_server({"handle.ttl": "3s"}).client() as client:
+    with start_server({"handle.ttl": "10s"}).client() as client:
         client.register_server("notes", NOTES)
         turn = client.route("note", threshold=-1)
         lifetime = turn.handle_expire_time.timestamp() - time.time()
-        assert 1 < lifetime <= 3.1
+        assert 1 < lifetime <= 10.1
         call = Call(CREATE, {"title": "a"})
         assert client.gate(turn.handle, call)[0].allowed
         time.sleep(max(0.0, turn.handle_expire_time.timestamp() - time.time()) + 1.1)
@@ -230,8 +230,10 @@ def test_an_expired_handle(start_server: StartServer) -> None:
 
 
 def test_a_handle_is_good_for_an_hour_by_default(notes: Client) -> None:
-    lifetime = notes.route("note").handle_expire_time.timestamp() - time.time()
-    assert lifetime == pytest.approx(3600, abs=5)
+    before = time.time()
+    expires = notes.route("note").handle_expire_time.timestamp()
+    # Rounded to whole seconds.
+    assert before + 3599 <= expires <= time.time() + 3601
 
 
 def test_a_handle_outlives_a_restart(binary: Any, tmp_path: Any) -> None:

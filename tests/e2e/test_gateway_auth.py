@@ -448,7 +448,7 @@ def test_the_planes_own_port_is_no_way_past_the_gateway(gateway: GatewayProcess)
     assert (gateway.folder / "data" / "gateway.key").stat().st_mode & 0o777 == 0o600
     codes = []
     for port in listening(gateway.process_id):
-        with Client(f"127.0.0.1:{port}", tenant="acme", timeout=5) as client:
+        with Client(f"127.0.0.1:{port}", tenant="acme", timeout=30) as client:
             with pytest.raises(ToolgateError) as refused:
                 list(client.list_tools())
             codes.append(refused.value.code)

@@ -373,7 +373,7 @@ def test_a_silent_stream_is_cut(start: StartProxy, face: Face) -> None:
     pieces = face.pieces([("k1", face.tools[0], {})])
     given = Answer(pieces, kind="text/event-stream", hold=hold)
     with serving(Provider(given)) as provider:
-        proxy = start(provider, PATIENT + 'idle_timeout = "200ms"\n')
+        proxy = start(provider, PATIENT + 'idle_timeout = "2s"\n')
         try:
             with pytest.raises(http.client.IncompleteRead):
                 proxy.ask(face.at(streamed=True), face.body(streamed=True))

@@ -30,7 +30,7 @@ GOOD = ("fetch_mail", "shaky_mail", "slow_mail")
 
 
 def endpoint(url: str) -> tuple[str, ...]:
-    return ("--endpoint", url, "--model", "small", "--timeout", "2s")
+    return ("--endpoint", url, "--model", "small", "--timeout", "60s")
 
 
 def test_good_answers_become_a_pack_and_others_do_not(binary: Path, tmp_path: Path) -> None:

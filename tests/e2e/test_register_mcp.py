@@ -3,7 +3,6 @@
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from raw_mcp_server import tools
 from toolgate_command import run
-from toolgate_process import ToolgateProcess
+from toolgate_process import ToolgateProcess, free_port
 
 GROWING = Path(__file__).with_name("raw_mcp_server.py")
 PYTHON = shlex.quote(sys.executable)
@@ -151,9 +150,7 @@ def test_one_server_that_fails_does_not_stop_the_other(
 @contextmanager
 def serving(program: str) -> Iterator[int]:
     """Runs a program that serves on a port, which it is given."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-c", program, str(port)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

@@ -98,7 +98,7 @@ def test_min_revision_reads_what_was_written(replicas: Replicas) -> None:
         never = router_pb2.RouteRequest(tenant="acme", intents=intents, min_revision=10**9)
         begun = time.monotonic()
         with refused(grpc.StatusCode.UNAVAILABLE, "REVISION_NOT_REACHED"):
-            router_pb2_grpc.RouterServiceStub(channel).Route(never, timeout=6)
+            router_pb2_grpc.RouterServiceStub(channel).Route(never, timeout=60)
     assert time.monotonic() - begun > 4, "it waited, and answered before the deadline"
 
 
@@ -170,7 +170,7 @@ def test_a_replica_serves_while_the_store_is_down(
         wait_until(lambda: "the store can't be reached" in replica.get("/readyz")[1], "readiness")
         with replica.client("acme") as client:
             with pytest.raises(ToolgateError) as caught:
-                client.register_server("more", NOTES, timeout=3)
+                client.register_server("more", NOTES)
             assert caught.value.code is grpc.StatusCode.UNAVAILABLE
         with replica.client("unknown") as client, pytest.raises(ToolgateError) as caught:
             client.route(RAIN)

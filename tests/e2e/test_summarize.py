@@ -30,7 +30,7 @@ def summaries(path: Path) -> dict[str, str]:
 
 
 def endpoint(url: str) -> tuple[str, ...]:
-    return ("--endpoint", url, "--model", "small", "--timeout", "2s")
+    return ("--endpoint", url, "--model", "small", "--timeout", "60s")
 
 
 def test_a11_good_answers_become_settings_and_others_do_not(
@@ -106,7 +106,7 @@ def test_a11_an_endpoint_that_refuses_ends_the_command(binary: Path, tmp_path: P
 def test_a11_a_call_has_a_deadline(binary: Path, tmp_path: Path) -> None:
     path, out = write_tools(tmp_path / "mail.json", TOOLS[:2]), tmp_path / "out.json"
     with chat_model({"fetch_mail": "HUNG", "slow_mail": "Read slow mail"}) as model:
-        named = ("--endpoint", model.url, "--model", "m", "--timeout", "400ms")
+        named = ("--endpoint", model.url, "--model", "m", "--timeout", "3s")
         done = run(binary, "summarize", path, "--out", out, *named, "--json")
     report = json.loads(done.stdout)
     assert "timeout" in report["refused"][0]["problem"], done.stderr

@@ -3,7 +3,6 @@
 import json
 import re
 import secrets
-import socket
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ import trustme
 from catalogs import NOTES
 from conftest import StartServer
 from otlp_receiver import CLIENT, ERROR, SERVER, Collector, Span, collecting
-from toolgate_process import ToolgateProcess
+from toolgate_process import ToolgateProcess, free_port
 from waiting import PATIENCE, wait_until
 
 from toolgate import Call
@@ -142,8 +141,9 @@ def test_a_workers_spans_are_below_embed(start_server: StartServer, collector: C
     assert asked.attributes["server.address"] == "127.0.0.1"
     assert (served.service, served.parent) == (worker, asked.id)
     for name in ("queue", "batch"):
-        [part] = [span for span in spans if span.name == name]
-        assert (part.service, part.parent) == (worker, served.id)
+        # Where the worker is late, the encoder of this process is asked as well.
+        [part] = [span for span in spans if (span.service, span.name) == (worker, name)]
+        assert part.parent == served.id
     # Each worker embeds the canary all the time, which nobody wants to see.
     canaries = [s for s in collector.spans() if s.service == worker and not s.parent]
     assert canaries == []
@@ -186,7 +186,7 @@ def test_calls_without_grpc_bring_their_trace_too(
 
 
 def test_how_a_call_failed_is_in_its_span(start_server: StartServer, collector: Collector) -> None:
-    server = traced_server(start_server, collector, {"server.max_deadline": "200ms"})
+    server = traced_server(start_server, collector)
     unknown, early = a_caller(), a_caller()
     with pytest.raises(grpc.RpcError):
         route(server, unknown, "hello", tenant="nobody")
@@ -348,7 +348,7 @@ def test_a_collector_that_hangs_or_is_away_fails_no_call(
 ) -> None:
     with collecting() as hanging:
         hanging.hangs.set()
-        away = f"http://127.0.0.1:{_closed_port()}"
+        away = f"http://127.0.0.1:{free_port()}"
         servers = {
             "off": start_server({}),
             "taken": traced_server(start_server, collector),
@@ -376,10 +376,3 @@ def _metrics_until(server: ToolgateProcess, sample: str) -> str:
         if f"{sample}0\n" not in metrics or time.monotonic() > give_up:
             return metrics
         time.sleep(0.1)
-
-
-def _closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

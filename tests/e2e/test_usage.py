@@ -2,8 +2,9 @@
 
 import json
 import os
+import sqlite3
 import subprocess
-import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from catalogs import NOTES, WEATHER, invalid, refused
 from conftest import StartServer
 from toolgate_process import ToolgateProcess
+from waiting import wait_until
 
 from toolgate import Call, Client, DeferralVerdict, RefusalCode, SearchOutcomes
 from toolgate._gen.v1 import (
@@ -40,6 +42,7 @@ def test_turns_and_verdicts_are_counted(notes: Client) -> None:
             Call("nothing", {}),
         ],
     )
+    before = datetime.now(UTC)
     usage = notes.get_usage()
     total, turns = usage.total, (first.accounting, second.accounting)
     assert total.route_calls == 2
@@ -56,7 +59,7 @@ def test_turns_and_verdicts_are_counted(notes: Client) -> None:
     ]
     assert usage.buckets == ()
     assert usage.start is None
-    assert usage.end > datetime.now(UTC)
+    assert usage.end > before
 
 
 def test_buckets_add_up_to_the_total(notes: Client) -> None:
@@ -70,9 +73,10 @@ def test_buckets_add_up_to_the_total(notes: Client) -> None:
 
 
 def test_a_span_counts_its_hours_only(notes: Client) -> None:
+    before = datetime.now(UTC)
     notes.route("hello")
     now = datetime.now(UTC)
-    assert notes.get_usage(start=now).total.route_calls == 1, "brought forward to the full hour"
+    assert notes.get_usage(start=before).total.route_calls == 1, "brought forward to the full hour"
     assert notes.get_usage(end=now).total.route_calls == 1, "put off to the full hour"
     assert notes.get_usage(end=now - timedelta(hours=2)).total.route_calls == 0
     later = notes.get_usage(start=now + timedelta(hours=1), end=now + timedelta(hours=2))
@@ -143,7 +147,7 @@ def test_a_kill_takes_no_more_than_the_last_interval(binary: Path, tmp_path: Pat
         for _ in range(3):
             client.route("hello")
         # Nobody asks for the ledger, which would write it.
-        time.sleep(2)
+        wait_until(lambda: stored_calls(process) == 3, "it is not written")
         for _ in range(2):
             client.route("hello")
         process.kill()
@@ -151,6 +155,15 @@ def test_a_kill_takes_no_more_than_the_last_interval(binary: Path, tmp_path: Pat
     with process.client() as client:
         assert 3 <= client.get_usage().total.route_calls <= 5
     assert process.stop() == 0
+
+
+def stored_calls(process: ToolgateProcess) -> int:
+    """Counts the Route calls in the store of a server that runs."""
+    store = f"file:{process.folder / 'data' / 'toolgate.db'}?mode=ro"
+    with closing(sqlite3.connect(store, uri=True)) as database:
+        asked = "SELECT coalesce(sum(amount), 0) FROM usage WHERE item = 'route_calls'"
+        (calls,) = database.execute(asked).fetchone()
+    return int(calls)
 
 
 def test_metrics_of_deferral(start_server: StartServer) -> None:
@@ -323,9 +336,9 @@ def test_the_command_is_honest_when_it_did_not_pay(
 def test_the_command_gives_json_and_takes_spans(
     binary: Path, server: ToolgateProcess, notes: Client, tenant: str
 ) -> None:
+    today = midnight().date().isoformat()
     turn = notes.route("hello", threshold=-1)
     notes.gate(turn.handle, Call("nothing", {}))
-    today = midnight().date().isoformat()
     spans = json.loads(say(binary, server, tenant, "--json", "--since", today))["spans"]
     assert len(spans) == 1
     assert spans[0]["route_calls"] == 1

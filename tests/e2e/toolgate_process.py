@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -162,16 +163,17 @@ def remove_reserve(data: Path) -> None:
     (data / "toolgate.db-reserve").unlink(missing_ok=True)
 
 
-_given: set[int] = set()
+_held: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and a different one each time."""
-    # Another process may take it before the server does; the log then says so.
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-        if port not in _given:
-            _given.add(port)
-            return port
+    """A port that nobody listens on and that no other process is given, until this one ends."""
+    # Bound and not listening, it refuses connections. With SO_REUSEADDR a server may bind it too.
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    _held.append(holder)
+    port: int = holder.getsockname()[1]
+    if sys.platform != "linux":  # Elsewhere one may not; the port may then be taken by others.
+        holder.close()
+    return port

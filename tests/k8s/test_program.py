@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import tomllib
 import urllib.error
@@ -60,11 +61,19 @@ def test_the_image_has_models_and_data_where_the_chart_has_them() -> None:
     assert places["XDG_DATA_HOME"] + "/toolgate" in str(container["volumeMounts"])
 
 
+_held: list[socket.socket] = []
+
+
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A port that no other process is given; it is held as in tests/e2e/toolgate_process.py."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    _held.append(holder)
+    port: int = holder.getsockname()[1]
+    if sys.platform != "linux":
+        holder.close()
+    return port
 
 
 def page(port: int, path: str) -> int:
