@@ -3,7 +3,7 @@
 
 use super::*;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 fn limits() -> SupervisorLimits {
     let tiny = Duration::from_millis(10);

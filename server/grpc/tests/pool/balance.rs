@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use toolgate_routing::encoder::{Encoder as _, Flow};
 
 use crate::here::embedding;
-use crate::setup::{SOON, Setup};
+use crate::setup::{SOON, Setup, patient};
 use crate::worker::{Mode, Worker};
 
 /// Counts the requests that carry the test's texts, without canaries.
@@ -17,7 +17,7 @@ fn of_five(worker: &Worker) -> usize {
 }
 
 async fn embed_five(setup: &Setup) {
-    let deadline = Some(Instant::now() + Duration::from_secs(5));
+    let deadline = Some(Instant::now() + Duration::from_secs(20));
     let texts = (0..5).map(|text| format!("text {text}")).collect();
     setup.pool.embed(texts, Flow::ALONE, deadline).await.expect("embedded");
 }
@@ -75,7 +75,7 @@ async fn work_of_other_servers_counts() {
 #[tokio::test]
 async fn few_tokens_of_others_do_not_count() {
     let [one, other] = [Worker::start("cuda:0-bf16"), Worker::start("cuda:0-bf16")];
-    let setup = Setup::of(&[&one, &other]).await;
+    let setup = Setup::with(patient(&[&one, &other]), 2, true).await;
     one.seen.outstanding.store(255, Ordering::SeqCst);
     for _ in 0..20 {
         embed_five(&setup).await;
@@ -87,7 +87,7 @@ async fn few_tokens_of_others_do_not_count() {
 async fn whoever_has_less_to_do_gets_more() {
     let quick = Worker::start("cpu-int8");
     let slow = Worker::start("cpu-int8");
-    let setup = Arc::new(Setup::of(&[&quick, &slow]).await);
+    let setup = Arc::new(Setup::with(patient(&[&quick, &slow]), 2, true).await);
     quick.set(Mode::Slow(5));
     slow.set(Mode::Slow(100));
     let callers: Vec<_> = (0..8)
@@ -112,7 +112,7 @@ async fn whoever_has_less_to_do_gets_more() {
 #[tokio::test]
 async fn equals_take_turns() {
     let workers = [Worker::start("cpu-int8"), Worker::start("cpu-int8")];
-    let setup = Setup::of(&[&workers[0], &workers[1]]).await;
+    let setup = Setup::with(patient(&[&workers[0], &workers[1]]), 2, true).await;
     for _ in 0..20 {
         embed_five(&setup).await;
     }
@@ -122,7 +122,7 @@ async fn equals_take_turns() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_texts_are_spread_over_the_workers_in_bounded_requests() {
     let workers = [Worker::start("cpu-int8"), Worker::start("cpu-int8")];
-    let setup = Setup::of(&[&workers[0], &workers[1]]).await;
+    let setup = Setup::with(patient(&[&workers[0], &workers[1]]), 2, true).await;
     workers.iter().for_each(|worker| worker.set(Mode::Slow(10)));
     let texts: Vec<_> = (0..1_000).map(|i| format!("summary {i}")).collect();
     let embedded = setup.pool.embed(texts.clone(), Flow::ALONE, None).await.expect("embedded");
@@ -148,10 +148,18 @@ async fn many_texts_are_spread_over_the_workers_in_bounded_requests() {
 #[tokio::test]
 async fn a_caller_who_leaves_takes_the_request_back() {
     let worker = Worker::start("cpu-int8");
-    let setup = Setup::of(&[&worker]).await;
-    worker.set(Mode::Slow(400));
-    let asked = setup.embed("x");
-    assert!(tokio::time::timeout(Duration::from_millis(50), asked).await.is_err());
+    let setup = Setup::with(patient(&[&worker]), 1, true).await;
+    worker.set(Mode::Holds);
+    worker.take_requests();
+    let has_come = async {
+        while worker.take_requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::select! {
+        outcome = setup.embed("hold x") => panic!("{outcome:?}"),
+        () = has_come => {}
+    }
     let began = Instant::now();
     while worker.seen.cancelled.load(Ordering::SeqCst) == 0 {
         assert!(began.elapsed() < SOON, "the worker never heard of it");

@@ -4,25 +4,25 @@ use std::time::{Duration, Instant};
 
 use toolgate_config::PoolConfig;
 
-use crate::setup::{Setup, config};
+use crate::setup::{Setup, patient};
 use crate::worker::{Mode, Worker};
 
 #[tokio::test]
 async fn a_late_worker_is_hedged_within_the_budget() {
     let quick = Worker::start("cpu-int8");
     let slow = Worker::start("cpu-int8");
-    let config = PoolConfig { hedge: true, ..config(&[&quick, &slow]) };
+    let config = PoolConfig { hedge: true, ..patient(&[&quick, &slow]) };
     let setup = Setup::with(config, 2, true).await;
     // This establishes the usual time, and fills the budget.
     for i in 0..300 {
         setup.embed(&format!("warm up {i}")).await.expect("embedded");
     }
-    slow.set(Mode::Slow(4_500));
+    slow.set(Mode::Slow(15_000));
     let mut helped = 0;
     for i in 0..20 {
         let began = Instant::now();
         setup.embed(&format!("intent {i}")).await.expect("embedded");
-        helped += usize::from(began.elapsed() < Duration::from_secs(4));
+        helped += usize::from(began.elapsed() < Duration::from_secs(14));
     }
     assert_eq!(helped, 20, "none waited for the slow one");
     let won = setup.metric("toolgate_embed_hedges_total{winner=\"second\"}");

@@ -6,24 +6,26 @@ use tokio::sync::watch;
 use toolgate_app::telemetry::ShardsReading;
 use toolgate_config::{PoolConfig, WorkerAddress};
 
-use crate::setup::{Setup, config};
+use crate::setup::{Setup, config, patient};
 use crate::worker::Worker;
 
 #[tokio::test]
 async fn a_worker_with_another_model_is_never_used() {
     let ours = Worker::start("cpu-int8");
     let other = Worker::with_model("cuda:0-bf16", "model-2");
-    let setup = Setup::with(config(&[&ours, &other]), 1, true).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let setup = Setup::with(patient(&[&ours, &other]), 1, true).await;
+    let sample = format!(
+        "toolgate_encoder_worker_state{{worker=\"{}\",state=\"other_model\"}}",
+        other.address
+    );
+    while setup.metric(&sample) < 0.5 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     for i in 0..50 {
         setup.embed(&format!("intent {i}")).await.expect("embedded");
     }
     assert_eq!(other.take_requests(), Vec::<usize>::new(), "not even a canary");
     assert_eq!(setup.here.take_count(), 0);
-    let sample = format!(
-        "toolgate_encoder_worker_state{{worker=\"{}\",state=\"other_model\"}}",
-        other.address
-    );
     assert!((setup.metric(&sample) - 1.0).abs() < 1e-9);
 }
 
@@ -55,7 +57,7 @@ async fn local_workers_are_followed_wherever_they_listen() {
 async fn a_name_is_looked_up() {
     let worker = Worker::start("cpu-int8");
     let behind = WorkerAddress::Behind { name: "localhost".into(), port: worker.address.port() };
-    let config = PoolConfig { workers: vec![behind], ..config(&[]) };
+    let config = PoolConfig { workers: vec![behind], ..patient(&[]) };
     let setup = Setup::with(config, 1, true).await;
     setup.embed("x").await.expect("from the worker");
     assert_eq!(setup.here.take_count(), 0);
@@ -69,6 +71,5 @@ async fn a_worker_that_is_not_up_yet_joins_when_it_is() {
     setup.embed("x").await.expect("from this process");
     tokio::time::sleep(Duration::from_millis(300)).await;
     worker.revive();
-    let joined = setup.until_in_use(1).await;
-    assert!(joined < Duration::from_secs(3), "{joined:?}");
+    setup.until_in_use(1).await;
 }

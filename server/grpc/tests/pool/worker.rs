@@ -161,11 +161,11 @@ impl Worker {
         std::mem::take(&mut *self.seen.requests.lock())
     }
 
-    /// Closes every socket in the middle of any traffic.
+    /// Closes every socket in the middle of any traffic. They are closed when it returns.
     pub fn kill(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+        let runtime = self.runtime.take();
+        // A runtime must not be waited for on a thread of another one.
+        std::thread::spawn(move || drop(runtime)).join().expect("it ends");
     }
 
     /// Serves again at the same address.

@@ -60,9 +60,14 @@ struct Came {
 }
 
 fn run(names: &[&str], workers: usize) -> Came {
+    run_within(names, workers, Duration::from_secs(60))
+}
+
+/// Runs with this much time for each call.
+fn run_within(names: &[&str], workers: usize, timeout: Duration) -> Came {
     let (address, asked) = scripted::start(conduct);
     let address = EndpointAddress::parse(&address).expect("an address");
-    let endpoint = Endpoint::new(address, "m".into(), None, Duration::from_millis(1_500));
+    let endpoint = Endpoint::new(address, "m".into(), None, timeout);
     let retry =
         RetryPolicy { tries: 3, first_pause: Duration::from_millis(10), ..RetryPolicy::default() };
     let stock: Stock =
@@ -124,7 +129,7 @@ fn what_is_of_no_use_twice_is_dropped_with_a_note() {
 #[test]
 fn garbage_is_not_taken_and_the_others_are_served() {
     let names = ["chatting_door", "poisoned_door", "hung_door", "front_door"];
-    let came = run(&names, 4);
+    let came = run_within(&names, 4, Duration::from_secs(5));
     assert_eq!(came.outcome, Ok(()));
     assert_eq!(came.voices("front_door").len(), 7);
     for (name, part) in [("chatting_door", "no JSON object"), ("poisoned_door", "invisible")] {

@@ -60,13 +60,22 @@ fn run(
     names: &[&str],
     workers: usize,
 ) -> (Result<(), CallError>, HashMap<String, Rewritten>, Asked) {
+    run_within(names, workers, Duration::from_secs(60))
+}
+
+/// Runs with this much time for each call.
+fn run_within(
+    names: &[&str],
+    workers: usize,
+    timeout: Duration,
+) -> (Result<(), CallError>, HashMap<String, Rewritten>, Asked) {
     let (address, asked) = start_model();
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("key");
     std::fs::write(&path, "sk-secret").expect("written");
     let key = ApiKey::from_file(&path).expect("a key");
     let address = EndpointAddress::parse(&address).expect("an address");
-    let endpoint = Endpoint::new(address, "m".into(), Some(key), Duration::from_millis(1_500));
+    let endpoint = Endpoint::new(address, "m".into(), Some(key), timeout);
     let retry = RetryPolicy {
         tries: 3,
         first_pause: Duration::from_millis(10),
@@ -122,7 +131,7 @@ fn answers_that_are_no_summary_are_not_taken() {
 #[test]
 fn what_never_answers_well_is_given_up_and_the_others_are_not() {
     let names = ["odd_door", "mute_door", "huge_door", "picky_door", "hung_door", "side_door"];
-    let (outcome, came, asked) = run(&names, 6);
+    let (outcome, came, asked) = run_within(&names, 6, Duration::from_secs(5));
     assert_eq!(outcome, Ok(()));
     for (name, part) in [
         ("odd_door", "can't be read"),
@@ -172,7 +181,7 @@ fn an_endpoint_that_is_not_there_is_given_up_at_once() {
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     drop(listener);
     let address = EndpointAddress::parse(&address).expect("an address");
-    let endpoint = Endpoint::new(address, "m".into(), None, Duration::from_secs(1));
+    let endpoint = Endpoint::new(address, "m".into(), None, Duration::from_secs(60));
     let retry = RetryPolicy { tries: 1, ..RetryPolicy::default() };
     let stock = doors(&["a_door", "b_door", "c_door"]);
     let tools = Tool::all(&stock);
@@ -191,7 +200,7 @@ fn an_endpoint_that_is_not_there_is_given_up_at_once() {
 fn whoever_listens_may_stop_it() {
     let (address, asked) = start_model();
     let address = EndpointAddress::parse(&address).expect("an address");
-    let endpoint = Endpoint::new(address, "m".into(), None, Duration::from_secs(5));
+    let endpoint = Endpoint::new(address, "m".into(), None, Duration::from_secs(60));
     let stock = doors(&["a_door", "b_door", "c_door", "d_door", "e_door", "f_door"]);
     let tools = Tool::all(&stock);
     let tools: Vec<&Tool<'_>> = tools.iter().collect();
