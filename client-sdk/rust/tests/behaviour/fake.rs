@@ -142,9 +142,11 @@ impl Fake {
         Self { endpoint, runtime: Some(runtime) }
     }
 
-    /// Closes every socket at once, even during calls.
+    /// Closes every socket at once, even during calls. They are closed when it returns.
     pub(crate) fn kill(mut self) {
-        self.stop();
+        let runtime = self.runtime.take();
+        // A runtime must not be waited for on a thread of another one.
+        std::thread::spawn(move || drop(runtime)).join().expect("it ends");
     }
 
     fn stop(&mut self) {
