@@ -115,19 +115,19 @@ mod tests {
         for request in [HALF, b"", b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"] {
             assert_eq!(rest(send(address, request).await).await, "");
         }
-        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(50), "{:?}", started.elapsed());
     }
 
     #[tokio::test]
     async fn half_requests_hold_a_bounded_number_of_places_and_give_them_back() {
-        let address = start(Duration::from_secs(2)).await;
+        let address = start(Duration::from_secs(5)).await;
         let mut held = Vec::new();
         for _ in 0..CONNECTIONS_MAX {
             held.push(send(address, HALF).await);
         }
-        let started = Instant::now();
         assert_eq!(rest(send(address, HALF).await).await, "", "one more is closed");
-        assert!(started.elapsed() < Duration::from_secs(1), "at once");
+        let first = held[0].try_read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(first, Err(std::io::ErrorKind::WouldBlock), "before the first is");
         for stream in held {
             rest(stream).await;
         }

@@ -39,7 +39,11 @@ async fn who_does_not_begin_http2_in_time_is_closed() {
     let address = start(8).await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     for sent in [b"".as_slice(), b"P", &preface[..23], preface] {
-        assert!(is_closed_after(address, sent, OPENING * 10).await, "{} bytes", sent.len());
+        assert!(
+            is_closed_after(address, sent, Duration::from_secs(60)).await,
+            "{} bytes",
+            sent.len()
+        );
     }
 }
 
@@ -68,7 +72,7 @@ async fn places_of_silent_peers_come_back() {
         if answer.await.is_ok() {
             break;
         }
-        assert!(started.elapsed() < OPENING * 20, "nobody else is let in");
+        assert!(started.elapsed() < OPENING * 150, "nobody else is let in");
         tokio::time::sleep(OPENING / 10).await;
     }
     assert!(started.elapsed() > OPENING / 2, "the places were taken");

