@@ -22,6 +22,12 @@ StartProxy = Callable[..., Proxy]
 _tenants = count(1)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the flag without which no golden file is ever written."""
+    told = "write the golden files instead of comparing with them"
+    parser.addoption("--update-golden", action="store_true", help=told)
+
+
 def pytest_collection_finish() -> None:
     """Leaves what the imports made to no further collection of garbage: it is there to the end."""
     gc.collect()
