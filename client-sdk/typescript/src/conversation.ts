@@ -73,6 +73,14 @@ interface Answers {
   readonly observed: string;
 }
 
+/** Answer to a search of OpenAI's own. */
+interface Found {
+  /** Item with the definitions of what was found. */
+  readonly output: JsonObject;
+  /** Message of the developer's that says why nothing was found, which the item has no place for; absent: something was. */
+  readonly reason?: JsonObject;
+}
+
 /** Tools of a conversation, and how they are run. */
 interface Source {
   readonly served: ServedServers;
@@ -264,13 +272,15 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     if (this.#unsent?.key === key) return this.#unsent;
     const held = this.#held;
     try {
-      const messages: JsonObject[] = [];
-      for (const item of said.filter(isOursToAnswer)) messages.push(await this.#found(item));
+      const found: Found[] = [];
+      for (const item of said.filter(isOursToAnswer)) found.push(await this.#found(item));
+      const answers = found.map(({ output }) => output);
+      const reasons = found.flatMap(({ reason }) => (reason === undefined ? [] : [reason]));
       const calls = this.#form.calls(said);
-      if (calls.length === 0) return { key, messages, observed: this.#observed };
+      if (calls.length === 0) return { key, messages: [...answers, ...reasons], observed: this.#observed };
       const results = await this.#results(calls);
       const done = results.findLast(({ call, failed }) => !failed && call.tool !== SEARCH_TOOL.modelName);
-      messages.push(...this.#form.results(results));
+      const messages = [...answers, ...this.#form.results(results), ...reasons];
       return { key, messages, observed: done?.text ?? this.#observed };
     } catch (error) {
       this.#held = held;
@@ -393,7 +403,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
   }
 
   /** Answers a search of OpenAI's own, which the client is to execute. */
-  async #found(item: JsonObject): Promise<JsonObject> {
+  async #found(item: JsonObject): Promise<Found> {
     const call = callOf(SEARCH_TOOL.modelName, item["arguments"], stringOf(item["call_id"]));
     const { text } = await this.#search(call);
     const names = listOf(get(objectIn(text) ?? {}, "tools")).map((tool) =>
@@ -401,7 +411,8 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     );
     const tools = names.length === 0 ? [] : await this.#schemas(names);
     const found = { type: "tool_search_output", execution: "client", status: "completed" };
-    return { ...found, call_id: item["call_id"], tools };
+    const output: JsonObject = { ...found, call_id: item["call_id"], tools };
+    return names.length === 0 ? { output, reason: { role: "developer", content: text } } : { output };
   }
 
   async #schemas(names: string[]): Promise<JsonObject[]> {

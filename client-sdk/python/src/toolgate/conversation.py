@@ -277,6 +277,9 @@ class Conversation:
             answers += self._api.results(results)
             done = [text for call, text, failed in results if not failed and call.tool != SEARCH]
             observed = done[-1] if done else observed
+        # What answers a search of OpenAI's own has definitions alone, and not why there are none.
+        reasons = (taken.searches[at] for at in searches)
+        answers += [_told(reason) for reason in reasons if not _found_names(reason)]
         if answers:
             request = await self._next([*said, *answers], self._said, observed)
         else:
@@ -387,9 +390,8 @@ class Conversation:
         call = Call(SEARCH, item.get("arguments") or {}, item.get("call_id") or "")
         if at not in taken.searches:
             taken.searches[at], _failed = await self._turns.search(call, self._names())
-        names = [tool["name"] for tool in json.loads(taken.searches[at]).get("tools", ())]
         tools: list[Any] = []
-        if names:
+        if names := _found_names(taken.searches[at]):
             tools = (await _schemas(self._client, names)).rendered_tools
         found = {"type": "tool_search_output", "execution": "client", "status": "completed"}
         return {**found, "call_id": call.call_id, "tools": tools}
@@ -460,6 +462,16 @@ async def _listed(served: ServedTools, name: str, session: Any) -> bool:
 def _is_ours_to_answer(item: Mapping[str, Any]) -> bool:
     """Returns True for a search of the Responses API that the provider does not execute itself."""
     return item.get("type") == "tool_search_call" and item.get("execution") != "server"
+
+
+def _found_names(text: str) -> list[str]:
+    """The names of the tools in the answer to a search."""
+    return [tool["name"] for tool in json.loads(text).get("tools", ())]
+
+
+def _told(text: str) -> dict[str, Any]:
+    """A message of the developer's, as the Responses API has it."""
+    return {"role": "developer", "content": text}
 
 
 def _read(result: Any) -> Any:

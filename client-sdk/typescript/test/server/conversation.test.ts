@@ -410,6 +410,12 @@ test("what a provider did itself is not answered, and calls of own tools may hav
   const open = { type: "tool_search_call", call_id: "call_open", arguments: query };
   await conversation.take({ output: [open] });
   assert.match(JSON.stringify(conversation.messages.at(-1)), /tool_search_output.*call_open.*find_notes/);
+  const nothing = { ...open, call_id: "call_none", arguments: { query: "+xylophone" } };
+  await conversation.take({ output: [nothing, called("clock")] });
+  const [none, , reason] = conversation.messages.slice(-3);
+  assert.deepEqual([none?.["type"], none?.["tools"]], ["tool_search_output", []]);
+  assert.equal(reason?.["role"], "developer", "the output has definitions alone");
+  assert.match(String(reason["content"]), /\+xylophone/);
   assert.equal(await conversation.take({ output: [search] }), undefined);
 
   const chat = await Conversation.fromTools(client, "openai_chat", { notes }, () => "[]", one);
