@@ -51,6 +51,26 @@ def test_tools_are_found_and_called_before_their_server_is_there(
     assert results == ["kept"]
 
 
+def test_b13_by_default_a_search_of_the_gateway_names_servers_that_were_never_there_yet(
+    binary: Path, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    entry = held_server("held", gate).replace('trust = "trusted"\n', "")
+    gateway = GatewayProcess(binary, tmp_path, entry)
+    gateway.start("serving on")
+    try:
+        none = gateway.text("discover_tools", {"query": "keep a note"})
+        assert "held__" not in none, none
+        assert "Not there yet: held (starting)" in none
+        gate.touch()
+        gateway.wait_for("behind discover_tools")
+        found = gateway.text("discover_tools", {"query": "keep a note"})
+        assert "held__keep_note#" in found, found
+        assert "Not there yet" not in found
+    finally:
+        gateway.stop()
+
+
 def test_a_call_that_waited_long_enough_says_that_the_server_is_starting(
     binary: Path, tmp_path: Path
 ) -> None:

@@ -6,12 +6,18 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from catalogs import NOTES
+from langchain.agents import create_agent
+from langchain_anthropic import ChatAnthropic
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import StructuredTool
 from llm_provider import Answer, Provider, Sent, serving
 from llm_tools import DEFERRAL
 from provider_types import check_request
+from pydantic import SecretStr
 from test_integrations_types import (
     ADDING,
     FIND,
@@ -19,12 +25,14 @@ from test_integrations_types import (
     LARGE,
     LONG_SAID,
     MESSAGES,
+    MODELS,
     SAID,
     SMALL,
     Step,
     Talk,
     answered,
     declared,
+    langchain_middleware,
     sent_tools,
     with_a_loop,
     with_agents_sdk,
@@ -151,6 +159,39 @@ def test_b19_the_kill_switch_amid_a_conversation_leaves_no_trace_of_deferral(
         messages = one.json[MESSAGES.get(api, "messages")]
         check_request(api, [], [declared(talk, api, message) for message in messages])
     assert json.dumps(messages).count("done") == 3, "all of the tools ran"
+
+
+def test_b19_the_kill_switch_leaves_what_an_agents_own_code_defers_and_names(
+    operator: Operator, tenant: str
+) -> None:
+    named = "context-management-2025-06-27"
+    own = StructuredTool(
+        name="clock",
+        description="Tells the time.",
+        args_schema={"type": "object", "properties": {}},
+        func=lambda: "noon",
+        extras={"defer_loading": True},
+    )
+    operator.throw(is_on=True)
+    with (
+        operator.server.client(tenant) as client,
+        serving(Provider(*answered("anthropic", ["Hello."]))) as provider,
+    ):
+        toolgate = langchain_middleware(client, SMALL, {})
+        model = ChatAnthropic(
+            model_name=MODELS["anthropic"],
+            api_key=SecretStr("none"),
+            base_url=provider.url,
+            timeout=30,
+            stop=None,
+            betas=[named],
+        )
+        agent: Any = create_agent(model, [own], middleware=[toolgate])
+        agent.invoke({"messages": [HumanMessage(SAID[0])]})
+    (sent,) = provider.sent
+    assert named in sent.headers["anthropic-beta"]
+    deferred = {tool["name"]: tool.get("defer_loading", False) for tool in sent.json["tools"]}
+    assert deferred == {"clock": True} | dict.fromkeys(SMALL.names, False)
 
 
 def defined(api: str, sent: Sent) -> set[str]:
