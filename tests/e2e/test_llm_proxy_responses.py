@@ -498,6 +498,17 @@ def test_a_search_by_the_apis_own_tool_for_nothing_is_told_how_to_search(
     assert "Say in `query`" in told["content"]
 
 
+def test_a_search_by_the_apis_own_tool_that_finds_nothing_is_told_why(start: StartProxy) -> None:
+    searching = response(searched({"query": "+xylophone"}))
+    with serving(Provider(answer(searching), answer(response(said("No."))))) as provider:
+        start(provider, NATIVE).ask(PATH, request())
+        sent = provider.sent[1].json["input"]
+    output, told = sent[-2:]
+    assert (output["type"], output["tools"]) == ("tool_search_output", [])
+    assert told["role"] == "developer"
+    assert "+xylophone" in told["content"]
+
+
 def test_a_refused_native_request_leaves_the_model_the_envelope(
     start_afresh: StartProxy,
 ) -> None:

@@ -117,8 +117,6 @@ pub(crate) struct Found {
     pub(crate) text: String,
     /// Definitions of what was found, where the API takes them.
     pub(crate) tools: Vec<Value>,
-    /// True if the search was not made, and the text says why.
-    pub(crate) is_refused: bool,
 }
 
 /// Results of an answer's searches, and of its calls of the host's tools. Each list has the answer's order.

@@ -256,7 +256,7 @@ pub(crate) fn sent_back(output: &[Value], is_kept: bool) -> Vec<Value> {
 }
 
 /// Returns the results of calls as items, whose kind is that of the calls in what the model said. That of the API's own search
-/// holds definitions and no text: what the model must be told beside is a message of the developer's.
+/// holds definitions and no text: why there are none is a message of the developer's.
 pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Vec<Value> {
     let called = |id: &str, is_such: fn(&Value) -> bool| {
         said.iter().find(|item| item["call_id"] == id && is_such(item))
@@ -273,7 +273,7 @@ pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Vec<Value> {
         }
         items.push(json!({ "type": "tool_search_output", "execution": "client", "call_id": id,
             "status": "completed", "tools": found.tools }));
-        if found.is_refused {
+        if found.tools.is_empty() {
             told.push(json!({ "role": "developer", "content": found.text }));
         }
     }
@@ -407,10 +407,7 @@ mod tests {
 
         let log = json!({ "type": "function", "name": "mcp__git__log" });
         let told = |text: &str| Found { text: text.to_owned(), ..Found::default() };
-        let found = [
-            Found { tools: vec![log.clone()], ..told("found") },
-            Found { is_refused: true, ..told("Say what for.") },
-        ];
+        let found = [Found { tools: vec![log.clone()], ..told("found") }, told("Say what for.")];
         let searches = ["s1", "s1"].map(|id| Search { id: id.to_owned(), arguments: json!({}) });
         let results = Results { searches: &searches, found: &found, ..Results::default() };
         let output = |tools: Value| {

@@ -882,7 +882,7 @@ impl Turn {
         self.state.handle.clone_from(&answer.handle);
         self.keep();
         let Some(mut found) = answer.found else {
-            return Found { text: answer.text, is_refused: true, ..Found::default() };
+            return Found { text: answer.text, ..Found::default() };
         };
         self.activate(&found.tools);
         for tool in &mut found.tools {
@@ -891,7 +891,7 @@ impl Turn {
             }
         }
         let tools = self.definitions(&found.tools);
-        Found { text: SearchAnswer::from_found(found).text, tools, is_refused: false }
+        Found { text: SearchAnswer::from_found(found).text, tools }
     }
 
     /// Returns the definitions of tools that a search found, where the API's own search answers with them.
@@ -982,7 +982,7 @@ fn is_blank(arguments: &Value) -> bool {
 /// Returns the answer to a search that was not made.
 fn refusal(error: &str, message: &str) -> Found {
     let text = json!({ "error": error, "message": message }).to_string();
-    Found { text, is_refused: true, ..Found::default() }
+    Found { text, ..Found::default() }
 }
 
 /// Loads the tokenizer, which takes tens of milliseconds once.
@@ -1035,7 +1035,7 @@ pub(crate) mod tests {
             let mut turn = turn(Api::Anthropic, &request, GateConfig::Off);
             let search = Search { id: "s".to_owned(), arguments: arguments.clone() };
             let answer = turn.answer(&search).await;
-            assert!(answer.is_refused && answer.tools.is_empty());
+            assert!(answer.tools.is_empty());
             let told: Value = serde_json::from_str(&answer.text).expect("JSON");
             let message = told["message"].as_str().unwrap_or_default();
             assert_eq!(told["error"], "arguments_invalid", "{arguments}");
