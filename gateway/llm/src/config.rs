@@ -79,6 +79,9 @@ pub struct LlmConfig {
     /// Most bytes of the definitions of these sets, as they came.
     #[serde(deserialize_with = "size")]
     pub toolset_memory: usize,
+    /// Time after which other processes over the same plane take out what this one registered there, if it does not renew it.
+    #[serde(deserialize_with = "duration")]
+    pub toolset_lease: Duration,
     /// Largest request that is read; larger ones are sent as they come.
     #[serde(deserialize_with = "size")]
     pub max_body: usize,
@@ -188,6 +191,7 @@ impl Default for LlmConfig {
             first_decision_timeout: Duration::from_millis(150),
             max_toolsets: 64,
             toolset_memory: 64 << 20,
+            toolset_lease: Duration::from_secs(5 * 60),
             max_body: 8 << 20,
             connect_timeout: Duration::from_secs(10),
             first_byte_timeout: Duration::from_secs(10 * 60),
@@ -278,6 +282,9 @@ impl Config {
             let keys = "llm.head_timeout, body_timeout and write_timeout";
             return Some(format!("{keys} must not be 0"));
         }
+        if llm.toolset_lease < Duration::from_secs(1) {
+            return Some("llm.toolset_lease must be at least 1s".to_owned());
+        }
         if llm.tenant.is_empty() {
             return Some("llm.tenant must not be empty".to_owned());
         }
@@ -341,6 +348,7 @@ mod tests {
             ("[llm]\nmax_connections = 0", "at least 1"),
             ("[llm]\nrequest_memory = \"0\"", "at least 1"),
             ("[llm]\ntoolset_memory = \"0\"", "toolset_memory"),
+            ("[llm]\ntoolset_lease = \"500ms\"", "toolset_lease must be at least 1s"),
             ("[llm]\nhead_timeout = \"0s\"", "head_timeout"),
             ("[llm]\nwrite_timeout = \"0s\"", "must not be 0"),
             ("[llm]\ntenant = \"\"", "llm.tenant"),

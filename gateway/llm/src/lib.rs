@@ -18,6 +18,7 @@ mod guard;
 mod headers;
 mod held;
 mod kept;
+mod lease;
 mod metrics;
 mod opener;
 mod provider;

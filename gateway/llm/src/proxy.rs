@@ -27,6 +27,7 @@ use crate::config::Config;
 use crate::exchange::{Exchange, Original, ask_for_plain, is_compressed, is_refusal, is_stream};
 use crate::guard::Names;
 use crate::held::{holding, holding_in_time};
+use crate::lease::Leases;
 use crate::metrics::{OPEN_METRICS, OpenRequest};
 use crate::provider::Provider;
 use crate::savings::{Account, Savings};
@@ -69,6 +70,8 @@ pub enum ProxyError {
 pub struct Plane {
     /// Routing plane that chooses tools.
     pub client: Client,
+    /// True if other processes of the proxy may ask the same plane.
+    pub is_shared: bool,
     /// Check of hosts' keys; `None` if none is needed.
     pub authentication: Option<Arc<dyn Authentication>>,
     /// Accounts to keep.
@@ -152,12 +155,16 @@ impl Proxy {
     /// # Errors
     /// [`ProxyError`] if TLS can't be set up.
     pub fn new(config: &Config, plane: Plane) -> Result<Self, ProxyError> {
-        let Plane { client, authentication, savings } = plane;
+        let Plane { client, is_shared, authentication, savings } = plane;
         let llm = &config.llm;
         tokio::task::spawn_blocking(warm_up);
+        let leases = is_shared.then(|| Arc::new(Leases::new(&client, llm.toolset_lease)));
+        if let Some(leases) = &leases {
+            leases.begin();
+        }
         let shared = Shared {
             upstream: Upstream::new(config)?,
-            decider: Decider::new(client, config, savings.clone()),
+            decider: Decider::new(client, leases, config, savings.clone()),
             savings,
             authentication,
             tenant: Arc::from(llm.tenant.as_str()),

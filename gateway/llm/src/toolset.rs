@@ -1,5 +1,5 @@
 //! Sets of tools that requests define, and what the routing plane knows of them: each is a catalog of its own, in a tenant
-//! that bears its digest.
+//! that bears its digest and the number of this process.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -22,6 +22,7 @@ use toolgate_serving::{Owner, Shares};
 use crate::bounded::{Bounded, Bounds, Held, Newcomer, Scarce, give_way};
 use crate::chat::PassReason;
 use crate::definitions::Given;
+use crate::lease::Leases;
 use crate::{gemini, raw};
 
 /// Time for the registration of one set of tools, with all of its servers, and for taking it out again.
@@ -66,6 +67,8 @@ pub(crate) type Names = HashMap<String, Namespaced>;
 pub(crate) struct Toolset {
     /// Tenant that it is registered in.
     pub(crate) tenant: String,
+    /// Number of the process that registered it.
+    number: u32,
     /// Catalog revision that holds it.
     pub(crate) revision: u64,
     /// Its tools, without those that the plane quarantined.
@@ -83,6 +86,8 @@ pub(crate) struct Toolset {
 #[derive(Debug, Clone)]
 pub(crate) struct Toolsets {
     plane: Client,
+    /// Lease of this process's number; `None` if no other process has the plane.
+    leases: Option<Arc<Leases>>,
     known: Arc<Mutex<Known>>,
     withheld: Arc<Mutex<Withheld>>,
     turns: Shares,
@@ -283,10 +288,10 @@ impl Toolset {
 }
 
 impl Toolsets {
-    pub(crate) fn new(plane: Client, bounds: Bounds) -> Self {
+    pub(crate) fn new(plane: Client, leases: Option<Arc<Leases>>, bounds: Bounds) -> Self {
         let turns = Shares::new(REGISTRATIONS_MAX);
         let withheld = Arc::new(Mutex::new(Bounded::new(WITHHELD)));
-        Self { plane, known: Arc::default(), withheld, turns, bounds }
+        Self { plane, leases, known: Arc::default(), withheld, turns, bounds }
     }
 
     /// Returns true if a tenant's set is known, so that no registration has to be waited for.
@@ -375,11 +380,11 @@ impl Toolsets {
         let evicted = known.make_place(self.bounds, tenant, bytes)?;
         let (sender, state) = watch::channel(State::Starting);
         let tools = tools.to_vec();
-        let plane = self.plane.with_deadline(REGISTRATION_MAX);
+        let registry = self.registry();
         let withheld = Arc::clone(&self.withheld);
         let of_tenant = Arc::clone(tenant);
         let registering = tokio::spawn(async move {
-            let outcome = register(&plane, digest, tools).await;
+            let outcome = registry.register(digest, tools).await;
             let state = match outcome {
                 Ok(toolset) => {
                     withhold(&mut withheld.lock(), &of_tenant, digest, &toolset.withheld);
@@ -392,7 +397,9 @@ impl Toolsets {
             };
             // Nobody may wait any more.
             let _ = sender.send(state);
-            forget_each(plane, evicted).await;
+            for toolset in evicted {
+                registry.forget(&toolset).await;
+            }
             drop(turn);
         });
         let registering = registering.abort_handle();
@@ -409,14 +416,22 @@ impl Toolsets {
 
     /// Takes all sets out of the plane.
     pub(crate) async fn forget_all(&self) {
+        let registry = self.registry();
         let slots = std::mem::take(&mut self.known.lock().sets);
         for slot in slots.into_values() {
             slot.registering.abort();
             let state = slot.state.borrow().clone();
             if let State::Ready(toolset) = state {
-                forget(&self.plane, &toolset).await;
+                registry.forget(&toolset).await;
             }
         }
+        if let Some(leases) = &self.leases {
+            leases.release().await;
+        }
+    }
+
+    fn registry(&self) -> Registry {
+        Registry { plane: self.plane.with_deadline(REGISTRATION_MAX), leases: self.leases.clone() }
     }
 }
 
@@ -485,38 +500,134 @@ fn digest(tenant: &str, tools: &[DeferredTool]) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// Registers a set, a server of the tenant for each of the names' servers.
-async fn register(
-    plane: &Client,
-    digest: [u8; 32],
-    mut tools: Vec<DeferredTool>,
-) -> Result<Toolset, Error> {
-    let tenant = tenant(digest);
-    let texts: Vec<String> = tools.iter().map(|tool| tool.text.clone()).collect();
-    let count =
-        move || texts.iter().map(|text| u64::from(tokens::count(text))).collect::<Vec<u64>>();
-    let counting = tokio::task::spawn_blocking(count);
-    let mut servers: Vec<&str> = tools.iter().map(|tool| tool.place().0).collect();
-    servers.sort_unstable();
-    servers.dedup();
-    let registered = in_time(plane, register_all(plane, &tenant, &servers, &tools)).await;
-    let Registered { names, withheld, revision } = match registered {
-        Ok(registered) => registered,
-        Err(error) => {
-            unregister(plane, &tenant, &servers).await;
-            return Err(error);
+/// Routing plane that sets are registered in.
+struct Registry {
+    plane: Client,
+    leases: Option<Arc<Leases>>,
+}
+
+impl Registry {
+    /// Registers a set, a server of its tenant for each of the names' servers.
+    async fn register(
+        &self,
+        digest: [u8; 32],
+        mut tools: Vec<DeferredTool>,
+    ) -> Result<Toolset, Error> {
+        let texts: Vec<String> = tools.iter().map(|tool| tool.text.clone()).collect();
+        let count =
+            move || texts.iter().map(|text| u64::from(tokens::count(text))).collect::<Vec<u64>>();
+        let counting = tokio::task::spawn_blocking(count);
+        let mut servers: Vec<&str> = tools.iter().map(|tool| tool.place().0).collect();
+        servers.sort_unstable();
+        servers.dedup();
+        let number = in_time(&self.plane, self.number()).await?;
+        let tenant = tenant(number, digest);
+        let registering = self.register_all(number, &tenant, &servers, &tools);
+        let registered = in_time(&self.plane, registering).await;
+        let Registered { names, withheld, revision } = match registered {
+            Ok(registered) => registered,
+            Err(error) => {
+                self.unregister(number, &tenant, &servers).await;
+                return Err(error);
+            }
+        };
+        let servers = servers.into_iter().map(str::to_owned).collect();
+        // Counting can't fail; without it nothing would be counted as saved.
+        let counted = counting.await.unwrap_or_default();
+        let found: HashSet<&str> = names.values().map(String::as_str).collect();
+        let is_found = |tool: &DeferredTool| found.contains(tool.name.as_str());
+        let tokens = tools.iter().zip(counted).filter(|(tool, _)| is_found(tool));
+        let tokens = tokens.map(|(_, count)| count).sum();
+        tools.retain(|tool| !withheld.contains(&tool.name));
+        let withheld = Arc::new(withheld);
+        Ok(Toolset { tenant, number, revision, tools, withheld, tokens, names, servers })
+    }
+
+    /// Returns the number of this process; 0 if no other one has the plane.
+    async fn number(&self) -> Result<u32, Error> {
+        match &self.leases {
+            Some(leases) => leases.number().await,
+            None => Ok(0),
         }
-    };
-    let servers = servers.into_iter().map(str::to_owned).collect();
-    // Counting can't fail; without it nothing would be counted as saved.
-    let counted = counting.await.unwrap_or_default();
-    let found: HashSet<&str> = names.values().map(String::as_str).collect();
-    let is_found = |tool: &DeferredTool| found.contains(tool.name.as_str());
-    let tokens = tools.iter().zip(counted).filter(|(tool, _)| is_found(tool));
-    let tokens = tokens.map(|(_, count)| count).sum();
-    tools.retain(|tool| !withheld.contains(&tool.name));
-    let withheld = Arc::new(withheld);
-    Ok(Toolset { tenant, revision, tools, withheld, tokens, names, servers })
+    }
+
+    async fn register_all(
+        &self,
+        number: u32,
+        tenant: &str,
+        servers: &[&str],
+        tools: &[DeferredTool],
+    ) -> Result<Registered, Error> {
+        let plane = &self.plane;
+        if let Some(leases) = &self.leases {
+            leases.note(number, tenant).await?;
+        }
+        let mut all = Registered::default();
+        for server in servers {
+            let of_server: Vec<&DeferredTool> =
+                tools.iter().filter(|tool| tool.place().0 == *server).collect();
+            let request = v1::RegisterServerRequest {
+                tenant: tenant.to_owned(),
+                ..registration(*server, tools_list(&of_server))
+            };
+            let registered = plane.register_server(request).await?;
+            all.revision = all.revision.max(registered.catalog_revision);
+            all.add_each(&of_server, &registered.outcomes).map_err(|problem| Error::Answer {
+                endpoint: plane.endpoint().to_owned(),
+                problem,
+            })?;
+        }
+        Ok(all)
+    }
+
+    /// Takes a set out of the plane. What fails is left there, and so is what another process may have by now.
+    async fn forget(&self, toolset: &Toolset) {
+        let servers: Vec<&str> = toolset.servers.iter().map(String::as_str).collect();
+        self.unregister(toolset.number, &toolset.tenant, &servers).await;
+    }
+
+    /// Takes servers of a set out of the plane, as far as there is time.
+    async fn unregister(&self, number: u32, tenant: &str, servers: &[&str]) {
+        let unregistering = self.unregister_all(number, tenant, servers);
+        match timeout(REGISTRATION_MAX, unregistering).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, tenant, "a set of tools could not be removed from the plane");
+            }
+            Err(_) => {
+                tracing::warn!(tenant, "a set of tools was not removed from the plane in time");
+            }
+        }
+    }
+
+    /// Takes servers of a set out of the plane; those that it does not have are passed over.
+    async fn unregister_all(
+        &self,
+        number: u32,
+        tenant: &str,
+        servers: &[&str],
+    ) -> Result<(), Error> {
+        if let Some(leases) = &self.leases
+            && !leases.holds(number).await
+        {
+            return Ok(());
+        }
+        for server in servers {
+            let request = v1::UnregisterServerRequest {
+                tenant: tenant.to_owned(),
+                server: (*server).to_owned(),
+                ..Default::default()
+            };
+            match self.plane.unregister_server(request).await {
+                Err(error) if error.code() != Some(Code::NotFound) => return Err(error),
+                _ => {}
+            }
+        }
+        match &self.leases {
+            Some(leases) => leases.forget(number, tenant).await,
+            None => Ok(()),
+        }
+    }
 }
 
 /// Gives a registration its time, however many servers it has.
@@ -532,66 +643,9 @@ async fn in_time<T>(
     timeout(REGISTRATION_MAX, registering).await.map_err(late)?
 }
 
-async fn register_all(
-    plane: &Client,
-    tenant: &str,
-    servers: &[&str],
-    tools: &[DeferredTool],
-) -> Result<Registered, Error> {
-    let mut all = Registered::default();
-    for server in servers {
-        let of_server: Vec<&DeferredTool> =
-            tools.iter().filter(|tool| tool.place().0 == *server).collect();
-        let request = v1::RegisterServerRequest {
-            tenant: tenant.to_owned(),
-            ..registration(*server, tools_list(&of_server))
-        };
-        let registered = plane.register_server(request).await?;
-        all.revision = all.revision.max(registered.catalog_revision);
-        all.add_each(&of_server, &registered.outcomes)
-            .map_err(|problem| Error::Answer { endpoint: plane.endpoint().to_owned(), problem })?;
-    }
-    Ok(all)
-}
-
-/// Takes sets out of the plane.
-async fn forget_each(plane: Client, sets: Vec<Arc<Toolset>>) {
-    for toolset in sets {
-        forget(&plane, &toolset).await;
-    }
-}
-
-/// Takes a set out of the plane. What fails is left there.
-async fn forget(plane: &Client, toolset: &Toolset) {
-    let servers: Vec<&str> = toolset.servers.iter().map(String::as_str).collect();
-    unregister(plane, &toolset.tenant, &servers).await;
-}
-
-/// Takes servers of a set out of the plane, as far as there is time.
-async fn unregister(plane: &Client, tenant: &str, servers: &[&str]) {
-    if timeout(REGISTRATION_MAX, unregister_all(plane, tenant, servers)).await.is_err() {
-        tracing::warn!(tenant, "a set of tools was not removed from the plane in time");
-    }
-}
-
-/// Takes servers of a set out of the plane; those that it does not have are passed over.
-async fn unregister_all(plane: &Client, tenant: &str, servers: &[&str]) {
-    for server in servers {
-        let request = v1::UnregisterServerRequest {
-            tenant: tenant.to_owned(),
-            server: (*server).to_owned(),
-            ..Default::default()
-        };
-        let Err(error) = plane.unregister_server(request).await else { continue };
-        if error.code() != Some(Code::NotFound) {
-            tracing::warn!(%error, tenant, "a set of tools could not be removed from the plane");
-            return;
-        }
-    }
-}
-
-fn tenant(digest: [u8; 32]) -> String {
-    let mut tenant = "llm-".to_owned();
+/// Returns the plane's tenant of a set that the process of this number registers.
+fn tenant(number: u32, digest: [u8; 32]) -> String {
+    let mut tenant = format!("llm-{number}-");
     for byte in &digest[..16] {
         // Writing to a string can't fail.
         let _ = write!(tenant, "{byte:02x}");
@@ -617,7 +671,8 @@ pub(crate) mod tests {
     pub(crate) fn known(tools: &[DeferredTool]) -> Toolset {
         let name = |tool: &DeferredTool| (tool.name.clone(), tool.name.clone());
         Toolset {
-            tenant: "llm-x".to_owned(),
+            tenant: "llm-0-x".to_owned(),
+            number: 0,
             revision: 1,
             tools: tools.to_vec(),
             withheld: Arc::default(),
@@ -711,7 +766,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn one_tenants_registrations_leave_a_place_for_anothers() {
-        let toolsets = Toolsets::new(plane(), Bounds { entries: 64, bytes: 1 << 20 });
+        let toolsets = Toolsets::new(plane(), None, Bounds { entries: 64, bytes: 1 << 20 });
         let begin = |tenant: &str, number: usize| {
             let text = format!(r#"{{"name":"t{number}","input_schema":{{}}}}"#);
             let tool = read(Api::Anthropic, &text).expect("a function");
@@ -843,7 +898,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn what_was_quarantined_is_withheld_until_the_set_is_registered_anew() {
-        let toolsets = Toolsets::new(plane(), Bounds { entries: 4, bytes: 100 });
+        let toolsets = Toolsets::new(plane(), None, Bounds { entries: 4, bytes: 100 });
         let tools =
             [read(Api::Anthropic, r#"{"name":"t","input_schema":{}}"#).expect("a function")];
         let tenant: Arc<str> = Arc::from("a");
@@ -873,6 +928,14 @@ pub(crate) mod tests {
             [read(Api::Anthropic, r#"{"name":"t","input_schema":{}}"#).expect("a function")];
         assert_eq!(digest("a", &tools), digest("a", &tools));
         assert_ne!(digest("a", &tools), digest("b", &tools));
+    }
+
+    #[test]
+    fn each_process_has_tenants_of_its_own() {
+        let of = |number| tenant(number, [0xab; 32]);
+        assert_eq!(of(0), format!("llm-0-{}", "ab".repeat(16)));
+        assert_ne!(of(0), of(1));
+        assert!(of(u32::MAX).len() <= 64, "the plane takes no longer name");
     }
 
     #[test]

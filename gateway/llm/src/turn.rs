@@ -26,6 +26,7 @@ use crate::chat::{self, Chat, PassReason, Unsendable, intent};
 use crate::config::{Config, GateConfig, LlmConfig, StrategyConfig};
 use crate::gate::{self, Call, Check, Judged};
 use crate::kept::{Behind, Kept, PREVIOUS};
+use crate::lease::Leases;
 use crate::provider::Provider;
 use crate::raw;
 use crate::refusals::{CalledModel, Refusals};
@@ -146,9 +147,15 @@ pub(crate) struct Turn {
 }
 
 impl Decider {
-    pub(crate) fn new(plane: Client, config: &Config, savings: Savings) -> Self {
+    /// Returns a decider that asks a plane. With a lease, other processes ask it too.
+    pub(crate) fn new(
+        plane: Client,
+        leases: Option<Arc<Leases>>,
+        config: &Config,
+        savings: Savings,
+    ) -> Self {
         let bounds = Bounds { entries: config.llm.max_toolsets, bytes: config.llm.toolset_memory };
-        let toolsets = Toolsets::new(plane.clone(), bounds);
+        let toolsets = Toolsets::new(plane.clone(), leases, bounds);
         let config = Arc::new(config.clone());
         Self {
             plane,
@@ -1007,7 +1014,7 @@ pub(crate) mod tests {
         config.llm.gate = gate;
         let chat = Chat::read(api, "", request.to_owned(), &config.llm).expect("a chat");
         let toolset = Arc::new(toolset::tests::known(&chat.deferred));
-        let decider = Decider::new(plane, &config, Savings::default());
+        let decider = Decider::new(plane, None, &config, Savings::default());
         decider.begin(chat, Arc::from("t"), toolset, State::default())
     }
 

@@ -117,7 +117,7 @@ impl Prepared {
             Some(server) => {
                 let plane = Client::lazy(server, options)?;
                 ready();
-                self.serve_hosts(plane).await
+                self.serve_hosts(plane, true).await
             }
             None => self.serve_with_plane(arguments, options, ready).await,
         }
@@ -161,7 +161,7 @@ impl Prepared {
                     () = ended.cancelled() => return Ok(()),
                 };
                 ready();
-                self.serve_hosts(plane).await
+                self.serve_hosts(plane, false).await
             };
             let served = served.await;
             plane_stop.cancel();
@@ -172,14 +172,15 @@ impl Prepared {
         served
     }
 
-    async fn serve_hosts(self, plane: Client) -> Result<(), Failure> {
+    /// Serves hosts. `is_shared` says that other processes may ask the same plane.
+    async fn serve_hosts(self, client: Client, is_shared: bool) -> Result<(), Failure> {
         let Self { config, listener, ext_proc, savings, authentication, stop } = self;
         let bounded = |listener| {
             let limits = ConnectionLimits::of(config.llm.max_connections);
             let refused = |refusal| tracing::warn!(?refusal, "a connection was refused");
             Connections::new(listener, limits, refused).into_listener()
         };
-        let plane = Plane { client: plane, authentication, savings };
+        let plane = Plane { client, is_shared, authentication, savings };
         let failed = |error: ProxyError| Failure::new(error.to_string());
         let proxy = Proxy::new(&config, plane).map_err(failed)?;
         let envoys = async {

@@ -1,0 +1,310 @@
+//! Numbers of the processes that share a routing plane. What a process registers bears its number, so that none takes out what
+//! another uses. Numbers are leased: what a process left that ended by force is taken out by the others, and its number is free
+//! again, so that a plane sees no more of them than run at a time.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex as Lock;
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout};
+use toolgate_client::{Client, Code, Error, ErrorReason, registration, v1};
+
+/// Tenant of the plane that has the numbers: an MCP server without tools for each, whose description says who holds it.
+const NUMBERS: &str = "llm-numbers";
+
+/// Description of a number that nobody holds.
+const FREE: &str = "free";
+
+/// Most processes that share a plane.
+const NUMBERS_MAX: u32 = 256;
+
+/// Parts of a lease's time after each of which it is renewed.
+const RENEWALS: u32 = 5;
+
+/// Time for a call of the plane.
+const CALL_MAX: Duration = Duration::from_secs(10);
+
+/// MCP servers of a page.
+const PAGE: i32 = 1_000;
+
+/// Lease of a number by this process.
+#[derive(Debug)]
+pub(crate) struct Leases {
+    plane: Client,
+    lasting: Duration,
+    /// Name of this process, which no other one has.
+    holder: String,
+    held: Mutex<Option<Held>>,
+    keeping: Lock<Option<AbortHandle>>,
+}
+
+/// Number that this process holds.
+#[derive(Debug, Clone)]
+struct Held {
+    number: u32,
+    /// Etag of its MCP server, which changes when another process takes the number.
+    etag: String,
+    /// Time of the newest renewal by the plane's clock, since 1970.
+    renewed_at: Duration,
+    /// Time of the newest renewal here, before the plane was asked.
+    since: Instant,
+    renewals: u64,
+}
+
+impl Leases {
+    /// Returns a lease of a number that lasts so long without a renewal. The number is asked for when it is needed.
+    pub(crate) fn new(plane: &Client, lasting: Duration) -> Self {
+        let key = || RandomState::new().hash_one(std::process::id());
+        Self {
+            plane: plane.with_deadline(CALL_MAX),
+            lasting,
+            holder: format!("{:016x}{:016x}", key(), key()),
+            held: Mutex::default(),
+            keeping: Lock::default(),
+        }
+    }
+
+    /// Holds a number from now on, and takes out what processes left that ended by force.
+    pub(crate) fn begin(self: &Arc<Self>) {
+        let leases = Arc::clone(self);
+        let keeping = tokio::spawn(async move {
+            loop {
+                leases.keep().await;
+                sleep(leases.lasting / RENEWALS).await;
+            }
+        });
+        *self.keeping.lock() = Some(keeping.abort_handle());
+    }
+
+    async fn keep(&self) {
+        let renewed = self.renew(&mut self.held.lock().await).await;
+        let swept = match renewed {
+            Ok(held) => timeout(self.lasting / RENEWALS, self.sweep(&held)).await.unwrap_or(Ok(())),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = swept {
+            tracing::warn!(%error, "the lease of what the routing plane has of this process could not be renewed");
+        }
+    }
+
+    /// Returns the number of this process, which stays its own for half of the lease's time at least.
+    ///
+    /// # Errors
+    /// The plane's, or that there is no number left.
+    pub(crate) async fn number(&self) -> Result<u32, Error> {
+        let mut held = self.held.lock().await;
+        match &*held {
+            Some(held) if held.since.elapsed() < self.lasting / 2 => Ok(held.number),
+            Some(_) | None => Ok(self.renew(&mut held).await?.number),
+        }
+    }
+
+    /// Returns true if this process holds a number. What another one holds is not this one's to take out.
+    pub(crate) async fn holds(&self, number: u32) -> bool {
+        let held = self.held.lock().await;
+        let is_fresh = |held: &Held| held.number == number && held.since.elapsed() < self.lasting;
+        held.as_ref().is_some_and(is_fresh)
+    }
+
+    /// Notes a set's tenant under a number before anything is registered in it, so that it can be found if this process ends.
+    ///
+    /// # Errors
+    /// The plane's.
+    pub(crate) async fn note(&self, number: u32, tenant: &str) -> Result<(), Error> {
+        let request = v1::RegisterServerRequest {
+            tenant: sets_of(number),
+            server: tenant.to_owned(),
+            pending: true,
+            ..Default::default()
+        };
+        self.plane.register_server(request).await.map(drop)
+    }
+
+    /// Forgets a tenant that nothing is registered in any more.
+    ///
+    /// # Errors
+    /// The plane's.
+    pub(crate) async fn forget(&self, number: u32, tenant: &str) -> Result<(), Error> {
+        self.unregister(&sets_of(number), tenant).await
+    }
+
+    /// Gives the number back, once what was registered under it is taken out.
+    pub(crate) async fn release(&self) {
+        // Nothing is renewed while this is held.
+        let mut held = self.held.lock().await;
+        if let Some(keeping) = self.keeping.lock().take() {
+            keeping.abort();
+        }
+        let Some(held) = held.take() else { return };
+        if let Err(error) = self.write(held.number, &held.etag, FREE.to_owned()).await {
+            tracing::warn!(%error, "what the routing plane has of this process is free once its lease has ended");
+        }
+    }
+
+    /// Renews the lease, or takes a number if there is none or another process has taken it.
+    async fn renew(&self, held: &mut MutexGuard<'_, Option<Held>>) -> Result<Held, Error> {
+        if let Some(last) = held.as_ref() {
+            let since = Instant::now();
+            let renewals = last.renewals + 1;
+            match self.write(last.number, &last.etag, self.description(renewals)).await {
+                Ok(server) => {
+                    let renewed = Held { renewals, ..Held::new(last.number, &server, since) };
+                    **held = Some(renewed.clone());
+                    return Ok(renewed);
+                }
+                Err(error) if error.reason() == Some(ErrorReason::EtagMismatch) => {
+                    tracing::warn!("the routing plane takes this process for one that ended");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        **held = None;
+        let claimed = self.claim().await?;
+        **held = Some(claimed.clone());
+        Ok(claimed)
+    }
+
+    /// Takes a number that nobody holds.
+    async fn claim(&self) -> Result<Held, Error> {
+        let known = self.servers(NUMBERS).await?;
+        for server in known.iter().filter(|server| server.description == FREE) {
+            let Some(number) = number_of(server) else { continue };
+            if let Some(held) = self.take(number, &server.etag).await? {
+                return Ok(held);
+            }
+        }
+        let known: HashSet<u32> = known.iter().filter_map(number_of).collect();
+        for number in (0..NUMBERS_MAX).filter(|number| !known.contains(number)) {
+            if let Some(held) = self.take(number, "").await? {
+                return Ok(held);
+            }
+        }
+        let problem = format!("{NUMBERS_MAX} processes of the proxy share it already");
+        Err(Error::Answer { endpoint: self.plane.endpoint().to_owned(), problem })
+    }
+
+    /// Takes a number with this etag, or a new one, and takes out what is left under it. `None` if another process was faster.
+    async fn take(&self, number: u32, etag: &str) -> Result<Option<Held>, Error> {
+        let since = Instant::now();
+        let lost = [ErrorReason::EtagMismatch, ErrorReason::RequestIdReused];
+        match self.write(number, etag, self.description(0)).await {
+            Ok(server) => {
+                self.clear(number).await?;
+                Ok(Some(Held::new(number, &server, since)))
+            }
+            Err(error) if error.reason().is_some_and(|reason| lost.contains(&reason)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes out what processes left whose lease has ended, and frees their numbers.
+    async fn sweep(&self, own: &Held) -> Result<(), Error> {
+        for server in self.servers(NUMBERS).await? {
+            let Some(number) = number_of(&server) else { continue };
+            let is_over = own.renewed_at.saturating_sub(time_of(&server)) >= self.lasting;
+            if server.description == FREE || number == own.number || !is_over {
+                continue;
+            }
+            // Whoever takes it is the only one that takes it.
+            if let Some(taken) = self.take(number, &server.etag).await? {
+                tracing::info!(
+                    number,
+                    "what an ended process had in the routing plane was taken out"
+                );
+                self.write(number, &taken.etag, FREE.to_owned()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out all that was registered under a number.
+    async fn clear(&self, number: u32) -> Result<(), Error> {
+        let sets = sets_of(number);
+        for set in self.servers(&sets).await? {
+            for server in self.servers(&set.name).await? {
+                self.unregister(&set.name, &server.name).await?;
+            }
+            self.unregister(&sets, &set.name).await?;
+        }
+        Ok(())
+    }
+
+    fn description(&self, renewals: u64) -> String {
+        format!("{} {renewals}", self.holder)
+    }
+
+    /// Writes who holds a number, if its etag is still this one. Without an etag the number is made, which one process can do.
+    async fn write(
+        &self,
+        number: u32,
+        etag: &str,
+        description: String,
+    ) -> Result<v1::McpServer, Error> {
+        let made = format!("make-{number}");
+        let request = v1::RegisterServerRequest {
+            tenant: NUMBERS.to_owned(),
+            description,
+            etag: etag.to_owned(),
+            request_id: if etag.is_empty() { made } else { String::new() },
+            ..registration(number.to_string(), "[]")
+        };
+        let registered = self.plane.register_server(request).await?;
+        registered.server.ok_or_else(|| {
+            let problem = "it lacks the server that was registered".to_owned();
+            Error::Answer { endpoint: self.plane.endpoint().to_owned(), problem }
+        })
+    }
+
+    /// Returns the MCP servers of a tenant; none if there is no such tenant.
+    async fn servers(&self, tenant: &str) -> Result<Vec<v1::McpServer>, Error> {
+        let request = v1::ListServersRequest {
+            tenant: tenant.to_owned(),
+            page_size: PAGE,
+            ..Default::default()
+        };
+        match self.plane.servers(request).all().await {
+            Err(error) if error.code() == Some(Code::NotFound) => Ok(Vec::new()),
+            listed => listed,
+        }
+    }
+
+    /// Takes an MCP server out; one that is not there is passed over.
+    async fn unregister(&self, tenant: &str, server: &str) -> Result<(), Error> {
+        let request = v1::UnregisterServerRequest {
+            tenant: tenant.to_owned(),
+            server: server.to_owned(),
+            ..Default::default()
+        };
+        match self.plane.unregister_server(request).await {
+            Err(error) if error.code() != Some(Code::NotFound) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Held {
+    fn new(number: u32, server: &v1::McpServer, since: Instant) -> Self {
+        let etag = server.etag.clone();
+        Self { number, etag, renewed_at: time_of(server), since, renewals: 0 }
+    }
+}
+
+/// Returns the tenant that has the tenants of a number's sets, as MCP servers that are announced.
+fn sets_of(number: u32) -> String {
+    format!("llm-sets-{number}")
+}
+
+fn number_of(server: &v1::McpServer) -> Option<u32> {
+    server.name.parse().ok()
+}
+
+/// Returns the time of a server's last change by the plane's clock, since 1970.
+fn time_of(server: &v1::McpServer) -> Duration {
+    let Some(time) = &server.update_time else { return Duration::ZERO };
+    let seconds = u64::try_from(time.seconds).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.nanos).unwrap_or_default())
+}
