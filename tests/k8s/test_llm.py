@@ -130,6 +130,20 @@ def test_the_proxy_reaches_the_server_its_keys_and_the_providers() -> None:
     assert [ports for ports, _ in chart.rules(without_keys, "egress")] == [[53, 53], [7070], [443]]
 
 
+def test_several_pods_are_where_each_host_stays_with_one() -> None:
+    assert chart.find(llm_with(replicas=3), "Deployment", NAME)["spec"]["replicas"] == 3
+    objects = chart.render(chart.example("llm"))
+    assert chart.find(objects, "Deployment", NAME)["spec"]["replicas"] == 2
+
+
+def test_what_authenticates_may_stand_before_a_proxy_without_keys() -> None:
+    route: Values = {"enabled": True, "parentRefs": [{"name": "public"}]}
+    service: Values = {"type": "LoadBalancer"}
+    objects = llm_with(allowUnauthenticatedExposure=True, httpRoute=route, service=service)
+    assert chart.find(objects, "HTTPRoute", NAME)
+    assert chart.find(objects, "Service", NAME)["spec"]["type"] == "LoadBalancer"
+
+
 def test_the_way_in_has_what_hosts_call_and_nothing_of_operators() -> None:
     objects = chart.render(chart.example("llm"))
     route = chart.find(objects, "HTTPRoute", NAME)["spec"]
@@ -177,6 +191,28 @@ REFUSED: dict[str, tuple[Values, str]] = {
     "a route to nowhere": (
         {"llm": {"enabled": False, "httpRoute": {"enabled": True, "parentRefs": [{}]}}},
         "nothing to route to",
+    ),
+    "a load balancer before no keys": (
+        {"llm": {"service": {"type": "LoadBalancer"}}},
+        "llm.service.type=LoadBalancer with llm.allowAnybody",
+    ),
+    "a port of nodes before no keys": (
+        {"llm": {"service": {"type": "NodePort"}}},
+        "llm.service.type=NodePort with llm.allowAnybody",
+    ),
+    "a route before no keys": (
+        {"llm": {"httpRoute": {"enabled": True, "parentRefs": [{"name": "public"}]}}},
+        "llm.httpRoute.enabled with llm.allowAnybody",
+    ),
+    "a route to any of several pods": (
+        {
+            "llm": {
+                "replicas": 2,
+                "allowUnauthenticatedExposure": True,
+                "httpRoute": {"enabled": True, "parentRefs": [{"name": "public"}]},
+            }
+        },
+        "a pod does not know the conversations of another",
     ),
     "a route of no Gateway": (
         {"llm": {"httpRoute": {"enabled": True}}},
