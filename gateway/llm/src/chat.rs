@@ -266,9 +266,24 @@ pub(crate) fn deferred(
     Ok(listed.deferred)
 }
 
-/// Request that no provider takes: the host has a tool called, or Anthropic's conversation has calls, and no tool may be sent.
+/// Reason that a request with tools that are withheld is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Unsendable;
+pub(crate) enum Unsendable {
+    /// No provider takes it without them: the host has a tool called, or Anthropic's conversation has calls, and none is left.
+    NothingLeft,
+    /// The proxy failed to take them out.
+    Failed,
+}
+
+impl Unsendable {
+    /// Returns the name in metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NothingLeft => "quarantined",
+            Self::Failed => "panic",
+        }
+    }
+}
 
 /// Returns the text of a request as it came, without some of its tools. If none is left to call, what the host says of calls
 /// goes too.
@@ -281,9 +296,10 @@ pub(crate) fn without(
     withheld: &HashSet<String>,
 ) -> Result<String, Unsendable> {
     // It could be read before.
-    let fields = raw::fields(text).ok_or(Unsendable)?;
-    let tools = fields.iter().find(|field| field.name == "tools").ok_or(Unsendable)?.text;
-    let mut definitions = Definitions::read(api, tools, |_| false).ok_or(Unsendable)?;
+    let fields = raw::fields(text).ok_or(Unsendable::Failed)?;
+    let tools = fields.iter().find(|field| field.name == "tools");
+    let tools = tools.ok_or(Unsendable::Failed)?.text;
+    let mut definitions = Definitions::read(api, tools, |_| false).ok_or(Unsendable::Failed)?;
     definitions.remove(withheld);
     let left = definitions.text(&[]);
     if definitions.has_callable() {
@@ -292,7 +308,7 @@ pub(crate) fn without(
     let messages = fields.iter().find(|field| field.name == messages_field(api));
     let has_calls = api == Api::Anthropic && messages.is_some_and(|field| has_calls(field.text));
     if has_calls || is_forced(api, &settings(api, &fields)) {
-        return Err(Unsendable);
+        return Err(Unsendable::NothingLeft);
     }
     let fields = fields.iter().filter_map(|field| {
         let text = match field.name.as_str() {
@@ -627,7 +643,8 @@ mod tests {
             ),
             (Api::Gemini, r#""toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"contents":[]"#),
         ] {
-            assert_eq!(without(api, &alone(api, more), &poison()), Err(Unsendable), "{more}");
+            let left = without(api, &alone(api, more), &poison());
+            assert_eq!(left, Err(Unsendable::NothingLeft), "{more}");
         }
         let more = r#""tool_choice":{"type":"any"},"messages":[]"#;
         let beside = alone(Api::Anthropic, more).replace(TOOL, &format!("{TOOL},{OWN}"));

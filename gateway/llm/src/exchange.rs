@@ -217,10 +217,19 @@ impl Exchange {
 }
 
 impl From<Unsendable> for Failure {
-    fn from(_: Unsendable) -> Self {
-        let message = "all tools of this request are quarantined, and it can't be sent without any: it has a tool called, or its \
-                       messages have calls. The proxy's log names the tools; those of llm.keep are sent whatever they say";
-        Self { status: StatusCode::BAD_REQUEST, message: message.to_owned() }
+    fn from(unsendable: Unsendable) -> Self {
+        let nothing_left = "all tools of this request are quarantined, and it can't be sent without any: it has a tool called, or its \
+                            messages have calls. The proxy's log names the tools; those of llm.keep are sent whatever they say";
+        let failed = "this request may have tools that are quarantined, and the proxy failed to take them out: it is not sent. The \
+                      proxy's log says more";
+        match unsendable {
+            Unsendable::NothingLeft => {
+                Self { status: StatusCode::BAD_REQUEST, message: nothing_left.to_owned() }
+            }
+            Unsendable::Failed => {
+                Self { status: StatusCode::INTERNAL_SERVER_ERROR, message: failed.to_owned() }
+            }
+        }
     }
 }
 

@@ -439,7 +439,7 @@ impl Shared {
                 bytes = thinned.text.into_bytes();
             }
             Err(unsendable) => {
-                self.savings.metrics().refused("quarantined");
+                self.savings.metrics().refused(unsendable.name());
                 return refused(chat.head.provider, &unsendable.into());
             }
         }
@@ -479,7 +479,8 @@ impl Shared {
         }
     }
 
-    /// Returns a request without the tools that the routing plane quarantined. `None` if it has none of them.
+    /// Returns a request without the tools that the routing plane quarantined. `None` if it has none of them, as far as it can be
+    /// read.
     fn without_quarantined(
         &self,
         chat: &Chat,

@@ -227,7 +227,7 @@ impl Decider {
     /// none is known to be quarantined, or the operator wants everything sent as it comes.
     ///
     /// # Errors
-    /// [`Unsendable`] if the provider takes no such request.
+    /// [`Unsendable`] if the provider takes no such request, or the tools could not be taken out.
     pub(crate) fn without_quarantined(
         &self,
         api: Api,
@@ -238,12 +238,24 @@ impl Decider {
         if is_passing || !self.toolsets.withholds(tenant) {
             return Ok(None);
         }
-        let thinned = caught(|| {
-            let deferred = chat::deferred(api, text, self.settings())?;
-            let withheld = self.toolsets.withheld(tenant, &deferred);
-            Ok(withheld.map(|withheld| Thinned::of(api, text, &withheld)))
+        self.thinned(api, text, tenant, || chat::deferred(api, text, self.settings()))
+    }
+
+    /// Returns a request without the tools of a set that are quarantined, where `read` gives the set.
+    fn thinned(
+        &self,
+        api: Api,
+        text: &str,
+        tenant: &Arc<str>,
+        read: impl FnOnce() -> Result<Vec<DeferredTool>, PassReason>,
+    ) -> Result<Option<Thinned>, Unsendable> {
+        let thinned = closed(|| {
+            // One that can't be read is sent as it came.
+            let deferred = read().ok()?;
+            let withheld = self.toolsets.withheld(tenant, &deferred)?;
+            Some(Thinned::of(api, text, &withheld))
         });
-        thinned.ok().flatten().transpose()
+        thinned?.transpose()
     }
 
     async fn route(
@@ -415,6 +427,14 @@ fn is_lost(error: &Error) -> bool {
 /// Runs what reads and writes requests. If it panics, the request is sent as it came.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, PassReason>) -> Result<T, PassReason> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
+}
+
+/// Runs what takes quarantined tools out of a request. If it panics, the request is not sent, because it may have some.
+fn closed<T>(work: impl FnOnce() -> T) -> Result<T, Unsendable> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
+        tracing::error!("taking quarantined tools out of a request failed; it is not sent");
+        Unsendable::Failed
+    })
 }
 
 fn panicked() -> PassReason {
@@ -590,10 +610,13 @@ impl Turn {
     /// Returns the request as the host sent it, without the tools that are withheld. `None` if none is.
     ///
     /// # Errors
-    /// [`Unsendable`] if the provider takes no such request.
+    /// [`Unsendable`] if the provider takes no such request, or the tools could not be taken out.
     pub(crate) fn original(&self) -> Result<Option<String>, Unsendable> {
         let withheld = &self.toolset.withheld;
-        if withheld.is_empty() { Ok(None) } else { self.chat.without(withheld).map(Some) }
+        if withheld.is_empty() {
+            return Ok(None);
+        }
+        closed(|| self.chat.without(withheld))?.map(Some)
     }
 
     /// Returns the betas that the request needs beside the host's, for the header `anthropic-beta`.
@@ -1005,6 +1028,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::toolset;
+    use crate::upstream::Failure;
 
     /// Returns a turn of a request, beside a plane that is not there.
     pub(crate) fn turn(api: Api, request: &str, gate: GateConfig) -> Turn {
@@ -1075,6 +1099,23 @@ pub(crate) mod tests {
         toolset::tests::quarantine(&turn.decider.toolsets, &turn.tenant, &turn.chat.deferred);
         let thinned = without().ok().flatten().expect("a tool is withheld");
         assert_eq!((thinned.text, thinned.withheld), (request_with(&["Bash"]), 1));
+    }
+
+    #[tokio::test]
+    async fn a_request_that_quarantined_tools_could_not_be_taken_out_of_is_not_sent() {
+        let text = request_with(&["Bash", "mcp__git__log"]);
+        let turn = turn(Api::Anthropic, &text, GateConfig::Off);
+        toolset::tests::quarantine(&turn.decider.toolsets, &turn.tenant, &turn.chat.deferred);
+        let thinned = |read: fn() -> Result<Vec<DeferredTool>, PassReason>| {
+            turn.decider.thinned(Api::Anthropic, &text, &turn.tenant, read).map(|thinned| {
+                assert!(thinned.is_none(), "there is no set");
+            })
+        };
+        assert_eq!(thinned(|| panic!("a defect")), Err(Unsendable::Failed));
+        assert_eq!(thinned(|| Err("shape")), Ok(()), "another doubt sends the original");
+        let failure = Failure::from(Unsendable::Failed);
+        assert_eq!(failure.status, 500);
+        assert!(failure.message.contains("quarantined"), "{}", failure.message);
     }
 
     #[tokio::test]
