@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +303,27 @@ def test_a_search_is_answered_and_gone_on_from(start: StartProxy, streamed: bool
     assert searches == 1
     # Thoughts that led to a hidden search lead to nothing now: OpenAI would refuse them.
     assert [item.get("id") for item in third if item.get("type") == "reasoning"] == ["rs_2"]
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_the_host_is_told_its_own_tools(start: StartProxy, streamed: bool) -> None:
+    """OpenAI tells back in each answer the tools that it was sent."""
+
+    def telling(*output: Json, identifier: str) -> Callable[[Sent], Answer]:
+        def told(sent: Sent) -> Answer:
+            tools = sent.json["tools"]
+            return step(response(*output, identifier=identifier, tools=tools), streamed)
+
+        return told
+
+    search = telling(call(SEARCH, FIND_MAIL, "call_s"), identifier="resp_1")
+    with serving(Provider(search, telling(said("Done."), identifier="resp_2"))) as provider:
+        got = start(provider).ask(PATH, request(stream=streamed))
+        assert all(SEARCH in names(sent) for sent in provider.sent)
+    shown = [one["response"] for one in read_events(got.body) if "response" in one]
+    for one in shown if streamed else [got.json]:
+        assert one["tools"] == tools()
+    assert SEARCH not in got.body.decode()
 
 
 def test_a_request_that_is_passed_has_no_thoughts_of_a_hidden_search(start: StartProxy) -> None:

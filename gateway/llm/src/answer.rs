@@ -162,6 +162,13 @@ impl Results<'_> {
     }
 }
 
+/// Puts the tools as the host listed them into a whole answer that tells back those that the provider was sent.
+pub(crate) fn put_tools(api: Api, answer: &mut Value, listed: &str) {
+    if api == Api::OpenAiResponses {
+        responses::put_tools(answer, listed);
+    }
+}
+
 /// Returns the usage of a whole answer; null if there is none.
 pub(crate) fn usage(api: Api, answer: &Value) -> &Value {
     if api == Api::Gemini { &answer["usageMetadata"] } else { &answer["usage"] }

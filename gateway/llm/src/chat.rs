@@ -174,6 +174,11 @@ impl Chat {
         raw::edited(&self.text, &edits)
     }
 
+    /// Returns the text of the tools as the host listed them.
+    pub(crate) fn listed_tools(&self) -> &str {
+        &self.text[self.tools_at.clone()]
+    }
+
     /// Returns the bytes of the request that stay whatever is deferred.
     pub(crate) fn bytes_kept(&self) -> usize {
         let deferred: usize = self.deferred.iter().map(|tool| tool.text.len() + 1).sum();

@@ -116,6 +116,7 @@ impl Exchange {
                 return whole(StatusCode::OK, text);
             };
             self.turn.used(answer::usage(api, &value));
+            answer::put_tools(api, &mut value, self.turn.chat.listed_tools());
             last_id = text_of(&value["id"]);
             let next = self.next_body(&mut value).await;
             let Some(next) = next else {
@@ -201,7 +202,9 @@ impl Exchange {
     pub(crate) fn stream(self, answer: Answer) -> Pieces {
         let streaming = Streaming {
             pieces: Some(answer.pieces),
-            machine: Machine::new(self.turn.api()).with_names(self.turn.chat.names.clone()),
+            machine: Machine::new(self.turn.api())
+                .with_names(self.turn.chat.names.clone())
+                .with_tools(self.turn.chat.listed_tools()),
             splitter: Splitter::default(),
             withheld: Vec::new(),
             is_passing: false,

@@ -300,6 +300,19 @@ pub(crate) fn joined(first: &Value, mut second: Value) -> Value {
     second
 }
 
+/// Puts the tools as the host listed them into a response that tells back those that the provider was sent. Returns false if
+/// nothing changes.
+pub(crate) fn put_tools(response: &mut Value, listed: &str) -> bool {
+    let Some(told) = response.get_mut("tools") else { return false };
+    if told.as_array().is_none_or(Vec::is_empty) {
+        return false;
+    }
+    let Ok(listed) = serde_json::from_str(listed) else { return false };
+    let is_changed = *told != listed;
+    *told = listed;
+    is_changed
+}
+
 /// Returns the event that ends a stream with an error, for a response that was begun as `begun`.
 pub(crate) fn failure(begun: &Value, error: &Value) -> Value {
     let error = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
@@ -461,6 +474,21 @@ mod tests {
             json!({ "id": "r1", "output": ["a", "b"], "usage": { "input_tokens": 3 } })
         );
         assert_eq!(joined(&answer("r1", "a", 1), json!([7])), json!([7]));
+    }
+
+    #[test]
+    fn a_response_tells_the_host_its_own_tools() {
+        let listed = r#"[ {"type":"function","name":"log"} ]"#;
+        let mut response = json!({ "id": "r", "tools": [{ "name": SEARCH_TOOL_NAME }], "x": 1 });
+        assert!(put_tools(&mut response, listed));
+        let own = json!([{ "type": "function", "name": "log" }]);
+        assert_eq!(response, json!({ "id": "r", "tools": own, "x": 1 }));
+        assert!(!put_tools(&mut response, listed));
+        for without in [json!({ "tools": [] }), json!({ "tools": null }), json!({}), json!([7])] {
+            let mut response = without.clone();
+            assert!(!put_tools(&mut response, listed));
+            assert_eq!(response, without);
+        }
     }
 
     #[test]

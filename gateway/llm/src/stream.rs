@@ -59,6 +59,14 @@ impl Machine {
         self
     }
 
+    /// Sets the text of the tools as the host listed them, where answers tell back what the provider was sent.
+    pub(crate) fn with_tools(mut self, listed: &str) -> Self {
+        if let Self::Responses(stream) = &mut self {
+            stream.list(listed);
+        }
+        self
+    }
+
     /// Returns the IDs of the turn's first answer, which the host knows, and of its last one, where the provider keeps
     /// answers by them.
     pub(crate) fn ids(&self) -> Option<(&str, &str)> {

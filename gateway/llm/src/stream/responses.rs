@@ -10,8 +10,8 @@ use crate::answer::{Search, add_usage, is_search};
 use crate::gate::Call;
 use crate::opener::{Opener, Part};
 use crate::responses::{
-    call_in, call_of, failure, is_answerable, is_hosts, open_output, put, remove_lone, search_in,
-    split_name,
+    call_in, call_of, failure, is_answerable, is_hosts, open_output, put, put_tools, remove_lone,
+    search_in, split_name,
 };
 use crate::sse;
 use crate::toolset::Names;
@@ -20,6 +20,8 @@ use crate::toolset::Names;
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesStream {
     names: Names,
+    /// Text of the tools as the host listed them.
+    tools: String,
     /// Items of this answer that are open, by their index in it.
     items: HashMap<u64, Item>,
     /// Index of the host's next item.
@@ -99,6 +101,11 @@ impl ResponsesStream {
         self.names = names;
     }
 
+    /// Sets the text of the tools as the host listed them.
+    pub(super) fn list(&mut self, tools: &str) {
+        tools.clone_into(&mut self.tools);
+    }
+
     pub(super) fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
         let value = sse::data(event).and_then(|data| serde_json::from_str::<Value>(&data).ok());
         let Some(value) = value.filter(Value::is_object) else {
@@ -122,14 +129,16 @@ impl ResponsesStream {
         }
     }
 
-    fn begin(&mut self, value: Value, event: &[u8], out: &mut Vec<u8>) {
+    fn begin(&mut self, mut value: Value, event: &[u8], out: &mut Vec<u8>) {
         if self.is_later {
             return;
         }
+        let response = value.get_mut("response");
+        let is_changed = response.is_some_and(|response| put_tools(response, &self.tools));
         if self.begun.is_null() {
             self.begun = value["response"].clone();
         }
-        self.numbers.write(value, Some(event), out);
+        self.numbers.write(value, Some(event).filter(|_| !is_changed), out);
     }
 
     /// Returns how an item goes on. What is no function goes through.
@@ -371,8 +380,9 @@ impl ResponsesStream {
         self.numbers.write(settled, is_same.then_some(event), out);
     }
 
-    /// Writes a response as the host sees it: of the whole turn, with plain calls.
+    /// Writes a response as the host sees it: of the whole turn, with plain calls, and its own tools.
     fn settle(&self, response: &mut Value) {
+        put_tools(response, &self.tools);
         if let Some(output) = response.get_mut("output").and_then(Value::as_array_mut) {
             open_output(output, &self.names);
             output.splice(0..0, self.shown.iter().cloned());

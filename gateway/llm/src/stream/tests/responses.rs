@@ -1,3 +1,5 @@
+use toolgate_llm::SEARCH_TOOL_NAME;
+
 use super::*;
 use crate::toolset::{Names, Namespaced};
 
@@ -409,4 +411,32 @@ fn calls_are_known_if_they_came_whole_and_a_text_answers_them() {
         assert_eq!(machine.is_answerable(), is_answerable, "{kind}");
         assert_eq!(machine.calls().map(|calls| calls.len()), Some(usize::from(is_answerable)));
     }
+}
+
+#[test]
+fn each_event_with_a_response_tells_the_host_its_own_tools() {
+    let own = json!([{ "type": "function", "name": "Bash" }, { "type": "function", "name": "mcp__git__log" }]);
+    let sent = json!([own[0], { "type": "function", "name": SEARCH_TOOL_NAME }]);
+    let told = |id: &str, calls: &[(&str, &str)]| {
+        let mut values = answer(id, calls);
+        for value in &mut values {
+            if let Some(response) = value.get_mut("response") {
+                response["tools"] = sent.clone();
+            }
+        }
+        values
+    };
+    let mut machine = Machine::new(Api::OpenAiResponses).with_tools(&own.to_string());
+    let searching = stream(&told("r1", &[(SEARCH_TOOL_NAME, SEARCH)]));
+    let mut text = run(&mut machine, searching.as_bytes(), 64);
+    assert!(matches!(machine.end(), End::Searching(..)));
+    machine.go_on();
+    text += &run(&mut machine, stream(&told("r2", &[])).as_bytes(), 64);
+    let mut error = Vec::new();
+    machine.fail(&json!("late"), &mut error);
+    text += &String::from_utf8_lossy(&error);
+    let values = shown(&text);
+    let responses: Vec<&Value> = values.iter().filter_map(|value| value.get("response")).collect();
+    assert_eq!(responses.len(), 3);
+    assert!(responses.iter().all(|response| response["tools"] == own), "{responses:?}");
 }
