@@ -306,6 +306,35 @@ def test_a_search_is_answered_and_gone_on_from(start: StartProxy, streamed: bool
 
 
 @pytest.mark.parametrize("streamed", [True, False])
+def test_a_search_before_what_the_host_sees_is_put_back(start: StartProxy, streamed: bool) -> None:
+    """Thoughts want what followed them: a search, and then a message of the model's."""
+    search = call(SEARCH, FIND_MAIL, "call_s")
+    searching = response(thought("rs_1"), search, said("One moment."))
+    done = response(said("Done.", "msg_2"), identifier="resp_2")
+    bye = answer(response(said("Bye.", "msg_3"), identifier="resp_3"))
+    with serving(Provider(step(searching, streamed), step(done, streamed), bye)) as provider:
+        proxy = start(provider)
+        whole = got_response(proxy.ask(PATH, request(stream=streamed)).body, streamed)
+        items = [user(RAIN), *whole["output"], user("Thanks.")]
+        got = proxy.ask(PATH, request(*items))
+        first, _, third = (sent.json["input"] for sent in provider.sent)
+    assert whole["output"] == [thought("rs_1"), said("One moment."), said("Done.", "msg_2")]
+    assert got.note.startswith("envelope"), got.note
+    kinds = [item["type"] for item in third[len(first) :]]
+    assert kinds == [
+        "reasoning",
+        "function_call",
+        "function_call_output",
+        "message",
+        "message",
+        "message",
+    ], third
+    made, answered = third[len(first) + 1 :][:2]
+    assert {**made, "id": search["id"]} == search
+    assert answered["call_id"] == "call_s"
+
+
+@pytest.mark.parametrize("streamed", [True, False])
 def test_the_host_is_told_its_own_tools(start: StartProxy, streamed: bool) -> None:
     """OpenAI tells back in each answer the tools that it was sent."""
 

@@ -31,7 +31,7 @@ pub(crate) struct Behind {
 }
 
 /// Answer of a hidden search whose tools are described beside it.
-const LATE: &str = r#"{"message":"What was found is described in the conversation."}"#;
+pub(crate) const LATE: &str = r#"{"message":"What was found is described in the conversation."}"#;
 
 impl Behind {
     /// Returns the approximate bytes in use.

@@ -34,7 +34,7 @@ use crate::remembered::{Remembered, State};
 use crate::responses::{self, are_searches, are_taken_back};
 use crate::savings::{Account, Savings};
 use crate::switch::Switch;
-use crate::thoughts::Thoughts;
+use crate::thoughts::{Noted, Said, Thoughts};
 use crate::toolset::{DeferredTool, Namespaced, Toolset, Toolsets};
 
 /// Searches of one turn that are answered.
@@ -352,8 +352,8 @@ impl Decider {
         self.kept.find(owner, id).map(Some).ok_or("unknown-history")
     }
 
-    /// Returns the text of a request as the provider takes it behind hidden searches: with the answer that it goes on from, and
-    /// without thoughts that led to what the host has not seen. `None` if it is as it must be.
+    /// Returns the text of a request as the provider takes it behind hidden searches: with the answer that it goes on from, without
+    /// thoughts that led to nothing that the host has seen, and with the searches that others led to. `None` if it is as it must be.
     pub(crate) fn followed(&self, api: Api, text: &str, owner: Owner<'_>) -> Option<String> {
         if api != Api::OpenAiResponses {
             return None;
@@ -364,8 +364,8 @@ impl Decider {
             self.kept.find(host, &id)?.request(text)
         };
         let going_on = going_on();
-        let without = self.thoughts.without(host, going_on.as_deref().unwrap_or(text));
-        without.or(going_on)
+        let restored = self.thoughts.restored(host, going_on.as_deref().unwrap_or(text));
+        restored.or(going_on)
     }
 
     /// Asks the plane, and forgets a set of tools or the handles of a conversation that it does not know any more.
@@ -725,20 +725,21 @@ impl Turn {
         request
     }
 
-    /// Notes thoughts of an answer that led to hidden searches alone: the host may have seen them.
+    /// Notes thoughts of an answer that led to hidden searches: the host may have seen them.
     pub(crate) fn note_searched(&self, said: &[Value]) {
         self.hide(&self.thoughts_before(said, are_searches));
     }
 
-    /// Returns the keys of thoughts in an answer that led to nothing but what is hidden from the host.
-    fn thoughts_before(&self, said: &[Value], is_hidden: fn(&[Value]) -> bool) -> Vec<u64> {
+    /// Returns the thoughts in an answer that the host sees without all that they led to.
+    fn thoughts_before(&self, items: &[Value], is_hidden: fn(&[Value]) -> bool) -> Vec<Noted> {
+        let said = Said { items, is_kept: self.chat.is_kept, is_hidden };
         match self.chat.api {
-            Api::OpenAiResponses => self.decider.thoughts.keys(self.owner, said, is_hidden),
+            Api::OpenAiResponses => self.decider.thoughts.noted(self.owner, said),
             Api::Anthropic | Api::OpenAiChat | Api::Gemini => Vec::new(),
         }
     }
 
-    fn hide(&self, thoughts: &[u64]) {
+    fn hide(&self, thoughts: &[Noted]) {
         self.decider.thoughts.note(&self.tenant, thoughts);
     }
 
@@ -1169,7 +1170,7 @@ pub(crate) mod tests {
             }
             let body = turn.refuse(said.to_vec(), &[], &[], &[]).await;
             assert_eq!(body.is_some(), is_built);
-            let sent = thoughts(&turn).without(0, &next).expect("a thought leads to nothing");
+            let sent = thoughts(&turn).restored(0, &next).expect("a thought leads to nothing");
             assert_eq!(sent, json!({ "input": left }).to_string());
         }
     }

@@ -233,7 +233,7 @@ async fn thoughts_of_a_search_beside_a_call_of_the_hosts_are_left_out_later() {
             }
             assert!(asked.lock().is_empty(), "the call goes to the host");
             let next = json!({ "input": [thought("r1"), call("Bash"), thought("r2")] });
-            let sent = thoughts.without(0, &next.to_string());
+            let sent = thoughts.restored(0, &next.to_string());
             let left = json!({ "input": [thought("r1"), call("Bash")] }).to_string();
             assert_eq!(sent, Some(left), "{gate:?} {is_stream}");
         }
