@@ -614,6 +614,83 @@ def test_a_conversation_that_the_provider_keeps_is_made_shorter(start: StartProx
     assert unknown.body == other.encode()
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_kept_turn_is_fetched_as_the_host_saw_it_and_deleted_whole(
+    start: StartProxy, streamed: bool
+) -> None:
+    """OpenAI keeps an answer for each request of the turn; the host knows the first one's ID."""
+    search = call(SEARCH, FIND_MAIL, "call_s")
+    send = call(CALL, enveloped("mcp__mail__send", {"city": "x"}), "call_c")
+    ours = [function("exec", "Runs a command."), function(SEARCH, "."), function(CALL, ".")]
+    first = response(thought("rs_1"), search, tools=ours)
+    second = response(thought("rs_2"), send, identifier="resp_2", tools=ours)
+    gone = {"id": "resp_1", "object": "response", "deleted": True}
+    error = {"error": {"message": "later", "type": "server_error"}}
+    late = answer(error, 503)
+    turn = [step(first, streamed), step(second, streamed)]
+    fetches = [answer(first), answer(second), late, answer(first), late]
+    deletions = [late, answer({**gone, "id": "resp_2"}), answer(gone)]
+    with serving(Provider(*turn, *fetches, *deletions)) as provider:
+        proxy = start(provider)
+        asked = request(store=True, stream=streamed)
+        whole = got_response(proxy.ask(PATH, asked).body, streamed)
+        place = f"{PATH}/{whole['id']}"
+        fetched = proxy.ask(f"{place}?include[]=x", method="GET")
+        failed = [proxy.ask(place, method="GET").status for _ in range(2)]
+        deletion = [proxy.ask(place, method="DELETE") for _ in range(2)]
+        sent = [(one.method, one.path) for one in provider.sent[2:]]
+    assert fetched.note == "restored; answers=2"
+    assert fetched.json == whole
+    assert whole["tools"] == tools()
+    assert [item["type"] for item in whole["output"]] == ["reasoning", "function_call"]
+    assert failed == [503, 503], "half a turn is none"
+    assert [(got.status, got.json) for got in deletion] == [(503, error), (200, gone)]
+    one, two = "/v1/responses/resp_1", "/v1/responses/resp_2"
+    assert sent[:2] == [("GET", f"{one}?include[]=x"), ("GET", f"{two}?include[]=x")]
+    assert sent[2:5] == [("GET", one), ("GET", one), ("GET", two)]
+    # The one that the host knows goes last, so that it can be asked for again.
+    assert sent[5:] == [("DELETE", two), ("DELETE", two), ("DELETE", one)]
+
+
+def test_the_items_of_a_kept_request_are_those_of_the_host(start: StartProxy) -> None:
+    done = answer(response(said("No."), identifier="resp_1"))
+
+    def items(sent: Sent) -> Answer:
+        assert sent.path.endswith("/resp_1/input_items?limit=9")
+        kept = [{"id": f"i{at}", **item} for at, item in enumerate(provider.sent[0].json["input"])]
+        return answer({"object": "list", "data": kept[::-1], "has_more": False})
+
+    made = [call("mcp__git__log", {"city": "x"}), said("Well.")]
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "none"}
+    asked = [user("The log?"), made[0], output, made[1], user(RAIN)]
+    with serving(Provider(done, items)) as provider:
+        proxy = start(provider)
+        proxy.ask(PATH, request(*asked, store=True))
+        got = proxy.ask(f"{PATH}/resp_1/input_items?limit=9", method="GET")
+        assert MORE in json.dumps(provider.sent[0].json["input"])
+        assert CALL in json.dumps(provider.sent[0].json["input"])
+    shown = [{name: item[name] for name in item if name != "id"} for item in got.json["data"]]
+    expected = [{name: item[name] for name in item if name != "id"} for item in asked[::-1]]
+    assert [*map(with_read_arguments, shown)] == [*map(with_read_arguments, expected)]
+
+
+def with_read_arguments(item: Json) -> Json:
+    """An item, with its arguments read if it is a call."""
+    return parsed(item) if "arguments" in item else item
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_an_answer_that_was_not_rewritten_is_asked_for_as_it_is(
+    start: StartProxy, method: str
+) -> None:
+    kept = json.dumps(response(call(SEARCH, FIND_MAIL), identifier="resp_9"), indent=1).encode()
+    with serving(Provider(Answer([kept]))) as provider:
+        got = start(provider).ask(f"{PATH}/resp_9", method=method)
+        [sent] = provider.sent
+    assert (got.body, got.note) == (kept, "pass; reason=no-chat")
+    assert (sent.method, sent.path) == (method, "/v1/responses/resp_9")
+
+
 def test_a_refused_request_is_sent_once_more_as_it_came(start: StartProxy) -> None:
     refusal = answer({"error": {"message": "tools", "type": "invalid_request_error"}}, 400)
     done = response(said("No."))

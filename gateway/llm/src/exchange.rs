@@ -110,18 +110,17 @@ impl Exchange {
         };
         let api = self.turn.api();
         let mut earlier: Option<Value> = None;
-        let mut last_id;
+        let mut ids = Vec::new();
         loop {
             let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
                 return whole(StatusCode::OK, text);
             };
             self.turn.used(answer::usage(api, &value));
             answer::put_tools(api, &mut value, self.turn.chat.listed_tools());
-            last_id = text_of(&value["id"]);
+            ids.extend(value["id"].as_str().map(str::to_owned));
             let next = self.next_body(&mut value).await;
             let Some(next) = next else {
-                let first = earlier.as_ref().unwrap_or(&value);
-                self.turn.answered(&text_of(&first["id"]), &last_id);
+                self.turn.answered(&ids);
                 let body = match earlier {
                     Some(earlier) => answer::joined(api, &earlier, value).to_string(),
                     None => raw::graft(&value, &text),
@@ -395,9 +394,7 @@ impl Streaming {
                 self.pieces = None;
             }
             self.machine.give_up(out);
-            if let Some((shown, last)) = self.machine.ids() {
-                self.exchange.turn.answered(shown, last);
-            }
+            self.exchange.turn.answered(self.machine.ids());
             return;
         };
         self.pieces = None;
@@ -434,7 +431,7 @@ impl Drop for Streaming {
 }
 
 /// Body of an answer.
-enum Read {
+pub(crate) enum Read {
     /// A text, which is whole.
     Text(String),
     /// A body that is too large, or no text. It passes as it is.
@@ -442,7 +439,7 @@ enum Read {
 }
 
 /// Reads the body of an answer.
-async fn read(answer: Answer) -> Result<Read, Failure> {
+pub(crate) async fn read(answer: Answer) -> Result<Read, Failure> {
     let failed = |message: String| Failure { status: StatusCode::BAD_GATEWAY, message };
     let mut bytes = Vec::new();
     let mut pieces = answer.pieces;
@@ -487,10 +484,6 @@ pub(crate) fn is_stream(answer: &Answer) -> bool {
     let kind = answer.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     answer.status == StatusCode::OK
         && kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
-}
-
-fn text_of(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn error_of(provider: Provider, message: &str) -> Value {

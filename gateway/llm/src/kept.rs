@@ -1,4 +1,4 @@
-//! Answers of OpenAI's Responses that a further request names (`previous_response_id`): the provider keeps their
+//! Answers of OpenAI's Responses that a further request names (`previous_response_id`, or its path): the provider keeps their
 //! conversation, so that the proxy remembers what it put into it. Without that, such requests are sent as they came.
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::bounded::{Bounded, Bounds};
 use crate::definitions::place;
 use crate::raw;
+use crate::toolset::Names;
 
 /// Field of a request that names the answer it goes on from.
 pub(crate) const PREVIOUS: &str = "previous_response_id";
@@ -17,17 +18,22 @@ pub(crate) const PREVIOUS: &str = "previous_response_id";
 /// Answers that are remembered.
 const BOUNDS: Bounds = Bounds { entries: 4_096, bytes: 32 << 20 };
 
+/// Lists of hosts' tools that are remembered. Answers of the same tools share one.
+const LISTS: Bounds = Bounds { entries: 256, bytes: 16 << 20 };
+
 /// Conversation behind an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Behind {
-    /// ID of the turn's last answer, which has the whole turn.
-    pub(crate) last_id: String,
+    /// IDs of the turn's answers, in their order. The host knows the first, and the last one has the whole turn.
+    pub(crate) ids: Vec<String>,
     /// Names of the tools that were described in it.
     pub(crate) described: Vec<String>,
     /// Names of tools that were found since.
     pub(crate) found: Vec<String>,
     /// IDs of calls that the host does not know of: hidden searches that were not answered in the turn.
     pub(crate) open_calls: Vec<String>,
+    /// Names of tools in namespaces.
+    pub(crate) names: Names,
 }
 
 /// Answer of a hidden search whose tools are described beside it.
@@ -36,17 +42,26 @@ pub(crate) const LATE: &str = r#"{"message":"What was found is described in the 
 impl Behind {
     /// Returns the approximate bytes in use.
     fn memory_bytes(&self) -> usize {
-        let names = [&self.described, &self.found, &self.open_calls].into_iter().flatten();
-        let names: usize = names.map(|name| size_of::<String>() + name.len()).sum();
-        size_of::<Self>() + self.last_id.len() + names
+        let text = |name: &String| size_of::<String>() + name.len();
+        let texts =
+            [&self.ids, &self.described, &self.found, &self.open_calls].into_iter().flatten();
+        let texts: usize = texts.map(text).sum();
+        let names = self.names.iter();
+        let names = names.map(|(name, own)| text(name) + text(&own.namespace) + text(&own.name));
+        size_of::<Self>() + texts + names.sum::<usize>()
+    }
+
+    /// Returns the ID of the turn's last answer.
+    fn last_id(&self) -> &str {
+        self.ids.last().map_or("", String::as_str)
     }
 
     /// Returns the text of a request that goes on from the answer, with what the provider wants for it: the turn's last
     /// ID in the place of its first, and an answer to each hidden search. `None` if it has all that.
     pub(crate) fn request(&self, text: &str) -> Option<String> {
         let id = raw::field(text, PREVIOUS)?;
-        let last = Value::from(self.last_id.as_str()).to_string();
-        let is_same = serde_json::from_str::<Value>(id).is_ok_and(|id| id == self.last_id);
+        let last = Value::from(self.last_id()).to_string();
+        let is_same = serde_json::from_str::<Value>(id).is_ok_and(|id| id == self.last_id());
         if is_same && self.open_calls.is_empty() {
             return None;
         }
@@ -78,12 +93,25 @@ impl Behind {
 #[derive(Debug)]
 pub(crate) struct Kept {
     hashing: RandomState,
-    answers: Mutex<Bounded<u64, Behind>>,
+    answers: Mutex<Bounded<u64, KeptAnswer>>,
+    /// Texts of hosts' lists of tools, by their hash.
+    lists: Mutex<Bounded<u64, Arc<str>>>,
+}
+
+#[derive(Debug)]
+struct KeptAnswer {
+    behind: Behind,
+    /// Hash of the tools as the host listed them.
+    list: u64,
 }
 
 impl Default for Kept {
     fn default() -> Self {
-        Self { hashing: RandomState::new(), answers: Mutex::new(Bounded::new(BOUNDS)) }
+        Self {
+            hashing: RandomState::new(),
+            answers: Mutex::new(Bounded::new(BOUNDS)),
+            lists: Mutex::new(Bounded::new(LISTS)),
+        }
     }
 }
 
@@ -91,15 +119,30 @@ impl Kept {
     /// Returns what is behind an answer. `owner` tells apart who must not share.
     pub(crate) fn find(&self, owner: u64, id: &str) -> Option<Behind> {
         let key = self.hashing.hash_one((owner, id));
-        self.answers.lock().get(&key).cloned()
+        self.answers.lock().get(&key).map(|kept| kept.behind.clone())
     }
 
-    /// Remembers what is behind an answer, under the ID that the host knows, and under that of the turn's last.
-    pub(crate) fn keep(&self, tenant: &Arc<str>, owner: u64, shown_id: &str, behind: &Behind) {
+    /// Returns the text of the tools as the host listed them in the request for an answer, if it is remembered.
+    pub(crate) fn listed(&self, owner: u64, id: &str) -> Option<Arc<str>> {
+        let key = self.hashing.hash_one((owner, id));
+        let list = self.answers.lock().get(&key)?.list;
+        self.lists.lock().get(&list).cloned()
+    }
+
+    /// Remembers what is behind a turn's answers, under the ID that the host knows, and under that of the last. `listed` is the text
+    /// of the tools as the host listed them.
+    pub(crate) fn keep(&self, tenant: &Arc<str>, owner: u64, behind: &Behind, listed: &str) {
+        let list = self.hashing.hash_one((owner, listed));
+        let mut lists = self.lists.lock();
+        if lists.get(&list).is_none() {
+            lists.insert(tenant, list, Arc::from(listed), listed.len());
+        }
+        drop(lists);
         let mut answers = self.answers.lock();
-        for id in [shown_id, &behind.last_id] {
-            let key = self.hashing.hash_one((owner, id));
-            answers.insert(tenant, key, behind.clone(), behind.memory_bytes());
+        for id in [behind.ids.first(), behind.ids.last()].into_iter().flatten() {
+            let key = self.hashing.hash_one((owner, id.as_str()));
+            let kept = KeptAnswer { behind: behind.clone(), list };
+            answers.insert(tenant, key, kept, behind.memory_bytes());
         }
     }
 }
@@ -109,18 +152,26 @@ mod tests {
     use super::*;
 
     fn behind(last_id: &str) -> Behind {
-        Behind { last_id: last_id.to_owned(), ..Behind::default() }
+        of_turn(&[last_id])
+    }
+
+    fn of_turn(ids: &[&str]) -> Behind {
+        let ids = ids.iter().map(|id| (*id).to_owned()).collect();
+        Behind { ids, ..Behind::default() }
     }
 
     #[test]
     fn an_answer_is_known_by_each_of_its_ids_to_its_owner() {
         let kept = Kept::default();
-        kept.keep(&Arc::from("a"), 1, "r1", &behind("r2"));
-        for id in ["r1", "r2"] {
-            assert_eq!(kept.find(1, id), Some(behind("r2")));
+        let turn = of_turn(&["r1", "r2", "r3"]);
+        kept.keep(&Arc::from("a"), 1, &turn, "[1]");
+        for id in ["r1", "r3"] {
+            assert_eq!(kept.find(1, id), Some(turn.clone()));
+            assert_eq!(kept.listed(1, id).as_deref(), Some("[1]"));
             assert_eq!(kept.find(2, id), None);
+            assert_eq!(kept.listed(2, id), None);
         }
-        assert_eq!(kept.find(1, "r3"), None);
+        assert_eq!(kept.find(1, "r2"), None, "the host does not know it");
     }
 
     #[test]
@@ -145,10 +196,11 @@ mod tests {
     #[test]
     fn there_is_a_bound_and_no_tenant_takes_anothers_place() {
         let kept = Kept::default();
-        kept.keep(&Arc::from("b"), 2, "r1", &behind("r1"));
+        kept.keep(&Arc::from("b"), 2, &behind("r1"), "[]");
         let answers_max = BOUNDS.entries;
         for number in 0..2 * answers_max {
-            kept.keep(&Arc::from("a"), 1, &number.to_string(), &behind(&format!("last{number}")));
+            let turn = of_turn(&[&number.to_string(), &format!("last{number}")]);
+            kept.keep(&Arc::from("a"), 1, &turn, "[]");
         }
         assert!(kept.answers.lock().len() <= answers_max);
         assert!(kept.find(2, "r1").is_some());
@@ -156,7 +208,8 @@ mod tests {
         assert!(kept.find(1, &newest).is_some());
         let long = Behind { found: vec!["x".repeat(BOUNDS.bytes / 8)], ..behind("r") };
         for number in 0..9 {
-            kept.keep(&Arc::from("a"), 1, &format!("long{number}"), &long);
+            let ids = vec![format!("long{number}")];
+            kept.keep(&Arc::from("a"), 1, &Behind { ids, ..long.clone() }, "[]");
         }
         assert!(kept.answers.lock().len() <= 8, "they are bounded by bytes too");
         assert!(kept.find(2, "r1").is_some());

@@ -30,6 +30,7 @@ mod responses;
 mod savings;
 mod serving;
 mod sse;
+mod stored;
 mod stream;
 mod switch;
 mod tenant;

@@ -32,8 +32,11 @@ use crate::metrics::{OPEN_METRICS, OpenRequest};
 use crate::provider::Provider;
 use crate::savings::{Account, Savings};
 use crate::serving::{Pace, Peer, serve_routes};
+use crate::stored::{Stored, StoredPath};
 use crate::tenant::{Authentication, Caller, PresentedKey, Refusal, key_of, own_key_of};
-use crate::turn::{Decider, Owner, SWITCHED_OFF, Thinned, Turn, caught, warm_up, with_withheld};
+use crate::turn::{
+    Decider, Owner, SWITCHED_OFF, StoredTurn, Thinned, Turn, caught, warm_up, with_withheld,
+};
 use crate::upstream::{Failure, Head, PIECE_MAX, Upstream, UpstreamError, is_climbing};
 use crate::way::{Answer, Carrier, Payload, Pieces, Way};
 use crate::{gemini, headers, undeferred};
@@ -314,7 +317,8 @@ fn own_refusal(refusal: Refusal) -> Response {
 
 async fn forward(State(face): State<Arc<Face>>, request: Request) -> Response {
     let Face { names, shared: proxy } = &*face;
-    let Some((provider, path)) = Provider::split(request.uri().path()) else {
+    let uri = request.uri().clone();
+    let Some((provider, path)) = Provider::split(uri.path()) else {
         let known = "paths begin with /anthropic, /openai or /gemini\n";
         return (StatusCode::NOT_FOUND, known).into_response();
     };
@@ -326,7 +330,7 @@ async fn forward(State(face): State<Arc<Face>>, request: Request) -> Response {
     if upgrade.is_some_and(|kind| kind.eq_ignore_ascii_case(b"websocket")) {
         return without_websocket(provider);
     }
-    let Some(url) = proxy.upstream.url(provider, path, request.uri().query()) else {
+    let Some(url) = proxy.upstream.url(provider, path, uri.query()) else {
         return climbing(provider);
     };
     let caller = match proxy.caller(peer_of(&request), key_of(request.headers())).await {
@@ -335,9 +339,11 @@ async fn forward(State(face): State<Arc<Face>>, request: Request) -> Response {
     };
     let Some(held) = proxy.hold(&caller) else { return proxy.overloaded(provider) };
     let is_post = request.method() == Method::POST;
-    let chat = provider.chat(path, request.uri().query()).filter(|_| is_post);
+    let chat = provider.chat(path, uri.query()).filter(|_| is_post);
     let is_compaction = is_post && provider.is_compaction(path);
     let (parts, body) = request.into_parts();
+    let stored = StoredPath::find(&parts.method, path, uri.query());
+    let stored = stored.filter(|_| provider == Provider::OpenAi && body.is_end_stream());
     let headers = headers::of_request(parts.headers);
     let head = Head { provider, method: parts.method, url, headers };
     let mut way = Way::new(proxy.upstream.clone(), None);
@@ -348,9 +354,7 @@ async fn forward(State(face): State<Arc<Face>>, request: Request) -> Response {
             Box::pin(proxy.compact(Chat { api, caller, head, way }, body)).await
         }
         // A request without a body has none on its way on either.
-        None if body.is_end_stream() => {
-            pass(&mut way, &head, Payload::Whole(Bytes::new()), "no-chat").await
-        }
+        None if body.is_end_stream() => Box::pin(proxy.without_body(stored, &caller, head)).await,
         None => {
             let body = Payload::Pieces(in_time(body.into_data_stream()));
             pass(&mut way, &head, body, "no-chat").await
@@ -477,6 +481,29 @@ impl Shared {
                 refused(chat.head.provider, &failure)
             }
         }
+    }
+
+    /// Sends a request without a body. One for an answer that OpenAI keeps is for all of its turn, if that was rewritten.
+    async fn without_body(
+        &self,
+        stored: Option<StoredPath<'_>>,
+        caller: &Caller,
+        head: Head,
+    ) -> Response {
+        let mut way = Way::new(self.upstream.clone(), None);
+        let keys = keys_of(&head.headers);
+        let owner = Owner { tenant: &caller.tenant, keys: &keys };
+        let known = stored.and_then(|path| Some((path, self.decider.stored(path.id, owner)?)));
+        let Some((path, StoredTurn { behind, tools })) = known else {
+            return pass(&mut way, &head, Payload::Whole(Bytes::new()), "no-chat").await;
+        };
+        let url = |id: &String| self.upstream.url(head.provider, &path.of(id), head.url.query());
+        let Some(urls) = behind.ids.iter().map(url).collect::<Option<Vec<_>>>() else {
+            return climbing(head.provider);
+        };
+        let note = format!("restored; answers={}", urls.len());
+        let stored = Stored { way, head, behind, urls, tools };
+        noted(stored.answer(path).await, &note)
     }
 
     /// Returns a request without the tools that the routing plane quarantined. `None` if it has none of them, as far as it can be
@@ -654,8 +681,7 @@ fn handed_on(answer: Answer, note: &str) -> Response {
 impl Chat {
     /// Returns the keys for the provider that the host gives.
     fn keys(&self) -> Vec<&[u8]> {
-        let headers = &self.head.headers;
-        KEYS.iter().flat_map(|name| headers.get_all(name)).map(HeaderValue::as_bytes).collect()
+        keys_of(&self.head.headers)
     }
 
     /// Returns the model that the request names, as far as that can be read at little cost.
@@ -673,6 +699,11 @@ impl Chat {
         let named = serde_json::from_slice::<Named>(bytes).ok();
         named.and_then(|named| named.model).unwrap_or_default()
     }
+}
+
+/// Returns the keys for the provider that a host gives.
+fn keys_of(headers: &HeaderMap) -> Vec<&[u8]> {
+    KEYS.iter().flat_map(|name| headers.get_all(name)).map(HeaderValue::as_bytes).collect()
 }
 
 fn peer_of(request: &Request) -> Option<IpAddr> {

@@ -313,6 +313,55 @@ pub(crate) fn put_tools(response: &mut Value, listed: &str) -> bool {
     is_changed
 }
 
+/// Takes the proxy's own tools out of a response that tells back those that the provider was sent.
+pub(crate) fn remove_tools(response: &mut Value) {
+    let is_own = |tool: &Value| {
+        let is_named = |name| is_search(name) || is_envelope(name);
+        tool["name"].as_str().is_some_and(is_named)
+    };
+    if let Some(told) = response.get_mut("tools").and_then(Value::as_array_mut) {
+        told.retain(|tool| !is_own(tool));
+    }
+}
+
+/// Makes what a host wrote of the items that an answer was asked with: without descriptions of tools, with plain calls, and without
+/// hidden searches and their answers.
+pub(crate) fn restore_input(list: &mut Value, names: &Names) {
+    let Some(items) = list.get_mut("data").and_then(Value::as_array_mut) else { return };
+    let asked = open_output(items, names);
+    let is_answer = |item: &Value| {
+        let is_of = |search: &Search| item["call_id"] == search.id.as_str();
+        item["type"] == "function_call_output" && asked.searches.iter().any(is_of)
+    };
+    items.retain_mut(|item| {
+        !is_answer(item) && ["content", "output"].iter().all(|key| restore_text(item, key))
+    });
+}
+
+/// Beginning of what the proxy adds to texts.
+const ADDED: &str = "[Toolgate]";
+
+/// Takes what the proxy added out of a field of an item. Returns false if it holds nothing else.
+fn restore_text(item: &mut Value, key: &str) -> bool {
+    let cut = |text: &mut String| {
+        let at = text.find(&format!("\n\n{ADDED}"));
+        text.truncate(at.unwrap_or(text.len()));
+        !text.starts_with(ADDED)
+    };
+    match item.get_mut(key) {
+        Some(Value::String(text)) => cut(text),
+        Some(Value::Array(parts)) => {
+            let count = parts.len();
+            parts.retain_mut(|part| match part.get_mut("text") {
+                Some(Value::String(text)) => cut(text),
+                _ => true,
+            });
+            count == 0 || !parts.is_empty()
+        }
+        _ => true,
+    }
+}
+
 /// Returns the event that ends a stream with an error, for a response that was begun as `begun`.
 pub(crate) fn failure(begun: &Value, error: &Value) -> Value {
     let error = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
@@ -489,6 +538,44 @@ mod tests {
             assert!(!put_tools(&mut response, listed));
             assert_eq!(response, without);
         }
+    }
+
+    #[test]
+    fn a_response_whose_tools_are_forgotten_has_none_of_the_proxys() {
+        let told = json!([{ "type": "function", "name": "Bash" }, { "type": "web_search" },
+            { "type": "function", "name": SEARCH_TOOL_NAME }, { "type": "function", "name": CALL_TOOL_NAME }]);
+        let mut response = json!({ "tools": told });
+        remove_tools(&mut response);
+        assert_eq!(response["tools"], json!([told[0], told[1]]));
+    }
+
+    #[test]
+    fn items_of_a_request_are_those_that_the_host_wrote() {
+        let part = |text: &str| json!({ "type": "input_text", "text": text });
+        let user =
+            |content: Value| json!({ "type": "message", "role": "user", "content": content });
+        let answer =
+            |id: &str| json!({ "type": "function_call_output", "call_id": id, "output": "x" });
+        let mut search = call(SEARCH_TOOL_NAME, "{}");
+        search["call_id"] = "s".into();
+        let wrapped = call(CALL_TOOL_NAME, r#"{"name":"mcp__git__log","arguments":{}}"#);
+        let added = "[Toolgate] More tools. Call them only through toolgate_call_tool:";
+        let mut list = json!({ "object": "list", "has_more": false, "data": [
+            user(json!([part("Log?"), part(added)])), user(json!([part("Log? [Toolgate]\n\n[Toolgate] More")])),
+            user(json!([part(added)])), search, answer("s"), wrapped, answer("c1"),
+            { "type": "function_call_output", "call_id": "c2", "output": format!("dry\n\n{added}") }] });
+        restore_input(&mut list, &Names::new());
+        let mut plain = answer("c2");
+        plain["output"] = "dry".into();
+        let expected = [
+            user(json!([part("Log?")])),
+            user(json!([part("Log? [Toolgate]")])),
+            call("mcp__git__log", "{}"),
+            answer("c1"),
+            plain,
+        ];
+        assert_eq!(list["data"], json!(expected));
+        assert_eq!(list["has_more"], false);
     }
 
     #[test]

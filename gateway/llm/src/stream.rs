@@ -67,12 +67,11 @@ impl Machine {
         self
     }
 
-    /// Returns the IDs of the turn's first answer, which the host knows, and of its last one, where the provider keeps
-    /// answers by them.
-    pub(crate) fn ids(&self) -> Option<(&str, &str)> {
+    /// Returns the IDs of the turn's answers that have ended, in their order, where the provider keeps answers by them.
+    pub(crate) fn ids(&self) -> &[String] {
         match self {
             Self::Responses(stream) => stream.ids(),
-            Self::Anthropic(_) | Self::Chat(_) | Self::Gemini(_) => None,
+            Self::Anthropic(_) | Self::Chat(_) | Self::Gemini(_) => &[],
         }
     }
 

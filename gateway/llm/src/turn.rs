@@ -90,6 +90,13 @@ struct Conversation<'a> {
     keys: &'a [u64],
 }
 
+/// Turn whose answers the provider keeps.
+pub(crate) struct StoredTurn {
+    pub(crate) behind: Behind,
+    /// Text of the tools as the host listed them, if it is remembered.
+    pub(crate) tools: Option<Arc<str>>,
+}
+
 /// Request as it came, but for tools that are withheld.
 pub(crate) struct Thinned {
     pub(crate) text: String,
@@ -366,6 +373,14 @@ impl Decider {
         let going_on = going_on();
         let restored = self.thoughts.restored(host, going_on.as_deref().unwrap_or(text));
         restored.or(going_on)
+    }
+
+    /// Returns what is behind an answer of OpenAI's that a host names, and the text of its tools as the host listed them. `None` if
+    /// the answer is not known, and was not rewritten.
+    pub(crate) fn stored(&self, id: &str, owner: Owner<'_>) -> Option<StoredTurn> {
+        let host = self.remembered.hash((owner.tenant, owner.keys));
+        let behind = self.kept.find(host, id)?;
+        Some(StoredTurn { behind, tools: self.kept.listed(host, id) })
     }
 
     /// Asks the plane, and forgets a set of tools or the handles of a conversation that it does not know any more.
@@ -654,21 +669,23 @@ impl Turn {
         self.strategy.name()
     }
 
-    /// Remembers what is behind the turn's answers, which the host may go on from by the first of these IDs.
-    pub(crate) fn answered(&self, shown_id: &str, last_id: &str) {
-        if !self.is_kept() {
+    /// Remembers what is behind the turn's answers, which have these IDs. The host knows the first.
+    pub(crate) fn answered(&self, ids: &[String]) {
+        if !self.is_kept() || ids.is_empty() {
             return;
         }
         // What stands in `tools` is in no later request by itself.
         let told = if self.strategy == Strategy::Cut { 0 } else { self.told };
         let (told, found) = self.active.split_at(told);
         let behind = Behind {
-            last_id: last_id.to_owned(),
+            ids: ids.to_vec(),
             described: self.described.iter().chain(told).cloned().collect(),
             found: found.to_vec(),
             open_calls: self.open_calls.clone(),
+            names: self.chat.names.clone(),
         };
-        self.decider.kept.keep(&self.tenant, self.owner, shown_id, &behind);
+        let listed = self.chat.listed_tools();
+        self.decider.kept.keep(&self.tenant, self.owner, &behind, listed);
     }
 
     /// Returns true if the provider keeps the conversation for requests that go on from its answers.

@@ -47,8 +47,8 @@ pub(crate) struct ResponsesStream {
     has_ended: bool,
     /// Response as the turn's first event has it.
     begun: Value,
-    /// ID of the newest answer.
-    last_id: Value,
+    /// IDs of the turn's answers that have ended.
+    ids: Vec<String>,
     /// Output of earlier answers of the turn, as the host sees it.
     shown: Vec<Value>,
     is_later: bool,
@@ -368,7 +368,7 @@ impl ResponsesStream {
         if response["usage"].is_object() {
             self.current = response["usage"].clone();
         }
-        self.last_id = response["id"].clone();
+        self.ids.extend(response["id"].as_str().map(str::to_owned));
         self.is_whole = value["type"] == "response.completed";
         if self.is_whole && !self.searches.is_empty() && !self.has_calls {
             self.held = Some(value);
@@ -482,9 +482,9 @@ impl ResponsesStream {
         usage
     }
 
-    /// Returns the IDs of the turn's first answer, which the host knows, and of its last one.
-    pub(super) fn ids(&self) -> Option<(&str, &str)> {
-        Some((self.begun["id"].as_str()?, self.last_id.as_str()?))
+    /// Returns the IDs of the turn's answers that have ended, in their order.
+    pub(super) fn ids(&self) -> &[String] {
+        &self.ids
     }
 
     /// Writes an error that ends the turn.

@@ -112,7 +112,7 @@ fn a_stream_without_ours_passes_with_its_bytes() {
         let mut machine = Machine::new(Api::OpenAiResponses);
         assert_eq!(run(&mut machine, text.as_bytes(), size), text);
         assert_eq!(machine.end(), End::Done(Vec::new()));
-        assert_eq!(machine.ids(), Some(("r1", "r1")));
+        assert_eq!(machine.ids(), ["r1"]);
         assert_eq!(machine.usage()["output_tokens"], 2);
     }
 }
@@ -172,7 +172,7 @@ fn a_search_is_held_and_gone_on_from() {
         );
         assert_eq!(ended["usage"], json!({ "input_tokens": 20, "output_tokens": 4 }));
         assert_eq!(machine.end(), End::Done(Vec::new()));
-        assert_eq!(machine.ids(), Some(("r1", "r2")));
+        assert_eq!(machine.ids(), ["r1", "r2"]);
     }
 }
 
@@ -389,7 +389,7 @@ fn an_answer_is_taken_back_from_its_first_call_on() {
     let ended = last(&values);
     assert_eq!((&ended["id"], &ended["output"]), (&json!("r1"), &json!(expected)));
     assert_eq!(ended["usage"]["input_tokens"], 20);
-    assert_eq!(machine.ids(), Some(("r1", "r2")));
+    assert_eq!(machine.ids(), ["r1", "r2"]);
 }
 
 #[test]
