@@ -1,4 +1,4 @@
-"""Dashboard and alerts against a real Prometheus that scrapes a server, a worker and a gateway."""
+"""Dashboard and alerts against a real Prometheus that scrapes what Toolgate runs."""
 
 import json
 import os
@@ -18,7 +18,10 @@ import pytest
 import yaml
 from catalogs import NOTES
 from gateway_process import GatewayProcess, plain_server
+from llm_provider import Provider, Proxy, answer, serving
+from llm_tools import CALL, PATIENT, SEARCH, enveloped
 from otlp_receiver import collecting
+from test_llm_proxy_envelope import anthropic_answer, anthropic_request, use
 from toolgate_process import ToolgateProcess, free_port
 from waiting import PATIENCE, wait_until
 
@@ -37,6 +40,7 @@ WITHOUT_DATA = {
     "toolgate_scan_findings_total": "only after a finding",
     "toolgate_quarantined_tools_total": "only after a quarantine",
     "toolgate_auth_failures_total": "only where somebody is told apart",
+    "toolgate_llm_refused_total": "only where the proxy refuses a request",
     "toolgate_encoder_worker_restarts_total": "only of worker processes that a server runs itself",
 }
 """Metrics that the server of these tests has not, and why."""
@@ -44,7 +48,7 @@ WITHOUT_DATA = {
 
 @dataclass
 class Watched:
-    """A server, its worker, a gateway, and the Prometheus that watches all."""
+    """A server, its worker, a gateway, an LLM proxy, and the Prometheus that watches all."""
 
     server: ToolgateProcess
     worker_admin: str
@@ -92,19 +96,25 @@ def watched(
         (folder / "gateway").mkdir()
         plane = ("--server", server.target)
         gateway = GatewayProcess(binary, folder / "gateway", plain_server("shed"), plane)
+        (folder / "llm").mkdir()
         targets = {
             "toolgate": server.admin,
             "toolgate-encoder-worker": worker_admin,
             "toolgate-gateway": gateway.url.removeprefix("http://"),
         }
         try:
-            with gateway, prometheus(tools, folder, targets) as listens:
+            with (
+                gateway,
+                proxy(binary, folder / "llm", server) as targets["toolgate-llm"],
+                prometheus(tools, folder, targets) as listens,
+            ):
                 watched = Watched(server, worker_admin, listens, folder)
                 wait_until(lambda: "1" in state_of_workers(server), "the worker is used")
                 make_calls(server)
                 scraped = 'min(changes(process_cpu_seconds_total{job=~"toolgate.*"}[1m])) >= 3'
                 wait_until(lambda: watched.ask("query", query=scraped)["result"], "all is scraped")
                 wait_until(lambda: watched.has("toolgate_gateway_tools"), "the gateway is scraped")
+                wait_until(lambda: watched.has("toolgate_llm_gated_calls_total"), "so is the proxy")
                 yield watched
         finally:
             server.stop()
@@ -127,6 +137,24 @@ def make_calls(server: ToolgateProcess) -> None:
         client.search_tools("notes")
         with server.client("nobody") as stranger, pytest.raises(ToolgateError):
             stranger.route("hello")
+
+
+@contextmanager
+def proxy(binary: Path, folder: Path, server: ToolgateProcess) -> Iterator[str]:
+    """An LLM proxy that has deferred tools, searched, and seen a call; where it listens."""
+    search = anthropic_answer(use(SEARCH, {"query": "mail"}, "toolu_s"))
+    call = anthropic_answer(use(CALL, enveloped("mcp__mail__send", {"city": "x"}), "toolu_c"))
+    steps = [answer(search), answer(call), answer(anthropic_answer())]
+    plane = ("--server", f"http://{server.target}")
+    with (
+        serving(Provider(*steps)) as provider,
+        Proxy(binary, folder, provider.url, PATIENT).started(*plane) as started,
+    ):
+        notes = [started.ask("/anthropic/v1/messages", anthropic_request()).note]
+        bare = {**anthropic_request(), "tools": []}
+        notes.append(started.ask("/anthropic/v1/messages", bare).note)
+        assert [note.split(";")[0] for note in notes] == ["envelope", "pass"], notes
+        yield f"127.0.0.1:{started.port}"
 
 
 @contextmanager
