@@ -3,6 +3,9 @@
 So has it two prompts, two resources and two templates of resources.
 
 python poisoned_mcp_server.py TEXT
+
+If a file TEXT.log exists, the method of each request is a line of it. If a file TEXT.broken exists,
+lists start with their second item and end with an error in the place of the first.
 """
 
 import json
@@ -11,6 +14,12 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
+
+INTERNAL = -32603
+
+
+class BrokenListError(Exception):
+    """A page of a list that the server fails to give."""
 
 
 def tool(name: str, description: str) -> Json:
@@ -32,11 +41,30 @@ def described(key: str, prefix: str, text: str) -> list[Json]:
 
 def answer(method: str, params: Json, text: Path) -> Json:
     """The result of a request."""
+    if (
+        not method.endswith("/list")
+        or method == "tools/list"
+        or not beside(text, "broken").exists()
+    ):
+        return whole(method, params, text)
+    if "cursor" in params:
+        raise BrokenListError
+    result = whole(method, params, text)
+    return {name: items[1:] for name, items in result.items()} | {"nextCursor": "more"}
+
+
+def beside(text: Path, ending: str) -> Path:
+    """The file beside that of the text."""
+    return text.with_name(f"{text.name}.{ending}")
+
+
+def whole(method: str, params: Json, text: Path) -> Json:
+    """The result of a request without faults."""
     match method:
         case "initialize":
             return {
                 "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {}, "prompts": {}, "resources": {}},
+                "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
                 "serverInfo": {"name": "sea", "version": "1"},
             }
         case "tools/list":
@@ -57,6 +85,8 @@ def answer(method: str, params: Json, text: Path) -> Json:
             }
         case "resources/read":
             return {"contents": [{"uri": params["uri"], "text": "was read"}]}
+        case "completion/complete":
+            return {"completion": {"values": ["was completed"]}}
         case _:
             return {}
 
@@ -65,9 +95,17 @@ def main(text: Path) -> None:
     """Serves until its input ends."""
     for line in sys.stdin:
         request: Json = json.loads(line)
-        if "id" in request:
-            result = answer(request["method"], request.get("params") or {}, text)
-            print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+        if "id" not in request:
+            continue
+        if beside(text, "log").exists():
+            with beside(text, "log").open("a") as log:
+                print(request["method"], file=log)
+        answered: Json = {"jsonrpc": "2.0", "id": request["id"]}
+        try:
+            answered["result"] = answer(request["method"], request.get("params") or {}, text)
+        except BrokenListError:
+            answered["error"] = {"code": INTERNAL, "message": "the list is broken"}
+        print(json.dumps(answered), flush=True)
 
 
 if __name__ == "__main__":

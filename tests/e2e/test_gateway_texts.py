@@ -4,6 +4,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,56 @@ def test_what_no_host_has_listed_is_looked_at_before_it_is_fetched(
     for refused in fetched(gateway, "tides"):
         assert "keeps this" in refused["error"]["message"]
     assert all("result" in answer for answer in fetched(gateway, "moon"))
+
+
+def completed(gateway: GatewayProcess, what: str) -> list[Json]:
+    """The answers to the requests of both ways to complete a prompt and a template."""
+    answers = []
+    for face, prefixes in {"/mcp": ("sea__", "sea+"), OWN: ("", "")}.items():
+        prompt = {"type": "ref/prompt", "name": f"{prefixes[0]}{what}"}
+        template = {"type": "ref/resource", "uri": f"{prefixes[1]}sea:///{{day}}/{what}"}
+        for ref in (prompt, template):
+            params = {"ref": ref, "argument": {"name": "day", "value": "m"}}
+            answers.append(gateway.post(face, message("completion/complete", params))[1])
+    return answers
+
+
+def test_what_is_left_out_is_not_completed(gateway: GatewayProcess, text: Path) -> None:
+    for refused in completed(gateway, "tides"):
+        assert refused["error"]["code"] == -32602
+        assert "keeps this" in refused["error"]["message"]
+    for answer in completed(gateway, "moon"):
+        assert answer["result"]["completion"]["values"] == ["was completed"]
+    text.write_text(HARMLESS)
+    listed(gateway, "/mcp")
+    assert all("result" in answer for answer in completed(gateway, "tides"))
+
+
+def test_what_a_broken_list_lacks_is_not_fetched(gateway: GatewayProcess, text: Path) -> None:
+    """The list says nothing of it, whoever asked for it first."""
+    broken = text.with_name(f"{text.name}.broken")
+    broken.touch()
+    for _ in range(2):
+        for refused in fetched(gateway, "tides") + completed(gateway, "tides"):
+            assert "in part alone" in refused["error"]["message"]
+        assert all("result" in answer for answer in fetched(gateway, "moon"))
+        assert listed(gateway, "/mcp") == [["moon"]] * 3
+    broken.unlink()
+    assert listed(gateway, "/mcp") == [["moon"]] * 3
+    for refused in fetched(gateway, "tides"):
+        assert "in part alone" not in refused["error"]["message"]
+    text.write_text(HARMLESS)
+    assert listed(gateway, "/mcp") == [["tides", "moon"]] * 3
+    assert all("result" in answer for answer in fetched(gateway, "tides"))
+
+
+def test_many_at_once_have_a_list_looked_at_once(gateway: GatewayProcess, text: Path) -> None:
+    log = text.with_name(f"{text.name}.log")
+    log.touch()
+    with ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(fetch, gateway, OWN, "prompts/get", "moon") for _ in range(8)]
+        assert all("result" in answer.result() for answer in answers)
+    assert log.read_text().splitlines().count("prompts/list") == 1
 
 
 def test_an_operator_says_whose_texts_are_not_looked_at(

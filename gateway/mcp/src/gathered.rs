@@ -1,10 +1,10 @@
 //! Prompts and resources of all servers, under names that say whose they are: `server__prompt`, `server+uri`, and
 //! `ui://server/rest` for user interfaces.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::config::Trust;
 use crate::gateway::Gateway;
 use crate::raw::RawObject;
-use crate::vetting::{Items, ListName};
+use crate::vetting::{Extent, Items, Known, ListName};
 
 /// Time of a server for its lists. Without an answer they are left out.
 const LIST_TIME: Duration = Duration::from_secs(10);
@@ -174,7 +174,7 @@ async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String)
     let is_own = gateway.server(&server).is_some_and(|server| server.is_per_principal());
     let kept = gateway.fleet().kept_list(&server, kind.method()).filter(|_| !is_own);
     let listed = match kept {
-        Some(items) => Some(Items { items, is_whole: true }),
+        Some(kept) => kept.is_whole.then_some(Items { items: kept.items, extent: Extent::Whole }),
         None => asked_list(gateway, caller, kind, &server).await,
     };
     // What nobody saw is looked at the next time.
@@ -183,27 +183,31 @@ async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String)
     items.iter().map(|item| kind.renamed(&server, item)).collect()
 }
 
-/// Has the list of a server looked at, if nobody had it yet: it says what is not fetched.
-pub(crate) async fn look_at(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) {
-    let list = list_name(gateway, caller, kind, server);
-    let lacks_list =
-        gateway.fleet().listing(server).is_some() && !has(gateway, server, kind.capability());
-    if !lacks_list && gateway.vetting().is_unseen(&list, trust_of(gateway, server)) {
-        let listed = list_of(gateway, caller, kind, server.to_owned()).await;
-        tracing::debug!(server, items = listed.len(), "a list was looked at before a request");
-    }
-}
-
-/// Returns the reason for which a prompt or resource is not fetched; `None` if it is.
-pub(crate) fn withheld(
+/// Returns what is known of a prompt or resource of a server. Its list is asked for if nobody had it yet, or if it was given in part
+/// a while ago.
+pub(crate) async fn known(
     gateway: &Gateway,
     caller: &Caller,
-    kind: Kind,
     server: &str,
+    kind: Kind,
     name: &str,
-) -> Option<Arc<str>> {
+) -> Known {
     let list = list_name(gateway, caller, kind, server);
-    gateway.vetting().withheld(&list, trust_of(gateway, server), name)
+    let trust = trust_of(gateway, server);
+    let vetting = gateway.vetting();
+    let lacks_list =
+        gateway.fleet().listing(server).is_some() && !has(gateway, server, kind.capability());
+    if !lacks_list && vetting.needs_look(&list, trust, name) {
+        let look = async {
+            let listed = list_of(gateway, caller, kind, server.to_owned()).await;
+            tracing::debug!(server, items = listed.len(), "a list was looked at before a request");
+        };
+        Box::pin(vetting.looks().look(&list, look)).await;
+    }
+    match vetting.known(&list, trust, name) {
+        Known::Unseen if lacks_list => Known::Clear,
+        known => known,
+    }
 }
 
 fn trust_of(gateway: &Gateway, server: &str) -> Trust {
@@ -238,10 +242,14 @@ pub(crate) async fn vet_page(
     page: &mut RawObject,
     is_first: bool,
 ) {
+    // Some hosts take the first of two lists.
+    page.keep_last(kind.list());
+    page.keep_last("nextCursor");
     let items: Vec<_> = page.items(kind.list()).into_iter().map(ToOwned::to_owned).collect();
     let count = items.len();
     let has_more = page.text("nextCursor").is_some_and(|cursor| !cursor.is_empty());
-    let listed = Items { items, is_whole: is_first && !has_more };
+    let extent = if is_first && !has_more { Extent::Whole } else { Extent::Page };
+    let listed = Items { items, extent };
     let kept = vetted(gateway, caller, kind, server, listed).await;
     if kept.len() < count {
         let kept: Vec<&str> = kept.iter().map(|item| item.get()).collect();
@@ -270,6 +278,12 @@ async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str
                 tracing::warn!(server, %error, "a list is no JSON object");
                 return Some(read.part());
             }
+            Err(RequestError::Server { code, .. })
+                if params.is_empty() && code == i64::from(ErrorCode::METHOD_NOT_FOUND.0) =>
+            {
+                // It has no such list.
+                return Some(Items { items: Vec::new(), extent: Extent::Whole });
+            }
             Err(error) => {
                 tracing::warn!(server, %error, method = kind.method(), "a list is left out");
                 let is_answered = matches!(
@@ -287,7 +301,7 @@ async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str
         }
         match page.text("nextCursor").filter(|cursor| !cursor.is_empty()) {
             Some(cursor) => params.insert("cursor".to_owned(), Value::from(cursor)),
-            None => return Some(Items { is_whole: true, ..read.part() }),
+            None => return Some(Items { extent: Extent::Whole, ..read.part() }),
         };
     }
     tracing::warn!(server, method = kind.method(), "a list ends after {PAGES_MAX} pages");
@@ -314,7 +328,7 @@ impl Pages {
     }
 
     fn part(self) -> Items {
-        Items { items: self.items, is_whole: false }
+        Items { items: self.items, extent: Extent::Part }
     }
 }
 

@@ -88,6 +88,28 @@ impl RawObject {
         read.ok().map(|Text(text)| text)
     }
 
+    /// Returns the texts of all fields of a name.
+    pub(crate) fn texts(&self, name: &str) -> Vec<String> {
+        let fields = self.fields.iter().filter(|field| field.name == name);
+        let texts = fields.filter_map(|field| {
+            let read: Result<Text<'_>, _> = serde_json::from_slice(self.bytes_of(field));
+            read.ok().map(|Text(text)| text.into_owned())
+        });
+        texts.collect()
+    }
+
+    /// Removes all fields of a name but the last, which is the one that counts.
+    pub(crate) fn keep_last(&mut self, name: &str) {
+        let Some(last) = self.fields.iter().rposition(|field| field.name == name) else { return };
+        let before = self.fields.len();
+        let mut place = 0;
+        self.fields.retain(|field| {
+            place += 1;
+            field.name != name || place > last
+        });
+        self.is_changed |= self.fields.len() != before;
+    }
+
     /// Returns true if a field is this text.
     pub(crate) fn is(&self, name: &str, text: &str) -> bool {
         self.text(name).is_some_and(|read| read == text)
@@ -283,6 +305,11 @@ mod tests {
     fn of_two_fields_with_a_name_the_last_counts() {
         let object = read("{\"a\":1,\"a\":2}");
         assert_eq!(object.get("a"), Some("2"));
+        let mut named = read("{\"a\":\"x\",\"b\":1,\"\\u0061\":\"y\"}");
+        assert_eq!(named.texts("a"), ["x", "y"]);
+        named.keep_last("b");
+        named.keep_last("a");
+        assert_eq!(named.into_text(), "{\"b\":1,\"a\":\"y\"}");
         assert_eq!(RawObject::from(Map::new()).into_text(), "{}");
         for wrong in ["[]", "1", "", "{\"a\":}"] {
             assert!(RawObject::parse(wrong.to_owned()).is_err(), "{wrong}");

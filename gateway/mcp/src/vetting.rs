@@ -2,20 +2,25 @@
 //! resources. They are held against the rules of tools' texts.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 use toolgate_core::safety::{Beside, Finding, Rules, Scanner, Severity, Tier};
 
 use crate::caller::Owner;
 use crate::config::Trust;
 use crate::gathered::Kind;
+use crate::looks::Looks;
 use crate::raw::RawObject;
 use crate::registering::one_line;
+use crate::repeated::has_repeated_field;
 
 /// Most items whose verdict is kept.
 const VERDICTS_MAX: usize = 16_384;
@@ -23,6 +28,13 @@ const VERDICTS_MAX: usize = 16_384;
 /// Most lists of which it is known what was left out, and most such items of a list.
 const LISTS_MAX: usize = 4_096;
 const WITHHELD_MAX: usize = 4_096;
+
+/// Most items that are known of a list that was given in part, and of all these lists together.
+const SHOWN_MAX: usize = 1 << 16;
+const ALL_SHOWN_MAX: usize = 1 << 20;
+
+/// Time for which a list that was given in part is not asked for again.
+const PART_KEPT: Duration = Duration::from_secs(10);
 
 /// Most bytes of a name that are kept; of a longer one, its hash is.
 const NAME_BYTES_MAX: usize = 1 << 10;
@@ -39,12 +51,40 @@ struct Shared {
     scanner: RwLock<Option<Arc<Scanner>>>,
     /// Reasons to leave items out, `None` for those that are shown, by the SHA-256 of tier and text.
     verdicts: Mutex<HashMap<[u8; 32], Option<Arc<str>>>>,
-    /// Items that are left out of each list that was looked at.
-    withheld: Mutex<HashMap<ListName, Withheld>>,
+    /// Lists of which something was looked at.
+    lists: Mutex<HashMap<ListName, KnownList>>,
+    looks: Looks,
+    /// Hashes names of items. No server knows its keys.
+    hasher: RandomState,
 }
 
 /// Items of a list that are left out, each with the reason, by the name that their server gives them.
 type Withheld = BTreeMap<String, Arc<str>>;
+
+/// List of which something was looked at.
+#[derive(Default)]
+struct KnownList {
+    withheld: Withheld,
+    /// True if all of it was.
+    is_whole: bool,
+    /// Hashes of the names of items that hosts may get, as long as other items may have been missed.
+    shown: HashSet<u64>,
+    /// Time at which the gateway asked for it and got a part.
+    part_since: Option<Instant>,
+}
+
+/// Result of a search for an item in what is known of its list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It may be fetched.
+    Clear,
+    /// It is left out, for a reason.
+    Withheld(Arc<str>),
+    /// Its server gave a part of the list, in which it is not.
+    Missed,
+    /// Nobody looked at the list.
+    Unseen,
+}
 
 /// List of a server. Where each principal has a connection of its own, each has a list of its own too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -57,8 +97,18 @@ pub(crate) struct ListName {
 /// Items of a list, as their server wrote them.
 pub(crate) struct Items {
     pub(crate) items: Vec<Box<RawValue>>,
-    /// True if the list has no others.
-    pub(crate) is_whole: bool,
+    pub(crate) extent: Extent,
+}
+
+/// Extent of what was got of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All of it.
+    Whole,
+    /// As much as the server gave, or as is taken of it.
+    Part,
+    /// One of the pages that a host asks for one by one.
+    Page,
 }
 
 impl Default for Vetting {
@@ -67,7 +117,9 @@ impl Default for Vetting {
         Self(Arc::new(Shared {
             scanner: RwLock::new(Some(Arc::new(Scanner::new(Rules::shipped())))),
             verdicts: Mutex::default(),
-            withheld: Mutex::default(),
+            lists: Mutex::default(),
+            looks: Looks::default(),
+            hasher: RandomState::new(),
         }))
     }
 }
@@ -82,7 +134,7 @@ impl Vetting {
 
     /// Forgets what was left out, until it is listed again.
     pub(crate) fn forget(&self) {
-        self.0.withheld.lock().clear();
+        self.0.lists.lock().clear();
     }
 
     /// Checks whether hosts may get the instructions of a server.
@@ -132,17 +184,42 @@ impl Vetting {
         })
     }
 
-    /// Returns the reason for which an item is left out, by the list that its server gave last.
-    pub(crate) fn withheld(&self, list: &ListName, trust: Trust, name: &str) -> Option<Arc<str>> {
+    /// Returns what is known of an item, by the list that its server gave last.
+    pub(crate) fn known(&self, list: &ListName, trust: Trust, name: &str) -> Known {
         if !self.looks_at(trust) {
-            return None;
+            return Known::Clear;
         }
-        self.0.withheld.lock().get(list)?.get(&*kept_name(name)).cloned()
+        let lists = self.0.lists.lock();
+        let Some(known) = lists.get(list) else { return Known::Unseen };
+        let name = kept_name(name);
+        match known.withheld.get(&*name) {
+            Some(reason) => Known::Withheld(Arc::clone(reason)),
+            None if known.is_whole || known.shown.contains(&self.hash(&name)) => Known::Clear,
+            None if known.part_since.is_some() => Known::Missed,
+            None => Known::Unseen,
+        }
     }
 
-    /// Returns true if a list is to be looked at, and was not yet.
-    pub(crate) fn is_unseen(&self, list: &ListName, trust: Trust) -> bool {
-        self.looks_at(trust) && !self.0.withheld.lock().contains_key(list)
+    /// Returns true if a list is to be asked for before it is said of an item that it may be fetched.
+    pub(crate) fn needs_look(&self, list: &ListName, trust: Trust, name: &str) -> bool {
+        match self.known(list, trust, name) {
+            Known::Clear | Known::Withheld(_) => false,
+            Known::Unseen => true,
+            Known::Missed => {
+                let lists = self.0.lists.lock();
+                let since = lists.get(list).and_then(|known| known.part_since);
+                since.is_none_or(|since| since.elapsed() >= PART_KEPT)
+            }
+        }
+    }
+
+    /// Returns the looks at lists that are under way.
+    pub(crate) fn looks(&self) -> &Looks {
+        &self.0.looks
+    }
+
+    fn hash(&self, name: &str) -> u64 {
+        self.0.hasher.hash_one(name)
     }
 
     fn looks_at(&self, trust: Trust) -> bool {
@@ -152,15 +229,16 @@ impl Vetting {
     /// Returns a line for each item of a server that is left out: of everybody's lists, and of those of principals whose tenants
     /// may be told of.
     pub(crate) fn withheld_of(&self, server: &str, may_tell: impl Fn(&str) -> bool) -> Vec<String> {
-        let withheld = self.0.withheld.lock();
+        let known = self.0.lists.lock();
         let is_told = |list: &ListName| {
             let owner = list.owner.as_ref();
             list.server == server && owner.is_none_or(|owner| may_tell(owner.tenant()))
         };
-        let lists = withheld.iter().filter(|(list, _)| is_told(list));
-        let mut lines: Vec<String> = lists
-            .flat_map(|(list, items)| items.iter().map(|(name, reason)| line(list, name, reason)))
-            .collect();
+        let lists = known.iter().filter(|(list, _)| is_told(list));
+        let lines = lists.flat_map(|(list, known)| {
+            known.withheld.iter().map(|(name, reason)| line(list, name, reason))
+        });
+        let mut lines: Vec<String> = lines.collect();
         lines.sort();
         lines.dedup();
         lines
@@ -189,39 +267,86 @@ impl Vetting {
     ) -> Vec<Box<RawValue>> {
         let current = self.0.scanner.read();
         let is_current = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, by));
-        let mut all = self.0.withheld.lock();
-        let before = all.remove(&list).unwrap_or_default();
-        let mut now = if listed.is_whole { Withheld::new() } else { before.clone() };
+        let mut all = self.0.lists.lock();
+        let mut known = all.remove(&list).unwrap_or_default();
+        let before = known.withheld.clone();
+        known.begin(listed.extent);
         let mut shown = Vec::new();
         let mut left_out = Vec::new();
         for (item, reason) in listed.items.into_iter().zip(reasons) {
-            let name = name_of(list.kind, &item);
+            let names = names_of(list.kind, &item);
             match reason {
-                Some(reason) => left_out.push((name, reason)),
+                Some(reason) => left_out.push((names, reason)),
                 None => {
-                    now.remove(&name);
+                    names.iter().for_each(|name| known.show(name, self.hash(name)));
                     shown.push(item);
                 }
             }
         }
         // Of two with one name, the worse counts, wherever it stands.
-        for (name, reason) in left_out {
-            if !before.contains_key(&name) {
-                let server = &*list.server;
-                tracing::warn!(server, "{}", line(&list, &name, &reason));
-            }
-            if now.len() < WITHHELD_MAX {
-                now.insert(name, reason);
+        for (names, reason) in left_out {
+            for name in names {
+                if !before.contains_key(&name) {
+                    let server = &*list.server;
+                    tracing::warn!(server, "{}", line(&list, &name, &reason));
+                }
+                known.withhold(name, &reason);
             }
         }
-        if all.len() >= LISTS_MAX {
-            all.clear();
+        if known.is_whole {
+            known.shown = HashSet::new();
         }
         if is_current {
-            all.insert(list, now);
+            insert(&mut all, list, known);
         }
         shown
     }
+}
+
+impl KnownList {
+    /// Begins to take what was got of the list.
+    fn begin(&mut self, extent: Extent) {
+        match extent {
+            Extent::Whole => *self = Self { is_whole: true, ..Self::default() },
+            Extent::Part => {
+                self.is_whole = false;
+                self.part_since = Some(Instant::now());
+            }
+            Extent::Page => {}
+        }
+    }
+
+    /// Notes an item that hosts may get.
+    fn show(&mut self, name: &str, hash: u64) {
+        self.withheld.remove(name);
+        if self.shown.len() < SHOWN_MAX {
+            self.shown.insert(hash);
+        }
+    }
+
+    /// Notes an item that is left out. Beyond the bound the list counts as given in part, so that none of them is fetched.
+    fn withhold(&mut self, name: String, reason: &Arc<str>) {
+        if self.withheld.len() < WITHHELD_MAX || self.withheld.contains_key(&name) {
+            self.withheld.insert(name, Arc::clone(reason));
+        } else {
+            self.is_whole = false;
+            self.part_since = Some(Instant::now());
+        }
+    }
+}
+
+/// Keeps what is known of a list, within the bounds. Lists that are forgotten are looked at again.
+fn insert(all: &mut HashMap<ListName, KnownList>, list: ListName, known: KnownList) {
+    if all.len() >= LISTS_MAX {
+        all.clear();
+    }
+    if !known.shown.is_empty() {
+        let held: usize = all.values().map(|known| known.shown.len()).sum();
+        if held + known.shown.len() > ALL_SHOWN_MAX {
+            all.retain(|_, known| known.is_whole);
+        }
+    }
+    all.insert(list, known);
 }
 
 fn tier(trust: Trust) -> Tier {
@@ -249,6 +374,10 @@ fn worst(found: &[Finding], bar: Severity) -> Option<Arc<str>> {
 /// Returns the reason to leave an item out; `None` if it may be shown.
 fn judge(scanner: &Scanner, bar: Severity, kind: Kind, item: &RawValue) -> Option<Arc<str>> {
     match serde_json::from_str(item.get()) {
+        // Of two fields with one name, a host may take the other one.
+        Ok(Value::Object(_)) if has_repeated_field(item.get()) => Some(Arc::from(
+            "a field stands twice in it, so that hosts may read what was not looked at",
+        )),
         Ok(Value::Object(item)) => {
             let definition = as_definition(item);
             worst(&scanner.tool(kind.list(), &definition, Beside::default()), bar)
@@ -292,10 +421,14 @@ fn as_definition(mut item: Map<String, Value>) -> Value {
     Value::Object(item)
 }
 
-/// Returns the name that a server gives an item; empty if it gives none.
-fn name_of(kind: Kind, item: &RawValue) -> String {
+/// Returns the names that a server gives an item: one, which is empty if it gives none, and more where the field stands twice.
+fn names_of(kind: Kind, item: &RawValue) -> Vec<String> {
     let object = RawObject::parse(item.get().to_owned()).unwrap_or_default();
-    kept_name(&object.text(kind.key()).unwrap_or_default()).into_owned()
+    let mut names = object.texts(kind.key());
+    if names.is_empty() {
+        names.push(String::new());
+    }
+    names.iter().map(|name| kept_name(name).into_owned()).collect()
 }
 
 /// Returns the name by which an item is known here.
@@ -323,16 +456,23 @@ mod tests {
 
     fn items(items: &[Value]) -> Items {
         let raw = |item: &Value| RawValue::from_string(item.to_string()).expect("JSON");
-        Items { items: items.iter().map(raw).collect(), is_whole: true }
+        Items { items: items.iter().map(raw).collect(), extent: Extent::Whole }
     }
 
     fn withheld(vetting: &Vetting, list: &ListName, name: &str) -> Option<Arc<str>> {
-        vetting.withheld(list, Trust::Standard, name)
+        match vetting.known(list, Trust::Standard, name) {
+            Known::Withheld(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    fn known(vetting: &Vetting, name: &str) -> Known {
+        vetting.known(&prompts(), Trust::Standard, name)
     }
 
     async fn kept(vetting: &Vetting, trust: Trust, listed: Items) -> Vec<String> {
         let kept = vetting.keep(prompts(), trust, listed).await;
-        kept.iter().map(|item| name_of(Kind::Prompts, item)).collect()
+        kept.iter().flat_map(|item| names_of(Kind::Prompts, item)).collect()
     }
 
     #[test]
@@ -369,8 +509,8 @@ mod tests {
         assert!(withheld(&vetting, &prompts(), "plain").is_none());
         assert_eq!(vetting.withheld_of("sea", |_| true).len(), 5);
         assert_eq!(kept(&vetting, Trust::Trusted, listed()).await.len(), 6);
-        let bad = withheld(&vetting, &prompts(), "bad");
-        assert!(bad.is_some() && vetting.withheld(&prompts(), Trust::Trusted, "bad").is_none());
+        assert!(withheld(&vetting, &prompts(), "bad").is_some());
+        assert_eq!(vetting.known(&prompts(), Trust::Trusted, "bad"), Known::Clear);
         vetting.replace(None);
         assert_eq!(kept(&vetting, Trust::Standard, listed()).await.len(), 6, "nothing is scanned");
         assert!(withheld(&vetting, &prompts(), "bad").is_none());
@@ -383,7 +523,7 @@ mod tests {
             format!(r#"{{"name":"huge","weight":1e999,"description":{}}}"#, json!(SUSPICIOUS));
         let listed = || {
             let item = RawValue::from_string(text.clone()).expect("JSON");
-            Items { items: vec![item], is_whole: true }
+            Items { items: vec![item], extent: Extent::Whole }
         };
         assert!(kept(&vetting, Trust::Standard, listed()).await.is_empty());
         assert!(withheld(&vetting, &prompts(), "huge").is_some());
@@ -397,7 +537,7 @@ mod tests {
         let other = json!({"name": "other", "description": SUSPICIOUS});
         kept(&vetting, Trust::Standard, items(&[bad, other])).await;
         let mended = json!({"name": "bad", "description": "Reviews a change."});
-        let page = Items { is_whole: false, ..items(&[mended]) };
+        let page = Items { extent: Extent::Page, ..items(&[mended]) };
         assert_eq!(kept(&vetting, Trust::Standard, page).await, ["bad"]);
         assert!(withheld(&vetting, &prompts(), "bad").is_none());
         assert!(withheld(&vetting, &prompts(), "other").is_some(), "a page is not the whole list");
@@ -424,22 +564,89 @@ mod tests {
         kept(&vetting, Trust::Standard, items(&[bad])).await;
         assert!(withheld(&vetting, &prompts(), &name("bad")).is_some());
         assert!(withheld(&vetting, &prompts(), &name("good")).is_none());
-        let kept = vetting.0.withheld.lock();
-        let names: usize = kept.values().flat_map(|list| list.keys()).map(String::len).sum();
+        let kept = vetting.0.lists.lock();
+        let names = kept.values().flat_map(|list| list.withheld.keys());
+        let names: usize = names.map(String::len).sum();
         assert!(names < 2 * NAME_MAX + 64, "{names}");
     }
 
     #[tokio::test]
     async fn a_list_that_nobody_looked_at_is_unseen() {
         let vetting = Vetting::default();
-        assert!(vetting.is_unseen(&prompts(), Trust::Standard));
-        assert!(!vetting.is_unseen(&prompts(), Trust::Trusted), "nobody looks at it");
+        let needs_look = |trust| vetting.needs_look(&prompts(), trust, "any");
+        assert!(needs_look(Trust::Standard));
+        assert_eq!(known(&vetting, "any"), Known::Unseen);
+        assert!(!needs_look(Trust::Trusted), "nobody looks at it");
         kept(&vetting, Trust::Standard, items(&[])).await;
-        assert!(!vetting.is_unseen(&prompts(), Trust::Standard));
+        assert!(!needs_look(Trust::Standard));
+        assert_eq!(known(&vetting, "any"), Known::Clear);
         vetting.forget();
-        assert!(vetting.is_unseen(&prompts(), Trust::Standard));
+        assert!(needs_look(Trust::Standard));
         vetting.replace(None);
-        assert!(!vetting.is_unseen(&prompts(), Trust::Standard));
+        assert!(!needs_look(Trust::Standard));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_part_of_a_list_lacks_is_missed_and_asked_for_again() {
+        let vetting = Vetting::default();
+        let bad = json!({"name": "bad", "description": SUSPICIOUS});
+        let part = Items { extent: Extent::Part, ..items(&[json!({"name": "seen"}), bad]) };
+        kept(&vetting, Trust::Standard, part).await;
+        let needs_look = |name| vetting.needs_look(&prompts(), Trust::Standard, name);
+        assert_eq!(known(&vetting, "seen"), Known::Clear);
+        assert_eq!(known(&vetting, "missed"), Known::Missed);
+        assert!(withheld(&vetting, &prompts(), "bad").is_some());
+        assert!(!needs_look("missed"), "it was asked for just now");
+        tokio::time::advance(PART_KEPT).await;
+        assert!(needs_look("missed") && !needs_look("seen") && !needs_look("bad"));
+        kept(&vetting, Trust::Standard, items(&[])).await;
+        assert_eq!(known(&vetting, "missed"), Known::Clear);
+        assert!(vetting.0.lists.lock().values().all(|list| list.shown.is_empty()));
+    }
+
+    #[tokio::test]
+    async fn of_pages_alone_what_was_on_none_is_unseen() {
+        let vetting = Vetting::default();
+        let page = |name| Items { extent: Extent::Page, ..items(&[json!({"name": name})]) };
+        kept(&vetting, Trust::Standard, page("first")).await;
+        kept(&vetting, Trust::Standard, page("second")).await;
+        assert_eq!(known(&vetting, "first"), Known::Clear);
+        assert_eq!(known(&vetting, "second"), Known::Clear);
+        assert_eq!(known(&vetting, "third"), Known::Unseen);
+        assert!(vetting.needs_look(&prompts(), Trust::Standard, "third"));
+        kept(&vetting, Trust::Standard, items(&[])).await;
+        kept(&vetting, Trust::Standard, page("fourth")).await;
+        assert_eq!(known(&vetting, "third"), Known::Clear, "all was looked at before");
+    }
+
+    #[tokio::test]
+    async fn more_than_can_be_noted_is_not_fetched() {
+        let vetting = Vetting::default();
+        let bad = |number| json!({"name": format!("bad {number}"), "description": SUSPICIOUS});
+        let mut listed: Vec<Value> = (0..=WITHHELD_MAX).map(bad).collect();
+        listed.push(json!({"name": "good"}));
+        assert_eq!(kept(&vetting, Trust::Standard, items(&listed)).await, ["good"]);
+        assert_eq!(known(&vetting, "good"), Known::Clear);
+        for number in [0, WITHHELD_MAX] {
+            assert_ne!(known(&vetting, &format!("bad {number}")), Known::Clear);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_hosts_may_read_in_two_ways_is_left_out_under_both_names() {
+        for text in [
+            r#"{"name":"first","name":"second"}"#,
+            r#"{"name":"first","description":"a","d\u0065scription":"b"}"#,
+            r#"{"name":"first","arguments":[{"name":"x","name":"y"}]}"#,
+        ] {
+            let vetting = Vetting::default();
+            let item = RawValue::from_string(text.to_owned()).expect("JSON");
+            let listed = Items { items: vec![item], extent: Extent::Whole };
+            assert!(kept(&vetting, Trust::Standard, listed).await.is_empty(), "{text}");
+            assert!(withheld(&vetting, &prompts(), "first").is_some(), "{text}");
+            let is_named_twice = text.contains("second");
+            assert_eq!(withheld(&vetting, &prompts(), "second").is_some(), is_named_twice);
+        }
     }
 
     #[tokio::test]

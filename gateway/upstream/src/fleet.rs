@@ -38,6 +38,7 @@ mod traced;
 mod turns;
 mod watched;
 
+pub use put_off::KeptList;
 use server::Server;
 use watched::Watched;
 pub use watched::Watching;
@@ -438,7 +439,7 @@ impl Fleet {
     /// Returns the items of a list, such as `prompts/list`, of a server that waits for its first call: as it gave them when it
     /// listed its tools. `None` for any other server.
     #[must_use]
-    pub fn kept_list(&self, server: &str, method: &str) -> Option<Vec<Box<RawValue>>> {
+    pub fn kept_list(&self, server: &str, method: &str) -> Option<KeptList> {
         self.server(server)?.kept_list(method)
     }
 

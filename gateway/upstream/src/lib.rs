@@ -35,7 +35,7 @@ pub use credentials::{
 pub use eras::Eras;
 pub use error::UpstreamError;
 pub use fleet::{
-    Entry, Fleet, Limits, Listing, Pauses, Request, RequestError, ServerState, ServerStatus, Start,
+    Entry, Fleet, KeptList, Limits, Listing, Pauses, Request, RequestError, ServerState, ServerStatus, Start,
     Watching,
 };
 pub use http::plain_client;

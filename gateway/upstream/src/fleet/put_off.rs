@@ -23,6 +23,15 @@ const LISTS: [(&str, &str, &str); 3] = [
     ("resources", "resources/templates/list", "resourceTemplates"),
 ];
 
+/// List of a server that waits for its first call.
+#[derive(Debug)]
+pub struct KeptList {
+    /// Items, as the server wrote them.
+    pub items: Vec<Box<RawValue>>,
+    /// False if the list could not be asked for, or not to its end.
+    pub is_whole: bool,
+}
+
 /// Items of a server's lists, by method.
 pub(super) type KeptLists = HashMap<&'static str, Vec<Box<RawValue>>>;
 

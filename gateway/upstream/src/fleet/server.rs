@@ -15,7 +15,7 @@ use toolgate_telemetry::McpSpan;
 use super::circuit::{Attempt, Circuit};
 use super::own::{OwnConnections, Owned};
 use super::principals::Principals;
-use super::put_off::{self, KeptLists};
+use super::put_off::{self, KeptList, KeptLists};
 use super::spawning::start_in;
 use super::traced;
 use super::turns::{Busy, Turns};
@@ -184,10 +184,13 @@ impl Server {
         self.live.lock().listing.clone()
     }
 
-    pub(super) fn kept_list(&self, method: &str) -> Option<Vec<Box<RawValue>>> {
+    pub(super) fn kept_list(&self, method: &str) -> Option<KeptList> {
         let live = self.live.lock();
         let is_put_off = live.state == ServerState::Idle;
-        is_put_off.then(|| live.lists.get(method).cloned().unwrap_or_default())
+        is_put_off.then(|| {
+            let items = live.lists.get(method).cloned();
+            KeptList { is_whole: items.is_some(), items: items.unwrap_or_default() }
+        })
     }
 
     pub(super) fn logs(&self) -> String {
