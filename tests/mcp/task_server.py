@@ -3,16 +3,18 @@
 python task_server.py LOG
 
 A task has ended once its state was asked for twice, unless it is to go on. Each request is a line
-of LOG.
+of LOG. A call that `waits` is answered once a file LOG.go is there.
 """
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
 
+BOOLEAN = {"type": "boolean"}
 SUPPORT = {"dig": "optional", "drill": "required", "look": "forbidden"}
 RELATED = "io.modelcontextprotocol/related-task"
 GREETING: Json = {
@@ -39,7 +41,7 @@ def tool(name: str) -> Json:
     return {
         "name": name,
         "description": f"Does {name} in the mine.",
-        "inputSchema": {"type": "object", "properties": {"goes_on": {"type": "boolean"}}},
+        "inputSchema": {"type": "object", "properties": {"goes_on": BOOLEAN, "waits": BOOLEAN}},
         "execution": {"taskSupport": SUPPORT[name]},
     }
 
@@ -130,6 +132,9 @@ def main(log: Path) -> None:
         request: Json = json.loads(line)
         with log.open("a") as written:
             print(json.dumps(request), file=written)
+        arguments = request.get("params", {}).get("arguments", {})
+        while arguments.get("waits") and not log.with_name(f"{log.name}.go").exists():
+            time.sleep(0.01)
         if "id" not in request:
             continue
         try:

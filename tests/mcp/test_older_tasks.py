@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from asking_hosts import Json, LegacyHost, ModernHost, RefusedError, text_of
 from fixture_gateway import TOOLGATE
-from gateway_process import GatewayProcess, logged_server, messages
+from gateway_process import GatewayProcess, free_address, logged_server, messages
+from toolgate_command import run
 from waiting import wait_until
 
 SERVER = Path(__file__).with_name("task_server.py")
@@ -20,6 +21,12 @@ OWN = "/mcp/s/mine"
 # The name of a tool at each face.
 FACES = [(OWN, "dig"), ("/mcp", "mine__dig"), ("/mcp/all", "mine__dig")]
 GOES_ON = {"goes_on": True}
+
+
+def mine(log: Path) -> str:
+    """The entry of the server with tasks."""
+    command = json.dumps([sys.executable, str(SERVER), str(log)])
+    return f"[server.mine]\ncommand = {command}\nquestions = true\n"
 
 
 @pytest.fixture
@@ -36,9 +43,9 @@ def notes(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def url(tmp_path: Path, log: Path, notes: Path) -> Iterator[str]:
-    command = json.dumps([sys.executable, str(SERVER), str(log)])
-    mine = f"[server.mine]\ncommand = {command}\nquestions = true\n"
-    config = f'[gateway]\nalways_on = ["mine__dig"]\n{mine}{logged_server("notes", notes)}'
+    audit = f"audit_file = {json.dumps(str(log.with_name('audit.jsonl')))}\n"
+    gateway = f'[gateway]\nalways_on = ["mine__dig"]\n{audit}'
+    config = f"{gateway}{mine(log)}{logged_server('notes', notes)}"
     with GatewayProcess(Path(TOOLGATE), tmp_path, config) as process:
         yield process.url
 
@@ -114,6 +121,65 @@ def test_a_task_that_nobody_waits_for_any_more_is_cancelled(url: str, log: Path)
     host.cancel()
     wait_until(lambda: messages(log, "tasks/cancel"))
     host.leave()
+
+
+def records(log: Path) -> list[list[str]]:
+    """The event, the tool and the outcome of each line of the audit about the mine."""
+    audit = log.with_name("audit.jsonl")
+    lines = audit.read_text().splitlines() if audit.exists() else []
+    told = [json.loads(line) for line in lines]
+    return [[line["event"], line["tool"], line["outcome"]] for line in told if line.get("tool")]
+
+
+def test_a_task_whose_host_leaves_before_it_knows_its_id_is_cancelled(url: str, log: Path) -> None:
+    host = LegacyHost(f"{url}/mcp")
+    arguments = {**GOES_ON, "waits": True}
+    call: Json = {"name": "mine__dig", "arguments": arguments, "task": {}}
+    waiting = threading.Thread(target=lambda: list(host.stream("tools/call", call)), daemon=True)
+    waiting.start()
+    wait_until(lambda: messages(log, "tools/call"))
+    host.cancel()
+    wait_until(lambda: records(log) == [["call", "dig", "cancelled"]])
+    assert not messages(log, "tasks/cancel")
+    log.with_name(f"{log.name}.go").touch()
+    wait_until(lambda: messages(log, "tasks/cancel"))
+    [cancelled] = messages(log, "tasks/cancel")
+    assert cancelled["params"]["taskId"] == "task-0"
+    host.leave()
+
+
+def test_the_end_of_a_task_is_audited_once(url: str, log: Path) -> None:
+    host = LegacyHost(url + OWN)
+    task = begin(host, "dig")
+    for _ in range(3):
+        host.request("tasks/get", {"taskId": task["taskId"]})
+    host.request("tasks/result", {"taskId": task["taskId"]})
+    going = begin(host, "dig", GOES_ON)
+    host.request("tasks/cancel", {"taskId": going["taskId"]})
+    host.request("tasks/list", {})
+    assert records(log) == [
+        ["call", "dig", "begun"],
+        ["task", "dig", "done"],
+        ["call", "dig", "begun"],
+        ["task", "dig", "cancelled"],
+    ]
+
+
+def test_a_task_that_has_ended_unlocks_what_waits_for_its_tool(tmp_path: Path, log: Path) -> None:
+    address = free_address()
+    plane = ("--data-dir", str(tmp_path / "data"), "--set", f"server.listen={address}")
+    rule = "match: {tools: [look]}, precondition: {has_prior_tool_output: dig}"
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"rules: [{{name: after, {rule}}}]\n")
+    with GatewayProcess(Path(TOOLGATE), tmp_path, mine(log), plane) as process:
+        done = run(Path(TOOLGATE), "policy", "set", policy, "--endpoint", f"http://{address}")
+        assert done.returncode == 0, done.stderr
+        host = LegacyHost(process.url + OWN)
+        assert "may not run yet" in text_of(host.call("look", {}))
+        named = {"taskId": begin(host, "dig")["taskId"]}
+        assert "may not run yet" in text_of(host.call("look", {}))
+        host.request("tasks/result", named)
+        assert text_of(host.call("look", {})) == "look at once"
 
 
 def test_a_wish_for_a_task_is_the_servers_to_refuse(url: str) -> None:

@@ -1,5 +1,5 @@
-//! The audit of calls, of prompts and resources that are fetched, of persons' logins and of processes that are started: one line of
-//! JSON for each, without arguments and results.
+//! The audit of calls and of the ends of their tasks, of prompts and resources that are fetched, of persons' logins and of
+//! processes that are started: one line of JSON for each, without arguments and results.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -29,7 +29,7 @@ const SCHEME_MAX: usize = 32;
 /// Record of a call, or of a prompt or resource that is fetched.
 #[derive(Debug, Clone, Serialize)]
 struct CallRecord {
-    /// Milliseconds since 1970 (UTC) at which the call came.
+    /// Milliseconds since 1970 (UTC) at which the call came, or at which the end of its task was seen.
     time_ms: u64,
     event: &'static str,
     tenant: String,
@@ -73,11 +73,13 @@ enum Subject {
 }
 
 /// End of a call.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
     /// The server answered with a result.
     Done,
+    /// The server answered with a task, whose end has a record of its own.
+    Begun,
     /// The server answered with a result that tells an error.
     Error,
     /// The server gave no answer, or none that is a result.
@@ -86,6 +88,18 @@ pub(crate) enum Outcome {
     Refused,
     /// The host left, or cancelled the call.
     Cancelled,
+}
+
+/// Task whose end was seen.
+pub(crate) struct EndedTask<'a> {
+    pub(crate) server: &'a str,
+    /// Tool whose call began it.
+    pub(crate) tool: &'a str,
+    /// SHA-256 of the definition, as for a call.
+    pub(crate) definition: &'a str,
+    /// Time since it was begun.
+    pub(crate) duration: Duration,
+    pub(crate) outcome: Outcome,
 }
 
 /// Call that is audited. Dropped before [`AuditedCall::ends`], it is noted as cancelled.
@@ -134,6 +148,16 @@ impl Audit {
                 self.begin_of("resource", caller, subject, None)
             }
         }
+    }
+
+    /// Writes the record of a task that has ended, before its state is told.
+    pub(crate) async fn task_ended(&self, caller: &Caller, task: EndedTask<'_>) {
+        let EndedTask { server, tool, definition, duration, outcome } = task;
+        let subject = Subject::Tool { tool: tool.to_owned(), definition: definition.to_owned() };
+        let mut ended = self.begin_of("task", caller, subject, None);
+        ended.is_at(server);
+        ended.since = ended.since.checked_sub(duration).unwrap_or(ended.since);
+        ended.ends(outcome, 0).await;
     }
 
     fn begin_of(
@@ -230,7 +254,7 @@ impl AuditedCall {
         };
     }
 
-    /// Notes the server whose prompt or resource is fetched.
+    /// Notes the server that is asked.
     pub(crate) fn is_at(&mut self, server: &str) {
         server.clone_into(&mut self.record.server);
     }
@@ -326,6 +350,27 @@ mod tests {
         assert_eq!(lines[1]["arguments"], "");
         assert_eq!(lines[0]["outcome"], "done");
         assert_eq!(lines[1]["verdict"], "UNKNOWN_TOOL");
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_task_is_a_line_of_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::open(Some(&path)).expect("a file");
+        let caller = Caller { principal: "ann".into(), ..Caller::default() };
+        let ended = EndedTask {
+            server: "mine",
+            tool: "dig",
+            definition: "00ff",
+            duration: Duration::from_secs(3),
+            outcome: Outcome::Error,
+        };
+        audit.task_ended(&caller, ended).await;
+        let text = std::fs::read_to_string(&path).expect("a file");
+        let line: Value = serde_json::from_str(&text).expect("one line of JSON");
+        assert_eq!([&line["event"], &line["outcome"]], ["task", "error"]);
+        assert_eq!([&line["server"], &line["tool"], &line["principal"]], ["mine", "dig", "ann"]);
+        assert!(line["duration_ms"].as_u64() >= Some(3_000), "{line}");
     }
 
     #[tokio::test]

@@ -20,7 +20,7 @@ use crate::gateway::Gateway;
 use crate::gathered;
 use crate::host::{Failure, Host, LOST};
 use crate::raw::{RawObject, list_of};
-use crate::tasks::older;
+use crate::tasks;
 
 /// Refusal before any server has listed its tools.
 const NO_TOOLS_YET: &str =
@@ -88,7 +88,13 @@ impl From<String> for NotCalled {
 
 /// Returns the outcome of a call that its server answered.
 pub(crate) fn outcome_of(result: &RawObject) -> Outcome {
-    if result.is_true("isError") { Outcome::Error } else { Outcome::Done }
+    if tasks::is_begun(result) {
+        Outcome::Begun
+    } else if result.is_true("isError") {
+        Outcome::Error
+    } else {
+        Outcome::Done
+    }
 }
 
 async fn attempt(
@@ -197,7 +203,7 @@ pub(crate) async fn judge_for_server(
 }
 
 /// Returns the name by which models see a tool of a server; `None` if no catalog can have it.
-fn model_name(server: &str, name: &str) -> Option<String> {
+pub(crate) fn model_name(server: &str, name: &str) -> Option<String> {
     let server = ServerName::parse(server).ok()?;
     let name = ToolName::parse(name).ok()?;
     Some(ToolId { server, name }.model_name())
@@ -371,7 +377,7 @@ async fn send(
 
 /// Returns true if a result ends its call: it neither asks the host nor stands for a task.
 pub(crate) fn is_end(result: &RawObject) -> bool {
-    !asking::asks(result) && !result.is("resultType", "task") && !older::is_begun(result)
+    !asking::asks(result) && !tasks::is_begun(result)
 }
 
 /// Returns a failure as a result, so that the model sees what happened and what to do.

@@ -270,6 +270,7 @@ async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str
             progress: None,
             asker: None,
             requester: caller.requester(),
+            sent: None,
         };
         let answer = gateway.fleet().request(server, request, deadline).await;
         let page = match answer.map(RawObject::of) {

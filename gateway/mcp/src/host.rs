@@ -173,7 +173,7 @@ impl Host<'_> {
             return self.wait(waiting, &purpose).await;
         }
         let mut result = self.send(server, method, params).await?;
-        tasks::seal(self.gateway, &self.principal, server, &mut result);
+        tasks::seal(self, server, &name, &mut result);
         if asking::asks(&result)
             && let Some(state) = result.text("requestState").map(Cow::into_owned)
         {
@@ -259,7 +259,7 @@ impl Host<'_> {
     }
 
     /// Returns the host as one that hears what a server tells during its request; `None` if it wants to hear nothing.
-    fn hearer(&self, server: &str) -> Option<passing::Hearer> {
+    pub(crate) fn hearer(&self, server: &str) -> Option<passing::Hearer> {
         let named = self.sees_servers.then_some(server);
         passing::Hearer::of(self.context, self.level, named)
     }
@@ -291,6 +291,7 @@ impl Host<'_> {
             progress: None,
             asker: None,
             requester: self.caller.requester(),
+            sent: None,
         }
     }
 
@@ -355,7 +356,7 @@ fn declared(questions: Vec<Question>, capabilities: &ClientCapabilities) -> Vec<
     declared
 }
 
-fn parsed(outcome: Result<Box<RawValue>, RequestError>) -> Result<RawObject, Failure> {
+pub(crate) fn parsed(outcome: Result<Box<RawValue>, RequestError>) -> Result<RawObject, Failure> {
     let answer = outcome.map_err(Failure::Server)?;
     RawObject::of(answer).map_err(|error| {
         let problem = format!("the server's answer is no JSON object: {error}");

@@ -5,15 +5,18 @@ pub(crate) mod begun;
 pub(crate) mod older;
 
 use std::borrow::Cow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData, TASKS_EXTENSION_ID};
 use serde_json::{Map, Value};
 
+use crate::audit::{EndedTask, Outcome};
+use crate::calling;
 use crate::gateway::Gateway;
 use crate::host::{Failure, Host, is_modern};
 use crate::raw::RawObject;
 use crate::sealed::{Content, Purpose};
+use begun::BegunTask;
 
 /// Methods about tasks, of both revisions that have some.
 pub(crate) const METHODS: [&str; 5] = [CANCEL, GET, older::LIST, older::RESULT, "tasks/update"];
@@ -34,16 +37,58 @@ pub(crate) struct Answered {
     pub(crate) result: RawObject,
 }
 
-/// Sets the gateway's own ID in a result that is a task.
-pub(crate) fn seal(gateway: &Gateway, principal: &str, server: &str, result: &mut RawObject) {
+/// Returns true if the answer to a call stands for a task.
+pub(crate) fn is_begun(result: &RawObject) -> bool {
+    result.is("resultType", "task") || older::is_begun(result)
+}
+
+/// Sets the gateway's own ID in a result that is a task, and notes that the call of a tool began it.
+pub(crate) fn seal(host: &Host<'_>, server: &str, tool: &str, result: &mut RawObject) {
     if !result.is("resultType", "task") {
         return;
     }
     if let Some(id) = result.text(ID).map(Cow::into_owned) {
-        let content = Content::Task { server: server.to_owned(), id };
-        let sealed = gateway.seal().seal(content, &purpose(principal), KEPT);
-        result.set(ID, &Value::from(sealed));
+        result.set(ID, &Value::from(sealed(host, server, &id)));
+        let shown = String::new();
+        let server = server.to_owned();
+        let begun = BegunTask { server, id, shown, tool: tool.to_owned(), since: Instant::now() };
+        host.gateway.begun_tasks().note(&host.caller.owner(), begun);
     }
+}
+
+/// Returns the gateway's own ID of a task.
+fn sealed(host: &Host<'_>, server: &str, id: &str) -> String {
+    let content = Content::Task { server: server.to_owned(), id: id.to_owned() };
+    host.gateway.seal().seal(content, &purpose(&host.principal), KEPT)
+}
+
+/// Returns how a task has ended by its state; `None` while it goes on.
+fn end_of(state: &RawObject) -> Option<Outcome> {
+    match state.text("status")?.as_ref() {
+        "completed" => {
+            let is_error = state.value("result")["isError"] == true;
+            Some(if is_error { Outcome::Error } else { Outcome::Done })
+        }
+        "failed" => Some(Outcome::Failed),
+        "cancelled" => Some(Outcome::Cancelled),
+        _ => None,
+    }
+}
+
+/// Notes that a task of the principal is seen to have ended, once: preconditions are judged by its call, which is audited.
+async fn note_end(host: &Host<'_>, server: &str, id: &str, outcome: Outcome) {
+    let ended = host.gateway.begun_tasks().end(&host.caller.owner(), server, id);
+    let Some(task) = ended else { return };
+    if outcome != Outcome::Cancelled
+        && let Some(model_name) = calling::model_name(server, &task.tool)
+    {
+        host.gateway.has_called(host.caller, &model_name, outcome == Outcome::Done);
+    }
+    let tool = host.gateway.tool_for(host.caller, server, &task.tool);
+    let definition = tool.as_ref().map(|tool| &*tool.definition).unwrap_or_default();
+    let ended =
+        EndedTask { server, tool: &task.tool, definition, duration: task.since.elapsed(), outcome };
+    host.gateway.audit().task_ended(host.caller, ended).await;
 }
 
 /// Sends a request about a task to the task's server, which is `only` where the face has one server.
@@ -67,9 +112,12 @@ pub(crate) async fn request(
         return Err(refused(ErrorData::missing_required_client_capability(required)));
     }
     let Task { server, id, shown } = Task::of(host, only, &params).map_err(refused)?;
-    params.insert(ID.to_owned(), Value::from(id));
+    params.insert(ID.to_owned(), Value::from(id.as_str()));
     let result = host.request(&server, method, params).await;
     let mut result = result.map_err(|failure| (server.clone(), failure))?;
+    if let Some(outcome) = end_of(&result) {
+        note_end(host, &server, &id, outcome).await;
+    }
     if result.get(ID).is_some() {
         result.set(ID, &Value::from(shown));
     }
@@ -130,4 +178,21 @@ pub(crate) fn are_offered(gateway: &Gateway, server: &str) -> bool {
 
 fn purpose(principal: &str) -> Purpose<'_> {
     Purpose { principal, server: "", method: "tasks", name: "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_says_how_a_task_has_ended() {
+        let end = |state: &'static str| end_of(&RawObject::parse(state).expect("an object"));
+        assert_eq!(end(r#"{"status":"working"}"#), None);
+        assert_eq!(end("{}"), None);
+        assert_eq!(end(r#"{"status":"completed"}"#), Some(Outcome::Done));
+        let error = r#"{"status":"completed","result":{"content":[],"isError":true}}"#;
+        assert_eq!(end(error), Some(Outcome::Error));
+        assert_eq!(end(r#"{"status":"failed"}"#), Some(Outcome::Failed));
+        assert_eq!(end(r#"{"status":"cancelled"}"#), Some(Outcome::Cancelled));
+    }
 }

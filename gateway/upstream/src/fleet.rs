@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
@@ -188,6 +189,8 @@ pub struct Request {
     pub asker: Option<Asker>,
     /// Principal whose own credential it takes, where the server has one for each; `None` for the operator.
     pub requester: Option<Requester>,
+    /// Set to true when it is sent, where somebody wants to know: dropped before, it has no effects.
+    pub sent: Option<Arc<AtomicBool>>,
 }
 
 /// Error of a request.

@@ -85,6 +85,7 @@ impl Face {
             progress: None,
             asker: None,
             requester: caller.requester(),
+            sent: None,
         };
         let deadline = Instant::now() + PLANE_DEADLINE;
         let told = fleet.request(server, request, deadline).await;

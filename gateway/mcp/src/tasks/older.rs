@@ -2,20 +2,28 @@
 //! connection that all share, where its server asks nobody, so that whoever looks after it reaches the same process.
 
 use std::borrow::Cow;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion};
 use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
+use toolgate_telemetry::in_trace;
 use toolgate_upstream::{Request, RequestError};
 
 use super::begun::BegunTask;
-use super::{Answered, CANCEL, GET, ID, KEPT, Task, purpose, refused, unknown};
+use super::{Answered, CANCEL, GET, ID, Task, end_of, note_end, refused, sealed, unknown};
+use crate::audit::Outcome;
+use crate::calling;
 use crate::gateway::Gateway;
-use crate::host::{Failure, Host, is_modern};
+use crate::host::{Failure, Host, is_modern, parsed};
+use crate::live::NOTES_MAX;
+use crate::passing;
 use crate::raw::{RawObject, list_of};
-use crate::sealed::Content;
 
 pub(crate) const LIST: &str = "tasks/list";
 pub(crate) const RESULT: &str = "tasks/result";
@@ -87,24 +95,25 @@ pub(crate) async fn call(
     params: Map<String, Value>,
     way: Way,
 ) -> Result<RawObject, Failure> {
-    let mut result = host.send(server, "tools/call", params).await?;
-    let Some(task) = begun_in(&result) else { return Ok(result) };
-    let Some(id) = task.text(ID).map(Cow::into_owned) else { return Ok(result) };
+    let tool = params.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let Started { mut result, task } = start(host, server, params).await?;
+    let Some(StartedTask { id, state, mut unheeded }) = task else { return Ok(result) };
     match way {
         Way::Begun => {
-            let content = Content::Task { server: server.to_owned(), id: id.clone() };
-            let shown = host.gateway.seal().seal(content, &purpose(&host.principal), KEPT);
-            result.set_json(TASK, with_id(task, &shown).into_text());
-            let begun = BegunTask { server: server.to_owned(), id, shown };
+            let shown = sealed(host, server, &id);
+            result.set_json(TASK, with_id(state, &shown).into_text());
+            let server = server.to_owned();
+            let since = std::time::Instant::now();
+            let begun = BegunTask { server, id, shown, tool, since };
             host.gateway.begun_tasks().note(&host.caller.owner(), begun);
+            unheeded.request = None;
             Ok(result)
         }
         Way::Awaited => {
-            let mut awaited = Awaited::new(host, server, &id);
             let late =
                 "the tool did not end in time: its task was cancelled, and may have had effects";
             until_ended(host, server, &id, late).await?;
-            awaited.request = None;
+            unheeded.request = None;
             let mut result = host.send(server, RESULT, of_id(&id)).await?;
             if let Value::Object(mut meta) = result.value("_meta") {
                 meta.remove(RELATED);
@@ -113,6 +122,74 @@ pub(crate) async fn call(
             Ok(result)
         }
     }
+}
+
+/// Answer to a call that was to become a task.
+struct Started {
+    result: RawObject,
+    /// `None` if it became none.
+    task: Option<StartedTask>,
+}
+
+/// Task that a server started.
+struct StartedTask {
+    /// ID that the server gave it.
+    id: String,
+    state: RawObject,
+    unheeded: Unheeded,
+}
+
+/// Sends a call that becomes a task. Once it is sent, it goes on if its host leaves before the server has told the task's ID: by
+/// that the task is cancelled then.
+async fn start(
+    host: &Host<'_>,
+    server: &str,
+    params: Map<String, Value>,
+) -> Result<Started, Failure> {
+    let mut request = host.plain("tools/call", params);
+    let cancel = host.plain(CANCEL, Map::new());
+    let (telling, notes) = mpsc::channel(NOTES_MAX);
+    let hearer = host.hearer(server);
+    request.progress = hearer.is_some().then_some(telling);
+    let sent = Arc::new(AtomicBool::new(false));
+    request.sent = Some(Arc::clone(&sent));
+    let (mut answering, answer) = oneshot::channel();
+    let gateway = host.gateway.clone();
+    let to = server.to_owned();
+    tokio::spawn(in_trace(async move {
+        let deadline = Instant::now() + gateway.call_time_max();
+        let mut sending = pin!(gateway.fleet().request(&to, request, deadline));
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut sending => outcome,
+            () = answering.closed() => {
+                if !sent.load(Ordering::Acquire) {
+                    return;
+                }
+                sending.await
+            }
+        };
+        let started = parsed(outcome).map(|result| started(&gateway, &to, cancel, result));
+        // Where nobody takes the answer, its task is dropped, and so cancelled.
+        let _left = answering.send(started);
+    }));
+    let answer = async { answer.await.unwrap_or(Err(Failure::Lost)) };
+    match hearer {
+        Some(hearer) => passing::tell_until(&hearer, notes, answer).await,
+        None => answer.await,
+    }
+}
+
+/// Returns what a call has started, by its answer. `cancel` is a request that cancels a task, but for its ID.
+fn started(gateway: &Gateway, server: &str, mut cancel: Request, result: RawObject) -> Started {
+    let task = begun_in(&result).and_then(|state| {
+        let id = state.text(ID).map(Cow::into_owned)?;
+        cancel.params = of_id(&id);
+        let gateway = gateway.clone();
+        let unheeded = Unheeded { gateway, server: server.to_owned(), request: Some(cancel) };
+        Some(StartedTask { id, state, unheeded })
+    });
+    Started { result, task }
 }
 
 /// Returns true if the answer to a call stands for a task.
@@ -144,12 +221,21 @@ pub(super) async fn request(
     }
     let Task { server, id, shown } = Task::of(host, only, &params).map_err(refused)?;
     let failed = |failure| (server.clone(), failure);
+    let mut outcome = None;
     if method == RESULT {
         let late = "the task still runs: ask for its result again later";
-        until_ended(host, &server, &id, late).await.map_err(failed)?;
+        outcome = Some(until_ended(host, &server, &id, late).await.map_err(failed)?);
     }
-    params.insert(ID.to_owned(), Value::from(id));
+    params.insert(ID.to_owned(), Value::from(id.as_str()));
     let mut result = host.send(&server, method, params).await.map_err(failed)?;
+    outcome = match outcome {
+        None => end_of(&result),
+        Some(Outcome::Done) => Some(calling::outcome_of(&result)),
+        failed => failed,
+    };
+    if let Some(outcome) = outcome {
+        note_end(host, &server, &id, outcome).await;
+    }
     if method != RESULT {
         result = with_id(result, &shown);
     } else if let Value::Object(mut meta) = result.value("_meta")
@@ -172,7 +258,12 @@ async fn list(host: &Host<'_>, only: Option<&str>) -> RawObject {
     let owner = &owner;
     let states = begun.into_iter().map(|task| async move {
         match host.send(&task.server, GET, of_id(&task.id)).await {
-            Ok(state) => Some(with_id(state, &task.shown).into_text()),
+            Ok(state) => {
+                if let Some(outcome) = end_of(&state) {
+                    note_end(host, &task.server, &task.id, outcome).await;
+                }
+                Some(with_id(state, &task.shown).into_text())
+            }
             // So a server says that it knows no such task. Other errors may pass.
             Err(Failure::Server(RequestError::Server { code, .. }))
                 if code == i64::from(ErrorCode::INVALID_PARAMS.0) =>
@@ -190,25 +281,24 @@ async fn list(host: &Host<'_>, only: Option<&str>) -> RawObject {
     result
 }
 
-/// Waits until a task has ended; `late` says that it did not in the time of a call. A server's own answer would keep a turn for as
+/// Waits until a task has ended, and returns how; `late` says that it did not in the time of a call. A server's own answer would keep a turn for as
 /// long, and the time of a call is shorter.
 async fn until_ended(
     host: &Host<'_>,
     server: &str,
     id: &str,
     late: &'static str,
-) -> Result<(), Failure> {
+) -> Result<Outcome, Failure> {
     let deadline = Instant::now() + host.gateway.call_time_max();
     loop {
         let state = host.send(server, GET, of_id(id)).await?;
-        match state.text("status").as_deref() {
-            Some("completed" | "failed" | "cancelled") => return Ok(()),
-            Some("input_required") => {
-                return Err(failure(
-                    "the task asks its host, which a task can't do behind this gateway",
-                ));
-            }
-            _ => {}
+        if let Some(outcome) = end_of(&state) {
+            return Ok(outcome);
+        }
+        if state.is("status", "input_required") {
+            return Err(failure(
+                "the task asks its host, which a task can't do behind this gateway",
+            ));
         }
         let pause = pause_of(&state);
         if Instant::now() + pause > deadline {
@@ -239,24 +329,15 @@ fn with_id(mut task: RawObject, shown: &str) -> RawObject {
     task
 }
 
-/// Task that the gateway waits for. Dropped before the task has ended, it is cancelled: its host has left.
-struct Awaited {
+/// Task that nobody looks after but the gateway. Dropped, it is cancelled: its host has left.
+struct Unheeded {
     gateway: Gateway,
     server: String,
+    /// Request that cancels it; `None` once it has ended, or somebody looks after it.
     request: Option<Request>,
 }
 
-impl Awaited {
-    fn new(host: &Host<'_>, server: &str, id: &str) -> Self {
-        Self {
-            gateway: host.gateway.clone(),
-            server: server.to_owned(),
-            request: Some(host.plain(CANCEL, of_id(id))),
-        }
-    }
-}
-
-impl Drop for Awaited {
+impl Drop for Unheeded {
     fn drop(&mut self) {
         let Some(request) = self.request.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

@@ -209,6 +209,7 @@ pub(super) fn tool(name: &str) -> Request {
         progress: None,
         asker: None,
         requester: None,
+        sent: None,
     }
 }
 

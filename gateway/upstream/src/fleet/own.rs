@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_telemetry::McpSpan;
 
-use super::server::{RETRY_AFTER, Server};
+use super::server::{RETRY_AFTER, Server, tell_sent};
 use super::spawning::start_in;
 use super::turns::{Busy, Turn, Turns};
 use super::{Request, RequestError};
@@ -217,6 +217,7 @@ impl Server {
         };
         let is_process = matches!(self.entry.upstream, Upstream::Process(_));
         let mut unanswered = Unanswered(is_process.then_some(&*using.0));
+        tell_sent(request.sent.as_deref());
         let outcome = self.call(&connection, attempt, outgoing).await;
         if matches!(outcome, Ok(_) | Err(CallError::Server(_))) {
             unanswered.0 = None;

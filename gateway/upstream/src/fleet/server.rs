@@ -1,6 +1,7 @@
 //! One server of a fleet, and the task that keeps it running.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
@@ -247,6 +248,7 @@ impl Server {
             deadline,
             span: McpSpan::untraced(),
         };
+        tell_sent(request.sent.as_deref());
         let outcome = self.call(&connection, attempt, outgoing).await;
         outcome.map_err(|error| self.refusal(error))
     }
@@ -735,6 +737,13 @@ impl Listing {
             && self.identity == other.identity
             && self.instructions == other.instructions
             && self.capabilities == other.capabilities
+    }
+}
+
+/// Tells that a request is sent now.
+pub(super) fn tell_sent(sent: Option<&AtomicBool>) {
+    if let Some(sent) = sent {
+        sent.store(true, Ordering::Release);
     }
 }
 

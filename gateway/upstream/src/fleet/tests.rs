@@ -63,6 +63,7 @@ fn tool_with(name: &str, arguments: &Value, principal: &str) -> Request {
         progress: None,
         asker: None,
         requester: None,
+        sent: None,
     }
 }
 

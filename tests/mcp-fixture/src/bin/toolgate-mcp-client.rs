@@ -105,6 +105,7 @@ impl Client {
             progress: None,
             asker: None,
             requester: None,
+            sent: None,
         };
         let result = self.fleet.request(SERVER, request, Instant::now() + PATIENCE).await?;
         Ok(serde_json::from_str(result.get())?)

@@ -113,8 +113,15 @@ impl Client {
         params.insert("arguments".to_owned(), Value::Object(Map::new()));
         let method = "tools/call".to_owned();
         let principal = String::new();
-        let request =
-            Request { method, params, principal, progress: None, asker: None, requester: None };
+        let request = Request {
+            method,
+            params,
+            principal,
+            progress: None,
+            asker: None,
+            requester: None,
+            sent: None,
+        };
         self.fleet.request(SERVER, request, Instant::now() + PATIENCE).await.map(|_result| ())
     }
 
