@@ -94,6 +94,8 @@ def test_rates_are_those_of_the_service() -> None:
     assert rates("anthropic") == Rates(1.25, 0.1, 1_024)
     assert rates("anthropic", "claude-haiku-4-5") == Rates(1.25, 0.1, 4_096)
     assert rates("anthropic", "claude-sonnet-4-6") == Rates(1.25, 0.1, 2_048)
+    assert rates("anthropic", "claude-opus-4-7") == Rates(1.25, 0.1, 2_048)
+    assert rates("anthropic", "claude-opus-5") == Rates(1.25, 0.1, 512)
     assert rates("openai_responses", "o3") == Rates(1.0, 0.1, 1_024, 128)
     assert rates("openai_chat", "gpt-4o") == Rates(1.0, 0.1, 1_024, 128)
     assert rates("openai_chat", "openai/gpt-5.6") == Rates(1.25, 0.1, 1_024, 128)

@@ -40,9 +40,10 @@ const OWN_HOSTS = ["api.anthropic.com", "api.openai.com", "openai.azure.com", "g
 const MODEL_BYTES = 256;
 const URL_BYTES = 2048;
 
-/** Parts of the names of Anthropic's models that cache longer prompts alone. */
-const CLAUDE_4096 = /opus-4-[567]|haiku-4-5/;
-const CLAUDE_2048 = /sonnet-4-6|haiku-3|3-haiku|3-5-haiku/;
+/** Parts of the names of Anthropic's models that cache from another length on. */
+const CLAUDE_4096 = /opus-4-[56]|haiku-4-5/;
+const CLAUDE_2048 = /opus-4-7|sonnet-4-6|haiku-3|3-haiku|3-5-haiku/;
+const CLAUDE_512 = /(?:opus|fable|mythos)-5/;
 
 const ANTHROPIC: Rates = { write: 1.25, read: 0.1, least: 1024, step: 1 };
 const OPENAI: Rates = { write: 1, read: 0.1, least: 1024, step: 128 };
@@ -111,7 +112,8 @@ export function priceOf({ write, read, least, step }: Rates, tokens: number, sha
 
 function leastOfClaude(name: string): number {
   if (CLAUDE_4096.test(name)) return 4096;
-  return CLAUDE_2048.test(name) ? 2048 : ANTHROPIC.least;
+  if (CLAUDE_2048.test(name)) return 2048;
+  return CLAUDE_512.test(name) ? 512 : ANTHROPIC.least;
 }
 
 /** The version behind a prefix in a model's name; its minor number counts hundredths. */

@@ -2,10 +2,19 @@
 //! tokens of input that is neither read from a cache nor written to one, so that it holds for any model of a provider.
 //! Output is not counted: it is the same whatever the request looks like.
 //!
-//! The rules are those of Anthropic's "Prompt caching" and "Pricing", OpenAI's "Prompt caching" and "Pricing", and
-//! Google's "Context caching" of the Gemini API, as of November 2026. A cache serves the longest prefix that a request
-//! has in common with an earlier one, in the order tools, system prompt, messages. Requests are assumed to follow each
-//! other before the cache expires, and Anthropic's to mark their last block (automatic caching).
+//! A cache serves the longest prefix that a request has in common with an earlier one, in the order tools, system prompt,
+//! messages. Requests are assumed to follow each other before the cache expires, and Anthropic's to mark their last block
+//! (automatic caching).
+//!
+//! The rules and prices are those of the providers' public pages, as of November 2026:
+//!
+//! - Anthropic: <https://platform.claude.com/docs/en/build-with-claude/prompt-caching> (writing 1.25 or, for an hour, 2;
+//!   reading .1; the least length of each model) and <https://platform.claude.com/docs/en/about-claude/pricing>.
+//! - OpenAI: <https://developers.openai.com/api/docs/guides/prompt-caching> (from 1,024 tokens on in steps of 128; writing
+//!   1.25 from GPT-5.6 on) and <https://developers.openai.com/api/docs/pricing> (reading .1, for GPT-5 and later; models of
+//!   before read for .25 or .5, which is not told apart here).
+//! - Google: <https://ai.google.dev/gemini-api/docs/caching> (from 4,096 tokens on, Gemini 2.5 from 2,048; no hit is
+//!   guaranteed) and <https://ai.google.dev/gemini-api/docs/pricing> (reading .1). Implicit caching stores for nothing.
 
 use serde_json::Value;
 
@@ -25,7 +34,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Anthropic's Messages, with a cache of 5 minutes. [`Rates::of`] knows the models that cache from 2,048 or 4,096 tokens on.
+    /// Anthropic's Messages, with a cache of 5 minutes. [`Rates::of`] knows the models that cache from another length on.
     pub const ANTHROPIC: Self = Self { write: 1.25, read: 0.1, least: 1_024, step: 1 };
     /// Anthropic's Messages, with a cache of one hour.
     pub const ANTHROPIC_HOUR: Self = Self { write: 2.0, ..Self::ANTHROPIC };
@@ -165,13 +174,15 @@ fn append(value: &Value, text: &mut String) {
 }
 
 /// Returns the least number of tokens that a model of Anthropic's caches. Sonnet 4.6 is documented with 1,024, but was seen
-/// to cache from 2,048 on (anthropic-sdk-python, issue 1194).
+/// to cache from 2,048 on (<https://github.com/anthropics/anthropic-sdk-python/issues/1194>).
 fn least_of_claude(model: &str) -> u32 {
     let is_one_of = |names: &[&str]| names.iter().any(|name| model.contains(name));
-    if is_one_of(&["opus-4-5", "opus-4-6", "opus-4-7", "haiku-4-5"]) {
+    if is_one_of(&["opus-4-5", "opus-4-6", "haiku-4-5"]) {
         4_096
-    } else if is_one_of(&["sonnet-4-6", "haiku-3", "3-haiku", "3-5-haiku"]) {
+    } else if is_one_of(&["opus-4-7", "sonnet-4-6", "haiku-3", "3-haiku", "3-5-haiku"]) {
         2_048
+    } else if is_one_of(&["opus-5", "fable-5", "mythos-5"]) {
+        512
     } else {
         Rates::ANTHROPIC.least
     }
@@ -214,8 +225,11 @@ mod tests {
         for model in ["claude-opus-4-6", "Claude-Haiku-4-5-20251001"] {
             assert_eq!(rates(Api::Anthropic, model).least, 4_096, "{model}");
         }
-        for model in ["claude-sonnet-4-6", "claude-3-5-haiku-latest"] {
+        for model in ["claude-opus-4-7", "claude-sonnet-4-6", "claude-3-5-haiku-latest"] {
             assert_eq!(rates(Api::Anthropic, model).least, 2_048, "{model}");
+        }
+        for model in ["claude-opus-5", "claude-opus-5-20260724", "claude-fable-5"] {
+            assert_eq!(rates(Api::Anthropic, model).least, 512, "{model}");
         }
         for model in ["", "gpt-5.5", "gpt-4o", "gpt-5-mini", "o3"] {
             assert_eq!(rates(Api::OpenAiResponses, model), Rates::OPENAI, "{model}");

@@ -25,10 +25,12 @@ _VERSION = re.compile(r"(gpt|gemini)-(\d+)(?:\.(\d+))?")
 
 def _least_of_claude(model: str) -> int:
     """The least number of tokens that a model of Anthropic's caches, as the service has it."""
-    if any(name in model for name in ("opus-4-5", "opus-4-6", "opus-4-7", "haiku-4-5")):
+    if any(name in model for name in ("opus-4-5", "opus-4-6", "haiku-4-5")):
         return 4_096
-    if any(name in model for name in ("sonnet-4-6", "haiku-3", "3-haiku", "3-5-haiku")):
+    if any(name in model for name in ("opus-4-7", "sonnet-4-6", "haiku-3", "3-haiku", "3-5-haiku")):
         return 2_048
+    if any(name in model for name in ("opus-5", "fable-5", "mythos-5")):
+        return 512
     return 1_024
 
 

@@ -126,6 +126,8 @@ test("prices are those of the service", () => {
   assert.equal(ratesOf({ api: "gemini", model: GEMINI })?.least, 4096);
   for (const [model, least] of [
     ["claude-opus-4-8", 1024],
+    ["claude-opus-5-20260724", 512],
+    ["claude-opus-4-7", 2048],
     ["claude-sonnet-4-6", 2048],
     ["claude-3-5-haiku-latest", 2048],
     ["Claude-Haiku-4-5-20251001", 4096],
