@@ -11,11 +11,11 @@ use toolgate_core::error::Error;
 use toolgate_core::policy::Choosing;
 use toolgate_core::state::AgentState;
 use toolgate_core::tokens;
-use toolgate_llm::price::Rates;
+use toolgate_llm::price::{LEAST_REQUESTS, PromptPrices, Rates};
 use toolgate_llm::render::{Loss, RenderError, Tool};
 use toolgate_llm::strategy::{
-    Endpoint, Listing, Offer, Prepared, Reason, Strategy, Turn, may_defer, prepare,
-    prepare_undeferred,
+    Endpoint, Listing, Offer, Prepared, Reason, Strategy, Turn, expected_requests, may_defer,
+    prepare, prepare_undeferred,
 };
 use toolgate_proto::v1::{
     PromptStrategy, RenderLoss, RenderedTools, RouteResponse, StrategyReason,
@@ -23,7 +23,6 @@ use toolgate_proto::v1::{
 use toolgate_routing::catalog::check::pool_line;
 use toolgate_routing::gate::visibility::{Visibilities, Visibility};
 use toolgate_routing::router::answers::answer_size::LIMIT;
-use toolgate_routing::router::query::PromptPrices;
 use toolgate_routing::router::route::Answer;
 use toolgate_routing::shard::snapshot::Snapshot;
 use toolgate_routing::shard::tool;
@@ -78,10 +77,14 @@ impl PromptRequest {
         Some(u32::try_from(tokens).unwrap_or(u32::MAX))
     }
 
-    /// Returns the prices by which a change of the active set is weighed.
+    /// Returns the prices by which a change of the active set is weighed. With [`Strategy::Cut`] the next change takes out
+    /// what was kept, so that it is never carried for long.
     pub(super) fn prices(&self) -> PromptPrices {
-        let Rates { read, write, .. } = Rates::of(self.api, &self.endpoint());
-        PromptPrices { read, write, ..PromptPrices::default() }
+        let requests = match self.strategy {
+            Some(Strategy::Cut) => LEAST_REQUESTS,
+            _ => expected_requests(self.api, self.messages.values()),
+        };
+        PromptPrices { rates: Rates::of(self.api, &self.endpoint()), requests }
     }
 
     fn endpoint(&self) -> Endpoint<'_> {

@@ -20,6 +20,11 @@ use serde_json::Value;
 
 use crate::strategy::{Api, Endpoint};
 
+/// Least number of requests that a conversation is expected to have still. A conversation of unknown length is expected to
+/// last as long again as it has lasted (the best guess without knowledge of its kind); in its first turns that would be
+/// next to nothing, and tools would be dropped at the price of a cache that most conversations still use.
+pub const LEAST_REQUESTS: u32 = 5;
+
 /// Rules by which an API prices the tokens of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
@@ -103,11 +108,22 @@ impl Rates {
         price
     }
 
-    /// Returns what is saved by dropping definitions amid a conversation. It is negative if keeping them is cheaper.
+    /// Returns what is lost and what is saved by dropping definitions amid a conversation. Of a prompt that is too short
+    /// for the cache nothing is lost, and a prompt that becomes too short for it is never read from it.
     #[must_use]
-    pub fn saved_by_dropping(&self, dropped: &Dropped) -> f64 {
-        let kept = f64::from(dropped.tokens) * self.read * dropped.requests;
-        kept - f64::from(dropped.behind) * self.extra()
+    pub fn dropping(&self, dropped: &Dropped) -> Dropping {
+        let Dropped { tokens, behind, searched, prompt, left, requests } = *dropped;
+        let least = u64::from(self.least);
+        let is_cached = prompt >= least;
+        let carried = searched as f64 + tokens as f64 * requests;
+        let lost = if !is_cached {
+            0.0
+        } else if left < least {
+            left as f64 * (1.0 - self.read) * requests
+        } else {
+            behind as f64 * self.extra()
+        };
+        Dropping { lost, saved: carried * if is_cached { self.read } else { 1.0 } }
     }
 
     /// Returns the price of writing tokens to the cache that it held already.
@@ -132,14 +148,53 @@ pub struct Following {
 }
 
 /// Definitions that could be dropped from a conversation.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Dropped {
     /// Tokens of the definitions.
-    pub tokens: u32,
+    pub tokens: u64,
     /// Tokens behind the first of them that stay. They are written to the cache again.
-    pub behind: u32,
+    pub behind: u64,
+    /// Tokens of the request that a search would take if they are kept; 0 if none is expected.
+    pub searched: u64,
+    /// Tokens of the prompt with them.
+    pub prompt: u64,
+    /// Tokens of the prompt without them, and with what comes in their place.
+    pub left: u64,
     /// Number of requests that the conversation is still expected to have, this one included.
     pub requests: f64,
+}
+
+/// Price of dropping definitions, in tokens of uncached input.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dropping {
+    /// Price of what is not read from the cache any more.
+    pub lost: f64,
+    /// Price of what later requests do not carry.
+    pub saved: f64,
+}
+
+impl Dropping {
+    /// Returns the savings less the loss. They are negative if keeping is cheaper.
+    #[must_use]
+    pub fn gain(&self) -> f64 {
+        self.saved - self.lost
+    }
+}
+
+/// Rates of a conversation's prompts, and the number of requests to come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PromptPrices {
+    /// Rates of the provider.
+    pub rates: Rates,
+    /// Number of requests that the conversation is still expected to have, the next one included.
+    pub requests: u32,
+}
+
+impl Default for PromptPrices {
+    /// Returns the prices of an unknown provider, and the least number of requests.
+    fn default() -> Self {
+        Self { rates: Rates::UNKNOWN, requests: LEAST_REQUESTS }
+    }
 }
 
 /// Returns a value as a model reads it: as JSON, whose texts have no escapes.
@@ -278,11 +333,38 @@ mod tests {
 
     #[test]
     fn dropping_pays_if_what_is_carried_on_outweighs_what_is_written_again() {
-        let dropped = Dropped { tokens: 1_000, behind: 500, requests: 10.0 };
-        check(Rates::OPENAI.saved_by_dropping(&dropped), 1_000.0 - 450.0);
-        check(Rates::ANTHROPIC.saved_by_dropping(&dropped), 1_000.0 - 575.0);
-        let long = Dropped { behind: 50_000, ..dropped };
-        assert!(Rates::OPENAI.saved_by_dropping(&long) < 0.0);
+        let dropped = Dropped {
+            tokens: 1_000,
+            behind: 500,
+            searched: 0,
+            prompt: 9_000,
+            left: 8_000,
+            requests: 10.0,
+        };
+        check(Rates::OPENAI.dropping(&dropped).gain(), 1_000.0 - 450.0);
+        check(Rates::ANTHROPIC.dropping(&dropped).gain(), 1_000.0 - 575.0);
+        let searching = Dropped { searched: 9_000, ..dropped };
+        check(Rates::OPENAI.dropping(&searching).gain(), 1_900.0 - 450.0);
+        let long = Dropped { behind: 50_000, prompt: 60_000, left: 59_000, ..dropped };
+        assert!(Rates::OPENAI.dropping(&long).gain() < 0.0);
+    }
+
+    #[test]
+    fn dropping_costs_nothing_where_nothing_is_cached_and_all_where_the_rest_is_too_short() {
+        let short = Dropped {
+            tokens: 1_000,
+            behind: 2_000,
+            searched: 4_000,
+            prompt: 4_000,
+            left: 3_000,
+            requests: 2.0,
+        };
+        let dropping = Rates::GEMINI.dropping(&short);
+        check(dropping.lost, 0.0);
+        check(dropping.saved, 2_000.0 + 4_000.0);
+        let shortened = Rates::GEMINI.dropping(&Dropped { prompt: 4_500, left: 3_500, ..short });
+        check(shortened.lost, 3_500.0 * 0.9 * 2.0);
+        check(shortened.saved, 200.0 + 400.0);
     }
 
     #[test]

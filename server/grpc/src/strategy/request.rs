@@ -346,9 +346,8 @@ struct Matched<'v> {
 
 #[cfg(test)]
 mod tests {
-    use toolgate_llm::price::Rates;
+    use toolgate_llm::price::{PromptPrices, Rates};
     use toolgate_proto::v1::{AgentState, AnthropicRenderOptions, RouteOptions};
-    use toolgate_routing::router::query::PromptPrices;
 
     use super::*;
 
@@ -402,24 +401,32 @@ mod tests {
 
     #[test]
     fn a_set_is_weighed_by_the_prices_of_the_provider() {
-        let written = |format: ToolFormat, model: &str| {
+        for (format, model, rates) in [
+            (ToolFormat::Anthropic, "claude-opus-4-8", Rates::ANTHROPIC),
+            (ToolFormat::OpenaiResponses, "gpt-5.6", Rates::OPENAI_LATER),
+            (ToolFormat::OpenaiResponses, "gpt-5.5", Rates::OPENAI),
+            (ToolFormat::OpenaiChat, "qwen3-coder", Rates::UNKNOWN),
+            (ToolFormat::Gemini, "gemini-3.5-flash", Rates::GEMINI),
+        ] {
             let mut wire = asking(RenderOptions { format: format.into(), ..auto() });
             wire.options = Some(RouteOptions { model: model.into(), ..Default::default() });
-            read(&wire).expect("valid").expect("a strategy").prices().write
-        };
-        for (format, model, price) in [
-            (ToolFormat::Anthropic, "claude-opus-4-8", 1.25),
-            (ToolFormat::OpenaiResponses, "gpt-5.6", 1.25),
-            (ToolFormat::OpenaiResponses, "gpt-5.5", 1.0),
-            (ToolFormat::OpenaiChat, "qwen3-coder", 1.0),
-            (ToolFormat::Gemini, "gemini-3.5-flash", 1.0),
-        ] {
-            let written = written(format, model);
-            assert!((written - price).abs() < 1e-9, "{model}: {written}");
+            let prices = read(&wire).expect("valid").expect("a strategy").prices();
+            assert_eq!(prices, PromptPrices { rates, requests: 5 }, "{model}");
         }
-        let unknown = PromptPrices::default();
-        let Rates { read, write, .. } = Rates::UNKNOWN;
-        assert_eq!((unknown.read, unknown.write), (read, write), "one price model");
+    }
+
+    #[test]
+    fn a_set_is_weighed_for_as_many_requests_as_there_were_turns() {
+        let requests = |strategy: PromptStrategy, turns: usize| {
+            let messages = vec![r#"{"role":"user","content":"next"}"#; turns].join(",");
+            let messages_json = format!("[{messages}]");
+            let mut wire = asking(RenderOptions { strategy: strategy.into(), ..auto() });
+            wire.state = Some(AgentState { messages_json, ..Default::default() });
+            read(&wire).expect("valid").expect("a strategy").prices().requests
+        };
+        let auto = [0, 5, 6, 40].map(|turns| requests(PromptStrategy::Auto, turns));
+        assert_eq!(auto, [5, 5, 6, 40]);
+        assert_eq!(requests(PromptStrategy::Cut, 40), 5, "the next change takes out what was kept");
     }
 
     #[test]

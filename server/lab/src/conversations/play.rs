@@ -5,10 +5,9 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 use toolgate_core::error::Error;
 use toolgate_llm::SEARCH_TOOL_NAME;
-use toolgate_llm::price::Rates;
-use toolgate_llm::strategy::Strategy;
+use toolgate_llm::price::{LEAST_REQUESTS, PromptPrices};
+use toolgate_llm::strategy::{Strategy, expected_requests};
 use toolgate_routing::gate::handle::{ActiveSet, ShownTool};
-use toolgate_routing::router::query::PromptPrices;
 
 use super::agent::Messages;
 use super::bill::{Bill, Totals, Turned};
@@ -100,8 +99,8 @@ impl<'a> Play<'a> {
     pub(super) fn turn(&mut self, ranked: &Ranked<'_>) -> Result<(Opening, Vec<Totals>), Error> {
         let turn = ranked.turn;
         let at = self.messages.all.len();
-        let (set, mut shown_tools) = self.set(ranked)?;
         self.messages.user(&turn.query.text);
+        let (set, mut shown_tools) = self.set(ranked, at)?;
         let mut now = Now { set, shown: HashSet::new(), at };
         let opening = self.send(&mut now)?;
         let mut turned = self.turned(ranked, &now);
@@ -132,24 +131,28 @@ impl<'a> Play<'a> {
         Ok((opening, self.bills.iter_mut().map(|bill| bill.end(turned)).collect()))
     }
 
-    /// Returns the set of a turn, as slots and as the entries of its handle.
-    fn set(&self, ranked: &Ranked<'_>) -> Result<(Vec<u32>, Vec<ShownTool>), Error> {
+    /// Returns the set of a turn, as slots and as the entries of its handle. `at` is the place of the turn's message.
+    fn set(&self, ranked: &Ranked<'_>, at: usize) -> Result<(Vec<u32>, Vec<ShownTool>), Error> {
         if self.requests.sends_everything() {
             return Ok((self.scene.all(), Vec::new()));
         }
-        let chosen = self.scene.choose(ranked, self.past())?;
+        let chosen = self.scene.choose(ranked, self.past(at))?;
         let entries = chosen.iter().map(|one| one.shown(&self.scene.snapshot)).collect();
         Ok((chosen.iter().map(|one| one.slot).collect(), entries))
     }
 
-    fn past(&self) -> Past<'_> {
+    fn past(&self, at: usize) -> Past<'_> {
         if matches!(self.method, Method::Naive | Method::Paper | Method::Anew) {
             return Past::default();
         }
-        let said = self.requests.system_tokens() + self.requests.tokens(&self.messages.all);
-        let Rates { read, write, .. } = self.requests.rates();
+        let before = &self.messages.all[..at];
+        let said = self.requests.system_tokens() + self.requests.tokens(before);
+        let requests = match self.method {
+            Method::CUT => LEAST_REQUESTS,
+            _ => expected_requests(self.requests.api(), &self.messages.all),
+        };
         Past {
-            prices: PromptPrices { read, write, ..PromptPrices::default() },
+            prices: PromptPrices { rates: self.requests.rates(), requests },
             previous: self.previous.as_ref(),
             discovered: &self.discovered,
             history_tokens: Some(self.history.saturating_add(said)),

@@ -193,6 +193,11 @@ impl<'a> Requests<'a> {
         Sent { pieces, shown, first }
     }
 
+    /// Returns the provider's API.
+    pub(super) fn api(&self) -> Api {
+        self.provider.api
+    }
+
     /// Returns the provider's rates.
     pub(super) fn rates(&self) -> Rates {
         self.provider.rates()

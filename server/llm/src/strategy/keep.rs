@@ -2,14 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::plan::{Defined, Placed};
-use super::{Turn, messages};
-use crate::price::{Dropped, Following, Rates};
+use serde_json::Value;
 
-/// Least number of turns that a conversation is expected to go on for. A conversation of unknown length is expected to
-/// last as long again as it has lasted (the best guess without knowledge of its kind); in its first turns that would be
-/// next to nothing, and tools would be dropped at the price of a cache that most conversations still use.
-const LEAST_TURNS: usize = 5;
+use super::plan::{Defined, Placed};
+use super::{Api, Turn, messages};
+use crate::price::{Dropped, Following, LEAST_REQUESTS, Rates};
 
 /// Tokens that a request is expected to have more than the one before: a call with its result, or an answer with the next
 /// message.
@@ -46,17 +43,24 @@ pub(super) fn beyond(turn: &Turn<'_>) -> HashSet<String> {
 }
 
 /// Returns the first addition from which unused tools are dropped, or `None` if keeping all is cheapest. To drop a tool
-/// is to write all that stands behind it anew instead of reading it from the cache.
+/// is to write all that stands behind it anew instead of reading it from the cache. `constant` is the tokens of the
+/// definitions that the request has anyway.
 pub(super) fn stale_from(
     turn: &Turn<'_>,
     additions: &[Placed],
+    constant: u32,
     is_stale: &dyn Fn(&Defined) -> bool,
 ) -> Option<usize> {
     if !additions.iter().flat_map(|placed| &placed.tools).any(is_stale) {
         return None;
     }
     let rates = Rates::of(turn.api, &turn.endpoint);
-    let requests = f64::from(expected(turn));
+    let requests = f64::from(expected_requests(turn.api, turn.messages));
+    let size = |tool: &Defined| (turn.count)(&tool.definition.to_string());
+    let added = additions.iter().flat_map(|placed| &placed.tools).map(size);
+    let others = messages::tokens(turn.count, turn.offer.own.iter().chain(turn.messages));
+    let parts = added.chain([others, constant, turn.system_tokens]);
+    let prompt: u64 = parts.map(u64::from).sum();
     let mut best = None;
     let mut best_gain = 0.0;
     let mut stale_tools = 0;
@@ -69,15 +73,18 @@ pub(super) fn stale_from(
         end = start;
         let before = stale_tools;
         for tool in &placed.tools {
-            let size = (turn.count)(&tool.definition.to_string());
             if is_stale(tool) {
-                stale += size;
+                stale += size(tool);
                 stale_tools += 1;
             } else {
-                behind += size;
+                behind += size(tool);
             }
         }
-        let gain = rates.saved_by_dropping(&Dropped { tokens: stale, behind, requests });
+        let tokens = u64::from(stale);
+        let behind = u64::from(behind);
+        let left = prompt.saturating_sub(tokens);
+        let dropped = Dropped { tokens, behind, searched: 0, prompt, left, requests };
+        let gain = rates.dropping(&dropped).gain();
         if stale_tools > before && gain > best_gain {
             best = Some(index);
             best_gain = gain;
@@ -86,16 +93,18 @@ pub(super) fn stale_from(
     if stale_tools > MOST_STALE { Some(0) } else { best }
 }
 
-/// Returns the number of requests that a conversation is still expected to have, this one included. Calls make more of them than turns; how
-/// many is not known before the model answers.
-fn expected(turn: &Turn<'_>) -> u32 {
-    let turns = messages::turns(turn.api, turn.messages).max(LEAST_TURNS);
-    u32::try_from(turns).unwrap_or(u32::MAX)
+/// Returns the number of requests that a conversation is still expected to have, the next one included: as many as it
+/// had turns, and at least [`LEAST_REQUESTS`]. Calls make more of them than turns; how many is not known before the model
+/// answers.
+#[must_use]
+pub fn expected_requests(api: Api, messages: &[Value]) -> u32 {
+    let turns = u32::try_from(messages::turns(api, messages)).unwrap_or(u32::MAX);
+    turns.max(LEAST_REQUESTS)
 }
 
 /// Returns the requests that are expected to follow this one.
 pub(super) fn following(turn: &Turn<'_>) -> Following {
-    Following { requests: expected(turn) - 1, growth: GROWTH }
+    Following { requests: expected_requests(turn.api, turn.messages) - 1, growth: GROWTH }
 }
 
 #[cfg(test)]
@@ -135,7 +144,7 @@ mod tests {
         };
         let tools = (0..tools).map(|number| Defined::of(&format!("tool_{number}"))).collect();
         let placed = Placed { after: 1, tools, change: Change::default() };
-        stale_from(&turn, &[placed], &|_| true)
+        stale_from(&turn, &[placed], 0, &|_| true)
     }
 
     #[test]

@@ -152,7 +152,7 @@ pub(super) fn plan(
     for addition in held {
         planner.hold(addition)?;
     }
-    planner.drop_stale(place);
+    planner.drop_stale(place)?;
     planner.settle_listing(place);
     planner.know_loaded();
     planner.add(place, lost)?;
@@ -243,17 +243,18 @@ impl Planner<'_, '_> {
 
     /// Drops tools that were added by earlier turns and are not used, where that is cheaper than to keep them. It happens
     /// only at a new message of the user, so that within a turn nothing is lost, nor when a turn is prepared again.
-    fn drop_stale(&mut self, place: usize) {
+    fn drop_stale(&mut self, place: usize) -> Result<(), RenderError> {
         let speaks = |last| messages::speaker(self.turn.api, last) == Speaker::User;
         let is_again = self.plan.additions.last().is_some_and(|last| last.after == place);
         if is_again || !self.turn.messages.last().is_some_and(speaks) {
-            return;
+            return Ok(());
         }
         let used = used(self.turn);
         let is_stale = |tool: &Defined| !used.contains(tool.name.as_str());
-        let Some(from) = keep::stale_from(self.turn, &self.plan.additions, &is_stale) else {
-            return;
-        };
+        let constant = toolset::constant(self.turn, self.way.strategy, &Listed::of(self.turn))?;
+        let constant = messages::tokens(self.turn.count, &constant.tools);
+        let from = keep::stale_from(self.turn, &self.plan.additions, constant, &is_stale);
+        let Some(from) = from else { return Ok(()) };
         let mut dropped = Vec::new();
         for placed in self.plan.additions.iter_mut().skip(from) {
             dropped.extend(placed.tools.extract_if(.., |tool| is_stale(tool)));
@@ -262,6 +263,7 @@ impl Planner<'_, '_> {
         for tool in dropped {
             self.known.remove(&tool.name);
         }
+        Ok(())
     }
 
     /// Keeps the listing of the turn before as long as `tools` and its lines stay, and tells what changed since. Where they do
@@ -363,8 +365,16 @@ impl Planner<'_, '_> {
         let price = |tokens: u32| rates.price_of_all(rest.saturating_add(tokens), &following);
         let size = messages::tokens(count, base.iter().map(|tool| &tool.definition));
         let requests = f64::from(following.requests + 1) * LONGER;
-        let gain = rates.saved_by_dropping(&Dropped { tokens: size, behind, requests });
-        let share = if gain > 0.0 { 1.0 } else { DROPPING };
+        let prompt = u64::from(rest) + u64::from(size);
+        let dropping = rates.dropping(&Dropped {
+            tokens: size.into(),
+            behind: behind.into(),
+            searched: 0,
+            prompt,
+            left: rest.into(),
+            requests,
+        });
+        let share = if dropping.gain() > 0.0 { 1.0 } else { DROPPING };
         let dropping = rates.price_of_writing_again(behind) * share;
         Ok(price(size) + dropping < price(messages::tokens(count, &added)))
     }

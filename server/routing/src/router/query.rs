@@ -8,6 +8,7 @@ use toolgate_core::deferral::DeferralRequest;
 use toolgate_core::identity::ServerName;
 use toolgate_core::policy::{Learned, Policy};
 use toolgate_core::state::AgentState;
+use toolgate_llm::price::PromptPrices;
 use toolgate_store::Revision;
 
 /// Amount of detail sent for each tool.
@@ -88,7 +89,7 @@ pub struct Options {
     /// Tokens of the prompt that come after the tools and are cached with them. 0 if the tools stand directly before
     /// the message; `None` if the cache is not counted.
     pub history_tokens: Option<u32>,
-    /// Prices of the prompt's tokens, by which a change of the set is weighed.
+    /// Prices of the conversation's prompts, by which a change of the set is weighed.
     pub prices: PromptPrices,
     /// True to change the set regardless of the lost cache.
     pub ignore_cache_cost: bool,
@@ -105,25 +106,6 @@ pub struct Options {
     pub always_load_tokens: u32,
     /// Size limit of the answer in bytes.
     pub message_max: usize,
-}
-
-/// Prices of a prompt's tokens where a provider caches it, as shares of the price of a token of input that no cache has a
-/// part in. What calls Route knows the provider; the price model is toolgate-llm's.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PromptPrices {
-    /// Price of a token that is read from the cache.
-    pub read: f64,
-    /// Price of a token that is written to the cache.
-    pub write: f64,
-    /// Number of requests that are expected to follow with the same tools.
-    pub following: f64,
-}
-
-impl Default for PromptPrices {
-    /// Returns prices of an unknown provider, and five requests to follow.
-    fn default() -> Self {
-        Self { read: 0.1, write: 1.0, following: 5.0 }
-    }
 }
 
 /// Default size limit of an answer in bytes.

@@ -2,8 +2,7 @@
 //! caches remain valid. For lack of tokens, tools are evicted only if that costs less than it saves.
 
 use toolgate_core::state::AgentState;
-
-use crate::router::query::PromptPrices;
+use toolgate_llm::price::Dropping;
 
 /// Distance below the threshold that an overlap must fall to before a kept tool may be evicted. Without it, a tool near
 /// the threshold would come and go.
@@ -22,35 +21,17 @@ pub struct CacheCost {
     pub saved: u64,
 }
 
-/// Prompt in which tools change.
-#[derive(Debug, Clone, Copy)]
-pub struct Prompt {
-    /// Tokens of all tools.
-    pub tools: u64,
-    /// Tokens after the tools.
-    pub history: u64,
-    /// Prices of its tokens.
-    pub prices: PromptPrices,
-}
-
 impl CacheCost {
-    /// Computes the cost of removing tools of `gone` tokens from `prompt`. `after` counts the tokens of the tools that
-    /// follow the first removed one.
-    #[must_use]
-    pub fn new(prompt: Prompt, gone: u64, after: u64) -> Self {
-        let PromptPrices { read, write, following } = prompt.prices;
-        let reread = after + prompt.history;
-        let round_trip = prompt.tools + prompt.history;
-        Self {
-            lost: (reread as f64 * (write - read)).round() as u64,
-            saved: ((round_trip as f64 + gone as f64 * following) * read).round() as u64,
-        }
-    }
-
     /// Returns true if the change costs no more than it saves.
     #[must_use]
     pub fn pays(&self) -> bool {
         self.lost <= self.saved
+    }
+}
+
+impl From<Dropping> for CacheCost {
+    fn from(dropping: Dropping) -> Self {
+        Self { lost: dropping.lost.round() as u64, saved: dropping.saved.round() as u64 }
     }
 }
 
@@ -106,21 +87,6 @@ pub struct Change {
 mod tests {
     use super::*;
     use toolgate_core::state::{CallStatus, PriorCall};
-
-    #[test]
-    fn a_long_history_is_dearer_than_a_search() {
-        let tools = 2_000;
-        let prices = PromptPrices::default();
-        let cost = |history| CacheCost::new(Prompt { tools, history, prices }, 300, 1_000);
-        assert_eq!(cost(0), CacheCost { lost: 900, saved: 350 });
-        assert!(!cost(20_000).pays());
-        // For the last tool of the set, with nothing after it, nothing is lost.
-        assert!(CacheCost::new(Prompt { tools, history: 0, prices }, 300, 0).pays());
-        // Anthropic's cache costs a quarter more to write, and a long conversation carries tools for longer.
-        let prices = PromptPrices { write: 1.25, following: 20.0, ..prices };
-        let long = CacheCost::new(Prompt { tools, history: 0, prices }, 300, 1_000);
-        assert_eq!(long, CacheCost { lost: 1_150, saved: 800 });
-    }
 
     fn called(turns: &[u32]) -> AgentState {
         let call =

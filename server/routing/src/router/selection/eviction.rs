@@ -7,8 +7,9 @@ use crate::router::query::RouteQuery;
 use crate::router::ranking::rank::FoundBy;
 use crate::router::selection::active_set::{ActiveSetBuilder, Excess};
 use crate::router::selection::choose::Chosen;
-use crate::router::selection::continuity::{CacheCost, Change, Conversation, Prompt};
+use crate::router::selection::continuity::{CacheCost, Change, Conversation};
 use crate::shard::snapshot::Snapshot;
+use toolgate_llm::price::Dropped;
 
 /// Decisions on which kept tools are evicted in one turn.
 pub struct Eviction<'a> {
@@ -113,8 +114,10 @@ impl<'a> Eviction<'a> {
         let unneeded: Vec<u32> = unneeded.collect();
         let over = set.overrun_with(joining);
         let is_over = over.tools.max(over.routed) > 0;
-        let carried = Prompt { tools: 0, history: 0, prices: self.query.options.prices };
-        let pays = || cost_in(set, &unneeded, carried).pays();
+        // The new tools take the history out of the cache anyway, and no search is spared.
+        let carried = self.dropped(set, &unneeded);
+        let behind = carried.behind.saturating_sub(self.history());
+        let pays = || self.weighed(Dropped { behind, searched: 0, ..carried }).pays();
         let is_uncached = self.query.options.history_tokens == Some(0);
         let has_budget = set.bounds().tokens.is_some();
         if is_uncached || joining > 0 && !has_budget && (is_over || pays()) {
@@ -125,10 +128,10 @@ impl<'a> Eviction<'a> {
     /// Returns true if new tools that fit only as well as others of the set are worth the cache that they cost. If they
     /// are not, the set stays and the answer says so.
     pub fn pays(&mut self, set: &ActiveSetBuilder<'_>) -> bool {
-        let Some(history) = self.query.options.history_tokens else { return true };
-        let prices = self.query.options.prices;
-        let prompt = Prompt { tools: set.used(), history: history.into(), prices };
-        let cost = CacheCost::new(prompt, 0, 0);
+        if self.query.options.history_tokens.is_none() {
+            return true;
+        }
+        let cost = self.weighed(Dropped { behind: self.history(), ..self.dropped(set, &[]) });
         let pays = self.query.options.ignore_cache_cost || cost.pays();
         if !pays {
             self.kept_for_cache = true;
@@ -227,20 +230,37 @@ impl<'a> Eviction<'a> {
         [&*tool.model_name, tool.id.name.as_str()]
     }
 
+    /// Returns the cost of removing tools, for which the model need not search for the tool that comes.
     fn cost(&self, set: &ActiveSetBuilder<'_>, victims: &[u32]) -> CacheCost {
-        let history = self.query.options.history_tokens.map_or(0, u64::from);
-        let prices = self.query.options.prices;
-        cost_in(set, victims, Prompt { tools: set.used(), history, prices })
+        self.weighed(self.dropped(set, victims))
     }
-}
 
-fn cost_in(set: &ActiveSetBuilder<'_>, victims: &[u32], prompt: Prompt) -> CacheCost {
-    let active = set.tools();
-    let first = active.iter().position(|chosen| victims.contains(&chosen.slot)).unwrap_or(0);
-    let after = active[first..].iter().filter(|chosen| !victims.contains(&chosen.slot));
-    let after = after.map(|chosen| set.tokens_of(chosen.slot)).sum();
-    let gone = victims.iter().map(|slot| set.tokens_of(*slot)).sum();
-    CacheCost::new(prompt, gone, after)
+    fn weighed(&self, dropped: Dropped) -> CacheCost {
+        self.query.options.prices.rates.dropping(&dropped).into()
+    }
+
+    /// Returns what goes with these tools. What comes in their place is taken for as long as they are.
+    fn dropped(&self, set: &ActiveSetBuilder<'_>, victims: &[u32]) -> Dropped {
+        let active = set.tools();
+        let first = active.iter().position(|chosen| victims.contains(&chosen.slot)).unwrap_or(0);
+        let after = active[first..].iter().filter(|chosen| !victims.contains(&chosen.slot));
+        let after: u64 = after.map(|chosen| set.tokens_of(chosen.slot)).sum();
+        let options = &self.query.options;
+        let prompt = set.used() + self.history();
+        let whole = prompt + u64::from(options.system_tokens);
+        Dropped {
+            tokens: victims.iter().map(|slot| set.tokens_of(*slot)).sum(),
+            behind: after + self.history(),
+            searched: prompt,
+            prompt: whole,
+            left: whole,
+            requests: options.prices.requests.into(),
+        }
+    }
+
+    fn history(&self) -> u64 {
+        self.query.options.history_tokens.map_or(0, u64::from)
+    }
 }
 
 /// Returns the number of these tools that the model did not search for.

@@ -7,6 +7,7 @@ use crate::router::query::Detail;
 use crate::router::selection::active_set::Bounds;
 use crate::test_catalog::{TestTool, snapshot, tool};
 use toolgate_core::state::{CallStatus, PriorCall};
+use toolgate_llm::price::Rates;
 
 /// Overlap that is far enough below the default threshold of .28 for a tool to go.
 const LEFT: f32 = 0.1;
@@ -160,6 +161,42 @@ fn a_long_history_is_not_read_again_for_a_small_saving() {
     assert_eq!(slots, [1], "nobody counts the cache");
     let (slots, change) = make_room(&with_history(1_000), bounds(2, None));
     assert_eq!((slots, change.kept_for_cache), (vec![1], false), "the number of tools is firm");
+}
+
+#[test]
+fn the_cache_counts_only_where_the_provider_caches_a_prompt_of_that_length() {
+    let snapshot = catalog();
+    let cost = |system_tokens| {
+        let mut query = with_history(1_000);
+        query.options.prices.rates = Rates::GEMINI;
+        query.options.system_tokens = system_tokens;
+        let mut set = set(&snapshot, bounds(9, Some(20)), &[LEFT, 0.5]);
+        let mut eviction = eviction(&snapshot, &query);
+        eviction.make_room(&mut set, 5, false);
+        eviction.finish(&[], Vec::new())
+    };
+    // All of the prompt for a search, and 10 tokens in five requests, at the full price.
+    let short = cost(0);
+    assert_eq!((short.cost, short.kept_for_cache), (CacheCost { lost: 0, saved: 1_070 }, false));
+    let long = cost(4_000);
+    assert_eq!((long.cost, long.kept_for_cache), (CacheCost { lost: 909, saved: 107 }, true));
+}
+
+#[test]
+fn tools_are_carried_for_as_many_requests_as_are_expected() {
+    let snapshot = catalog();
+    let trim = |requests| {
+        let mut query = with_history(1_000);
+        query.options.prices.requests = requests;
+        let mut set = set(&snapshot, bounds(9, None), &[0.5, 0.4, 0.3]);
+        let mut eviction = eviction(&snapshot, &query);
+        eviction.want(1..3);
+        eviction.trim_by_price(&mut set, 1);
+        slots(&set)
+    };
+    // 20 tokens behind the first tool would be written again, for 10 that are not read.
+    assert_eq!(trim(5), [0, 1, 2]);
+    assert_eq!(trim(18), [1, 2]);
 }
 
 #[test]
