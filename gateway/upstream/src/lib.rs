@@ -35,8 +35,8 @@ pub use credentials::{
 pub use eras::Eras;
 pub use error::UpstreamError;
 pub use fleet::{
-    Entry, Fleet, KeptList, Limits, Listing, Pauses, Request, RequestError, ServerState, ServerStatus, Start,
-    Watching,
+    Entry, Fleet, KeptList, Limits, Listing, Pauses, Request, RequestError, ServerState,
+    ServerStatus, Start, Watching,
 };
 pub use http::plain_client;
 pub use parameters::HeaderParameters;
