@@ -28,14 +28,19 @@ class Request:
         return {key.split("/")[0] for key in self.tools}
 
 
-def read_packs(folder: Path, catalog: Catalog) -> list[Request]:
-    """The requests of the catalog's servers' packs, `not` left out."""
+def read_packs(folder: Path, catalog: Catalog, is_whole: bool = True) -> list[Request]:
+    """The requests of the catalog's servers' packs, `not` left out.
+
+    A catalog that is whole has every tool of its servers' packs.
+    """
     found = []
     servers = {tool.server for tool in catalog.tools}
     for path in sorted(path for path in folder.glob("*.yaml") if path.stem in servers):
         for name, voices in yaml.safe_load(path.read_text("utf-8"))["tools"].items():
             key = f"{path.stem}/{name}"
             if key not in catalog.position:
+                if not is_whole:
+                    continue
                 raise ValueError(f"{path}: no tool {name}")
             found += [
                 Request(text, (key,), voice, "en" if voice in ENGLISH else voice)

@@ -101,10 +101,10 @@ class WordIndex:
         counts = sparse(documents, self.columns)
         lengths = np.asarray(counts.sum(axis=1)).ravel()
         holding = np.asarray((counts > 0).sum(axis=0)).ravel()
-        rarity = np.log(1 + (len(tools) - holding + 0.5) / (holding + 0.5))
+        self.rarity = np.log(1 + (len(tools) - holding + 0.5) / (holding + 0.5))
         damping = K1 * (1 - B + B * lengths / max(lengths.mean(), 1))
         scores = counts.tocoo()
-        scores.data *= rarity[scores.col] * (K1 + 1) / (scores.data + damping[scores.row])
+        scores.data *= self.rarity[scores.col] * (K1 + 1) / (scores.data + damping[scores.row])
         self.scores = scores.T.tocsr()
 
     def search(self, texts: Sequence[str]) -> Matrix:
