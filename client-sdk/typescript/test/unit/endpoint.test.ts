@@ -134,7 +134,7 @@ test("prices are those of the service", () => {
   ] as const) {
     assert.equal(ratesOf({ api: "anthropic", model })?.least, least, model);
   }
-  const anthropic = ratesOf({ api: "anthropic", model: CLAUDE });
+  const anthropic = ratesOf({ api: "anthropic", model: "claude-opus-4-8" });
   assert.ok(anthropic !== undefined);
   const prices = [
     [anthropic, 1_000, 900, 1_000],
