@@ -106,6 +106,7 @@ impl Client {
             asker: None,
             requester: None,
             sent: None,
+            sent: None,
         };
         let result = self.fleet.request(SERVER, request, Instant::now() + PATIENCE).await?;
         Ok(serde_json::from_str(result.get())?)
@@ -146,6 +147,7 @@ impl Client {
             progress: None,
             asker: Some(asker),
             requester: None,
+            sent: None,
         };
         let mut call = Box::pin(self.fleet.request(SERVER, request, Instant::now() + PATIENCE));
         loop {
