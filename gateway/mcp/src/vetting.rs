@@ -308,10 +308,9 @@ impl KnownList {
     fn begin(&mut self, extent: Extent) {
         match extent {
             Extent::Whole => *self = Self { is_whole: true, ..Self::default() },
-            Extent::Part => {
-                self.is_whole = false;
-                self.part_since = Some(Instant::now());
-            }
+            // All of it was looked at before.
+            Extent::Part if self.is_whole => {}
+            Extent::Part => self.part_since = Some(Instant::now()),
             Extent::Page => {}
         }
     }
@@ -602,6 +601,20 @@ mod tests {
         kept(&vetting, Trust::Standard, items(&[])).await;
         assert_eq!(known(&vetting, "missed"), Known::Clear);
         assert!(vetting.0.lists.lock().values().all(|list| list.shown.is_empty()));
+    }
+
+    #[tokio::test]
+    async fn a_part_takes_nothing_from_what_a_whole_list_said() {
+        let vetting = Vetting::default();
+        let bad = json!({"name": "bad", "description": SUSPICIOUS});
+        let all = [json!({"name": "first"}), json!({"name": "second"}), bad];
+        kept(&vetting, Trust::Standard, items(&all)).await;
+        let worse = json!({"name": "second", "description": SUSPICIOUS});
+        let part = Items { extent: Extent::Part, ..items(&[worse]) };
+        kept(&vetting, Trust::Standard, part).await;
+        assert_eq!(known(&vetting, "first"), Known::Clear);
+        assert!(withheld(&vetting, &prompts(), "second").is_some(), "the part says so");
+        assert!(withheld(&vetting, &prompts(), "bad").is_some());
     }
 
     #[tokio::test]
