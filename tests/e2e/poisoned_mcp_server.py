@@ -5,11 +5,13 @@ So has it two prompts, two resources and two templates of resources.
 python poisoned_mcp_server.py TEXT
 
 If a file TEXT.log exists, the method of each request is a line of it. If a file TEXT.broken exists,
-lists start with their second item and end with an error in the place of the first.
+lists start with their second item and end with an error in the place of the first. While a file
+TEXT.held exists, no list of prompts is answered.
 """
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,8 @@ def main(text: Path) -> None:
         if beside(text, "log").exists():
             with beside(text, "log").open("a") as log:
                 print(request["method"], file=log)
+        while request["method"] == "prompts/list" and beside(text, "held").exists():
+            time.sleep(0.01)
         answered: Json = {"jsonrpc": "2.0", "id": request["id"]}
         try:
             answered["result"] = answer(request["method"], request.get("params") or {}, text)

@@ -11,6 +11,7 @@ import pytest
 from gateway_process import GatewayProcess, Json, message
 from test_quarantine import HARMLESS, POISON
 from toolgate_command import run
+from waiting import wait_until
 
 POISONED = Path(__file__).with_name("poisoned_mcp_server.py")
 LISTS = {
@@ -151,10 +152,13 @@ def test_what_a_broken_list_lacks_is_not_fetched(gateway: GatewayProcess, text: 
 
 
 def test_many_at_once_have_a_list_looked_at_once(gateway: GatewayProcess, text: Path) -> None:
-    log = text.with_name(f"{text.name}.log")
+    log, held = (text.with_name(f"{text.name}.{ending}") for ending in ("log", "held"))
     log.touch()
+    held.touch()
     with ThreadPoolExecutor(8) as pool:
         answers = [pool.submit(fetch, gateway, OWN, "prompts/get", "moon") for _ in range(8)]
+        wait_until(lambda: "prompts/list" in log.read_text() and all(a.running() for a in answers))
+        held.unlink()
         assert all("result" in answer.result() for answer in answers)
     assert log.read_text().splitlines().count("prompts/list") == 1
 

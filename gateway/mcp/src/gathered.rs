@@ -19,6 +19,9 @@ use crate::vetting::{Extent, Items, Known, ListName};
 /// Time of a server for its lists. Without an answer they are left out.
 const LIST_TIME: Duration = Duration::from_secs(10);
 
+/// Name of the turns in which the gateway looks at lists that all share. Names of principals have a slash.
+const LOOK_TURN: &str = "gateway";
+
 /// Scheme of user interfaces, by which hosts know what to show (MCP Apps).
 const UI: &str = "ui://";
 
@@ -165,17 +168,25 @@ pub(crate) async fn list(gateway: &Gateway, caller: &Caller, kind: Kind) -> Vec<
         let is_there = matches!(status.state, ServerState::Ready | ServerState::Idle);
         is_there && has(gateway, &status.name, kind.capability())
     });
-    let lists = servers.map(|status| list_of(gateway, caller, kind, status.name));
+    let turn = caller.turn_name();
+    let lists = servers.map(|status| list_of(gateway, caller, kind, status.name, &turn));
     join_all(lists).await.into_iter().flatten().collect()
 }
 
-async fn list_of(gateway: &Gateway, caller: &Caller, kind: Kind, server: String) -> Vec<String> {
+/// Returns the things of one server. `turn` is the name under which it is asked.
+async fn list_of(
+    gateway: &Gateway,
+    caller: &Caller,
+    kind: Kind,
+    server: String,
+    turn: &str,
+) -> Vec<String> {
     // What waits is no principal's own connection.
     let is_own = gateway.server(&server).is_some_and(|server| server.is_per_principal());
     let kept = gateway.fleet().kept_list(&server, kind.method()).filter(|_| !is_own);
     let listed = match kept {
         Some(kept) => kept.is_whole.then_some(Items { items: kept.items, extent: Extent::Whole }),
-        None => asked_list(gateway, caller, kind, &server).await,
+        None => asked_list(gateway, caller, kind, &server, turn).await,
     };
     // What nobody saw is looked at the next time.
     let Some(listed) = listed else { return Vec::new() };
@@ -199,15 +210,23 @@ pub(crate) async fn known(
         gateway.fleet().listing(server).is_some() && !has(gateway, server, kind.capability());
     if !lacks_list && vetting.needs_look(&list, trust, name) {
         let look = async {
-            let listed = list_of(gateway, caller, kind, server.to_owned()).await;
+            let turn = look_turn(&list, caller);
+            let listed = list_of(gateway, caller, kind, server.to_owned(), &turn).await;
             tracing::debug!(server, items = listed.len(), "a list was looked at before a request");
         };
-        Box::pin(vetting.looks().look(&list, look)).await;
+        let is_needed = || vetting.needs_look(&list, trust, name);
+        Box::pin(vetting.looks().look(&list, is_needed, look)).await;
     }
     match vetting.known(&list, trust, name) {
         Known::Unseen if lacks_list => Known::Clear,
         known => known,
     }
+}
+
+/// Returns the name under which a list is looked at. All who come wait for one look at a list that they share, so that it waits behind
+/// nobody's calls.
+fn look_turn(list: &ListName, caller: &Caller) -> String {
+    if list.owner.is_some() { caller.turn_name() } else { LOOK_TURN.to_owned() }
 }
 
 fn trust_of(gateway: &Gateway, server: &str) -> Trust {
@@ -258,7 +277,13 @@ pub(crate) async fn vet_page(
 }
 
 /// Asks a server for its list; `None` if it can't be asked.
-async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str) -> Option<Items> {
+async fn asked_list(
+    gateway: &Gateway,
+    caller: &Caller,
+    kind: Kind,
+    server: &str,
+    turn: &str,
+) -> Option<Items> {
     let deadline = Instant::now() + LIST_TIME;
     let mut read = Pages::default();
     let mut params = Map::new();
@@ -266,7 +291,7 @@ async fn asked_list(gateway: &Gateway, caller: &Caller, kind: Kind, server: &str
         let request = Request {
             method: kind.method().to_owned(),
             params: params.clone(),
-            principal: caller.turn_name(),
+            principal: turn.to_owned(),
             progress: None,
             asker: None,
             requester: caller.requester(),
@@ -461,6 +486,24 @@ mod tests {
         assert!(pages.add(&page(10), Kind::Prompts));
         assert!(!pages.add(&page(10), Kind::Prompts));
         assert_eq!(pages.part().items.len(), 2);
+    }
+
+    #[test]
+    fn a_look_at_what_all_share_waits_behind_nobodys_calls() {
+        let caller = |principal: &str| Caller {
+            tenant: "acme".into(),
+            principal: principal.into(),
+            ..Caller::default()
+        };
+        let turn = |principal: &str, is_own: bool| {
+            let caller = caller(principal);
+            let owner = is_own.then(|| caller.owner());
+            let list = ListName { server: "sea".to_owned(), kind: Kind::Prompts, owner };
+            look_turn(&list, &caller)
+        };
+        assert_eq!(turn("ann", false), turn("bob", false));
+        assert!(["ann", "bob", ""].iter().all(|one| caller(one).turn_name() != turn("ann", false)));
+        assert_eq!(turn("ann", true), "acme/ann");
     }
 
     #[test]

@@ -21,12 +21,18 @@ struct Look {
 }
 
 impl Looks {
-    /// Looks at a list, or waits for whoever does so already. If that one leaves, the next who waits looks.
-    pub(crate) async fn look(&self, list: &ListName, look: impl Future<Output = ()>) {
+    /// Looks at a list, or waits for whoever does so already. If that one leaves, the next who waits looks. Does nothing if the look
+    /// is no longer needed when its turn comes.
+    pub(crate) async fn look(
+        &self,
+        list: &ListName,
+        is_needed: impl Fn() -> bool,
+        look: impl Future<Output = ()>,
+    ) {
         let shared = self.of(list);
         let before = shared.ended.load(Ordering::Acquire);
         let _turn = shared.turn.lock().await;
-        if shared.ended.load(Ordering::Acquire) == before {
+        if shared.ended.load(Ordering::Acquire) == before && is_needed() {
             look.await;
             shared.ended.fetch_add(1, Ordering::Release);
         }
@@ -46,7 +52,7 @@ impl Looks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
 
     use futures_util::future::join_all;
 
@@ -62,7 +68,7 @@ mod tests {
             count.fetch_add(1, Ordering::Relaxed);
             tokio::task::yield_now().await;
         };
-        looks.look(&list(server), look).await;
+        looks.look(&list(server), || true, look).await;
     }
 
     #[tokio::test]
@@ -79,14 +85,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn who_comes_right_after_a_look_needs_no_other() {
+        let looks = Looks::default();
+        let is_seen = AtomicBool::new(false);
+        let count = AtomicUsize::new(0);
+        // Both found before that nobody has looked.
+        for _ in 0..2 {
+            let look = async {
+                count.fetch_add(1, Ordering::Relaxed);
+                is_seen.store(true, Ordering::Relaxed);
+            };
+            looks.look(&list("sea"), || !is_seen.load(Ordering::Relaxed), look).await;
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
     async fn who_waits_looks_when_the_first_leaves() {
         let looks = Looks::default();
         let count = AtomicUsize::new(0);
         let sea = list("sea");
-        let first = looks.look(&sea, std::future::pending());
-        let second = looks.look(&sea, async {
+        let first = looks.look(&sea, || true, std::future::pending());
+        let counted = async {
             count.fetch_add(1, Ordering::Relaxed);
-        });
+        };
+        let second = looks.look(&sea, || true, counted);
         let mut first = Box::pin(first);
         let mut second = Box::pin(second);
         assert!(futures_util::poll!(&mut first).is_pending());
