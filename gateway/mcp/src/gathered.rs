@@ -312,13 +312,7 @@ async fn asked_list(
             }
             Err(error) => {
                 tracing::warn!(server, %error, method = kind.method(), "a list is left out");
-                let is_answered = matches!(
-                    error,
-                    RequestError::Server { .. }
-                        | RequestError::TooLarge { .. }
-                        | RequestError::Timeout { .. }
-                );
-                return (is_answered || !read.items.is_empty()).then(|| read.part());
+                return read.after(&error);
             }
         };
         if !read.add(&page, kind) {
@@ -351,6 +345,14 @@ impl Pages {
             self.items.extend(items.into_iter().map(ToOwned::to_owned));
         }
         fits
+    }
+
+    /// Returns what a list counts as whose next page failed; `None` if that says nothing of it, so that it is looked at again.
+    fn after(self, error: &RequestError) -> Option<Items> {
+        // A busy server may have it all the same.
+        let is_answer =
+            matches!(error, RequestError::Server { .. } | RequestError::TooLarge { .. });
+        (is_answer || !self.items.is_empty()).then(|| self.part())
     }
 
     fn part(self) -> Items {
@@ -486,6 +488,23 @@ mod tests {
         assert!(pages.add(&page(10), Kind::Prompts));
         assert!(!pages.add(&page(10), Kind::Prompts));
         assert_eq!(pages.part().items.len(), 2);
+    }
+
+    #[test]
+    fn a_busy_server_has_said_nothing_of_its_list() {
+        let after = |error: &RequestError, items: &str| {
+            let mut pages = Pages::default();
+            let page = RawObject::parse(format!(r#"{{"prompts":[{items}]}}"#));
+            pages.add(&page.expect("an object"), Kind::Prompts);
+            pages.after(error).map(|listed| (listed.items.len(), listed.extent))
+        };
+        let late = RequestError::Timeout { after: LIST_TIME };
+        let failed = RequestError::Server { code: -32_603, message: String::new(), data: None };
+        assert_eq!(after(&late, ""), None);
+        assert_eq!(after(&late, "{}"), Some((1, Extent::Part)));
+        assert_eq!(after(&failed, ""), Some((0, Extent::Part)));
+        assert_eq!(after(&RequestError::TooLarge { limit: 1 }, ""), Some((0, Extent::Part)));
+        assert_eq!(after(&RequestError::Unknown, ""), None);
     }
 
     #[test]
