@@ -151,6 +151,18 @@ def test_what_a_broken_list_lacks_is_not_fetched(gateway: GatewayProcess, text: 
     assert all("result" in answer for answer in fetched(gateway, "tides"))
 
 
+def test_a_template_that_is_listed_stands_for_what_a_broken_list_lacks(
+    gateway: GatewayProcess, text: Path
+) -> None:
+    text.with_name(f"{text.name}.broken").touch()
+    for face, prefix in {"/mcp": "sea+", OWN: ""}.items():
+        read = fetch(gateway, face, "resources/read", f"{prefix}sea:///today/moon")
+        assert "result" in read, read
+        for other in ("today/tides", "today", "tides"):
+            refused = fetch(gateway, face, "resources/read", f"{prefix}sea:///{other}")
+            assert 'trust = "trusted"' in refused["error"]["message"]
+
+
 def test_many_at_once_have_a_list_looked_at_once(gateway: GatewayProcess, text: Path) -> None:
     log, held = (text.with_name(f"{text.name}.{ending}") for ending in ("log", "held"))
     log.touch()

@@ -22,6 +22,17 @@ const LIST_TIME: Duration = Duration::from_secs(10);
 /// Name of the turns in which the gateway looks at lists that all share. Names of principals have a slash.
 const LOOK_TURN: &str = "gateway";
 
+/// Codes and words by which servers say that they have no such method, where they don't say it by the code for it.
+const UNSUPPORTED_CODES: [i64; 3] = [-32_000, -32_602, -32_603];
+const UNSUPPORTED: [&str; 6] = [
+    "method not found",
+    "unknown method",
+    "unsupported method",
+    "not implemented",
+    "not supported",
+    "no handler",
+];
+
 /// Scheme of user interfaces, by which hosts know what to show (MCP Apps).
 const UI: &str = "ui://";
 
@@ -194,9 +205,28 @@ async fn list_of(
     items.iter().map(|item| kind.renamed(&server, item)).collect()
 }
 
-/// Returns what is known of a prompt or resource of a server. Its list is asked for if nobody had it yet, or if it was given in part
-/// a while ago.
+/// Returns what is known of a prompt or resource of a server. Of a resource that its server's list lacks, which was given in part, the
+/// templates say it too.
 pub(crate) async fn known(
+    gateway: &Gateway,
+    caller: &Caller,
+    server: &str,
+    kind: Kind,
+    name: &str,
+) -> Known {
+    let known = known_of_list(gateway, caller, server, kind, name).await;
+    if kind != Kind::Resources || known != Known::Missed {
+        return known;
+    }
+    // They are looked at, if nobody did.
+    let _of_templates = known_of_list(gateway, caller, server, Kind::Templates, name).await;
+    let templates = list_name(gateway, caller, Kind::Templates, server);
+    if gateway.vetting().fits_template(&templates, name) { Known::Clear } else { known }
+}
+
+/// Returns what a list of a server says of one of its items. It is asked for if nobody had it yet, or if it was given in part a while
+/// ago.
+async fn known_of_list(
     gateway: &Gateway,
     caller: &Caller,
     server: &str,
@@ -304,9 +334,7 @@ async fn asked_list(
                 tracing::warn!(server, %error, "a list is no JSON object");
                 return Some(read.part());
             }
-            Err(RequestError::Server { code, .. })
-                if params.is_empty() && code == i64::from(ErrorCode::METHOD_NOT_FOUND.0) =>
-            {
+            Err(error) if params.is_empty() && says_no_list(&error) => {
                 // It has no such list.
                 return Some(Items { items: Vec::new(), extent: Extent::Whole });
             }
@@ -326,6 +354,16 @@ async fn asked_list(
     }
     tracing::warn!(server, method = kind.method(), "a list ends after {PAGES_MAX} pages");
     Some(read.part())
+}
+
+/// Returns true if a server answers so that it has no such list.
+fn says_no_list(error: &RequestError) -> bool {
+    let RequestError::Server { code, message, .. } = error else { return false };
+    if *code == i64::from(ErrorCode::METHOD_NOT_FOUND.0) {
+        return true;
+    }
+    let message = message.to_lowercase();
+    UNSUPPORTED_CODES.contains(code) && UNSUPPORTED.iter().any(|said| message.contains(said))
 }
 
 /// Items of a list whose pages are read one by one.
@@ -505,6 +543,20 @@ mod tests {
         assert_eq!(after(&failed, ""), Some((0, Extent::Part)));
         assert_eq!(after(&RequestError::TooLarge { limit: 1 }, ""), Some((0, Extent::Part)));
         assert_eq!(after(&RequestError::Unknown, ""), None);
+    }
+
+    #[test]
+    fn servers_say_in_several_ways_that_they_have_no_such_list() {
+        let says = |code, message: &str| {
+            says_no_list(&RequestError::Server { code, message: message.to_owned(), data: None })
+        };
+        assert!(says(-32_601, "no"));
+        assert!(says(-32_603, "Method not found: resources/list"));
+        assert!(says(-32_602, "resources/list is Not Supported"));
+        assert!(says(-32_000, "not implemented"));
+        assert!(!says(-32_603, "the list is broken"));
+        assert!(!says(-32_001, "not implemented"));
+        assert!(!says_no_list(&RequestError::Unknown));
     }
 
     #[test]

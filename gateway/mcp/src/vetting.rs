@@ -2,7 +2,7 @@
 //! resources. They are held against the rules of tools' texts.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +32,10 @@ const WITHHELD_MAX: usize = 4_096;
 /// Most items that are known of a list that was given in part, and of all these lists together.
 const SHOWN_MAX: usize = 1 << 16;
 const ALL_SHOWN_MAX: usize = 1 << 20;
+
+/// Most templates that are kept of a list, and most bytes of them.
+const TEMPLATES_MAX: usize = 1_024;
+const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 
 /// Time for which a list that was given in part is not asked for again.
 const PART_KEPT: Duration = Duration::from_secs(10);
@@ -69,6 +73,8 @@ struct KnownList {
     is_whole: bool,
     /// Hashes of the names of items that hosts may get, as long as other items may have been missed.
     shown: HashSet<u64>,
+    /// Templates that hosts may get, as far as there is place.
+    templates: BTreeSet<String>,
     /// Time at which the gateway asked for it and got a part.
     part_since: Option<Instant>,
 }
@@ -200,6 +206,14 @@ impl Vetting {
         }
     }
 
+    /// Returns true if a URI fits a template of a list that hosts may get, and none that is left out.
+    pub(crate) fn fits_template(&self, list: &ListName, uri: &str) -> bool {
+        let lists = self.0.lists.lock();
+        let Some(known) = lists.get(list) else { return false };
+        known.templates.iter().any(|template| fits(template, uri))
+            && !known.withheld.keys().any(|template| fits(template, uri))
+    }
+
     /// Returns true if a list is to be asked for before it is said of an item that it may be fetched.
     pub(crate) fn needs_look(&self, list: &ListName, trust: Trust, name: &str) -> bool {
         match self.known(list, trust, name) {
@@ -278,7 +292,12 @@ impl Vetting {
             match reason {
                 Some(reason) => left_out.push((names, reason)),
                 None => {
-                    names.iter().for_each(|name| known.show(name, self.hash(name)));
+                    for name in names {
+                        known.show(&name, self.hash(&name));
+                        if list.kind == Kind::Templates {
+                            known.keep_template(name);
+                        }
+                    }
                     shown.push(item);
                 }
             }
@@ -323,8 +342,18 @@ impl KnownList {
         }
     }
 
+    /// Keeps a template that hosts may get.
+    fn keep_template(&mut self, template: String) {
+        let kept: usize = self.templates.iter().map(String::len).sum();
+        let has_place = self.templates.len() < TEMPLATES_MAX;
+        if has_place && kept + template.len() <= TEMPLATE_BYTES_MAX {
+            self.templates.insert(template);
+        }
+    }
+
     /// Notes an item that is left out. Beyond the bound the list counts as given in part, so that none of them is fetched.
     fn withhold(&mut self, name: String, reason: &Arc<str>) {
+        self.templates.remove(&name);
         if self.withheld.len() < WITHHELD_MAX || self.withheld.contains_key(&name) {
             self.withheld.insert(name, Arc::clone(reason));
         } else {
@@ -346,6 +375,26 @@ fn insert(all: &mut HashMap<ListName, KnownList>, list: ListName, known: KnownLi
         }
     }
     all.insert(list, known);
+}
+
+/// Returns true if a URI has the texts of a template outside of its braces, in their order. The first of them is not empty, or nothing
+/// fits.
+fn fits(template: &str, uri: &str) -> bool {
+    let mut literals = template.split('{').enumerate().map(|(place, part)| match place {
+        0 => part,
+        _ => part.split_once('}').map_or(part, |(_expression, literal)| literal),
+    });
+    let prefix = literals.next().unwrap_or_default();
+    let Some(mut rest) = uri.strip_prefix(prefix).filter(|_| !prefix.is_empty()) else {
+        return false;
+    };
+    let mut literals: Vec<&str> = literals.collect();
+    let Some(end) = literals.pop() else { return rest.is_empty() };
+    for literal in literals {
+        let Some(place) = rest.find(literal) else { return false };
+        rest = &rest[place + literal.len()..];
+    }
+    rest.ends_with(end)
 }
 
 fn tier(trust: Trust) -> Tier {
@@ -630,6 +679,55 @@ mod tests {
         kept(&vetting, Trust::Standard, items(&[])).await;
         kept(&vetting, Trust::Standard, page("fourth")).await;
         assert_eq!(known(&vetting, "third"), Known::Clear, "all was looked at before");
+    }
+
+    #[tokio::test]
+    async fn templates_that_hosts_may_get_say_what_may_be_read() {
+        let vetting = Vetting::default();
+        let list = ListName { kind: Kind::Templates, ..prompts() };
+        let template =
+            |template: &str, text: &str| json!({"uriTemplate": template, "description": text});
+        let listed = items(&[
+            template("sea:///{day}/moon", "The moon."),
+            template("{scheme}://all", "All."),
+            template("sky:///{day}", "The sky."),
+            template("sky:///{day}/storm", SUSPICIOUS),
+        ]);
+        vetting.keep(list.clone(), Trust::Standard, listed).await;
+        let fits = |uri| vetting.fits_template(&list, uri);
+        assert!(fits("sea:///today/moon"));
+        assert!(!fits("sea:///today/tides"), "its end is another");
+        assert!(!fits("http://all"), "what begins with anything fits nothing");
+        assert!(fits("sky:///today"));
+        assert!(!fits("sky:///today/storm"), "it fits one that is left out");
+        assert!(!vetting.fits_template(&prompts(), "sea:///today/moon"));
+    }
+
+    #[test]
+    fn uris_fit_templates_by_what_is_outside_of_braces() {
+        for (template, uri, is_fit) in [
+            ("a:/{x}/b/{y}.md", "a:/1/b/2.md", true),
+            ("a:/{x}/b/{y}.md", "a:/1/c/2.md", false),
+            ("a:/{x}", "a:/", true),
+            ("a:/{x}", "b:/", false),
+            ("a:/{x}aa{y}a", "a:/aa", false),
+            ("a:/x", "a:/x", true),
+            ("a:/x", "a:/xy", false),
+            ("", "a:/x", false),
+        ] {
+            assert_eq!(fits(template, uri), is_fit, "{template} {uri}");
+        }
+    }
+
+    #[test]
+    fn kept_templates_are_bounded() {
+        for (length, most) in [(1_000, TEMPLATE_BYTES_MAX / 1_000), (10, TEMPLATES_MAX)] {
+            let mut known = KnownList::default();
+            for number in 0..=TEMPLATES_MAX {
+                known.keep_template(format!("{number:0length$}"));
+            }
+            assert_eq!(known.templates.len(), most);
+        }
     }
 
     #[tokio::test]

@@ -114,10 +114,12 @@ fn kept_back(kind: Kind, known: &Known) -> ErrorData {
     let reason = match known {
         Known::Withheld(reason) => reason.to_string(),
         Known::Missed => format!(
-            "its server gave the list of {noun}s in part alone, and it is not in that part: list them again, or ask the operator for what the gateway's log says of the list"
+            "its server gave the list of {noun}s in part alone, and it is not in that part: list them again, or ask the operator, whom the gateway's log tells why, and who can trust the server (trust = \"trusted\")"
         ),
         Known::Unseen | Known::Clear => {
-            format!("its server's list of {noun}s could not be looked at: try again later")
+            format!(
+                "its server's list of {noun}s could not be looked at: try again later, or ask the operator, who can trust the server (trust = \"trusted\")"
+            )
         }
     };
     let problem = format!("the gateway keeps this {noun} back: {reason}");
