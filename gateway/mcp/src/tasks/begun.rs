@@ -115,6 +115,8 @@ impl Share {
 
 impl Kept {
     fn note(&mut self, owner: &Owner, task: BegunTask) {
+        // A server that was started again may count its tasks from the first on.
+        self.remove(owner, |kept| kept.server == task.server && kept.id == task.id);
         let number = self.next;
         self.next += 1;
         self.bytes += task.bytes();
@@ -230,6 +232,22 @@ mod tests {
     }
 
     #[test]
+    fn an_id_that_comes_again_is_the_latest_tasks() {
+        let begun = BegunTasks::default();
+        begun.note(&owner("p"), task("1"));
+        begun.note(&owner("p"), BegunTask { server: "other".to_owned(), ..task("1") });
+        assert!(begun.end(&owner("p"), "s", "1").is_some());
+        begun.note(&owner("p"), BegunTask { tool: "drill".to_owned(), ..task("1") });
+        let ended = begun.end(&owner("p"), "s", "1").expect("the second one");
+        assert_eq!(ended.tool, "drill");
+        let servers: Vec<String> =
+            begun.of(&owner("p")).into_iter().map(|task| task.server).collect();
+        assert_eq!(servers, ["other", "s"]);
+        begun.0.lock().shrink(0);
+        assert_eq!(begun.0.lock().bytes, 0);
+    }
+
+    #[test]
     fn tasks_of_a_principal_are_bounded() {
         let begun = BegunTasks::default();
         begun.note(&owner("p"), task(&"x".repeat(ID_MAX + 1)));
@@ -244,11 +262,11 @@ mod tests {
     #[test]
     fn tasks_are_bounded_by_bytes_and_who_holds_most_gives_way() {
         let begun = BegunTasks::default();
-        let long = "x".repeat(ID_MAX);
         begun.note(&owner_of("small", "one"), task("1"));
         for principal in 0..400 {
-            for _ in 0..20 {
-                begun.note(&owner_of("large", &principal.to_string()), task(&long));
+            for number in 0..20 {
+                let id = format!("{number:0ID_MAX$}");
+                begun.note(&owner_of("large", &principal.to_string()), task(&id));
             }
             assert!(begun.0.lock().bytes <= BYTES_MAX);
         }
