@@ -2,8 +2,8 @@
 
 python task_server.py LOG
 
-A task has ended once its state was asked for twice, unless it is to go on. Each request is a line
-of LOG. A call that `waits` is answered once a file LOG.go is there.
+A task has ended once its state was asked for twice, unless it is to go on. One that `fails` has no
+result. Each request is a line of LOG. A call that `waits` is answered once a file LOG.go is there.
 """
 
 import json
@@ -15,6 +15,7 @@ from typing import Any
 Json = dict[str, Any]
 
 BOOLEAN = {"type": "boolean"}
+ARGUMENTS = ["fails", "goes_on", "waits"]
 SUPPORT = {"dig": "optional", "drill": "required", "look": "forbidden"}
 RELATED = "io.modelcontextprotocol/related-task"
 GREETING: Json = {
@@ -41,7 +42,7 @@ def tool(name: str) -> Json:
     return {
         "name": name,
         "description": f"Does {name} in the mine.",
-        "inputSchema": {"type": "object", "properties": {"goes_on": BOOLEAN, "waits": BOOLEAN}},
+        "inputSchema": {"type": "object", "properties": dict.fromkeys(ARGUMENTS, BOOLEAN)},
         "execution": {"taskSupport": SUPPORT[name]},
     }
 
@@ -57,6 +58,7 @@ class Mine:
     def __init__(self) -> None:
         self._tasks: list[Json] = []
         self._going_on: set[str] = set()
+        self._failing: set[str] = set()
 
     def answer(self, method: str, params: Json) -> Json:
         """The result of a request."""
@@ -99,8 +101,11 @@ class Mine:
             "pollInterval": 1,
         }
         self._tasks.append(task)
-        if params.get("arguments", {}).get("goes_on"):
+        arguments = params.get("arguments", {})
+        if arguments.get("goes_on"):
             self._going_on.add(task["taskId"])
+        if arguments.get("fails"):
+            self._failing.add(task["taskId"])
         return {"task": dict(task)}
 
     def task(self, params: Json) -> Json:
@@ -114,7 +119,7 @@ class Mine:
         """The state of a task, which is another the next time."""
         told = dict(task)
         if task["status"] == "working" and task["taskId"] not in self._going_on:
-            task["status"] = "completed"
+            task["status"] = "failed" if task["taskId"] in self._failing else "completed"
         return told
 
     def result(self, task: Json) -> Json:

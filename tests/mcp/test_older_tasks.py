@@ -165,6 +165,14 @@ def test_the_end_of_a_task_is_audited_once(url: str, log: Path) -> None:
     ]
 
 
+def test_the_end_of_a_task_without_a_result_is_audited(url: str, log: Path) -> None:
+    host = LegacyHost(url + OWN)
+    failing = begin(host, "dig", {"fails": True})
+    for _ in range(2):
+        assert refusal(host, "tasks/result", {"taskId": failing["taskId"]}) == -32000
+    assert records(log) == [["call", "dig", "begun"], ["task", "dig", "failed"]]
+
+
 def test_a_task_that_has_ended_unlocks_what_waits_for_its_tool(tmp_path: Path, log: Path) -> None:
     address = free_address()
     plane = ("--data-dir", str(tmp_path / "data"), "--set", f"server.listen={address}")

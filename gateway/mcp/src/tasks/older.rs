@@ -227,7 +227,12 @@ pub(super) async fn request(
         outcome = Some(until_ended(host, &server, &id, late).await.map_err(failed)?);
     }
     params.insert(ID.to_owned(), Value::from(id.as_str()));
-    let mut result = host.send(&server, method, params).await.map_err(failed)?;
+    let answer = host.send(&server, method, params).await;
+    if let (Err(_), Some(ended @ (Outcome::Failed | Outcome::Cancelled))) = (&answer, outcome) {
+        // Such a task may have no result.
+        note_end(host, &server, &id, ended).await;
+    }
+    let mut result = answer.map_err(failed)?;
     outcome = match outcome {
         None => end_of(&result),
         Some(Outcome::Done) => Some(calling::outcome_of(&result)),
