@@ -2,6 +2,7 @@
 
 python task_server.py LOG
 
+It also gives a prompt of a tool's name, whose result looks like a task of 2026-07-28.
 A task has ended once its state was asked for twice, unless it is to go on. One that `fails` has no
 result. Each request is a line of LOG. A call that `waits` is answered once a file LOG.go is there.
 """
@@ -22,6 +23,7 @@ GREETING: Json = {
     "protocolVersion": "2025-11-25",
     "capabilities": {
         "tools": {},
+        "prompts": {},
         "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
     },
     "serverInfo": {"name": "mine", "version": "1"},
@@ -69,6 +71,11 @@ class Mine:
                 return {"tools": [tool(name) for name in SUPPORT]}
             case "tools/call":
                 return self.call(params)
+            case "prompts/list":
+                return {"prompts": [{"name": "dig", "description": "Asks for a hole."}]}
+            case "prompts/get":
+                begun: Json = self.call({"name": params["name"], "task": {}})["task"]
+                return {"messages": [], "resultType": "task", **begun}
             case "tasks/list":
                 return {"tasks": self._tasks}
             case "tasks/get":

@@ -20,6 +20,7 @@ OWN = "/mcp/s/mine"
 
 # The name of a tool at each face.
 FACES = [(OWN, "dig"), ("/mcp", "mine__dig"), ("/mcp/all", "mine__dig")]
+NEWER_TASKS: Json = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 GOES_ON = {"goes_on": True}
 
 
@@ -184,6 +185,10 @@ def test_a_task_that_has_ended_unlocks_what_waits_for_its_tool(tmp_path: Path, l
         assert done.returncode == 0, done.stderr
         host = LegacyHost(process.url + OWN)
         assert "may not run yet" in text_of(host.call("look", {}))
+        newer = ModernHost(process.url + OWN, capabilities=NEWER_TASKS)
+        of_prompt = {"taskId": newer.request("prompts/get", {"name": "dig"})["taskId"]}
+        wait_until(lambda: newer.request("tasks/get", of_prompt)["status"] == "completed")
+        assert "may not run yet" in text_of(host.call("look", {})), "the tool did not run"
         named = {"taskId": begin(host, "dig")["taskId"]}
         assert "may not run yet" in text_of(host.call("look", {}))
         host.request("tasks/result", named)

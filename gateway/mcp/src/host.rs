@@ -173,7 +173,7 @@ impl Host<'_> {
             return self.wait(waiting, &purpose).await;
         }
         let mut result = self.send(server, method, params).await?;
-        tasks::seal(self, server, &name, &mut result);
+        tasks::seal(self, server, method, &name, &mut result);
         if asking::asks(&result)
             && let Some(state) = result.text("requestState").map(Cow::into_owned)
         {

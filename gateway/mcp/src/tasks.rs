@@ -42,13 +42,24 @@ pub(crate) fn is_begun(result: &RawObject) -> bool {
     result.is("resultType", "task") || older::is_begun(result)
 }
 
-/// Sets the gateway's own ID in a result that is a task, and notes that the call of a tool began it.
-pub(crate) fn seal(host: &Host<'_>, server: &str, tool: &str, result: &mut RawObject) {
+/// Sets the gateway's own ID in a result that is a task, and notes it if the call of a tool began it.
+pub(crate) fn seal(
+    host: &Host<'_>,
+    server: &str,
+    method: &str,
+    name: &str,
+    result: &mut RawObject,
+) {
     if !result.is("resultType", "task") {
         return;
     }
     if let Some(id) = result.text(ID).map(Cow::into_owned) {
         result.set(ID, &Value::from(sealed(host, server, &id)));
+        // Something else may have the name of a tool.
+        if method != "tools/call" {
+            return;
+        }
+        let tool = name;
         let shown = String::new();
         let server = server.to_owned();
         let begun = BegunTask { server, id, shown, tool: tool.to_owned(), since: Instant::now() };
