@@ -11,7 +11,7 @@ use futures_util::{StreamExt as _, stream};
 use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use toolgate_telemetry::in_trace;
 use toolgate_upstream::{Request, RequestError};
 
@@ -44,6 +44,9 @@ const ASKED_AT_ONCE: usize = 4;
 
 /// Time for a server to give a task up that nobody waits for.
 const CANCELLED: Duration = Duration::from_secs(10);
+
+/// Time for a server to tell the ID of a task whose host has left. The call keeps a turn at the server meanwhile.
+const ID_AWAITED: Duration = Duration::from_secs(30);
 
 /// Way of a call that becomes a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +143,7 @@ struct StartedTask {
 }
 
 /// Sends a call that becomes a task. Once it is sent, it goes on if its host leaves before the server has told the task's ID: by
-/// that the task is cancelled then.
+/// that the task is cancelled then. Without an ID in time the call itself is.
 async fn start(
     host: &Host<'_>,
     server: &str,
@@ -158,17 +161,9 @@ async fn start(
     let to = server.to_owned();
     tokio::spawn(in_trace(async move {
         let deadline = Instant::now() + gateway.call_time_max();
-        let mut sending = pin!(gateway.fleet().request(&to, request, deadline));
-        let outcome = tokio::select! {
-            biased;
-            outcome = &mut sending => outcome,
-            () = answering.closed() => {
-                if !sent.load(Ordering::Acquire) {
-                    return;
-                }
-                sending.await
-            }
-        };
+        let sending = gateway.fleet().request(&to, request, deadline);
+        // Dropped, the request is cancelled.
+        let Some(outcome) = await_answer(sending, answering.closed(), &sent).await else { return };
         let started = parsed(outcome).map(|result| started(&gateway, &to, cancel, result));
         // Where nobody takes the answer, its task is dropped, and so cancelled.
         let _left = answering.send(started);
@@ -178,6 +173,24 @@ async fn start(
         Some(hearer) => passing::tell_until(&hearer, notes, answer).await,
         None => answer.await,
     }
+}
+
+/// Returns the answer to a request; `None` if its host leaves before it is sent, or too long before it is answered.
+async fn await_answer<T>(
+    sending: impl Future<Output = T>,
+    left: impl Future<Output = ()>,
+    sent: &AtomicBool,
+) -> Option<T> {
+    let mut sending = pin!(sending);
+    tokio::select! {
+        biased;
+        answer = &mut sending => return Some(answer),
+        () = left => {}
+    }
+    if !sent.load(Ordering::Acquire) {
+        return None;
+    }
+    timeout(ID_AWAITED, sending).await.ok()
 }
 
 /// Returns what a call has started, by its answer. `cancel` is a request that cancels a task, but for its ID.
@@ -368,6 +381,25 @@ mod tests {
         assert!(is_begun(&object(r#"{"task":{"taskId":"1"}}"#)));
         assert!(!is_begun(&object(r#"{"content":[],"task":{"taskId":"1"}}"#)));
         assert!(!is_begun(&object(r#"{"task":1}"#)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_whose_host_has_left_waits_for_an_id_a_while() {
+        let after = |time: Duration, is_sent: bool| async move {
+            let sending = async {
+                sleep(time).await;
+                "an ID"
+            };
+            await_answer(sending, std::future::ready(()), &AtomicBool::new(is_sent)).await
+        };
+        let before = ID_AWAITED - Duration::from_secs(1);
+        assert_eq!(after(before, true).await, Some("an ID"));
+        assert_eq!(after(before, false).await, None, "nothing runs");
+        let long = ID_AWAITED + Duration::from_secs(1);
+        assert_eq!(after(long, true).await, None);
+        let host = std::future::pending();
+        let stays = await_answer(sleep(long), host, &AtomicBool::new(true)).await;
+        assert_eq!(stays, Some(()), "its host waits as long as a call may take");
     }
 
     #[test]
