@@ -174,6 +174,21 @@ def test_the_end_of_a_task_without_a_result_is_audited(url: str, log: Path) -> N
     assert records(log) == [["call", "dig", "begun"], ["task", "dig", "failed"]]
 
 
+def test_the_end_of_a_task_has_the_definition_that_was_called(tmp_path: Path, log: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    config = f"[gateway]\naudit_file = {json.dumps(str(audit))}\n{mine(log)}"
+    with GatewayProcess(Path(TOOLGATE), tmp_path, config) as process:
+        host = LegacyHost(process.url + OWN)
+        named = {"taskId": begin(host, "dig")["taskId"]}
+        process.reload(f'{config}tools = {{ deny = ["dig"] }}\n', "was read again")
+        host.request("tasks/result", named)
+    told = [json.loads(line) for line in audit.read_text().splitlines()]
+    call, task = (line for line in told if line["event"] in ("call", "task"))
+    assert [call["event"], task["event"]] == ["call", "task"]
+    assert call["definition"]
+    assert task["definition"] == call["definition"]
+
+
 def test_a_task_that_has_ended_unlocks_what_waits_for_its_tool(tmp_path: Path, log: Path) -> None:
     address = free_address()
     plane = ("--data-dir", str(tmp_path / "data"), "--set", f"server.listen={address}")

@@ -59,12 +59,22 @@ pub(crate) fn seal(
         if method != "tools/call" {
             return;
         }
-        let tool = name;
-        let shown = String::new();
-        let server = server.to_owned();
-        let begun = BegunTask { server, id, shown, tool: tool.to_owned(), since: Instant::now() };
-        host.gateway.begun_tasks().note(&host.caller.owner(), begun);
+        note_begun(host, server, id, String::new(), name);
     }
+}
+
+/// Notes a task that the call of a tool began. `id` is its server's ID of it, and `shown` that by which hosts list it.
+fn note_begun(host: &Host<'_>, server: &str, id: String, shown: String, tool: &str) {
+    let known = host.gateway.tool_for(host.caller, server, tool);
+    let begun = BegunTask {
+        server: server.to_owned(),
+        id,
+        shown,
+        tool: tool.to_owned(),
+        definition: known.map(|tool| tool.definition).unwrap_or_default(),
+        since: Instant::now(),
+    };
+    host.gateway.begun_tasks().note(&host.caller.owner(), begun);
 }
 
 /// Returns the gateway's own ID of a task.
@@ -95,10 +105,13 @@ async fn note_end(host: &Host<'_>, server: &str, id: &str, outcome: Outcome) {
     {
         host.gateway.has_called(host.caller, &model_name, outcome == Outcome::Done);
     }
-    let tool = host.gateway.tool_for(host.caller, server, &task.tool);
-    let definition = tool.as_ref().map(|tool| &*tool.definition).unwrap_or_default();
-    let ended =
-        EndedTask { server, tool: &task.tool, definition, duration: task.since.elapsed(), outcome };
+    let ended = EndedTask {
+        server,
+        tool: &task.tool,
+        definition: &task.definition,
+        duration: task.since.elapsed(),
+        outcome,
+    };
     host.gateway.audit().task_ended(host.caller, ended).await;
 }
 

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -57,6 +58,8 @@ pub(crate) struct BegunTask {
     pub(crate) shown: String,
     /// Tool whose call began it, as its server names it.
     pub(crate) tool: String,
+    /// SHA-256 of the tool's definition by then, in hexadecimal; empty if it was not known.
+    pub(crate) definition: Arc<str>,
     pub(crate) since: Instant,
 }
 
@@ -101,7 +104,7 @@ impl BegunTasks {
 
 impl BegunTask {
     fn bytes(&self) -> usize {
-        let texts = [&self.server, &self.id, &self.shown, &self.tool];
+        let texts = [&*self.server, &*self.id, &*self.shown, &*self.tool, &*self.definition];
         OVERHEAD + texts.iter().map(|text| text.len()).sum::<usize>()
     }
 }
@@ -199,6 +202,7 @@ mod tests {
             id: id.to_owned(),
             shown: format!("sealed {id}"),
             tool: "dig".to_owned(),
+            definition: "00ff".into(),
             since: Instant::now(),
         }
     }

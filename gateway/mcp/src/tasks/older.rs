@@ -15,8 +15,9 @@ use tokio::time::{Instant, sleep, timeout};
 use toolgate_telemetry::in_trace;
 use toolgate_upstream::{Request, RequestError};
 
-use super::begun::BegunTask;
-use super::{Answered, CANCEL, GET, ID, Task, end_of, note_end, refused, sealed, unknown};
+use super::{
+    Answered, CANCEL, GET, ID, Task, end_of, note_begun, note_end, refused, sealed, unknown,
+};
 use crate::audit::Outcome;
 use crate::calling;
 use crate::gateway::Gateway;
@@ -105,10 +106,7 @@ pub(crate) async fn call(
         Way::Begun => {
             let shown = sealed(host, server, &id);
             result.set_json(TASK, with_id(state, &shown).into_text());
-            let server = server.to_owned();
-            let since = std::time::Instant::now();
-            let begun = BegunTask { server, id, shown, tool, since };
-            host.gateway.begun_tasks().note(&host.caller.owner(), begun);
+            note_begun(host, server, id, shown, &tool);
             unheeded.request = None;
             Ok(result)
         }
