@@ -66,7 +66,12 @@ def whole(method: str, params: Json, text: Path) -> Json:
         case "initialize":
             return {
                 "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
+                "capabilities": {
+                    "tools": {},
+                    "prompts": {},
+                    "resources": {"subscribe": True},
+                    "completions": {},
+                },
                 "serverInfo": {"name": "sea", "version": "1"},
             }
         case "tools/list":

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from gateway_process import GatewayProcess, Json, message
+from gateway_process import GatewayProcess, Json, answer_of, message
+from test_gateway_lists import Session
 from test_quarantine import HARMLESS, POISON
 from toolgate_command import run
 from waiting import wait_until
@@ -133,6 +134,27 @@ def test_what_is_left_out_is_not_completed(gateway: GatewayProcess, text: Path) 
     assert all("result" in answer for answer in completed(gateway, "tides"))
 
 
+def refusal_of(events: list[list[str]]) -> str:
+    """The message of the error that an answer has, empty for a result."""
+    answer = answer_of("\n".join(line for event in events for line in event))
+    return answer["error"]["message"] if "error" in answer else ""
+
+
+def test_a_resource_that_is_left_out_is_neither_followed_nor_completed(
+    gateway: GatewayProcess,
+) -> None:
+    for face, prefix in {"/mcp": "sea+", OWN: ""}.items():
+        session = Session(gateway, face, "2025-06-18")
+        for what, is_refused in {"tides": True, "{day}/tides": True, "moon": False}.items():
+            uri = f"{prefix}sea:///{what}"
+            events, _ = session.events("resources/subscribe", {"uri": uri})
+            assert ("keeps this" in refusal_of(events)) is is_refused, events
+        ref = {"type": "ref/resource", "uri": f"{prefix}sea:///tides"}
+        params = {"ref": ref, "argument": {"name": "day", "value": "m"}}
+        _, answer = gateway.post(face, message("completion/complete", params))
+        assert "keeps this resource back" in answer["error"]["message"]
+
+
 def test_what_a_broken_list_lacks_is_not_fetched(gateway: GatewayProcess, text: Path) -> None:
     """The list says nothing of it, whoever asked for it first."""
     broken = text.with_name(f"{text.name}.broken")
@@ -142,6 +164,8 @@ def test_what_a_broken_list_lacks_is_not_fetched(gateway: GatewayProcess, text: 
             assert "in part alone" in refused["error"]["message"]
         assert all("result" in answer for answer in fetched(gateway, "moon"))
         assert listed(gateway, "/mcp") == [["moon"]] * 3
+    first = records(gateway)[0]
+    assert (first["verdict"], first["outcome"]) == ("NOT_LISTED", "refused")
     broken.unlink()
     assert listed(gateway, "/mcp") == [["moon"]] * 3
     for refused in fetched(gateway, "tides"):

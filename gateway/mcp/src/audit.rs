@@ -86,6 +86,8 @@ pub(crate) enum Outcome {
     Failed,
     /// The call was not sent.
     Refused,
+    /// The server answered, and the gateway kept its answer back.
+    KeptBack,
     /// The host left, or cancelled the call.
     Cancelled,
 }

@@ -137,7 +137,10 @@ impl ServerHandler for Face {
     ) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         let resources = requested.resource_subscriptions.clone().map(|mut uris| {
-            uris.retain(|uri| self.resource(uri).is_some_and(|found| self.may_follow(&found)));
+            uris.retain(|uri| {
+                let found = self.resource(uri);
+                found.is_some_and(|found| self.may_follow(&found) && !self.is_withheld(&found))
+            });
             uris.truncate(FOLLOWED_MAX);
             uris
         });
@@ -165,6 +168,7 @@ impl ServerHandler for Face {
     ) -> Result<(), ErrorData> {
         let caller = self.caller(&context)?;
         let resource = self.followable(&request.uri, "resources/subscribe")?;
+        Box::pin(self.refuse_withheld(&caller, &resource.server, &resource.uri)).await?;
         let is_followed = self.gateway.fleet().is_watched(&resource.server, &resource.uri);
         self.follow(resource.clone(), context.peer)?;
         if is_followed {

@@ -224,6 +224,15 @@ pub(crate) async fn known(
     if gateway.vetting().fits_template(&templates, name) { Known::Clear } else { known }
 }
 
+/// Returns true if a list of a server that all share left a resource out, or a template of one, as far as was looked at.
+pub(crate) fn is_withheld(gateway: &Gateway, server: &str, uri: &str) -> bool {
+    let trust = trust_of(gateway, server);
+    [Kind::Resources, Kind::Templates].into_iter().any(|kind| {
+        let list = ListName { server: server.to_owned(), kind, owner: None };
+        matches!(gateway.vetting().known(&list, trust, uri), Known::Withheld(_))
+    })
+}
+
 /// Returns what a list of a server says of one of its items. It is asked for if nobody had it yet, or if it was given in part a while
 /// ago.
 async fn known_of_list(

@@ -22,9 +22,41 @@ struct Named<'a> {
 
 /// Reason for which a request has no result.
 enum NotFetched {
-    /// What it names is kept back.
-    KeptBack(ErrorData),
+    KeptBack(KeptBack),
     Failed(ErrorData),
+}
+
+/// Thing that is kept back.
+struct KeptBack {
+    kind: Kind,
+    /// Reason, as the list of the thing says it.
+    known: Known,
+    /// Outcome of the request: [`Outcome::KeptBack`] if its server has answered it.
+    outcome: Outcome,
+}
+
+impl KeptBack {
+    /// Returns the code of the reason in the audit.
+    fn verdict(&self) -> &'static str {
+        match self.known {
+            Known::Withheld(_) => "QUARANTINED",
+            Known::Missed => "NOT_LISTED",
+            Known::Unseen | Known::Clear => "LIST_UNSEEN",
+        }
+    }
+
+    fn error(&self) -> ErrorData {
+        kept_back(self.kind, &self.known)
+    }
+}
+
+impl NotFetched {
+    fn error(self) -> ErrorData {
+        match self {
+            Self::KeptBack(kept) => kept.error(),
+            Self::Failed(error) => error,
+        }
+    }
 }
 
 impl Face {
@@ -42,9 +74,11 @@ impl Face {
             let Some(named) = completed(server, method, &params) else {
                 return self.send(server, method, params, context).await;
             };
+            if named.kind == Kind::Templates {
+                self.refuse_withheld(&caller, server, &named.name).await?;
+            }
             let answer = self.send_named(&caller, named, method, params, context).await;
-            return answer
-                .map_err(|(NotFetched::KeptBack(error) | NotFetched::Failed(error))| error);
+            return answer.map_err(NotFetched::error);
         };
         let mut audited = self.gateway.audit().begin_fetch(&caller, kind, &params);
         audited.is_at(server);
@@ -55,10 +89,10 @@ impl Face {
                 audited.ends(Outcome::Done, result.size()).await;
                 Ok(result)
             }
-            Err(NotFetched::KeptBack(error)) => {
-                audited.is_refused("QUARANTINED");
-                audited.ends(Outcome::Refused, 0).await;
-                Err(error)
+            Err(NotFetched::KeptBack(kept)) => {
+                audited.is_refused(kept.verdict());
+                audited.ends(kept.outcome, 0).await;
+                Err(kept.error())
             }
             Err(NotFetched::Failed(error)) => {
                 audited.ends(Outcome::Failed, 0).await;
@@ -80,17 +114,35 @@ impl Face {
         let Named { server, kind, name } = named;
         let known = gathered::known(&self.gateway, caller, server, kind, &name).await;
         if let Known::Withheld(_) | Known::Missed = known {
-            return Err(NotFetched::KeptBack(kept_back(kind, &known)));
+            let outcome = Outcome::Refused;
+            return Err(NotFetched::KeptBack(KeptBack { kind, known, outcome }));
         }
         let answer = self.send(server, method, params, context).await;
         let result = answer.map_err(NotFetched::Failed)?;
         if known == Known::Unseen {
             let known = gathered::known(&self.gateway, caller, server, kind, &name).await;
             if known != Known::Clear {
-                return Err(NotFetched::KeptBack(kept_back(kind, &known)));
+                let outcome = Outcome::KeptBack;
+                return Err(NotFetched::KeptBack(KeptBack { kind, known, outcome }));
             }
         }
         Ok(result)
+    }
+
+    /// Refuses a request that names a resource, or a template of one, which a list left out.
+    pub(super) async fn refuse_withheld(
+        &self,
+        caller: &Caller,
+        server: &str,
+        uri: &str,
+    ) -> Result<(), ErrorData> {
+        for kind in [Kind::Resources, Kind::Templates] {
+            let known = gathered::known(&self.gateway, caller, server, kind, uri).await;
+            if let Known::Withheld(_) = known {
+                return Err(kept_back(kind, &known));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -131,6 +183,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_audit_says_why_something_is_kept_back() {
+        let verdict =
+            |known| KeptBack { kind: Kind::Prompts, known, outcome: Outcome::Refused }.verdict();
+        assert_eq!(verdict(Known::Withheld("bad".into())), "QUARANTINED");
+        assert_eq!(verdict(Known::Missed), "NOT_LISTED");
+        assert_eq!(verdict(Known::Unseen), "LIST_UNSEEN");
+    }
 
     #[test]
     fn a_completion_names_a_prompt_or_a_template() {

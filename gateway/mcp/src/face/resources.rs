@@ -51,6 +51,11 @@ impl Face {
         gathered::is_followable(&self.gateway, &resource.server)
     }
 
+    /// Returns true if a list left a resource out, as far as was looked at.
+    pub(super) fn is_withheld(&self, resource: &Resource) -> bool {
+        gathered::is_withheld(&self.gateway, &resource.server, &resource.uri)
+    }
+
     /// Returns a resource whose server tells of changes.
     pub(super) fn followable(&self, shown: &str, method: &str) -> Result<Resource, ErrorData> {
         let unknown = || {
