@@ -109,9 +109,9 @@ async fn intents_that_wait_go_to_a_gpu_in_one_request() {
     let answered = holding.setup.metric("toolgate_embed_answered_total{tier=\"gpu\"}");
     assert!((answered - 108.0).abs() < 1e-9, "{answered}");
     // Those that were sent at once count as well.
-    let waited = holding.setup.metric("toolgate_embed_join_wait_seconds_count");
+    let waited = holding.setup.metric("toolgate_embed_join_wait_seconds_count{end=\"sent\"}");
     assert!((waited - 108.0).abs() < 1e-9, "{waited}");
-    assert!(holding.setup.metric("toolgate_embed_join_wait_seconds_sum") > 0.0);
+    assert!(holding.setup.metric("toolgate_embed_join_wait_seconds_sum{end=\"sent\"}") > 0.0);
 }
 
 #[tokio::test]
@@ -188,7 +188,17 @@ async fn a_caller_who_leaves_takes_its_text_along() {
         holding.begin(&[&format!("hold {number}")], Flow::new(7));
     }
     drop(holding.calls.drain(PLACES + 2..PLACES + 8));
+    let waited = |holding: &Holding, end: &str| {
+        let name = format!("toolgate_embed_join_wait_seconds_count{{end=\"{end}\"}}");
+        holding.setup.metric(&name)
+    };
+    let left = waited(&holding, "left");
+    assert!((left - 6.0).abs() < 1e-9, "who leaves while it waits has waited: {left}");
     assert_eq!(sizes(&holding.end().await), [4]);
+    for (end, expected) in [("sent", 12.0), ("left", 6.0)] {
+        let counted = waited(&holding, end);
+        assert!((counted - expected).abs() < 1e-9, "{end}: {counted}");
+    }
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ pub struct EncoderMetrics {
     outstanding: Family<Worker, Gauge>,
     answered: Family<Label, Counter>,
     joined: Counter,
-    join_waits: Histogram,
+    join_waits: Histograms<Label>,
     failovers: Family<Label, Counter>,
     hedges: Family<Label, Counter>,
     over_budget: Family<Label, Counter>,
@@ -71,7 +71,7 @@ impl Default for EncoderMetrics {
             outstanding: Family::default(),
             answered: Family::default(),
             joined: Counter::default(),
-            join_waits: histogram(),
+            join_waits: Family::new_with_constructor(histogram),
             failovers: Family::default(),
             hedges: Family::default(),
             over_budget: Family::default(),
@@ -105,7 +105,8 @@ impl EncoderMetrics {
         let help = "Requests of callers whose texts went to a worker on a GPU together with those of others";
         r.register("toolgate_embed_joined", help, self.joined.clone());
         let name = "toolgate_embed_join_wait";
-        let help = "Time that a short request waited before it was sent to a worker on a GPU";
+        let help =
+            "Time that a short request waited for its turn at a worker on a GPU, by how that ended";
         r.register_with_unit(name, help, Unit::Seconds, self.join_waits.clone());
         let help = "Requests that went on after a worker failed them, by where to";
         r.register("toolgate_embed_failover", help, self.failovers.clone());
@@ -138,6 +139,9 @@ impl EncoderMetrics {
         }
         for result in ["same", "different", "skipped"] {
             drop(self.compared.get_or_create(&[("result", result)]));
+        }
+        for end in ["sent", "left"] {
+            drop(self.join_waits.get_or_create(&[("end", end)]));
         }
         for tier in ["gpu", "cpu", "in_process", "none"] {
             drop(self.answered.get_or_create(&[("tier", tier)]));
@@ -240,9 +244,10 @@ impl WorkerMetrics {
         }
     }
 
-    /// Records the time, in seconds, that a caller's request waited before it was sent, alone or together with others.
-    pub fn waited(&self, seconds: f64) {
-        self.all.join_waits.observe(seconds);
+    /// Records the time, in seconds, that a caller's request waited until it was `sent`, alone or together with others, or
+    /// until its caller had `left`.
+    pub fn waited(&self, end: &'static str, seconds: f64) {
+        self.all.join_waits.get_or_create(&[("end", end)]).observe(seconds);
     }
 
     fn result(&self, result: &'static str) -> ResultOf {

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -10,7 +11,7 @@ use toolgate_encoder::estimated_tokens;
 use toolgate_encoder_client::{Code, EmbedAnswer, Error as ClientError, TraceContext};
 
 use super::member::{Call, Member};
-use crate::encoder::Flow;
+use crate::encoder::{Flow, WorkerMetrics};
 
 /// Maximum joined requests under way at a worker. Fewer callers than these are not joined. It is what workers are
 /// scaled by (`toolgate_embed_queue_depth`), so that one server alone can show that it wants another worker.
@@ -54,10 +55,36 @@ pub(super) struct Pending {
     flow: Flow,
     /// Tokens of the texts, estimated.
     tokens: u64,
-    since: Instant,
+    wait: Arc<Wait>,
     until: Instant,
     trace: Option<TraceContext>,
     caller: oneshot::Sender<Result<EmbedAnswer, ClientError>>,
+}
+
+/// Wait of a short request for its turn. It ends once: when the request is sent, or when its caller leaves.
+struct Wait {
+    since: Instant,
+    is_over: AtomicBool,
+}
+
+impl Wait {
+    fn end(&self, end: &'static str, metrics: &WorkerMetrics) {
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            metrics.waited(end, self.since.elapsed().as_secs_f64());
+        }
+    }
+}
+
+/// Guard of a caller that waits. Dropping it ends the wait, if the request was not sent.
+struct Waiter<'a> {
+    wait: Arc<Wait>,
+    metrics: &'a WorkerMetrics,
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.wait.end("left", self.metrics);
+    }
 }
 
 /// Error of a queue in which too many requests wait.
@@ -90,9 +117,19 @@ impl Member {
         let ShortRequest { texts, flow, within, trace } = request;
         let (caller, answer) = oneshot::channel();
         let since = Instant::now();
+        let wait = Arc::new(Wait { since, is_over: AtomicBool::new(false) });
         let tokens = tokens_of(&texts);
-        let pending = Pending { texts, flow, tokens, since, until: since + within, trace, caller };
+        let pending = Pending {
+            texts,
+            flow,
+            tokens,
+            wait: Arc::clone(&wait),
+            until: since + within,
+            trace,
+            caller,
+        };
         let place = self.queue.lock().push(pending).map_err(|Full| NotJoined::Full)?;
+        let _waiter = Waiter { wait, metrics: &self.metrics };
         if place {
             let place = Place { member: Arc::clone(self), is_given_up: false };
             tokio::spawn(place.send_waiting());
@@ -107,9 +144,8 @@ impl Member {
     /// so that a text that the worker refuses fails no other.
     async fn send(&self, joined: Vec<Pending>) {
         self.metrics.joined(joined.len());
-        let now = Instant::now();
         for pending in &joined {
-            self.metrics.waited((now - pending.since).as_secs_f64());
+            pending.wait.end("sent", &self.metrics);
         }
         let mut parts = vec![joined];
         while let Some(mut part) = parts.pop() {
