@@ -1,23 +1,27 @@
-//! Public interface of the encoder: a cheap handle to one thread that owns the tokenizer and the model. Dropping the
-//! last handle stops the thread.
+//! Public interface of the encoder: a cheap handle to its threads. One owns the device and runs batches, one forms them
+//! and answers, and a few tokenize. Dropping the last handle stops them.
 
 mod batch_budget;
 mod batch_spans;
+mod batcher;
 pub mod collector;
-mod device_loop;
+mod device_thread;
 mod distribution;
 mod embed_error;
+mod formed;
+mod handover;
 mod request;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod tokenizers;
 mod turns;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::thread;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, available_parallelism};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -36,9 +40,13 @@ use crate::load_backend::load_backend;
 use crate::load_error::LoadError;
 use crate::model_dir::ModelDir;
 use crate::tokenize::TextTokenizer;
-use device_loop::DeviceLoop;
-use request::{LeftAt, Request, Waiting, Wanted, WantedTurn};
+use batcher::{Batcher, Event};
+use device_thread::DeviceThread;
+use formed::{Left, Waiting};
+use handover::Handover;
+use request::{Request, Wanted, WantedTurn};
 use stats::Counters;
+use tokenizers::Tokenizers;
 
 /// Settings for the encoder's queue, batches and device.
 #[derive(Debug, Clone)]
@@ -107,10 +115,17 @@ pub struct EncoderHandle {
 type Answer = oneshot::Receiver<Result<Vec<Embedding>, EmbedError>>;
 
 struct Shared {
-    requests: SyncSender<Request>,
+    events: Sender<Event>,
     queue_capacity: usize,
     model: ModelDescription,
     counters: Arc<Counters>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The batcher may have ended already.
+        let _ = self.events.send(Event::Closed);
+    }
 }
 
 impl std::fmt::Debug for EncoderHandle {
@@ -120,7 +135,7 @@ impl std::fmt::Debug for EncoderHandle {
 }
 
 impl EncoderHandle {
-    /// Loads the model in `dir`, runs it once, and starts its thread.
+    /// Loads the model in `dir`, runs it once, and starts the threads.
     ///
     /// # Errors
     /// Names the file and the key or tensor that is missing, damaged or unsupported.
@@ -154,34 +169,47 @@ impl EncoderHandle {
         Self::start(backend, tokenizer, description, config)
     }
 
-    /// Moves a loaded model to its thread.
+    /// Moves a loaded model to its thread, and starts the others.
     fn start(
         backend: Box<dyn Backend>,
         tokenizer: TextTokenizer,
         model: ModelDescription,
         config: &EncoderConfig,
     ) -> Result<Self, LoadError> {
-        // One more for a request that goes first.
-        let (requests, waiting) = sync_channel(config.queue_capacity + 1);
+        let (events, waiting) = channel();
         let counters = Arc::new(Counters::default());
+        let handover = Arc::new(Handover::default());
         let max_batch_tokens = config.max_batch_tokens.unwrap_or_else(|| backend.batch_tokens());
-        let device =
-            DeviceLoop::new(backend, tokenizer, waiting, max_batch_tokens, Arc::clone(&counters));
-        thread::Builder::new()
-            .name("encoder-device".into())
-            .spawn(|| {
-                give_way(Behind::Answers);
-                device.run();
-            })
-            .map_err(|error| LoadError::Threads(error.to_string()))?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                requests,
-                queue_capacity: config.queue_capacity,
-                model,
-                counters,
-            }),
-        })
+        let threads = config.threads.or_else(|| available_parallelism().ok());
+        let cores = threads.map_or(1, NonZeroUsize::get);
+        let tokenizers = Tokenizers::start(tokenizer, cores, &events, &counters)?;
+        let batcher = Batcher::new(
+            waiting,
+            tokenizers,
+            Arc::clone(&handover),
+            max_batch_tokens,
+            Arc::clone(&counters),
+        );
+        let device = DeviceThread {
+            backend,
+            handover: Arc::clone(&handover),
+            events: events.clone(),
+            counters: Arc::clone(&counters),
+        };
+        let failed = |error: std::io::Error| LoadError::Threads(error.to_string());
+        let run_device = || {
+            give_way(Behind::Answers);
+            device.run();
+        };
+        thread::Builder::new().name("encoder-device".into()).spawn(run_device).map_err(failed)?;
+        // It answers callers, so that it gives way to nobody.
+        let started = thread::Builder::new().name("encoder-batches".into()).spawn(|| batcher.run());
+        if let Err(error) = started {
+            handover.close();
+            return Err(failed(error));
+        }
+        let queue_capacity = config.queue_capacity;
+        Ok(Self { shared: Arc::new(Shared { events, queue_capacity, model, counters }) })
     }
 
     /// Embeds `texts` in order when it is their turn. Texts of one `flow` wait for each other, not for those of others.
@@ -216,8 +244,7 @@ impl EncoderHandle {
             return Ok(Vec::new());
         }
         let deadline = wanted.deadline;
-        let waiting = Waiting(LeftAt::default());
-        // `answer` is declared later and so dropped earlier, as `Waiting` requires.
+        let waiting = Waiting(Arc::<Left>::default());
         let answer = self.submit(wanted, &waiting)?;
         let answer = match deadline {
             None => answer.await,
@@ -239,7 +266,7 @@ impl EncoderHandle {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        let waiting = Waiting(LeftAt::default());
+        let waiting = Waiting(Arc::<Left>::default());
         let wanted = Wanted { texts, deadline: None, turn: WantedTurn::Of(Flow::ALONE) };
         let answer = self.submit(wanted, &waiting)?.blocking_recv();
         answer.unwrap_or(Err(EmbedError::Stopped))
@@ -276,11 +303,8 @@ impl EncoderHandle {
         };
         let (reply, answer) = oneshot::channel();
         let request = Request::new(wanted, reply, Arc::clone(&waiting.0), place);
-        match shared.requests.try_send(request) {
-            Ok(()) => Ok(answer),
-            Err(TrySendError::Full(_)) => Err(EmbedError::QueueFull),
-            Err(TrySendError::Disconnected(_)) => Err(EmbedError::Stopped),
-        }
+        let sent = shared.events.send(Event::Arrived(Box::new(request)));
+        sent.map(|()| answer).map_err(|_| EmbedError::Stopped)
     }
 }
 

@@ -73,7 +73,7 @@ fn counts(to: &mut DescriptorEncoder, stats: &EncoderStats) -> fmt::Result {
         ("refused", "Calls refused because the queue was full", stats.refused),
         (
             "texts_for_gone",
-            "Texts embedded though the caller had gone when the batch was formed",
+            "Texts embedded though the caller had gone when the device took the batch",
             stats.embedded_for_gone,
         ),
     ] {
@@ -100,7 +100,7 @@ fn distributions(to: &mut DescriptorEncoder, stats: &EncoderStats) -> fmt::Resul
     histogram(to, texts, &stats.batch_texts, 1.0)?;
     let tokens = ("toolgate_embed_batch_tokens", "Tokens of a batch", None);
     histogram(to, tokens, &stats.batch_tokens, 1.0)?;
-    let about = "Time from a call's arrival in the queue until its first batch was formed";
+    let about = "Time from a call's arrival in the queue until the device took its first batch";
     let wait = ("toolgate_embed_queue_wait", about, Some(&Unit::Seconds));
     histogram(to, wait, &stats.queue_wait, 1e6)
 }

@@ -1,32 +1,22 @@
 //! Request of one caller on its way through the encoder.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
 use toolgate_telemetry as telemetry;
 use tracing::Span;
 
+use super::formed::{Caller, Gone, Left, RequestId, Ticket};
 use super::stats::QueueSlot;
+use super::tokenizers::{Job, Tokenized};
 use super::turns::{Flow, Turn, Turns};
 use super::{EmbedError, Embedding};
-use crate::tokenize::{TextTokenizer, Tokens};
+use crate::tokenize::Tokens;
 
 pub(super) type Reply = oneshot::Sender<Result<Vec<Embedding>, EmbedError>>;
-
-/// Time when the caller stopped waiting; set by the caller's half when it is dropped.
-pub(super) type LeftAt = Arc<OnceLock<Instant>>;
-
-/// Guard that a caller holds while it waits. It is dropped after the caller's end of the channel, so if the recorded
-/// time lies before some moment, the channel was closed at that moment.
-pub(super) struct Waiting(pub(super) LeftAt);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        // Set only here, once.
-        let _ = self.0.set(Instant::now());
-    }
-}
 
 /// Texts of a caller, with deadline and turn.
 pub(super) struct Wanted {
@@ -56,17 +46,27 @@ pub(super) enum Rank {
     Last,
 }
 
+/// Key of a text in the order in which texts enter batches.
+pub(super) type Key = (Rank, Turn);
+
 /// Request with its results so far. Texts enter batches in order, so results arrive in order.
 pub(super) struct Request {
-    wanted: Wanted,
+    /// Number of the request, which the batcher gives it.
+    pub(super) id: RequestId,
+    texts: Arc<[String]>,
+    order: WantedTurn,
+    caller: Caller,
     arrived: Instant,
     reply: Reply,
-    left_at: LeftAt,
-    /// Index of the next text to go into a batch; `turn` is its turn.
+    /// Index of the next text to be taken by the device; `turn` is its turn.
     next: usize,
     turn: Turn,
-    /// Tokens of that text, if it was tokenized but did not fit into the batch.
-    held: Option<Tokens>,
+    /// Tokens of the texts from `next` on, as far as they were sent to be tokenized. `None` until they come.
+    tokens: VecDeque<Option<Tokens>>,
+    /// Turn of the first text that was not sent to be tokenized.
+    unsent_turn: Turn,
+    /// Texts that the device has.
+    running: usize,
     done: Vec<Embedding>,
     failed: Option<EmbedError>,
     place: QueueSlot,
@@ -76,26 +76,22 @@ pub(super) struct Request {
     queue: Span,
 }
 
-/// Reason that a request is no longer worth any work.
-pub(super) enum Gone {
-    /// The caller left.
-    Abandoned,
-    /// The deadline has passed.
-    Expired,
-}
-
 impl Request {
     /// Creates a request; must be called within the span of the caller's call.
-    pub(super) fn new(wanted: Wanted, reply: Reply, left_at: LeftAt, place: QueueSlot) -> Self {
+    pub(super) fn new(wanted: Wanted, reply: Reply, left: Arc<Left>, place: QueueSlot) -> Self {
         Self {
+            id: 0,
             done: Vec::with_capacity(wanted.texts.len()),
-            wanted,
+            texts: wanted.texts.into(),
+            order: wanted.turn,
+            caller: Caller { left, deadline: wanted.deadline },
             arrived: Instant::now(),
             reply,
-            left_at,
             next: 0,
             turn: 0,
-            held: None,
+            tokens: VecDeque::new(),
+            unsent_turn: 0,
+            running: 0,
             failed: None,
             place,
             call: telemetry::sampled_span(),
@@ -104,19 +100,19 @@ impl Request {
     }
 
     pub(super) fn goes_first(&self) -> bool {
-        self.wanted.turn == WantedTurn::First
+        self.order == WantedTurn::First
     }
 
     /// Returns the flow that its texts belong to; `None` when they go first.
     pub(super) fn flow(&self) -> Option<Flow> {
-        match self.wanted.turn {
+        match self.order {
             WantedTurn::First => None,
             WantedTurn::Of(flow) => Some(flow),
         }
     }
 
     /// Returns its rank in a batch. `after_first` is true if texts that go first were in the batch before.
-    pub(super) fn rank(&self, after_first: bool) -> Rank {
+    fn rank(&self, after_first: bool) -> Rank {
         match (self.goes_first(), after_first) {
             (false, _) => Rank::InTurn,
             (true, false) => Rank::First,
@@ -126,94 +122,143 @@ impl Request {
 
     /// Assigns turns to its texts.
     pub(super) fn join(&mut self, turns: &mut Turns) {
-        if let WantedTurn::Of(flow) = self.wanted.turn {
+        if let WantedTurn::Of(flow) = self.order {
             self.turn = turns.join(flow, self.cost_left());
+            self.unsent_turn = self.turn;
         }
     }
 
     /// Gives up the turns of the remaining texts.
     pub(super) fn leave(&self, turns: &mut Turns) {
-        if let WantedTurn::Of(flow) = self.wanted.turn {
+        if let WantedTurn::Of(flow) = self.order {
             turns.give_back(flow, self.cost_left());
         }
     }
 
-    /// Returns the next text's turn; `None` when all texts are in batches already.
-    pub(super) fn turn(&self) -> Option<Turn> {
-        (self.failed.is_none() && self.next < self.wanted.texts.len()).then_some(self.turn)
+    /// Returns the key of the next text; `None` when the device has or had all of them.
+    pub(super) fn key(&self, after_first: bool) -> Option<Key> {
+        self.has_texts_left().then(|| (self.rank(after_first), self.turn))
+    }
+
+    pub(super) fn has_texts_left(&self) -> bool {
+        self.failed.is_none() && self.next < self.texts.len()
     }
 
     fn cost_left(&self) -> u64 {
-        (self.next..self.wanted.texts.len()).map(|index| self.cost(index)).sum()
+        (self.next..self.texts.len()).map(|index| self.cost(index)).sum()
     }
 
     fn cost(&self, index: usize) -> u64 {
-        self.flow().unwrap_or(Flow::ALONE).cost(&self.wanted.texts[index])
+        self.flow().unwrap_or(Flow::ALONE).cost(&self.texts[index])
     }
 
-    /// Returns the time from its arrival to `formed_at`, in microseconds.
-    pub(super) fn waited(&self, formed_at: Instant) -> u64 {
-        let waited = formed_at.saturating_duration_since(self.arrived);
-        u64::try_from(waited.as_micros()).unwrap_or(u64::MAX)
+    /// Returns the cost of a text after those that the device has or had, by which the next one's turn is later.
+    pub(super) fn cost_ahead(&self, texts: usize) -> u64 {
+        self.cost(self.next + texts)
     }
 
-    /// Ends the wait in the queue, because the first text is in a batch.
-    pub(super) fn leave_queue(&mut self) {
+    /// Returns the estimated tokens of texts after those that the device has or had.
+    pub(super) fn tokens_estimated(&self, texts: Range<usize>) -> u64 {
+        let texts = &self.texts[self.next + texts.start..self.next + texts.end];
+        texts.iter().map(|text| Flow::ALONE.cost(text)).sum()
+    }
+
+    /// Returns the tokens of a text after those that the device has or had, if they have come.
+    pub(super) fn tokens_ahead(&self, texts: usize) -> Option<&Tokens> {
+        self.tokens.get(texts)?.as_ref()
+    }
+
+    /// Returns true if there is such a text.
+    pub(super) fn has_ahead(&self, texts: usize) -> bool {
+        self.next + texts < self.texts.len()
+    }
+
+    /// Returns the number of texts that were sent to be tokenized, or are, and that no batch has taken.
+    pub(super) fn ahead(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Returns the number of texts that were not sent to be tokenized.
+    pub(super) fn unsent(&self) -> usize {
+        let sent = self.next + self.tokens.len();
+        if self.failed.is_some() { 0 } else { self.texts.len() - sent }
+    }
+
+    /// Returns the key of the first text that was not sent to be tokenized; `None` when all were.
+    pub(super) fn unsent_key(&self, after_first: bool) -> Option<Key> {
+        (self.unsent() > 0).then(|| (self.rank(after_first), self.unsent_turn))
+    }
+
+    /// Returns the key of the last text that was sent to be tokenized and that no batch has taken.
+    pub(super) fn last_ahead(&self, after_first: bool) -> Option<Key> {
+        let last = self.ahead().checked_sub(1)?;
+        Some((self.rank(after_first), self.unsent_turn - self.cost_ahead(last)))
+    }
+
+    /// Returns the job of the next texts that were not sent to be tokenized, `texts` at most.
+    pub(super) fn next_job(&self, texts: usize) -> Job {
+        let first = self.next + self.tokens.len();
+        let end = self.texts.len().min(first + texts);
+        Job { request: self.id, texts: Arc::clone(&self.texts), range: first..end }
+    }
+
+    /// Notes that the texts of [`Self::next_job`] were sent.
+    pub(super) fn note_sent(&mut self, job: &Range<usize>) {
+        self.unsent_turn += job.clone().map(|index| self.cost(index)).sum::<u64>();
+        self.tokens.extend(job.clone().map(|_| None));
+    }
+
+    /// Takes the tokens of a job.
+    pub(super) fn take_tokens(&mut self, tokenized: Tokenized) {
+        for (index, tokens) in (tokenized.first..).zip(tokenized.tokens) {
+            match tokens {
+                // No text without its tokens was taken by the device.
+                Ok(tokens) => self.tokens[index - self.next] = Some(tokens),
+                Err(cause) => {
+                    let error = EmbedError::Tokenize { index, cause };
+                    self.failed.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    /// Returns its ticket for a batch that holds none of its texts yet.
+    pub(super) fn ticket(&self) -> Ticket {
+        Ticket {
+            request: self.id,
+            caller: self.caller.clone(),
+            arrived: self.arrived,
+            texts: 0,
+            is_first: self.next == 0,
+            call: self.call.clone(),
+            queue: self.queue.clone(),
+        }
+    }
+
+    /// Notes that the device has taken the next `texts` texts.
+    pub(super) fn note_taken(&mut self, texts: usize) {
+        for _ in 0..texts {
+            self.turn += self.cost(self.next);
+            self.next += 1;
+            self.tokens.pop_front();
+        }
+        self.running += texts;
         self.queue = Span::none();
     }
 
-    /// Returns the span of the call; it is disabled unless the call is sampled.
-    pub(super) fn call(&self) -> &Span {
-        &self.call
+    /// Notes that the device is done with `texts` texts.
+    pub(super) fn note_ran(&mut self, texts: usize) {
+        self.running = self.running.saturating_sub(texts);
     }
 
-    /// Returns true if the caller had left at a moment in the past, by the caller's own clock and not by the result of
-    /// [`Self::gone`] at that time.
-    pub(super) fn had_gone(&self, at: Instant) -> bool {
-        self.wanted.deadline.is_some_and(|deadline| deadline < at)
-            || self.left_at.get().is_some_and(|left| *left < at)
-    }
-
+    /// Returns why it is no longer worth any work, unless the device is at work on it.
     pub(super) fn gone(&self, now: Instant) -> Option<Gone> {
-        // A caller whose deadline passes leaves too; the deadline then counts as the reason.
-        if self.wanted.deadline.is_some_and(|deadline| deadline <= now) {
-            Some(Gone::Expired)
-        } else if self.reply.is_closed() {
-            Some(Gone::Abandoned)
-        } else {
-            None
-        }
+        if self.running > 0 { None } else { self.caller.gone(now) }
     }
 
-    /// Returns true if none of its texts is in a batch yet.
-    pub(super) fn is_untouched(&self) -> bool {
-        self.next == 0
-    }
-
-    /// Returns the next text's tokens; `None` when all texts are in batches already, or one could not be tokenized.
-    pub(super) fn next_tokens(&mut self, tokenizer: &TextTokenizer) -> Option<Tokens> {
-        if self.failed.is_some() {
-            return None;
-        }
-        let index = self.next;
-        let tokens = match self.held.take() {
-            Some(held) => Ok(held),
-            None => tokenizer.encode(self.wanted.texts.get(index)?),
-        };
-        self.next += 1;
-        self.turn += self.cost(index);
-        tokens
-            .map_err(|error| {
-                self.failed = Some(EmbedError::Tokenize { index, cause: error.to_string() });
-            })
-            .ok()
-    }
-
-    /// Takes back the tokens from [`Self::next_tokens`], for the next batch.
-    pub(super) fn hold(&mut self, tokens: Tokens) {
-        self.next -= 1;
-        self.turn -= self.cost(self.next);
-        self.held = Some(tokens);
+    /// Returns true if it is gone, and only what the device has keeps it.
+    pub(super) fn is_left_out(&self, now: Instant) -> bool {
+        self.running > 0 && self.caller.gone(now).is_some()
     }
 
     pub(super) fn add(&mut self, embedding: Embedding) {
@@ -222,7 +267,7 @@ impl Request {
 
     /// Returns true if [`Self::finish`] can send the final result.
     pub(super) fn is_done(&self) -> bool {
-        self.failed.is_some() || self.done.len() == self.wanted.texts.len()
+        self.failed.is_some() || self.done.len() == self.texts.len()
     }
 
     pub(super) fn finish(self) {
@@ -240,32 +285,4 @@ impl Request {
 fn answer(reply: Reply, place: QueueSlot, result: Result<Vec<Embedding>, EmbedError>) {
     drop(place);
     let _ = reply.send(result);
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::super::stats::Counters;
-    use super::*;
-
-    #[test]
-    fn leaving_is_dated_by_the_caller() {
-        let (reply, answer) = oneshot::channel();
-        let waiting = Waiting(LeftAt::default());
-        let place = Arc::new(Counters::default()).extra_place();
-        let wanted = Wanted { texts: vec!["a".into()], deadline: None, turn: WantedTurn::First };
-        let mut request = Request::new(wanted, reply, Arc::clone(&waiting.0), place);
-        let before = Instant::now();
-        drop(answer);
-        drop(waiting);
-        let after = Instant::now() + Duration::from_millis(1);
-        assert!(!request.had_gone(before));
-        assert!(request.had_gone(after));
-        assert!(matches!(request.gone(after), Some(Gone::Abandoned)));
-        request.left_at = LeftAt::default();
-        request.wanted.deadline = Some(before);
-        assert!(!request.had_gone(before) && request.had_gone(after));
-        assert!(matches!(request.gone(after), Some(Gone::Expired)));
-    }
 }

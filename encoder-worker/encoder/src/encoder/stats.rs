@@ -45,7 +45,7 @@ pub struct EncoderStats {
     pub batch_texts: Distribution,
     /// Tokens of each batch.
     pub batch_tokens: Distribution,
-    /// Microseconds from each request's arrival until the batch with its first text was formed.
+    /// Microseconds from each request's arrival until the device took the batch with its first text.
     pub queue_wait: Distribution,
     /// Requests that wait or run now.
     pub queue_depth: usize,
@@ -53,7 +53,7 @@ pub struct EncoderStats {
     pub running: bool,
 }
 
-/// Live counters. The device thread writes them, except `refused`, `depth` and places.
+/// Live counters. The batcher writes most of them.
 #[derive(Debug)]
 pub(super) struct Counters {
     pub(super) batches: AtomicU64,
@@ -65,11 +65,15 @@ pub(super) struct Counters {
     pub(super) failed_batches: AtomicU64,
     pub(super) embedded_for_gone: AtomicU64,
     pub(super) busy_nanos: AtomicU64,
-    pub(super) tokenizing_nanos: AtomicU64,
+    tokenizing_nanos: AtomicU64,
     pub(super) batch_texts: Ranges,
     pub(super) batch_tokens: Ranges,
     pub(super) queue_wait: Ranges,
     refused: AtomicU64,
+    /// Requests that have or had a place.
+    placed: AtomicU64,
+    /// Requests that the batcher had taken when it last formed a batch with no text being tokenized.
+    planned: AtomicU64,
     depth: AtomicUsize,
     stopped: AtomicBool,
 }
@@ -92,6 +96,8 @@ impl Default for Counters {
             batch_tokens: Ranges::new(BATCH_TOKENS),
             queue_wait: Ranges::new(QUEUE_WAIT),
             refused: zero(),
+            placed: zero(),
+            planned: zero(),
             depth: AtomicUsize::default(),
             stopped: AtomicBool::default(),
         }
@@ -111,10 +117,12 @@ impl Drop for QueueSlot {
 impl Counters {
     /// Takes one of `capacity` places, or returns `None` when all are taken.
     pub(super) fn take_place(self: &Arc<Self>, capacity: usize) -> Option<QueueSlot> {
+        self.placed.fetch_add(1, Relaxed);
         let taken = self
             .depth
             .fetch_update(Relaxed, Relaxed, |depth| (depth < capacity).then_some(depth + 1));
         if taken.is_err() {
+            self.placed.fetch_sub(1, Relaxed);
             self.refused.fetch_add(1, Relaxed);
             return None;
         }
@@ -123,6 +131,7 @@ impl Counters {
 
     /// Takes a place beyond the capacity, for a request that must not be refused.
     pub(super) fn extra_place(self: &Arc<Self>) -> QueueSlot {
+        self.placed.fetch_add(1, Relaxed);
         self.depth.fetch_add(1, Relaxed);
         QueueSlot(Arc::clone(self))
     }
@@ -133,6 +142,22 @@ impl Counters {
 
     pub(super) fn stop(&self) {
         self.stopped.store(true, Relaxed);
+    }
+
+    pub(super) fn add_tokenizing(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.tokenizing_nanos.fetch_add(nanos, Relaxed);
+    }
+
+    /// Says that the next batch takes account of the first `requests` requests.
+    pub(super) fn planned(&self, requests: u64) {
+        self.planned.store(requests, Relaxed);
+    }
+
+    /// Returns true if the next batch takes account of all requests.
+    #[cfg(test)]
+    pub(super) fn is_planned(&self) -> bool {
+        self.planned.load(Relaxed) == self.placed.load(Relaxed)
     }
 
     pub(super) fn snapshot(&self) -> EncoderStats {

@@ -91,7 +91,7 @@ impl Rig {
         Self { encoder: encoder.expect("the thread starts"), entered, steps }
     }
 
-    /// Sends a request and waits until the encoder holds `depth` of them.
+    /// Sends a request and waits until the encoder holds `depth` of them, and the next batch takes account of all.
     fn request(&self, texts: &[&str], deadline: Option<Instant>, depth: usize) -> Running {
         self.request_of(Flow::ALONE, texts, deadline, depth)
     }
@@ -112,7 +112,8 @@ impl Rig {
 
     fn wait_for_depth(&self, depth: usize) {
         let limit = Instant::now() + PATIENCE;
-        while self.encoder.stats().queue_depth != depth {
+        let counters = &self.encoder.shared.counters;
+        while counters.snapshot().queue_depth != depth || !counters.is_planned() {
             assert!(Instant::now() < limit, "the queue never held {depth}");
             thread::yield_now();
         }
@@ -235,7 +236,7 @@ async fn withdrawn_and_late_requests_never_reach_the_backend() {
     assert!(withdrawn.await.expect_err("it was aborted").is_cancelled());
     // The caller is told in time although the device is still busy.
     assert_eq!(late.await.expect("no panic"), Err(EmbedError::DeadlineExceeded));
-    let wanted = rig.request(&["d"], None, 4);
+    let wanted = rig.request(&["d"], None, 2);
     rig.step(Step::Answer);
     assert_eq!(rig.entered(), [ids_of("d")]);
     rig.step(Step::Answer);
@@ -404,4 +405,46 @@ async fn who_leaves_while_the_batch_runs_is_not_counted_as_gone_before() {
     rig.wait_for_depth(0);
     let stats = rig.encoder.stats();
     assert_eq!((stats.texts, stats.embedded_for_gone), (2, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_are_tokenized_and_their_callers_told_while_the_device_is_busy() {
+    let model = TinyModel::new();
+    model.change("tokenizer.json", &json!({"post_processor": null, "version": "1.0"}));
+    let rig = Rig::on(&model, 64, Some(64));
+    let running = rig.request(&["a"], None, 1);
+    rig.entered();
+    let texts = vec!["b".into(), String::new()];
+    let told = tokio::time::timeout(PATIENCE, rig.encoder.embed(texts, Flow::ALONE, None)).await;
+    let error = told.expect("the device is not waited for").expect_err("it has no tokens");
+    assert!(matches!(error, EmbedError::Tokenize { index: 1, .. }), "{error:?}");
+    let many: Vec<_> = (0..20).map(|number| rig.request(&["c"; 20], None, number + 2)).collect();
+    // More than enough for batches of any size.
+    for _ in 0..500 {
+        rig.step(Step::Answer);
+    }
+    assert_eq!(rig.entered().len(), 64, "it was formed while the device was busy");
+    for one in many.into_iter().chain([running]) {
+        one.await.expect("no panic").expect("it embeds");
+    }
+    assert_eq!(rig.encoder.stats().texts, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_leaves_after_the_batch_was_formed_is_left_out_of_it() {
+    let rig = Rig::new(8, 100);
+    let running = rig.request(&["a"], None, 1);
+    rig.entered();
+    let withdrawn = rig.request(&["b", "c"], None, 2);
+    let stays = rig.request(&["d"], None, 3);
+    withdrawn.abort();
+    assert!(withdrawn.await.expect_err("it was aborted").is_cancelled());
+    rig.step(Step::Answer);
+    assert_eq!(rig.entered(), [ids_of("d")]);
+    rig.step(Step::Answer);
+    running.await.expect("no panic").expect("it embeds");
+    stays.await.expect("no panic").expect("it embeds");
+    rig.wait_for_depth(0);
+    let stats = rig.encoder.stats();
+    assert_eq!((stats.texts, stats.abandoned, stats.embedded_for_gone), (2, 1, 0));
 }

@@ -1,0 +1,127 @@
+//! Tests of forming batches, at times that the test chooses.
+
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::super::Flow;
+use super::super::formed::Left;
+use super::super::request::{Wanted, WantedTurn};
+use super::*;
+use crate::model_dir::ModelDir;
+use crate::tiny_model::{TinyModel, ids_of};
+use crate::tokenize::TextTokenizer;
+
+type Answer = oneshot::Receiver<Result<Vec<Embedding>, EmbedError>>;
+
+/// Batcher without a device, whose batches are formed one by one.
+struct Bench {
+    batcher: Batcher,
+    counters: Arc<Counters>,
+    /// Receivers of the waiting callers.
+    answers: Vec<Answer>,
+    _events: Sender<Event>,
+}
+
+impl Bench {
+    /// Creates a batcher with these batch sizes in tokens: while one flow waits, and while several do.
+    fn new(of_one: usize, of_several: usize) -> Self {
+        let model = TinyModel::new();
+        let dir = ModelDir::open(model.path()).expect("the directory is right");
+        let tokenizer = TextTokenizer::load(&dir).expect("the tokenizer is right");
+        let (sender, events) = channel();
+        let counters = Arc::new(Counters::default());
+        let tokenizers =
+            Tokenizers::start(tokenizer, 1, &sender, &counters).expect("the threads start");
+        let handover = Arc::new(Handover::default());
+        let mut batcher = Batcher::new(events, tokenizers, handover, of_one, Arc::clone(&counters));
+        batcher.budget_of_several = BatchBudget::new(OF_FLOWS, of_several);
+        Self { batcher, counters, answers: Vec::new(), _events: sender }
+    }
+
+    fn ask(&mut self, flow: u64, texts: usize) {
+        let (reply, answer) = oneshot::channel();
+        let turn = WantedTurn::Of(Flow::new(flow));
+        let wanted = Wanted { texts: vec!["a".into(); texts], deadline: None, turn };
+        let left = Arc::<Left>::default();
+        self.batcher.accept(Request::new(wanted, reply, left, self.counters.extra_place()));
+        self.answers.push(answer);
+        self.tokenize();
+    }
+
+    /// Tokenizes as far ahead as it is done.
+    fn tokenize(&mut self) {
+        self.batcher.send_to_tokenizers();
+        while self.batcher.tokenizing > 0 {
+            self.batcher.take_events().expect("it does not end");
+        }
+    }
+
+    /// Forms the batch at `now`, embeds it at once, and returns its number of texts.
+    fn texts_at(&mut self, now: Instant) -> usize {
+        self.tokenize();
+        let (formed, offer) = self.batcher.plan(now);
+        self.batcher.offer = offer;
+        self.batcher.count_offer_as_taken();
+        let texts = formed.slots.len();
+        let result = Ok(vec![Vec::new(); texts]);
+        let ran = Ran { formed, at: now, took: Duration::ZERO, result };
+        self.batcher.take_results(ran).expect("it does not end");
+        texts
+    }
+}
+
+#[test]
+fn batches_stay_short_for_a_while_after_several_flows_waited() {
+    let busy = 1;
+    let quiet = 2;
+    let text = ids_of("a").len();
+    let mut bench = Bench::new(4 * text, 2 * text);
+    let start = Instant::now();
+    let millis = |millis| start + Duration::from_millis(millis);
+    bench.ask(busy, 100);
+    assert_eq!(bench.texts_at(start), 4, "nobody else was there");
+    bench.ask(quiet, 1);
+    assert_eq!(bench.texts_at(millis(10)), 2, "both wait");
+    assert_eq!(bench.texts_at(millis(13)), 2, "only the busy one does");
+    assert_eq!(bench.texts_at(millis(109)), 2);
+    assert_eq!(bench.texts_at(millis(110)), 4, "for a while nobody else was there");
+    bench.ask(quiet, 1);
+    assert_eq!(bench.texts_at(millis(120)), 2);
+    assert_eq!(bench.texts_at(millis(219)), 2);
+    assert_eq!(bench.texts_at(millis(220)), 4);
+}
+
+#[test]
+fn texts_are_tokenized_for_two_batches() {
+    let text = ids_of("a").len();
+    let mut bench = Bench::new(64 * text, 64 * text);
+    bench.ask(1, 1_000);
+    // Of three tokens each, estimated as two: 384 tokens.
+    assert_eq!(bench.batcher.active[0].ahead(), 192);
+    assert_eq!(bench.texts_at(Instant::now()), 64);
+    assert_eq!(bench.batcher.active[0].ahead(), 128);
+    bench.tokenize();
+    assert_eq!(bench.batcher.active[0].ahead(), 192);
+}
+
+#[test]
+fn a_quiet_flow_is_tokenized_and_passes_the_batch_that_waits() {
+    let [busy, quiet] = [1, 2];
+    let text = ids_of("a").len();
+    let mut bench = Bench::new(4 * text, 4 * text);
+    let now = Instant::now();
+    bench.ask(busy, 1_000);
+    bench.texts_at(now);
+    bench.tokenize();
+    bench.batcher.plan_again(now);
+    let offered = |bench: &Bench| {
+        let offer = bench.batcher.offer.as_ref().expect("a batch waits");
+        offer.texts.clone()
+    };
+    assert_eq!(offered(&bench), [(1, 4)]);
+    bench.ask(quiet, 1);
+    bench.batcher.plan_again(now);
+    assert_eq!(offered(&bench), [(2, 1), (1, 3)], "the quiet one's turn is earlier");
+}
