@@ -143,14 +143,22 @@ impl Batcher {
         let counters = Arc::clone(&self.counters);
         let _stop = StopOnExit { counters, handover: Arc::clone(&self.handover) };
         while self.take_events().is_ok() {
-            self.note_taken();
-            self.drop_gone();
-            self.send_to_tokenizers();
-            self.finish_done();
-            self.plan_again(Instant::now());
-            if self.tokenizing == 0 {
-                self.counters.planned(self.arrived);
-            }
+            self.act_on_events();
+        }
+    }
+
+    /// Does all that the events so far allow. Afterwards another event comes, unless no request is left.
+    fn act_on_events(&mut self) {
+        self.note_taken();
+        self.drop_gone();
+        // A request that failed must not keep the texts of others from being sent.
+        self.finish_done();
+        self.send_to_tokenizers();
+        // Texts that were tokenized here may have failed theirs.
+        self.finish_done();
+        self.plan_again(Instant::now());
+        if self.tokenizing == 0 {
+            self.counters.planned(self.arrived);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::super::Flow;
@@ -27,7 +28,17 @@ struct Bench {
 impl Bench {
     /// Creates a batcher with these batch sizes in tokens: while one flow waits, and while several do.
     fn new(of_one: usize, of_several: usize) -> Self {
+        Self::on(&TinyModel::new(), of_one, of_several)
+    }
+
+    /// Creates one whose tokenizer finds no tokens in an empty text, and one in each letter.
+    fn with_bad_texts(max_batch_tokens: usize) -> Self {
         let model = TinyModel::new();
+        model.change("tokenizer.json", &json!({"post_processor": null, "version": "1.0"}));
+        Self::on(&model, max_batch_tokens, max_batch_tokens)
+    }
+
+    fn on(model: &TinyModel, of_one: usize, of_several: usize) -> Self {
         let dir = ModelDir::open(model.path()).expect("the directory is right");
         let tokenizer = TextTokenizer::load(&dir).expect("the tokenizer is right");
         let (sender, events) = channel();
@@ -41,18 +52,27 @@ impl Bench {
     }
 
     fn ask(&mut self, flow: u64, texts: usize) {
+        self.accept(flow, vec!["a".into(); texts]);
+        self.tokenize();
+    }
+
+    /// Accepts a request, and does nothing for it.
+    fn accept(&mut self, flow: u64, texts: Vec<String>) {
         let (reply, answer) = oneshot::channel();
         let turn = WantedTurn::Of(Flow::new(flow));
-        let wanted = Wanted { texts: vec!["a".into(); texts], deadline: None, turn };
+        let wanted = Wanted { texts, deadline: None, turn };
         let left = Arc::<Left>::default();
         self.batcher.accept(Request::new(wanted, reply, left, self.counters.extra_place()));
         self.answers.push(answer);
-        self.tokenize();
     }
 
     /// Tokenizes as far ahead as it is done.
     fn tokenize(&mut self) {
         self.batcher.send_to_tokenizers();
+        self.wait_for_tokenizers();
+    }
+
+    fn wait_for_tokenizers(&mut self) {
         while self.batcher.tokenizing > 0 {
             self.batcher.take_events().expect("it does not end");
         }
@@ -124,4 +144,20 @@ fn a_quiet_flow_is_tokenized_and_passes_the_batch_that_waits() {
     bench.ask(quiet, 1);
     bench.batcher.plan_again(now);
     assert_eq!(offered(&bench), [(2, 1), (1, 3)], "the quiet one's turn is earlier");
+}
+
+#[test]
+fn a_request_that_failed_holds_up_no_other() {
+    let mut bench = Bench::with_bad_texts(7);
+    let mut bad = vec!["a".to_owned(); 16];
+    bad[9].clear();
+    bench.accept(1, bad);
+    bench.accept(1, vec!["b".into(); 9]);
+    bench.batcher.act_on_events();
+    assert_eq!(bench.batcher.tokenizing, 16, "the first one's texts are more than two batches");
+    bench.wait_for_tokenizers();
+    bench.batcher.act_on_events();
+    let failed = bench.answers[0].try_recv().expect("it is told");
+    assert!(matches!(failed, Err(EmbedError::Tokenize { index: 9, .. })), "{failed:?}");
+    assert_eq!(bench.batcher.tokenizing, 9, "nothing else wakes the batcher");
 }
