@@ -67,6 +67,10 @@ impl DeviceThread {
                 return;
             }
             let ran = self.run_batch(formed);
+            if ran.result.is_err() {
+                // The batch that waits may have more texts of these requests, and others must not fail with them again.
+                ran.formed.note_failed();
+            }
             let panicked = matches!(&ran.result, Err(error) if error.panicked);
             if self.events.send(Event::Ran(ran)).is_err() || panicked {
                 return;
@@ -74,8 +78,8 @@ impl DeviceThread {
         }
     }
 
-    /// Runs a batch without the texts of callers who are gone: this is the last moment at which a caller may leave at no
-    /// cost.
+    /// Runs a batch without the texts of callers who are gone and of requests that failed: this is the last moment at
+    /// which a caller may leave at no cost.
     fn run_batch(&mut self, mut formed: Formed) -> Ran {
         let at = Instant::now();
         formed.leave_out_gone(at);
@@ -115,4 +119,95 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panic: {}", text.unwrap_or("without a message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::backend::{BackendError, Batch};
+    use crate::encoder::formed::Caller;
+
+    /// Backend for two batches. The second one is put in the handover while the first one runs, as the batcher does.
+    struct TwoBatches<F> {
+        handover: Arc<Handover>,
+        second: Option<Formed>,
+        /// What else happens while the first one runs.
+        meanwhile: F,
+        ran: Sender<Batch>,
+    }
+
+    impl<F: FnMut() -> Result<(), BackendError> + Send> Backend for TwoBatches<F> {
+        fn name(&self) -> &'static str {
+            "two batches"
+        }
+
+        fn batch_tokens(&self) -> usize {
+            7
+        }
+
+        fn forward(&mut self, batch: &Batch) -> Result<Vec<Vec<f32>>, BackendError> {
+            self.ran.send(batch.clone()).expect("the test listens");
+            match self.second.take() {
+                Some(second) => {
+                    self.handover.put(Some(second), false).expect("no batch waits");
+                    (self.meanwhile)()?;
+                }
+                None => self.handover.close(),
+            }
+            Ok(vec![vec![0.0]; batch.texts()])
+        }
+    }
+
+    /// Runs both batches to the end, and returns the tokens of those that reached the device.
+    fn run(
+        first: Formed,
+        second: Formed,
+        meanwhile: impl FnMut() -> Result<(), BackendError> + Send + 'static,
+    ) -> Vec<Vec<u32>> {
+        let handover = Arc::new(Handover::default());
+        let (ran, batches) = channel();
+        let (events, _events) = channel();
+        handover.put(Some(first), false).expect("no batch waits");
+        let second = Some(second);
+        let backend = TwoBatches { handover: Arc::clone(&handover), second, meanwhile, ran };
+        let backend = Box::new(backend);
+        DeviceThread { backend, handover, events, counters: Arc::default() }.run();
+        batches.into_iter().map(|batch| batch.token_ids().to_vec()).collect()
+    }
+
+    fn caller() -> Caller {
+        Caller { left: Arc::default(), deadline: None }
+    }
+
+    #[test]
+    fn texts_of_a_request_that_failed_are_left_out_of_the_batch_that_waits() {
+        let [unlucky, lucky, late] = [caller(), caller(), caller()];
+        late.left.leave();
+        let first = Formed::of(&[&unlucky, &late], &[&[1], &[2]]);
+        let mut second = Formed::of(&[&unlucky, &lucky, &lucky], &[&[3], &[4], &[5]]);
+        second.tickets[0].has_failed = Arc::clone(&first.tickets[0].has_failed);
+        // Nothing of this one was in the first batch when it ran.
+        second.tickets[2].has_failed = Arc::clone(&first.tickets[1].has_failed);
+        let [of_unlucky, of_late] = [0, 1].map(|at| Arc::clone(&first.tickets[at].has_failed));
+        let ran = run(first, second, || Err(BackendError("out of memory".into())));
+        assert_eq!(ran, [vec![1], vec![4, 5]]);
+        assert!(of_unlucky.load(Ordering::Relaxed) && !of_late.load(Ordering::Relaxed));
+        assert!(!unlucky.left.has_left(), "the caller has not left");
+    }
+
+    #[test]
+    fn who_leaves_after_the_batch_was_formed_is_left_out_of_it() {
+        let [leaves, stays] = [caller(), caller()];
+        let first = Formed::of(&[&stays], &[&[1]]);
+        let second = Formed::of(&[&leaves, &stays], &[&[2], &[3], &[4]]);
+        let left = Arc::clone(&leaves.left);
+        let ran = run(first, second, move || {
+            left.leave();
+            Ok(())
+        });
+        assert_eq!(ran, [[1], [3]]);
+    }
 }

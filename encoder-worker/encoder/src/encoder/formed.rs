@@ -86,6 +86,8 @@ pub(super) struct Ticket {
     pub(super) texts: usize,
     /// True if no text of the request was in a batch before.
     pub(super) is_first: bool,
+    /// True once the device failed on a batch with a text of the request. All its tickets share this.
+    pub(super) has_failed: Arc<AtomicBool>,
     /// Span of the call, if it is sampled.
     pub(super) call: Span,
     /// Span of the wait for a batch. The device's thread ends it.
@@ -112,9 +114,11 @@ pub(super) struct Formed {
 }
 
 impl Formed {
-    /// Leaves out the texts of callers who are gone at `now`.
+    /// Leaves out the texts of callers who are gone at `now`, and of requests that failed.
     pub(super) fn leave_out_gone(&mut self, now: Instant) {
-        let is_gone = |ticket: &Ticket| ticket.caller.gone(now).is_some();
+        let is_gone = |ticket: &Ticket| {
+            ticket.has_failed.load(Ordering::Relaxed) || ticket.caller.gone(now).is_some()
+        };
         let gone: Vec<bool> = self.tickets.iter().map(is_gone).collect();
         if !gone.contains(&true) {
             return;
@@ -130,6 +134,15 @@ impl Formed {
         self.slots.retain(|slot| !gone[slot.ticket]);
     }
 
+    /// Notes that the device failed on the batch, so that later batches leave out its requests.
+    pub(super) fn note_failed(&self) {
+        for (ticket, is_held) in self.tickets.iter().zip(self.held()) {
+            if is_held {
+                ticket.has_failed.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Returns for each ticket if a text of it is in the batch.
     pub(super) fn held(&self) -> Vec<bool> {
         let mut held = vec![false; self.tickets.len()];
@@ -137,6 +150,31 @@ impl Formed {
             held[slot.ticket] = true;
         }
         held
+    }
+}
+
+#[cfg(test)]
+impl Formed {
+    /// Returns a batch of these texts, which belong to the callers in turn. Each caller has one request.
+    pub(super) fn of(callers: &[&Caller], texts: &[&[u32]]) -> Self {
+        let ticket = |(request, caller): (usize, &&Caller)| Ticket {
+            request: request as RequestId,
+            caller: Caller::clone(caller),
+            arrived: Instant::now(),
+            texts: 2,
+            is_first: true,
+            has_failed: Arc::default(),
+            call: Span::none(),
+            queue: Span::none(),
+        };
+        let tickets = callers.iter().enumerate().map(ticket).collect();
+        let mut formed = Self { tickets, ..Self::default() };
+        for (index, ids) in texts.iter().enumerate() {
+            formed.batch.push(ids);
+            let ticket = index % callers.len();
+            formed.slots.push(Slot { ticket, tokens: ids.len() as u32, truncated: false });
+        }
+        formed
     }
 }
 
@@ -167,24 +205,9 @@ mod tests {
 
     #[test]
     fn texts_of_callers_who_left_do_not_reach_the_device() {
-        let ticket = |request, caller: &Caller| Ticket {
-            request,
-            caller: caller.clone(),
-            arrived: Instant::now(),
-            texts: 2,
-            is_first: true,
-            call: Span::none(),
-            queue: Span::none(),
-        };
         let stays = caller(None);
         let leaves = caller(None);
-        let mut formed =
-            Formed { tickets: vec![ticket(1, &leaves), ticket(2, &stays)], ..Formed::default() };
-        for (index, ids) in [[1, 2].as_slice(), &[3], &[4, 5, 6], &[7]].into_iter().enumerate() {
-            formed.batch.push(ids);
-            let slot = Slot { ticket: index % 2, tokens: ids.len() as u32, truncated: false };
-            formed.slots.push(slot);
-        }
+        let mut formed = Formed::of(&[&leaves, &stays], &[&[1, 2], &[3], &[4, 5, 6], &[7]]);
         formed.leave_out_gone(Instant::now());
         assert_eq!(formed.batch.texts(), 4);
         leaves.left.leave();

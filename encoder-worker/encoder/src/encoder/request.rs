@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -69,6 +70,8 @@ pub(super) struct Request {
     running: usize,
     done: Vec<Embedding>,
     failed: Option<EmbedError>,
+    /// True once the device failed on a text of it. The device's thread sets and reads this.
+    batch_failed: Arc<AtomicBool>,
     place: QueueSlot,
     /// Span of the call, if it is sampled.
     call: Span,
@@ -93,6 +96,7 @@ impl Request {
             unsent_turn: 0,
             running: 0,
             failed: None,
+            batch_failed: Arc::default(),
             place,
             call: telemetry::sampled_span(),
             queue: telemetry::part("queue"),
@@ -230,6 +234,7 @@ impl Request {
             arrived: self.arrived,
             texts: 0,
             is_first: self.next == 0,
+            has_failed: Arc::clone(&self.batch_failed),
             call: self.call.clone(),
             queue: self.queue.clone(),
         }

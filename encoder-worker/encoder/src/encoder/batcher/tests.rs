@@ -161,3 +161,19 @@ fn a_request_that_failed_holds_up_no_other() {
     assert!(matches!(failed, Err(EmbedError::Tokenize { index: 9, .. })), "{failed:?}");
     assert_eq!(bench.batcher.tokenizing, 9, "nothing else wakes the batcher");
 }
+
+#[test]
+fn a_request_that_failed_is_left_out_of_the_batch_after() {
+    let text = ids_of("a").len();
+    let mut bench = Bench::new(2 * text, 2 * text);
+    let now = Instant::now();
+    bench.ask(1, 20);
+    let (first, offer) = bench.batcher.plan(now);
+    bench.batcher.offer = offer;
+    bench.batcher.count_offer_as_taken();
+    let (mut second, _) = bench.batcher.plan(now);
+    assert_eq!(second.batch.texts(), 2);
+    first.note_failed();
+    second.leave_out_gone(now);
+    assert!(second.batch.is_empty());
+}
