@@ -429,22 +429,3 @@ async fn texts_are_tokenized_and_their_callers_told_while_the_device_is_busy() {
     }
     assert_eq!(rig.encoder.stats().texts, 401);
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn who_leaves_after_the_batch_was_formed_is_left_out_of_it() {
-    let rig = Rig::new(8, 100);
-    let running = rig.request(&["a"], None, 1);
-    rig.entered();
-    let withdrawn = rig.request(&["b", "c"], None, 2);
-    let stays = rig.request(&["d"], None, 3);
-    withdrawn.abort();
-    assert!(withdrawn.await.expect_err("it was aborted").is_cancelled());
-    rig.step(Step::Answer);
-    assert_eq!(rig.entered(), [ids_of("d")]);
-    rig.step(Step::Answer);
-    running.await.expect("no panic").expect("it embeds");
-    stays.await.expect("no panic").expect("it embeds");
-    rig.wait_for_depth(0);
-    let stats = rig.encoder.stats();
-    assert_eq!((stats.texts, stats.abandoned, stats.embedded_for_gone), (2, 1, 0));
-}

@@ -177,3 +177,26 @@ fn a_request_that_failed_is_left_out_of_the_batch_after() {
     second.leave_out_gone(now);
     assert!(second.batch.is_empty());
 }
+
+#[test]
+fn who_leaves_after_the_batch_was_formed_counts_as_abandoned() {
+    let text = ids_of("a").len();
+    let mut bench = Bench::new(8 * text, 8 * text);
+    bench.ask(1, 2);
+    bench.ask(2, 1);
+    let (mut formed, offer) = bench.batcher.plan(Instant::now());
+    assert_eq!(formed.batch.texts(), 3);
+    bench.batcher.offer = offer;
+    bench.batcher.count_offer_as_taken();
+    formed.tickets[0].caller.left.leave();
+    let at = Instant::now();
+    formed.leave_out_gone(at);
+    assert_eq!(formed.batch.texts(), 1);
+    let ran = Ran { formed, at, took: Duration::ZERO, result: Ok(vec![Vec::new()]) };
+    bench.batcher.take_results(ran).expect("it does not end");
+    bench.batcher.act_on_events();
+    bench.answers[0].try_recv().expect_err("it has left");
+    bench.answers[1].try_recv().expect("it is told").expect("it embeds");
+    let stats = bench.counters.snapshot();
+    assert_eq!((stats.texts, stats.abandoned, stats.embedded_for_gone), (1, 1, 0));
+}
