@@ -284,10 +284,10 @@ impl Batcher {
             self.tokenize_here();
             return;
         }
-        let of_one = |request: &Request| request.tokens_estimated(0..request.ahead());
-        let mut ahead: u64 = self.active.iter().map(of_one).sum();
+        let mut ahead: u64 = self.active.iter().map(Request::all_tokens_ahead).sum();
         let last = self.active.iter().filter_map(|request| request.last_ahead(after_first)).max();
-        let most = BATCHES_AHEAD * self.budget_of_one.tokens() as u64;
+        let largest = self.budget_of_one.tokens().max(self.budget_of_several.tokens());
+        let most = BATCHES_AHEAD * largest as u64;
         while let Some(Reverse((key, index))) = unsent.pop() {
             if ahead >= most && Some(key) >= last {
                 return;
@@ -299,9 +299,8 @@ impl Batcher {
             if !self.tokenizers.try_send(job) {
                 return;
             }
-            let before = request.ahead();
+            ahead += request.tokens_estimated(&range);
             request.note_sent(&range);
-            ahead += request.tokens_estimated(before..request.ahead());
             self.tokenizing += range.len();
             unsent.extend(request.unsent_key(after_first).map(|key| Reverse((key, index))));
         }

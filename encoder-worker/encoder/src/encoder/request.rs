@@ -161,10 +161,19 @@ impl Request {
         self.cost(self.next + texts)
     }
 
-    /// Returns the estimated tokens of texts after those that the device has or had.
-    pub(super) fn tokens_estimated(&self, texts: Range<usize>) -> u64 {
-        let texts = &self.texts[self.next + texts.start..self.next + texts.end];
-        texts.iter().map(|text| Flow::ALONE.cost(text)).sum()
+    /// Returns the estimated tokens of texts.
+    pub(super) fn tokens_estimated(&self, texts: &Range<usize>) -> u64 {
+        self.texts[texts.clone()].iter().map(|text| Flow::ALONE.cost(text)).sum()
+    }
+
+    /// Returns the tokens of the texts that were sent to be tokenized and that no batch has taken. They are estimated for
+    /// texts whose tokens have not come.
+    pub(super) fn all_tokens_ahead(&self) -> u64 {
+        let of_text = |(tokens, text): (&Option<Tokens>, &String)| match tokens {
+            Some(tokens) => tokens.ids.len() as u64,
+            None => Flow::ALONE.cost(text),
+        };
+        self.tokens.iter().zip(&self.texts[self.next..]).map(of_text).sum()
     }
 
     /// Returns the tokens of a text after those that the device has or had, if they have come.

@@ -121,9 +121,21 @@ fn texts_are_tokenized_for_two_batches() {
     // Of three tokens each, estimated as two: 384 tokens.
     assert_eq!(bench.batcher.active[0].ahead(), 192);
     assert_eq!(bench.texts_at(Instant::now()), 64);
-    assert_eq!(bench.batcher.active[0].ahead(), 128);
     bench.tokenize();
-    assert_eq!(bench.batcher.active[0].ahead(), 192);
+    assert_eq!(bench.batcher.active[0].ahead(), 128, "true lengths count once they are known");
+    assert_eq!(bench.texts_at(Instant::now()), 64);
+    bench.tokenize();
+    assert_eq!(bench.batcher.active[0].ahead(), 160);
+}
+
+#[test]
+fn texts_are_tokenized_for_batches_of_either_size() {
+    let text = ids_of("a").len();
+    for (of_one, of_several) in [(64, 4), (4, 64)] {
+        let mut bench = Bench::new(of_one * text, of_several * text);
+        bench.ask(1, 1_000);
+        assert_eq!(bench.batcher.active[0].ahead(), 192, "{of_one} and {of_several} texts");
+    }
 }
 
 #[test]
