@@ -215,7 +215,9 @@ impl Batcher {
         // A request may have gone meanwhile.
         let Some(index) = self.find(tokenized.request) else { return };
         self.active[index].take_tokens(tokenized);
-        if self.may_change_offer(self.active[index].key(self.first_went)) {
+        // A request with a bad text has no key: the batch that waits does without it.
+        let key = self.active[index].key(self.first_went);
+        if key.is_none() || self.may_change_offer(key) {
             self.is_stale = true;
         }
     }

@@ -69,7 +69,8 @@ pub(super) struct Request {
     /// Texts that the device has.
     running: usize,
     done: Vec<Embedding>,
-    failed: Option<EmbedError>,
+    /// First text, of those that have come, that can't be tokenized.
+    bad: Option<BadText>,
     /// True once the device failed on a text of it. The device's thread sets and reads this.
     batch_failed: Arc<AtomicBool>,
     place: QueueSlot,
@@ -77,6 +78,12 @@ pub(super) struct Request {
     call: Span,
     /// Span of the wait for a batch; ends when the first text is in one.
     queue: Span,
+}
+
+/// Text that can't be tokenized.
+struct BadText {
+    index: usize,
+    cause: String,
 }
 
 impl Request {
@@ -95,7 +102,7 @@ impl Request {
             tokens: VecDeque::new(),
             unsent_turn: 0,
             running: 0,
-            failed: None,
+            bad: None,
             batch_failed: Arc::default(),
             place,
             call: telemetry::sampled_span(),
@@ -145,7 +152,7 @@ impl Request {
     }
 
     pub(super) fn has_texts_left(&self) -> bool {
-        self.failed.is_none() && self.next < self.texts.len()
+        self.bad.is_none() && self.next < self.texts.len()
     }
 
     fn cost_left(&self) -> u64 {
@@ -194,7 +201,7 @@ impl Request {
     /// Returns the number of texts that were not sent to be tokenized.
     pub(super) fn unsent(&self) -> usize {
         let sent = self.next + self.tokens.len();
-        if self.failed.is_some() { 0 } else { self.texts.len() - sent }
+        if self.bad.is_some() { 0 } else { self.texts.len() - sent }
     }
 
     /// Returns the key of the first text that was not sent to be tokenized; `None` when all were.
@@ -228,8 +235,9 @@ impl Request {
                 // No text without its tokens was taken by the device.
                 Ok(tokens) => self.tokens[index - self.next] = Some(tokens),
                 Err(cause) => {
-                    let error = EmbedError::Tokenize { index, cause };
-                    self.failed.get_or_insert(error);
+                    if self.bad.as_ref().is_none_or(|bad| index < bad.index) {
+                        self.bad = Some(BadText { index, cause });
+                    }
                 }
             }
         }
@@ -281,11 +289,18 @@ impl Request {
 
     /// Returns true if [`Self::finish`] can send the final result.
     pub(super) fn is_done(&self) -> bool {
-        self.failed.is_some() || self.done.len() == self.texts.len()
+        match &self.bad {
+            // Texts before it may be bad too, and the first one is named whichever comes first.
+            Some(bad) => self.tokens.iter().take(bad.index - self.next).all(Option::is_some),
+            None => self.done.len() == self.texts.len(),
+        }
     }
 
     pub(super) fn finish(self) {
-        let result = self.failed.map_or(Ok(self.done), Err);
+        let result = match self.bad {
+            Some(BadText { index, cause }) => Err(EmbedError::Tokenize { index, cause }),
+            None => Ok(self.done),
+        };
         answer(self.reply, self.place, result);
     }
 

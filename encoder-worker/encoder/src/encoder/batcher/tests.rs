@@ -212,3 +212,29 @@ fn who_leaves_after_the_batch_was_formed_counts_as_abandoned() {
     let stats = bench.counters.snapshot();
     assert_eq!((stats.texts, stats.abandoned, stats.embedded_for_gone), (1, 1, 0));
 }
+
+#[test]
+fn the_first_bad_text_is_named_whichever_thread_is_faster() {
+    let mut bench = Bench::with_bad_texts(64);
+    let mut texts = vec!["a".to_owned(); 48];
+    for bad in [3, 5, 20, 40] {
+        texts[bad].clear();
+    }
+    bench.accept(1, texts);
+    let jobs: Vec<_> = std::iter::repeat_with(|| {
+        let job = bench.batcher.active[0].next_job(TEXTS_OF_A_JOB);
+        bench.batcher.active[0].note_sent(&job.range);
+        job
+    })
+    .take(3)
+    .collect();
+    bench.batcher.tokenizing = 48;
+    for job in [&jobs[1], &jobs[2], &jobs[0]] {
+        bench.answers[0].try_recv().expect_err("texts before the bad one may be bad too");
+        let tokenized = bench.batcher.tokenizers.do_here(job);
+        bench.batcher.take_event(Event::Tokenized(tokenized)).expect("it does not end");
+        bench.batcher.act_on_events();
+    }
+    let failed = bench.answers[0].try_recv().expect("it is told");
+    assert!(matches!(failed, Err(EmbedError::Tokenize { index: 3, .. })), "{failed:?}");
+}
