@@ -90,6 +90,7 @@ impl Routing {
         let prompt = prompt.for_operator(|model| router.denies_native(model));
         let prompt = Arc::new(prompt.behind_system(query.options.system_tokens));
         query.options.prices = prompt.prices();
+        query.options.beside_tokens = prompt.beside_tokens();
         let history_tokens = &mut query.options.history_tokens;
         *history_tokens = history_tokens.or_else(|| prompt.history_tokens());
         let conversation = conversation.counted(router, holder.tenant).await?;

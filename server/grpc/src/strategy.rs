@@ -11,6 +11,7 @@ use toolgate_core::error::Error;
 use toolgate_core::policy::Choosing;
 use toolgate_core::state::AgentState;
 use toolgate_core::tokens;
+use toolgate_llm::SEARCH_TOOL;
 use toolgate_llm::price::{LEAST_REQUESTS, PromptPrices, Rates};
 use toolgate_llm::render::{Loss, RenderError, Tool};
 use toolgate_llm::strategy::{
@@ -75,6 +76,14 @@ impl PromptRequest {
             }
         };
         Some(u32::try_from(tokens).unwrap_or(u32::MAX))
+    }
+
+    /// Returns about how many tokens the definitions have that stand in the request beside those of the catalog: the agent's
+    /// own tools and the search, without what the search lists.
+    pub(super) fn beside_tokens(&self) -> u32 {
+        let search = SEARCH_TOOL.description.len() + SEARCH_TOOL.input_schema_json.len();
+        let bytes = self.own_tools.bytes() + if self.has_search { search } else { 0 };
+        u32::try_from(bytes as u64 / BYTES_A_TOKEN).unwrap_or(u32::MAX)
     }
 
     /// Returns the prices by which a change of the active set is weighed. With [`Strategy::Cut`] the next change takes out

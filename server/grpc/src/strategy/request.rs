@@ -416,6 +416,21 @@ mod tests {
     }
 
     #[test]
+    fn a_set_is_weighed_in_a_prompt_with_the_agents_own_tools_and_the_search() {
+        let beside_tokens = |search_tool, own_tools_json: &str| {
+            let own_tools_json = own_tools_json.to_owned();
+            let wire = asking(RenderOptions { search_tool, own_tools_json, ..auto() });
+            read(&wire).expect("valid").expect("a strategy").beside_tokens()
+        };
+        assert_eq!(beside_tokens(false, ""), 0);
+        let search = beside_tokens(true, "");
+        assert!((50..500).contains(&search), "{search}");
+        let own = format!(r#"[{{"name":"own","description":"{}"}}]"#, "x".repeat(32_000));
+        assert!((8_000..8_100).contains(&beside_tokens(false, &own)));
+        assert!((8_000 + search..8_100 + search).contains(&beside_tokens(true, &own)));
+    }
+
+    #[test]
     fn a_set_is_weighed_for_as_many_requests_as_there_were_turns() {
         let requests = |strategy: PromptStrategy, turns: usize| {
             let messages = vec![r#"{"role":"user","content":"next"}"#; turns].join(",");

@@ -80,6 +80,9 @@ pub struct Options {
     pub known_window: Option<u32>,
     /// Tokens of the system prompt.
     pub system_tokens: u32,
+    /// Tokens of the definitions that stand in the prompt beside the active set, as far as they are known: the agent's own
+    /// tools and the search. They count for the length from which a prompt is cached.
+    pub beside_tokens: u32,
     /// Model that will see the tools, for the deferral decision and the decision event.
     pub model: String,
     /// True to answer with refusals and details of the ranking as well.
@@ -198,6 +201,7 @@ impl Default for Options {
             context_window: None,
             known_window: None,
             system_tokens: 0,
+            beside_tokens: 0,
             model: String::new(),
             explain: false,
             active_token_budget: None,

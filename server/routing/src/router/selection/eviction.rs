@@ -247,7 +247,7 @@ impl<'a> Eviction<'a> {
         let after: u64 = after.map(|chosen| set.tokens_of(chosen.slot)).sum();
         let options = &self.query.options;
         let prompt = set.used() + self.history();
-        let whole = prompt + u64::from(options.system_tokens);
+        let whole = prompt + u64::from(options.system_tokens) + u64::from(options.beside_tokens);
         Dropped {
             tokens: victims.iter().map(|slot| set.tokens_of(*slot)).sum(),
             behind: after + self.history(),

@@ -166,20 +166,23 @@ fn a_long_history_is_not_read_again_for_a_small_saving() {
 #[test]
 fn the_cache_counts_only_where_the_provider_caches_a_prompt_of_that_length() {
     let snapshot = catalog();
-    let cost = |system_tokens| {
+    let cost = |system_tokens, beside_tokens| {
         let mut query = with_history(1_000);
         query.options.prices.rates = Rates::GEMINI;
         query.options.system_tokens = system_tokens;
+        query.options.beside_tokens = beside_tokens;
         let mut set = set(&snapshot, bounds(9, Some(20)), &[LEFT, 0.5]);
         let mut eviction = eviction(&snapshot, &query);
         eviction.make_room(&mut set, 5, false);
         eviction.finish(&[], Vec::new())
     };
     // All of the prompt for a search, and 10 tokens in five requests, at the full price.
-    let short = cost(0);
+    let short = cost(0, 0);
     assert_eq!((short.cost, short.kept_for_cache), (CacheCost { lost: 0, saved: 1_070 }, false));
-    let long = cost(4_000);
-    assert_eq!((long.cost, long.kept_for_cache), (CacheCost { lost: 909, saved: 107 }, true));
+    // The system prompt and the agent's own tools make it longer, and neither is weighed.
+    for long in [cost(4_000, 0), cost(0, 4_000), cost(2_000, 2_000)] {
+        assert_eq!((long.cost, long.kept_for_cache), (CacheCost { lost: 909, saved: 107 }, true));
+    }
 }
 
 #[test]
