@@ -23,10 +23,13 @@ const CONTRADICTED_FORGIVEN_AFTER: Duration = Duration::from_secs(3_600);
 /// Interval at which a worker with another model is asked for its model again.
 const OTHER_MODEL_AGAIN: Duration = Duration::from_secs(10);
 
+/// Maximum interval at which a worker that was never in use is checked.
+const NEW_AGAIN: Duration = Duration::from_secs(1);
+
 /// State of a worker in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Worker that has not been checked yet.
+    /// Worker that has passed no check yet.
     New,
     /// Worker in use.
     Serving,
@@ -151,6 +154,7 @@ impl Health {
         match self.state {
             State::Ejected(until) if until > now => until - now,
             State::OtherModel => OTHER_MODEL_AGAIN.max(interval),
+            State::New => interval.min(NEW_AGAIN),
             _ => interval,
         }
     }
@@ -281,7 +285,9 @@ mod tests {
         let now = Instant::now();
         let mut health = Health::new();
         (0..20).for_each(|_| health.misbehaved(now, 1.0));
-        assert_eq!((health.state(), health.next_canary(now, SECOND)), (State::New, SECOND));
+        for (interval, pause) in [(SECOND / 10, SECOND / 10), (300 * SECOND, SECOND)] {
+            assert_eq!((health.state(), health.next_canary(now, interval)), (State::New, pause));
+        }
         health.other_model();
         assert_eq!(health.next_canary(now, SECOND), OTHER_MODEL_AGAIN);
     }
