@@ -18,9 +18,7 @@ async fn a_worker_with_another_model_is_never_used() {
         "toolgate_encoder_worker_state{{worker=\"{}\",state=\"other_model\"}}",
         other.address
     );
-    while setup.metric(&sample) < 0.5 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    setup.until("another model is found", || setup.metric(&sample) > 0.5).await;
     for i in 0..50 {
         setup.embed(&format!("intent {i}")).await.expect("embedded");
     }
@@ -41,9 +39,8 @@ async fn local_workers_are_followed_wherever_they_listen() {
     addresses.send(vec![second.address.to_string()]).expect("followed");
     setup.until_in_use(1).await;
     let gone = format!("worker=\"{}\"", first.address);
-    while setup.metrics.expose(ShardsReading::default()).contains(&gone) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let is_gone = || !setup.metrics.expose(ShardsReading::default()).contains(&gone);
+    setup.until("the first has left", is_gone).await;
     setup.until_in_use(1).await;
     second.take_requests();
     setup.embed("x").await.expect("from the second");

@@ -34,7 +34,7 @@ pub fn config(workers: &[&Worker]) -> PoolConfig {
     }
 }
 
-/// Returns settings under which a pause of a busy machine is no fault of a worker: checks come once, at the start.
+/// Returns settings under which a pause of a busy machine is no fault of a worker: once it is in use, no more checks come.
 pub fn patient(workers: &[&Worker]) -> PoolConfig {
     PoolConfig { attempt_timeout: SOON, health_interval: SOON * 10, ..config(workers) }
 }
@@ -63,11 +63,19 @@ impl Setup {
     /// Waits until this number of workers is in use, and returns the waiting time.
     pub async fn until_in_use(&self, workers: usize) -> Duration {
         let began = Instant::now();
-        while self.pool.workers_in_use() != workers {
-            assert!(began.elapsed() < SOON, "{} in use", self.pool.workers_in_use());
+        let what = format!("{workers} workers are in use");
+        self.until(&what, || self.pool.workers_in_use() == workers).await;
+        began.elapsed()
+    }
+
+    /// Waits until `is_so`, which `what` says in words.
+    pub async fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_so() {
+            let in_use = self.pool.workers_in_use();
+            assert!(began.elapsed() < SOON, "not yet: {what} ({in_use} are)");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        began.elapsed()
     }
 
     /// Embeds one text within `within`, and checks the answer.
