@@ -18,8 +18,10 @@ import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** What is tried again, how often, and when. */
+@Timeout(120)
 class RetryTest {
     private static final RouteRequest REQUEST = RouteRequest.getDefaultInstance();
 
@@ -146,6 +148,7 @@ class RetryTest {
         server.close();
         long start = System.nanoTime();
         try (ServerSocket nobody = new ServerSocket(port)) {
+            nobody.setSoTimeout(30_000);
             // gRPC alone would come for the eighth time after more than 40 seconds.
             for (int i = 0; i < 8; i++) {
                 nobody.accept().close();
