@@ -359,6 +359,7 @@ impl Planner<'_, '_> {
         let base = defined(self.way.at(0))?;
         let constant = toolset::constant(self.turn, self.way.strategy, &self.plan.listed)?.tools;
         let rest = messages::tokens(count, offer.own.iter().chain(&constant).chain(*messages));
+        let rest = rest.saturating_add(self.turn.system_tokens);
         let behind = messages::tokens(count, messages.iter().take(place.saturating_sub(1)));
         let rates = Rates::of(self.turn.api, &self.turn.endpoint);
         let following = keep::following(self.turn);
@@ -375,7 +376,7 @@ impl Planner<'_, '_> {
             requests,
         });
         let share = if dropping.gain() > 0.0 { 1.0 } else { DROPPING };
-        let dropping = rates.price_of_writing_again(behind) * share;
+        let dropping = dropping.lost.min(rates.price_of_writing_again(behind)) * share;
         Ok(price(size) + dropping < price(messages::tokens(count, &added)))
     }
 
@@ -446,9 +447,18 @@ mod tests {
     use super::super::{Api, Endpoint, Listing, Offer, Strategy};
     use super::*;
 
-    /// Returns true if a tool stands in `tools` at the beginning, behind a history of so many tokens. It has 3,000 tokens
-    /// there and 3,500 in the text of an envelope.
-    fn begins_in_tools(history: u32) -> bool {
+    /// Tokens of a request whose first tool is to be placed.
+    struct Tokens {
+        system: u32,
+        history: u32,
+        /// Tokens of the tool in `tools`.
+        defined: u32,
+        /// Tokens of the tool in the text of an envelope.
+        told: u32,
+    }
+
+    /// Returns true if a tool stands in `tools` at the beginning.
+    fn begins_in_tools(api: Api, model: &str, tokens: &Tokens) -> bool {
         let active = [Tool {
             name: "a",
             description: "[tool]",
@@ -467,11 +477,11 @@ mod tests {
             find: &|_| None,
         };
         let turn = Turn {
-            api: Api::OpenAiChat,
+            api,
             strategy: None,
-            endpoint: Endpoint { model: "gpt-5.5", ..Endpoint::default() },
+            endpoint: Endpoint { model, ..Endpoint::default() },
             offer,
-            system_tokens: 0,
+            system_tokens: tokens.system,
             messages: &[
                 json!({ "role": "user", "content": "[history]" }),
                 json!({ "role": "assistant", "content": "done" }),
@@ -479,9 +489,9 @@ mod tests {
             ],
             ledger: &Ledger::default(),
             count: &|text| match text {
-                text if text.contains("[history]") => history,
-                text if text.contains("[tool]") && text.contains("\"parameters\":{") => 3_000,
-                text if text.contains("[tool]") => 3_500,
+                text if text.contains("[history]") => tokens.history,
+                text if text.contains("[tool]") && text.contains("\"role\"") => tokens.told,
+                text if text.contains("[tool]") => tokens.defined,
                 _ => 10,
             },
         };
@@ -492,9 +502,24 @@ mod tests {
 
     #[test]
     fn the_first_tools_are_added_amid_the_conversation_where_dropping_them_soon_pays() {
+        let begins_in_tools = |history| {
+            let tokens = Tokens { system: 0, history, defined: 3_000, told: 3_500 };
+            begins_in_tools(Api::OpenAiChat, "gpt-5.5", &tokens)
+        };
         assert!(begins_in_tools(10), "to drop them costs next to nothing");
         assert!(!begins_in_tools(1_000), "they will be dropped, and the history written again");
         assert!(begins_in_tools(5_000), "they will hardly ever be dropped");
         assert!(!begins_in_tools(100_000), "a small share of all that is too much");
+    }
+
+    #[test]
+    fn to_drop_tools_costs_nothing_where_the_whole_prompt_is_too_short_for_the_cache() {
+        let begins_in_tools = |model, system| {
+            let tokens = Tokens { system, history: 1_000, defined: 300, told: 310 };
+            begins_in_tools(Api::Anthropic, model, &tokens)
+        };
+        assert!(begins_in_tools("claude-haiku-4-5", 0), "caching begins at 4,096 tokens");
+        assert!(!begins_in_tools("claude-haiku-4-5", 10_000), "the system prompt makes it longer");
+        assert!(!begins_in_tools("claude-opus-4-8", 0), "caching begins at 1,024 tokens");
     }
 }
