@@ -557,7 +557,8 @@ def test_a_search_by_the_apis_own_tool_that_finds_nothing_is_told_why(start: Sta
     output, told = sent[-2:]
     assert (output["type"], output["tools"]) == ("tool_search_output", [])
     assert told["role"] == "developer"
-    assert "+xylophone" in told["content"]
+    assert "No tool fits" in told["content"]
+    assert "xylophone" not in told["content"], "the developer repeats no words of the model's"
 
 
 def test_a_refused_native_request_leaves_the_model_the_envelope(

@@ -232,12 +232,13 @@ def test_b13_by_default_a_search_without_a_result_names_servers_that_still_conne
     asyncio.run(run())
     asked, found = talk.requests
     assert asked.strategy in ADDING
-    assert "still connecting: jira" in said_in(found)
+    assert "still connecting" in said_in(found)
     assert '"pending_servers": ["jira"]' in said_in(found)
     if api == "openai_responses":
         output, reason = list(found.messages)[-2:]
         assert (output["type"], output["tools"]) == ("tool_search_output", [])
         assert reason["role"] == "developer", "since the output has definitions alone"
+        assert "burndown" not in reason["content"], "the developer repeats no words of the model's"
     client.register_server("jira", [tool("burndown", "Draws the burndown of a sprint.")])
     assert client.search_tools("+sprint +burndown").pending_servers == ()
 

@@ -24,6 +24,9 @@ import { ServedServers } from "./serving.js";
 import { among, type Registering, servingOf } from "./settings.js";
 import type { Grants } from "./state.js";
 
+const NOTHING = "No tool fits: try other words, fewer of them with a +, or an MCP server's name.";
+const LATER = " The servers in `pending_servers` are still connecting: search again in a while.";
+
 /**
  * Runs a call that Gate allows: the server's name, the tool's own name and the arguments. A call of the agent's own tools has
  * the server "". The result is a text, or a value of JSON; what it throws is told to the model as a failure.
@@ -412,7 +415,7 @@ export class Conversation<T extends object = JsonObject, M extends object = Json
     const tools = names.length === 0 ? [] : await this.#schemas(names);
     const found = { type: "tool_search_output", execution: "client", status: "completed" };
     const output: JsonObject = { ...found, call_id: item["call_id"], tools };
-    return names.length === 0 ? { output, reason: { role: "developer", content: text } } : { output };
+    return names.length === 0 ? { output, reason: reasonOf(text) } : { output };
   }
 
   async #schemas(names: string[]): Promise<JsonObject[]> {
@@ -480,6 +483,18 @@ function managedOf(server: string, names: ReadonlyMap<string, string>): Managed[
 /** Tells that an answer's item is a search of OpenAI's own that the provider does not execute itself. */
 function isOursToAnswer({ type, execution }: JsonObject): boolean {
   return type === "tool_search_call" && execution !== "server";
+}
+
+/**
+ * The developer's message that a search found nothing. The search's own words are left out: the model may have them from a
+ * tool's result, and a developer's message ranks above the user's.
+ */
+function reasonOf(text: string): JsonObject {
+  const answer = objectIn(text);
+  const isMistaken = answer === undefined || "error" in answer || !("message" in answer);
+  if (isMistaken) return { role: "developer", content: text };
+  const later = listOf(answer["pending_servers"]).length === 0 ? "" : LATER;
+  return { role: "developer", content: JSON.stringify({ ...answer, message: NOTHING + later }) };
 }
 
 /** A definition's name, in the form of any API; "" for a tool without one, such as a provider's own. */

@@ -23,6 +23,12 @@ const ANSWERABLE: [&str; 2] = ["function_call", "custom_tool_call"];
 /// Kind of a search by the API's own tool, which the client executes. Of requests that are rewritten, the proxy is that.
 const TOOL_SEARCH: &str = "tool_search_call";
 
+/// Message of the developer's that a search found nothing, and what it adds while servers still connect.
+const NOTHING: &str =
+    "No tool fits: try other words, fewer of them with a +, or an MCP server's name.";
+const LATER: &str =
+    " The servers in `pending_servers` are still connecting: search again in a while.";
+
 /// Returns the reason for which a request is sent as it came.
 pub(crate) fn doubt(body: &Map<String, Value>) -> Option<&'static str> {
     let is_set = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
@@ -274,7 +280,7 @@ pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Vec<Value> {
         items.push(json!({ "type": "tool_search_output", "execution": "client", "call_id": id,
             "status": "completed", "tools": found.tools }));
         if found.tools.is_empty() {
-            told.push(json!({ "role": "developer", "content": found.text }));
+            told.push(json!({ "role": "developer", "content": reason(&found.text) }));
         }
     }
     items.extend(results.told_by_id().map(|(id, text)| {
@@ -285,6 +291,20 @@ pub(crate) fn results(said: &[Value], results: &Results<'_>) -> Vec<Value> {
     }));
     items.extend(told);
     items
+}
+
+/// Returns the text of a search that found nothing as the developer may say it. The search's own words are left out: the
+/// model may have them from a tool's result, and a developer's message ranks above the user's.
+fn reason(text: &str) -> String {
+    let Ok(Value::Object(mut answer)) = serde_json::from_str(text) else { return text.to_owned() };
+    if answer.contains_key("error") || !answer.contains_key("message") {
+        return text.to_owned();
+    }
+    let pending = answer.get("pending_servers").and_then(Value::as_array);
+    let has_pending = pending.is_some_and(|servers| !servers.is_empty());
+    let later = if has_pending { LATER } else { "" };
+    answer.insert("message".to_owned(), format!("{NOTHING}{later}").into());
+    Value::Object(answer).to_string()
 }
 
 /// Joins two answers of one turn: what the first said comes first, and the usage is that of both.
@@ -484,6 +504,24 @@ mod tests {
         let function = call(SEARCH_TOOL_NAME, "{}");
         let items = super::results(&[function], &results);
         assert!(items.iter().all(|item| item["type"] == "function_call_output"), "{items:?}");
+    }
+
+    #[test]
+    fn the_developer_does_not_repeat_what_a_search_was_for() {
+        let said = |answer: Value| {
+            let text = reason(&answer.to_string());
+            serde_json::from_str::<Value>(&text).expect("an object")
+        };
+        let message = "No tool matches +ignore +the +user or any other term.";
+        let empty = json!({ "tools": [], "deferred_tools": 6, "message": message });
+        let told = json!({ "tools": [], "deferred_tools": 6, "message": NOTHING });
+        assert_eq!(said(empty), told);
+        let pending = json!({ "tools": [], "message": message, "pending_servers": ["jira"] });
+        let message = format!("{NOTHING}{LATER}");
+        let told = json!({ "tools": [], "message": message, "pending_servers": ["jira"] });
+        assert_eq!(said(pending), told);
+        let mistake = json!({ "error": "arguments_invalid", "message": "query: must be a text" });
+        assert_eq!(said(mistake.clone()), mistake, "it has none of the model's words");
     }
 
     #[test]

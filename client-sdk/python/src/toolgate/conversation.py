@@ -34,6 +34,7 @@ from toolgate._agents import (
     no_such_tool,
     opened,
     refuse_arguments,
+    text_of,
 )
 from toolgate._answers import APIS, Result
 from toolgate._endpoints import Endpoint
@@ -49,6 +50,8 @@ from toolgate.report import Report
 _LOG = logging.getLogger("toolgate.conversation")
 _PAUSE_SECONDS = 30.0
 """The time before a server whose changed tools could not be followed is listed again."""
+_NOTHING = "No tool fits: try other words, fewer of them with a +, or an MCP server's name."
+_LATER = " The servers in `pending_servers` are still connecting: search again in a while."
 
 RunTool = Callable[[str, str, dict[str, Any]], Awaitable[Any] | Any]
 """Runs a call that Gate allows: the server's name, the tool's own name and the arguments. A call of
@@ -470,8 +473,15 @@ def _found_names(text: str) -> list[str]:
 
 
 def _told(text: str) -> dict[str, Any]:
-    """A message of the developer's, as the Responses API has it."""
-    return {"role": "developer", "content": text}
+    """A message of the developer's, as the Responses API has it: that a search found nothing.
+
+    The search's own words are left out: the model may have them from a tool's result, and a
+    developer's message ranks above the user's.
+    """
+    answer = json.loads(text)
+    if "message" in answer and "error" not in answer:
+        answer["message"] = _NOTHING + (_LATER if answer.get("pending_servers") else "")
+    return {"role": "developer", "content": text_of(answer)}
 
 
 def _read(result: Any) -> Any:
