@@ -20,6 +20,11 @@ const REACHED_WITHIN: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
+/// Returns how long to wait for a revision if `left` is the time until the deadline. A quarter stays for the answer.
+fn patience(left: Option<Duration>) -> Duration {
+    left.map_or(REACHED_WITHIN, |left| REACHED_WITHIN.min(left * 3 / 4))
+}
+
 impl Shards {
     /// Returns the shard like [`Shards::get`], but waits for the revision if other replicas may commit it. Waits for
     /// three quarters of the remaining time, and at most five seconds.
@@ -37,8 +42,7 @@ impl Shards {
             settled => return settled,
         };
         let now = Instant::now();
-        let left = deadline.map_or(REACHED_WITHIN, |at| at.saturating_duration_since(now) * 3 / 4);
-        let until = now + left.min(REACHED_WITHIN);
+        let until = now + patience(deadline.map(|at| at.saturating_duration_since(now)));
         let mut pause = FIRST_PAUSE;
         while Instant::now() + pause < until {
             sleep(pause).await;
@@ -112,6 +116,20 @@ impl Shards {
         self.freshness.forget_behind();
         if let Some(copies) = &self.copies {
             copies.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_is_waited_for_as_long_as_an_answer_is_still_in_time() {
+        let millis = Duration::from_millis;
+        assert_eq!(patience(None), millis(5_000));
+        for (left, want) in [(0, 0), (400, 300), (4_000, 3_000), (6_667, 5_000), (60_000, 5_000)] {
+            assert_eq!(patience(Some(millis(left))), millis(want), "{left} ms");
         }
     }
 }
