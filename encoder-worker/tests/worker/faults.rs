@@ -31,6 +31,8 @@ impl Faulty {
         let switch = folder.path().join("on");
         let mut command = command(&format!("--canary-timeout 20s {flags}"));
         command.env("TOOLGATE_FAULT", format!("{fault},while={}", switch.display()));
+        // Longer than any test waits: only a flag can make it shorter.
+        command.env("TOOLGATE_WORKER_DRAIN", "10m");
         Self { worker: Worker::serving_as(command), switch, _folder: folder }
     }
 
