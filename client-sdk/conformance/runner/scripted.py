@@ -20,9 +20,9 @@ Script = list[dict[str, Any]]
 class ScriptedService:
     """Answers by the script of the request's tenant; the last step of a script repeats.
 
-    A step may `sleep` (seconds), then `fail` ({code, reason, domain, message, retry_after,
-    details}), answer ({tools, size, future}), or, of WatchCatalog, send `revisions` and `fail`.
-    With `authorization` the call must carry that header.
+    A step may `sleep` (seconds, at most until the call is over), then `fail` ({code, reason,
+    domain, message, retry_after, details}), answer ({tools, size, future}), or, of WatchCatalog,
+    send `revisions` and `fail`. With `authorization` the call must carry that header.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,10 @@ class ScriptedService:
             )
         if (wanted := step.get("authorization")) and headers.get("authorization") != wanted:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "another authorization was expected")
-        time.sleep(step.get("sleep", 0))
+        # It wakes when the call is over, so that no thread of a run sleeps beyond it.
+        over = threading.Event()
+        if context.add_callback(over.set):
+            over.wait(step.get("sleep", 0))
         if "fail" in step and "revisions" not in step:
             fail(context, step["fail"])
         return step
